@@ -77,10 +77,10 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
     if len(offered) == 1:
         return offered[0], "the model's own coordinates"
     if posterior.facts.hierarchical:
-        return (
-            "row_space",
-            f"{posterior.n_samples} rows see no more of {posterior.model.n_features}",
-        )
+        n, d = posterior.n_samples, posterior.model.n_features
+        if d < THRESHOLDS.many_columns_of_learned_scale:
+            return "noncentered", "coefficients and their scale are then nearly independent"
+        return "row_space", f"{n} rows see no more of {d}"
     if not settings.uses_curvature:
         given = settings.preconditioner
         return "centered", f"preconditioner={given!r} is of the model's own coordinates"

@@ -389,7 +389,7 @@ CASES = [
     ({"activation": []}, r"activation=\[\].*'relu', 'tanh'"),
     ({"activation": "sine", "hidden_layer_sizes": ()}, r"activation='sine'"),
     # of what is not used too: a typing error is found at once
-    ({"noise_prior": "gamma", "noise_variance": 1.0}, r"noise_prior='gamma'.*'half_normal'"),
+    ({"noise_prior": "beta", "noise_variance": 1.0}, r"noise_prior='beta'.*'half_normal'"),
     ({"prior": "flat"}, r"Flat\(\).*improper"),
     ({"prior": Normal(scale=[1.0, 2.0])}, r"prior\.scale.*\(2,\)"),
     ({"noise_variance": -1.0}, r"noise_variance=-1\.0"),

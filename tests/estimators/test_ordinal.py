@@ -161,7 +161,7 @@ def test_batches_are_one_fit_and_keep_the_order_of_the_classes(model, kept, monk
 def test_fewer_rows_than_columns_are_sampled_in_the_space_of_the_rows():
     wide = RNG.standard_normal((30, 40))
     tables = [
-        fit(wide, CODES[:30], parameterization=name, n_draws=1000).summary()
+        fit(wide, CODES[:30], prior="normal", parameterization=name, n_draws=1000).summary()
         for name in ("row_space", "centered")
     ]
     agree(*(table.filter(like="cut_point", axis=0) for table in tables))

@@ -81,7 +81,8 @@ def test_jobs_that_share_chains_along_whitened_rows_draw_the_same_to_the_bit(mon
     wide = np.random.default_rng(7).standard_normal((320, 300))
     y = wide[:, :50].sum(axis=1) > 0
     # four walkers of each of 24 chains: two products of 64 positions, the last one filled up
-    model = SGLDLogisticRegression(n_draws=16, n_chains=24, random_state=0).fit(wide, y)
+    model = SGLDLogisticRegression(prior="normal", n_draws=16, n_chains=24, random_state=0)
+    model.fit(wide, y)
     with joblib.parallel_config(backend="threading"):
         shared = clone(model).set_params(n_jobs=3).fit(wide, y)
     assert model.sampler_.path_length == 2.0  # that of whitened rows

@@ -148,7 +148,8 @@ def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
     y = X[:, 0] + rng.logistic(size=330) > 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # three draws say nothing of convergence
-        model = SGLDLogisticRegression(n_draws=3, n_burnin=1, random_state=0).fit(X, y)
+        model = SGLDLogisticRegression(prior="normal", n_draws=3, n_burnin=1, random_state=0)
+        model.fit(X, y)
     assert isinstance(model.sampler_, HMC)
     assert "few rows per parameter" in model.result_.choices["sampler"].why
 

@@ -246,7 +246,9 @@ def test_what_cannot_be_left_out_is_told(many):
         loo(Ridge().fit(rows, y), rows, y)
     with pytest.raises(TypeError, match="loo has no argument 'exposure'"):
         loo(model, rows, y, exposure=y)
-    with pytest.raises(ValueError, match="X has 1 rows with a weight above 0; loo needs two"):
+    with pytest.raises(
+        ValueError, match="X has 1 rows with a sample_weight above 0; loo needs two"
+    ):
         loo(model, rows[:2], y[:2], sample_weight=[1, 0])
     few = SGLDLinearRegression(n_draws=12, n_chains=2, random_state=0)
     few.fit(X, FAMILIES["normal"][1])

@@ -260,7 +260,8 @@ def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are(
         y = rng.poisson(np.exp(0.5 + 0.03 * u))
 
     def fit(n_chains):
-        return estimator(n_draws=90, n_chains=n_chains, random_state=0).fit(X, y)
+        model = estimator(prior="normal", n_draws=90, n_chains=n_chains, random_state=0)
+        return model.fit(X, y)
 
     with pytest.warns(UserWarning, match="effective sample size|R-hat"):
         one = fit(1)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammainc
+from scipy.special import gammainc, gammaincinv, gammaln
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
+from skbayes_sgld.posterior.likelihoods.base import Array, Average, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -116,6 +117,32 @@ class Gamma(Likelihood):
         """Probability of an observation of at most y."""
         k = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
         return gammainc(k, k * np.maximum(y, 0.0) / self.mean(u))
+
+    def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
+        """Quantile ``(n_rows,)`` of each row's observation under a mixture.
+
+        Solved for its logarithm: low quantiles of a dispersion above 1 are tiny in units of the
+        standard deviation. The search begins at the mean log of the components' quantiles.
+        """
+        every = np.arange(n_rows)
+
+        def cdf(s: Array, rows: Array) -> Array:
+            at = np.empty(n_rows)
+            at[rows] = s
+            return average(lambda u, some: self.cdf(u, np.exp(at[some, None])), rows)
+
+        def log_quantile(u: Array, rows: Array) -> Array:
+            k = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+            one = k[:1] if (k == k[:1]).all() else k
+            with np.errstate(divide="ignore"):
+                inner = np.log(gammaincinv(one, q))
+            tail = (np.log(q) + gammaln(one + 1.0)) / one  # of an underflow, its leading term
+            return u[:, 0] + np.where(np.isfinite(inner), inner, tail) - np.log(one)
+
+        start = average(log_quantile, every)
+        unit = average(lambda u, rows: np.exp(0.5 * np.clip(u[:, 1], -_LIMIT, _LIMIT)), every)
+        ends = enclose_quantile(cdf, q, start, unit)
+        return np.exp(solve_quantile(cdf, q, start, unit, bracket=ends))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation."""

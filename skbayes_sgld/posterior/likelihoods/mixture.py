@@ -98,3 +98,26 @@ def solve_quantile(
         t[active] = moved
         active, previous = active[far], (at[far], excess[far])
     return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
+
+
+def enclose_quantile(
+    cdf: Callable[[Array, Array], Array], q: float, start: Array, unit: Array
+) -> tuple[Array, Array]:
+    """Points below and above each quantile, for distributions without moments that bound it.
+
+    Parameters
+    ----------
+    cdf, q
+        As of :func:`solve_quantile`.
+    start, unit : ndarray of shape (n,)
+        Where each search begins, and its first step, which doubles.
+    """
+    ends = []
+    for sign in (-1.0, 1.0):
+        end, step, rows = start + sign * unit, unit.copy(), np.arange(len(start))
+        while len(rows):
+            rows = rows[sign * (cdf(end[rows], rows) - q) < 0]
+            step[rows] *= 2.0
+            end[rows] += sign * step[rows]
+        ends.append(end)
+    return ends[0], ends[1]

@@ -11,7 +11,7 @@ from scipy.special import stdtr, stdtrit
 from skbayes_sgld.posterior.likelihoods.base import Array, Average
 from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
-from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -188,16 +188,9 @@ class StudentTNoise(Gaussian):
         def density(u: Array, rows: Array) -> Array:
             return np.exp(self.log_density(np.array(u, dtype=float), start[rows, None]))
 
-        ends = []
-        for sign in (-1.0, 1.0):
-            end, step, rows = start + sign * unit, unit.copy(), every
-            while len(rows):
-                rows = rows[sign * (cdf(end[rows], rows) - q) < 0]
-                step[rows] *= 2.0
-                end[rows] += sign * step[rows]
-            ends.append(end)
         begin = start, average(density, every), np.full(n_rows, 0.5)
-        return solve_quantile(cdf, q, start, unit, start=begin, bracket=(ends[0], ends[1]))
+        ends = enclose_quantile(cdf, q, start, unit)
+        return solve_quantile(cdf, q, start, unit, start=begin, bracket=ends)
 
     def _degrees(self, u: Array) -> Array:
         return np.minimum(np.exp(np.clip(u[:, 2], -_LIMIT, _LIMIT)), _NORMAL)

@@ -44,6 +44,10 @@ class Thresholds:
     # three times as many effective draws a second there
     many_columns: tuple[int, int] = 2000, 300
 
+    # Columns from which it saves where the prior's scale is learned: 20 rows of 50 columns take a
+    # quarter of the time (labels, counts), and 15 rows of 30 the same
+    many_columns_of_learned_scale: int = 40
+
     # Rows a column below which the scale of the prior is learned: docs/guide/few_rows.md
     few_rows_each: float = 5.0
 
