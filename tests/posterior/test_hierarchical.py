@@ -134,10 +134,10 @@ def test_more_columns_than_rows_have_the_posterior_of_quadrature():
     fit = SGLDLinearRegression(
         prior=HierarchicalNormal(scale),
         noise_prior=InverseGamma(2.0, 1.0),
+        parameterization="row_space",
         n_draws=2000,
         random_state=0,
     ).fit(X, y)
-    assert fit.parameterization_ == "row_space"
     mean, sd = linear_quadrature(X, y, scale, 2.0, 1.0)
     summary = fit.summary()
     error = np.abs(summary["mean"] - mean) / sd * np.sqrt(summary["ess_bulk"])

@@ -153,12 +153,13 @@ def noncentered_scales(
 
 
 def _without_ties(share: Array, vectors: Array) -> Array:
-    """Eigenvectors with a sign, and those of share 1 with a basis, that rounding errors leave."""
-    largest = np.abs(vectors).argmax(axis=0)
-    found = vectors * np.sign(np.take_along_axis(vectors, largest[None], axis=0))
-    of_prior = share > 1.0 - 1e-9  # directions that no row sees
-    tied = vectors[:, of_prior]
-    if tied.size:
-        q, r = np.linalg.qr(tied @ tied[: tied.shape[1]].T)
-        found[:, of_prior] = q * np.sign(np.diagonal(r))
-    return found
+    """Eigenvectors whose signs, and basis where they are tied, do not depend on rounding errors.
+
+    Directions without a prior have share 0, and those that no row sees share 1. The basis of either
+    is that of the matrix ``diag(1, ..., L)`` in them.
+    """
+    number, found = np.arange(1.0, len(vectors) + 1.0), vectors.copy()
+    for among in (share < 1e-9, share > 1.0 - 1e-9):
+        tied = vectors[:, among]
+        found[:, among] = tied @ np.linalg.eigh((tied.T * number) @ tied)[1]
+    return found * np.where(np.sqrt(number) @ found < 0.0, -1.0, 1.0)
