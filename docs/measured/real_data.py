@@ -114,8 +114,8 @@ def beside_row(name, kept):
 def suggestion_row(name, kept):
     """Row of what ``check_model`` suggests."""
     found = kept["methods"]["suggestion"]
-    text = re.sub(r" at 0x[0-9a-f]+", "", kept["suggestion"])
-    first = {"set": name, "suggestion": f"`{text}`"}
+    remedies = re.match(r"Suggestion: (.+?)\. Its ", kept["reason"])[1]
+    first = {"set": name, "suggestion": remedies}
     if "raised" in found:
         return row(first, _SHARES + ("score / default",), {})
     cells = shares(found, kept["n"])
