@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import (
+    SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -26,6 +27,7 @@ from skbayes_sgld import (
 from skbayes_sgld.posterior import (
     ConjugateNormal,
     Exponential,
+    HierarchicalNormal,
     InverseGamma,
     Laplace,
     LogNormal,
@@ -98,6 +100,18 @@ def _log_ordinal(y: np.ndarray, eta: np.ndarray, gap: np.ndarray) -> np.ndarray:
     return np.log(np.take_along_axis(each, y.astype(int)[None, None], axis=0)[0])
 
 
+def _correlation(rng: np.random.Generator) -> float:
+    """Intra-class correlation rho, where the root of rho / (1 - rho) is exponential."""
+    dispersion = (ROOT_DISPERSION * rng.standard_exponential()) ** 2
+    return float(dispersion / (1.0 + dispersion))
+
+
+def _beta(eta: np.ndarray, rho: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Parameters of the beta distribution of a row's probability."""
+    precision = (1.0 - rho) / rho
+    return expit(eta) * precision, expit(-eta) * precision
+
+
 NO_LEVEL = {"fit_intercept": False}
 LINEAR = Family(
     SGLDLinearRegression,
@@ -124,6 +138,27 @@ TOTALS = Family(
     expit,
     lambda y, eta: stats.binom.logpmf(y, trials(len(y)), expit(eta)),
     row_data={"n_trials": trials},
+)
+OVERDISPERSED = Family(
+    SGLDBetaBinomialRegressor,
+    {"correlation_prior": Exponential(ROOT_DISPERSION), **NO_LEVEL},
+    lambda rng, variance: [_correlation(rng)],
+    lambda rng, eta, rho: rng.binomial(trials(len(eta)), rng.beta(*_beta(eta, rho))),
+    lambda eta, rho: expit(eta),
+    lambda y, eta, rho: stats.betabinom.logpmf(y, trials(len(y)), *_beta(eta, rho)),
+    row_data={"n_trials": trials},
+)
+HEAVY = Family(
+    SGLDLinearRegression,
+    {"noise_distribution": "student_t", "noise_prior": InverseGamma(SHAPE, SCALE)},
+    lambda rng, variance: [INTERCEPT, variance, rng.gamma(2.0, 10.0)],
+    lambda rng, eta, level, variance, degrees: (
+        eta + level + np.sqrt(variance) * rng.standard_t(degrees, len(eta))
+    ),
+    lambda eta, level, variance, degrees: eta + level,
+    lambda y, eta, level, variance, degrees: stats.t.logpdf(
+        y, degrees, eta + level, np.sqrt(variance)
+    ),
 )
 COUNTS = Family(
     SGLDNegativeBinomialRegressor,
@@ -160,12 +195,16 @@ ORDERED = Family(
 
 @dataclass(frozen=True)
 class Model:
-    """A prior as the package has it, the same prior to draw from, and a family."""
+    """A prior as the package has it, the same prior to draw from, and a family.
+
+    ``draw`` returns the coefficients, then ``n_hyper`` hyperparameters of the prior.
+    """
 
     prior: Any
     draw: Callable[[np.random.Generator, int, float], np.ndarray]
     family: Family
     replications: int = N_REPLICATIONS
+    n_hyper: int = 0
 
     def estimator(self, seed: int) -> Any:
         """Estimator whose other settings are the default."""
@@ -176,6 +215,10 @@ class Model:
 
 def _normal(sd: float) -> tuple[Any, Callable[..., np.ndarray]]:
     return Normal(sd), lambda rng, d, _: rng.normal(0, sd, d)
+
+
+def _learned_scale(rng: np.random.Generator, d: int, scale: float) -> np.ndarray:
+    return np.append(scale * rng.standard_normal(d), scale)
 
 
 MODELS = {
@@ -189,6 +232,20 @@ MODELS = {
     "negative binomial, normal": Model(*_normal(0.5), COUNTS, FEWER),
     "Gamma, normal": Model(*_normal(0.5), POSITIVE, FEWER),
     "ordinal, normal": Model(*_normal(1.0), ORDERED, FEWER),
+    "beta-binomial, normal": Model(*_normal(1.0), OVERDISPERSED, FEWER),
+    "linear with Student-t noise, normal": Model(*_normal(1.0), HEAVY, FEWER),
+    "linear, hierarchical normal": Model(
+        HierarchicalNormal(1.0),
+        lambda rng, d, _: _learned_scale(rng, d, abs(rng.standard_cauchy())),
+        LINEAR,
+        n_hyper=1,
+    ),
+    "logistic, hierarchical normal": Model(
+        HierarchicalNormal(1.0),
+        lambda rng, d, _: _learned_scale(rng, d, abs(rng.normal(0, 2.5 / np.sqrt(d)))),
+        LOGISTIC,
+        n_hyper=1,
+    ),
 }
 
 
@@ -224,14 +281,14 @@ def simulate(model: Model, rng: np.random.Generator, n: int, d: int) -> Sample:
         # correlated columns, off centre
         X = 0.5 + 0.8 * rng.standard_normal((n + N_NEW, d)) + rng.normal(0, 0.6, (n + N_NEW, 1))
         variance = SCALE / rng.gamma(SHAPE)
-        coef = model.draw(rng, d, variance)
+        coef, hyper = np.split(model.draw(rng, d, variance), [d])
         own = family.draw_own(rng, variance)
         eta = X @ coef
         y, mean = family.draw(rng, eta, *own), family.mean(eta, *own)
         # A classifier needs each class. Whether a sample is dropped depends on y alone, so given
         # any y that is kept the parameters still follow their posterior.
         if len(np.unique(y[:n])) >= family.n_labels:
-            return Sample(X[:n], y[:n], np.r_[coef, own], X[n:], mean[n:], y[n:])
+            return Sample(X[:n], y[:n], np.r_[coef, own, hyper], X[n:], mean[n:], y[n:])
 
 
 def fitted(name: str, number: int, changes: dict[str, Any]) -> tuple[Sample, Any, bool]:
@@ -259,5 +316,5 @@ def fitted(name: str, number: int, changes: dict[str, Any]) -> tuple[Sample, Any
 def log_likelihood(model: Model, sample: Sample, values: np.ndarray) -> np.ndarray:
     """Log likelihood of the data under each row of parameters."""
     d = sample.X.shape[1]
-    own = values[:, d:, None].swapaxes(0, 1)
+    own = values[:, d : values.shape[1] - model.n_hyper, None].swapaxes(0, 1)
     return model.family.log_density(sample.y, values[:, :d] @ sample.X.T, *own).sum(axis=1)
