@@ -132,7 +132,7 @@ def rival(name: str) -> Any:
     try:
         return import_module(f"benchmarks._{name}")
     except ModuleNotFoundError as error:
-        sys.exit(f'{error.name} is not installed; try: pip install "skbayes_sgld[bench]"')
+        sys.exit(f'{error.name} is not installed: pip install "skbayes-sgld[bench]"')
 
 
 def seconds(task: Callable[[], Any], pause: float = 0.0) -> float:

@@ -47,7 +47,7 @@ def new_figure(width: float, height: float) -> Any:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise SystemExit(
-            'The figures need Matplotlib, which is not installed: pip install "skbayes_sgld[plot]"'
+            'The figures need Matplotlib, which is not installed: pip install "skbayes-sgld[plot]"'
         ) from None
     return Figure(figsize=(width, height), layout="constrained")
 

@@ -12,7 +12,7 @@
 
 Usage: ``python examples/nba_rookies.py [--output DIR] [--quick]``. It prints as it goes, takes
 about a minute and writes its figures to DIR. It needs Matplotlib:
-``pip install ".[plot]"``.
+``pip install "skbayes-sgld[plot]"``.
 """
 
 # sphinx_gallery_thumbnail_path = "figures/six_rookies.png"

@@ -12,8 +12,8 @@ def doc_link_template() -> str:
     """Address of an estimator's page, with a place for ``{estimator_name}``.
 
     In a clone the page is that of the documentation built there, if it is. Otherwise it is below
-    the ``Documentation`` address of the installed distribution. Without either the address is
-    empty, and scikit-learn shows no link.
+    the ``Documentation`` address of the installed distribution, unless that still names no account
+    (OWNER, until a release). Without either it is empty, and scikit-learn shows no link.
     """
     root = BUILT.as_uri() if BUILT.is_dir() else _published()
     return root and f"{root.rstrip('/')}/api/generated/skbayes_sgld.{{estimator_name}}.html"
@@ -25,4 +25,5 @@ def _published() -> str:
     except PackageNotFoundError:  # a copy on the path, not installed
         return ""
     named = dict(address.split(", ", 1) for address in addresses)
-    return str(named.get("Documentation", ""))
+    address = str(named.get("Documentation", ""))
+    return "" if "//OWNER." in address else address

@@ -24,10 +24,29 @@ def test_every_extra_that_is_named_can_be_installed(page):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     known = set(extras["optional-dependencies"])
     text = page.read_text()
-    listed = re.findall(r"pip install [\"']?\.\[([\w,]+)\]", text)
+    listed = re.findall(r"pip install [\"']?(?:\.|skbayes-sgld)\[([\w,]+)\]", text)
     assert {name for names in listed for name in names.split(",")} <= known
     for sentence in re.findall(r"^Extras?:(.*?)\.$", text, re.M | re.S):
         assert set(re.findall(r"`(\w+)` \(", sentence)) <= known
+
+
+def test_every_message_names_the_command_that_installs_an_extra():
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    sources = [
+        path
+        for name in ("skbayes_sgld", "examples", "benchmarks")
+        for path in ROOT.glob(f"{name}/**/*.py")
+    ]
+    named = [
+        line.strip()
+        for path in sources
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(r"skbayes[-_]sgld\[(?!\{)", line)
+    ]
+    assert len(named) >= 6
+    for line in named:
+        extra = re.search(r'pip install "skbayes-sgld\[(\w+)\]"', line)
+        assert extra and extra[1] in known["optional-dependencies"], line
 
 
 @pytest.mark.parametrize(
@@ -89,6 +108,9 @@ def test_an_estimators_html_links_to_its_page(name, monkeypatch, tmp_path):
     published["Project-URL"] = "Source, https://source.example"
     published["Project-URL"] = "Documentation, https://docs.example/stable/"
     assert estimator._get_doc_link() == f"https://docs.example/stable/{page}"
+    del published["Project-URL"]
+    published["Project-URL"] = "Documentation, https://OWNER.example/"  # not filled in yet
+    assert estimator._get_doc_link() == ""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -176,7 +176,7 @@ def _parquet_files(path: str | PathLike[str]) -> tuple[Any, list[Any]]:
         from pyarrow import dataset
     except ImportError as error:
         raise ImportError(
-            "RowBlocks.from_parquet needs pyarrow; install skbayes-sgld[parquet]."
+            'RowBlocks.from_parquet needs pyarrow: pip install "skbayes-sgld[parquet]"'
         ) from error
     with _whole(path):
         data = dataset.dataset(path, format="parquet")

@@ -49,7 +49,7 @@ def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> B
     except ImportError as error:
         raise ImportError(
             'load_sp500_returns takes its prices from the package "arch", which could not be '
-            f'imported ({error}): pip install "skbayes_sgld[finance]".'
+            f'imported ({error}): pip install "skbayes-sgld[finance]"'
         ) from error
     price = sp500.load()["Adj Close"]
     returns = np.log(price).diff().iloc[1:]  # before the selection, whose first day has a return

@@ -224,7 +224,6 @@ def _xarray() -> Any:
         import xarray
     except ImportError as error:
         raise ImportError(
-            "Draws for ArviZ and xarray need both; install them with: "
-            "pip install 'skbayes_sgld[arviz]'"
+            'Draws for ArviZ and xarray need both: pip install "skbayes-sgld[arviz]"'
         ) from error
     return xarray

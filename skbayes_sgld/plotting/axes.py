@@ -36,7 +36,7 @@ class Display:
             except ImportError:
                 raise ImportError(
                     "The displays need Matplotlib, which is not installed: "
-                    'pip install "skbayes_sgld[plot]"'
+                    'pip install "skbayes-sgld[plot]"'
                 ) from None
             ax = pyplot.figure(figsize=size, layout="constrained").subplots(n_panels, 1)
         panels = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()

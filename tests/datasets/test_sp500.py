@@ -51,7 +51,7 @@ def test_dates_without_data_are_refused_by_name(fake_prices, dates, message):
 
 def test_without_arch_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "arch.data", None)
-    with pytest.raises(ImportError, match=r'pip install "skbayes_sgld\[finance\]"'):
+    with pytest.raises(ImportError, match=r'pip install "skbayes-sgld\[finance\]"'):
         load_sp500_returns()
 
 

@@ -300,7 +300,7 @@ def test_the_container_is_that_of_the_installed_arviz(linear, monkeypatch):
 
 def test_without_the_libraries_the_extra_is_named(linear, monkeypatch):
     monkeypatch.setitem(sys.modules, "xarray", None)
-    with pytest.raises(ImportError, match=r"pip install 'skbayes_sgld\[arviz\]'"):
+    with pytest.raises(ImportError, match=r'pip install "skbayes-sgld\[arviz\]"'):
         linear.posterior_.to_xarray()
 
 

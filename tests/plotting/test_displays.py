@@ -299,7 +299,7 @@ def test_the_wrong_number_of_axes_is_refused(model):
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     for name in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, name, None)  # as if it were not installed
-    with pytest.raises(ImportError, match=r'pip install "skbayes_sgld\[plot\]"'):
+    with pytest.raises(ImportError, match=r'pip install "skbayes-sgld\[plot\]"'):
         TraceDisplay.from_draws(PosteriorDraws(np.zeros((1, 9, 1)), ["a"]))
 
 
