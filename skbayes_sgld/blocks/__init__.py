@@ -39,4 +39,9 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -
                 f"{name} is given beside {type(X).__name__}, whose blocks hold it: leave it None, "
                 f"and let the source yield (X, y, weight){more}."
             )
+    if X.by_row and by_row and X.by_row not in by_row:
+        (name,) = by_row
+        raise TypeError(
+            f"{X!r} was made with {X.by_row}=, and this model takes {name}; give it as {name}=."
+        )
     return X

@@ -46,7 +46,8 @@ class DaskRows(RowSource):
         if n_trials is not None:
             del beside["exposure"]
             beside["n_trials"] = n_trials
-        self.has_exposure = exposure is not None or n_trials is not None
+        if exposure is not None or n_trials is not None:
+            self.has_exposure, self.by_row = True, "exposure" if n_trials is None else "n_trials"
         given = [None if v is None else align(v, X, name) for name, v in beside.items()]
         self._graph, keys = joined_graph([X, *(v for v in given if v is not None)])
         # the parts of each block, None for what is not given

@@ -14,7 +14,7 @@ from skbayes_sgld.blocks.files import (
     blocks_of,
     blocks_of_parquet,
 )
-from skbayes_sgld.blocks.source import POOL_SIZE, BlockWork, RowSource, add_up
+from skbayes_sgld.blocks.source import BY_ROW, POOL_SIZE, BlockWork, RowSource, add_up
 
 
 class RowBlocks(RowSource):
@@ -97,11 +97,11 @@ class RowBlocks(RowSource):
             Where the files do not hold such arrays of as many rows.
         """
         rows = NpyFile(X, 2)
-        paths = {"y": y, "sample_weight": sample_weight, **_one_of(exposure, n_trials)}
+        by_row = _one_of(exposure, n_trials)
+        paths = {"y": y, "sample_weight": sample_weight, **by_row}
         beside = {k: None if path is None else NpyFile(path, 1) for k, path in paths.items()}
-        return cls(blocks_of(rows, **beside), pool_size=pool_size)._of(
-            f"file {rows.path}", len(rows)
-        )
+        blocks = cls(blocks_of(rows, **beside), pool_size=pool_size)
+        return blocks._of(f"file {rows.path}", len(rows), by_row)
 
     @classmethod
     def from_parquet(
@@ -144,9 +144,9 @@ class RowBlocks(RowSource):
         TypeError
             Where a column of X, or one that is named beside it, is not of numbers.
         """
-        by_row = next(iter(_one_of(exposure, n_trials).values()))
-        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, by_row)
-        blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows)
+        by_row = _one_of(exposure, n_trials)
+        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, *by_row.values())
+        blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows, by_row)
         blocks.feature_names = names
         return blocks
 
@@ -157,10 +157,11 @@ class RowBlocks(RowSource):
         for name, value in values.items():
             if value is not None and value.ndim == 0 and name != "y":
                 values[name] = np.broadcast_to(value, len(X))
-        return cls(blocks_of(X, **values))._of(f"memory map {X.filename}", len(X))
+        return cls(blocks_of(X, **values))._of(f"memory map {X.filename}", len(X), values)
 
-    def _of(self, origin: str, n_rows: int) -> RowBlocks:
+    def _of(self, origin: str, n_rows: int, beside: dict[str, Any]) -> RowBlocks:
         self._origin, self.n_rows = origin, n_rows
+        self.by_row = next((k for k in BY_ROW if beside.get(k) is not None), "")
         self._promise = f"{origin} must have the same rows in the same order whenever it is read"
         return self
 

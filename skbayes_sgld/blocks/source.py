@@ -17,7 +17,13 @@ Array = NDArray[Any]
 Value = TypeVar("Value")
 
 POOL_SIZE = 50_000
-_BY_ROW = "exposure, or n_trials,"  # which of them, the model knows
+# name of the fourth array of a block in errors, and what it accepts; a source that yields tuples
+# does not say which of the two it is
+BY_ROW = {
+    "exposure": ("exposure", "exposures must be positive"),
+    "n_trials": ("n_trials", "numbers of trials must be 1 or more"),
+    "": ("exposure, or n_trials,", "exposures must be positive, and n_trials 1 or more"),
+}
 _KINDS = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UTO", "text"), "S": "bytes"}
 
 
@@ -96,6 +102,8 @@ class BlockWork:
         Checksums of the blocks that had rows in the pass before; None in the first.
     promise : str
         Condition that a changed block breaks, for the error.
+    by_row : str
+        As of :class:`RowSource`.
     """
 
     of_block: Callable[[Block], Any]
@@ -103,6 +111,7 @@ class BlockWork:
     dtype: Any
     last: dict[int, Prints] | None
     promise: str
+    by_row: str
 
     def __call__(
         self, number: int, X: Any, y: Any, weight: Any = None, exposure: Any = None
@@ -125,6 +134,7 @@ class BlockWork:
             n_features=self.n_features,
             dtype=self.dtype,
             known=None if last is None else last.X,
+            by_row=self.by_row,
         )
         prints = Prints.of(block) if len(block.y) else None
         self.check_unchanged(number, prints)
@@ -141,7 +151,8 @@ class BlockWork:
                 f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
                 f"{self.promise}."
             )
-        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": f"the {_BY_ROW}"}
+        by_row = BY_ROW[self.by_row][0]
+        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": f"the {by_row}"}
         changed = [names[k] for k in names if getattr(found, k, None) != getattr(last, k, None)]
         if changed:
             raise ValueError(
@@ -191,6 +202,8 @@ class RowSource(ABC):
         Passes made so far.
     has_exposure : bool
         Whether blocks may have exposures, over which their counts were made, or numbers of trials.
+    by_row : {"exposure", "n_trials", ""}
+        Which of them; empty where the source does not say.
     """
 
     n_features: int
@@ -199,6 +212,7 @@ class RowSource(ABC):
     pool_size: int = POOL_SIZE
     n_passes: int = 0
     has_exposure: bool = False
+    by_row: str = ""
     _dtype: Any = None  # of X in the block that was read first
     _prints: dict[int, Prints] | None = None  # of the blocks that have rows, from the last pass
     _promise = "a source of blocks must yield the same rows in the same order whenever it is read"
@@ -226,7 +240,9 @@ class RowSource(ABC):
             Naming the block and the row that cannot be used; if there are no rows; and naming the
             block if one bit of its X, y or weights has changed since the pass before.
         """
-        work = BlockWork(of_block, self.n_features, self._dtype, self._prints, self._promise)
+        work = BlockWork(
+            of_block, self.n_features, self._dtype, self._prints, self._promise, self.by_row
+        )
         total = self._pass(work, plus)
         prints: dict[int, Prints] = {} if total is None else total[0]
         for number in sorted((self._prints or {}).keys() - prints.keys()):
@@ -276,6 +292,7 @@ def check_block(
     n_features: int,
     dtype: Any = None,
     known: int | None = None,
+    by_row: str = "",
 ) -> Block:
     """Rows of a block as numbers, or an error that names the block and the row.
 
@@ -291,6 +308,8 @@ def check_block(
         That of X in the block that was read first, before any conversion.
     known : int or None, default=None
         Checksum of X in the pass before, which has found all numbers of this block finite.
+    by_row : {"exposure", "n_trials", ""}, default=""
+        What ``exposure`` holds, where the source says so.
 
     Raises
     ------
@@ -338,9 +357,9 @@ def check_block(
         weight = _one_a_row(weight, "weight", len(X), where)
         _check_range(weight < 0, weight, "weight", "weights must be >= 0", where)
     if exposure is not None:
-        exposure = _one_a_row(exposure, _BY_ROW, len(X), where)
-        accepted = "exposures must be positive, and n_trials 1 or more"
-        _check_range(exposure <= 0, exposure, _BY_ROW, accepted, where)
+        name, accepted = BY_ROW[by_row]
+        exposure = _one_a_row(exposure, name, len(X), where)
+        _check_range(exposure <= 0, exposure, name, accepted, where)
     return Block(X, y, weight, number, sum_of_X, exposure)
 
 

@@ -13,6 +13,7 @@ from skbayes_sgld import (
     SGDMAPClassifier,
     SGLDBetaBinomialRegressor,
     SGLDLogisticRegression,
+    SGLDPoissonRegressor,
     check_model,
 )
 from skbayes_sgld.metrics import loo
@@ -172,6 +173,15 @@ def test_rows_of_dask_have_trials(cls):
 def test_files_have_exposures_or_trials():
     with pytest.raises(ValueError, match="exposure and n_trials are both given"):
         RowBlocks.from_parquet("rows.parquet", "y", exposure="a", n_trials="b")
+
+
+@pytest.mark.parametrize("source", [from_files, from_parquet])
+def test_errors_of_files_name_the_trials(source, tmp_path, monkeypatch):
+    with pytest.raises(TypeError, match="was made with n_trials=, and this model takes exposure"):
+        SGLDPoissonRegressor().fit(source(tmp_path))
+    monkeypatch.setitem(globals(), "TRIALS", np.where(np.arange(len(TRIALS)) == 7, 0, TRIALS))
+    with pytest.raises(ValueError, match="^the n_trials in row 7 of block 0 is 0; .* be 1 or more"):
+        SGLDBetaBinomialRegressor().fit(source(tmp_path))
 
 
 @pytest.mark.parametrize("way", WAYS)
