@@ -60,6 +60,7 @@ class GivenOwn(Likelihood):
         self.likelihood, self.known = likelihood, known
         self.n_predictors = likelihood.n_predictors
         self.bounded_curvature = likelihood.bounded_curvature
+        self.totals = likelihood.totals
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         return self.kernel(self.likelihood.bind(y, dtype=dtype), self.known.astype(dtype)[:, None])
@@ -67,6 +68,10 @@ class GivenOwn(Likelihood):
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Linear predictors where a search begins."""
         return self.likelihood.start(y, weight, has_level)[: self.n_predictors]
+
+    def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
+        """Weights with which a column has its mean and spread."""
+        return self.likelihood.trial_weight(y, weight)
 
     def rare(self, y: Array) -> Array | None:
         """Rows with rare observations."""
