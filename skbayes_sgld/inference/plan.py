@@ -103,10 +103,10 @@ class Plan:
     n_training: int = 0
 
     def without_data(self) -> Plan:
-        """The plan as a record of what was chosen, without what holds the data."""
+        """The plan as a record of what was chosen, without the data and what needs them."""
         nothing: Any = None
-        center = None if self.center is None else self.center._replace(whitened=None)
-        return replace(self, posterior=nothing, run=nothing, center=center)
+        mode = None if self.mode is None else Mode(self.mode.theta, self.mode.metric.stored())
+        return replace(self, posterior=nothing, run=nothing, mode=mode, center=None)
 
     @property
     def has_data(self) -> bool:

@@ -81,6 +81,10 @@ class Metric:
         """Metric whose ``sqrt`` and ``sqrt_t`` are in float32, where that is faster."""
         return self
 
+    def stored(self) -> Metric:
+        """Metric without the matrices that follow from its root, for a pickle."""
+        return self
+
 
 class Diagonal(Metric):
     """Diagonal metric.
@@ -212,6 +216,10 @@ class Dense(Metric):
         A root in float64 does not stay in cache then.
         """
         return self._single.in_groups_of(self._group) if self.n_params >= 256 else self
+
+    def stored(self) -> Metric:
+        """Metric without the matrices that follow from its root."""
+        return Dense(self._root)
 
     def scale(self, v: Array) -> Array:
         """``G v``."""

@@ -68,6 +68,39 @@ def fitted():
     return {name: fit(name, 200) for name in MODELS}
 
 
+def matrices(value, width, seen):
+    """Square arrays of at least a width among the attributes of an object, and of these."""
+    if id(value) in seen or isinstance(value, (str, bytes, type)):
+        return []
+    seen[id(value)] = value
+    if isinstance(value, np.ndarray):
+        return [value] if value.ndim == 2 and min(value.shape) >= width else []
+    if isinstance(value, (tuple, list, dict)):
+        parts = list(value.values()) if isinstance(value, dict) else list(value)
+    else:
+        parts = list(getattr(value, "__dict__", {}).values())
+    return [found for part in parts for found in matrices(part, width, seen)]
+
+
+@pytest.mark.parametrize(
+    ("prior", "n_rows", "n_matrices"),
+    # the curvature at the mode, by its root; under a learned scale the mode is not kept
+    [("normal", 200, 1), ("hierarchical_normal", 200, 0), ("auto", 20, 0)],
+)
+def test_a_pickle_holds_no_matrix_of_the_columns_but_a_root(prior, n_rows, n_matrices):
+    wide = np.random.default_rng(3).standard_normal((n_rows, 40))
+    model = SGLDLogisticRegression(prior=prior, n_draws=10, n_chains=2, random_state=0)
+    model.fit(wide, wide[:, 0] > 0)
+    again = pickle.loads(pickle.dumps(model))
+    # from 20 rows on there are as many coordinates
+    assert len(matrices(again, 20, {})) == n_matrices
+    if n_matrices:
+        mode, known = again.result_.mode, model.result_.mode
+        np.testing.assert_array_equal(mode.metric.marginal_sd, known.metric.marginal_sd)
+        unit = np.eye(wide.shape[1] + 1)
+        np.testing.assert_allclose(mode.metric.whiten(unit), known.metric.whiten(unit), atol=1e-9)
+
+
 # the next batch is fitted together with the rows that the stream of a classifier keeps
 @pytest.mark.parametrize("name", sorted(MODELS.keys() - {"stream"}))
 def test_a_pickle_holds_no_data(name, fitted):
