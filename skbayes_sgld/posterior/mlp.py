@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sgld._checks import check_number
+from skbayes_sgld._random import probe_generator
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import Likelihood
@@ -368,7 +369,7 @@ class MLPPosterior(BasePosterior):
 
     def start(self) -> Array:
         """Random network ``(P,)``, the same at every call."""
-        return self.random_start(np.random.default_rng(0).standard_normal((1, self.n_params)))[0]
+        return self.random_start(probe_generator().standard_normal((1, self.n_params)))[0]
 
     def random_start(self, normals: Array) -> Array:
         """Random networks ``(C, P)`` from standard normals; the noise variance is that of y."""
