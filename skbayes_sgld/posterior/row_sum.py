@@ -34,6 +34,7 @@ Blocks = list[tuple[slice, RowKernel, Any]]  # rows, their kernel, and their des
 Products = list[tuple[RowKernel, Any, Any]]  # a kernel, its rows, and their transpose
 
 _COPIED = 2**22  # numbers of a held design up to which it is copied for its products
+_REGISTER = 32  # bytes
 
 
 class RowSum:
@@ -87,10 +88,13 @@ class RowSum:
         if not isinstance(block, np.ndarray):
             return None
         kernel, folded = self.kernel.fold(block)
-        folded = np.ascontiguousarray(folded)
+        # BLAS takes columns that do not fill a register one at a time: without zeros beside them an
+        # adjoint takes 1.2 to 1.8 times as long
+        rows = np.zeros((n, width + -width % (_REGISTER // folded.itemsize)), folded.dtype)
+        rows[:, :width] = folded
+        columns = rows[:, :width].T
         # BLAS in float32 takes 1.3 to 2 times as long for predictors from rows in this order
-        turned = np.ascontiguousarray(folded.T) if folded.dtype == np.float32 else folded.T
-        return kernel, folded, turned
+        return kernel, rows, np.ascontiguousarray(columns) if rows.itemsize == 4 else columns
 
     def _products(self, n_products: int) -> list[Any]:
         """Parts of the rows that threads share: blocks of the folded rows, or :meth:`_parts`."""
@@ -168,7 +172,7 @@ class RowSum:
     def _adjoint(self, score: Array, block: Any, left: Array) -> Array:
         """Gradient in the coefficients ``(C, n_products, width)``."""
         grad = score.reshape(*left.shape[:2], -1) @ block
-        return grad.reshape(-1, self.predictors.n_products, left.shape[2])
+        return grad.reshape(-1, self.predictors.n_products, grad.shape[2])[..., : left.shape[2]]
 
     def _value(self, left: Array, kernel: RowKernel, block: Any, columns: Any) -> tuple[Array]:
         return (kernel.log_density(self._local(columns, left)).sum(axis=1, dtype=float),)
