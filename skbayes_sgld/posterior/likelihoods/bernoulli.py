@@ -31,7 +31,7 @@ class BernoulliKernel(RowKernel):
 
     def log_density(self, u: Array) -> Array:
         """``-log(1 + exp(-v))``."""
-        return -np.logaddexp(0.0, -self._signed(u))[:, 0]
+        return self.value_and_score(u)[0]  # numpy.logaddexp takes 2.4 times as long
 
     def score(self, u: Array) -> Array:
         """``sign / (1 + exp(v))``, in place: 0 where the exponential overflows."""
@@ -50,11 +50,13 @@ class BernoulliKernel(RowKernel):
             np.minimum(v, _LARGEST, out=v)
         np.exp(v, out=v)
         total = v + 1.0
-        # of large weights the digits of a small exponential matter; in float32 log1p takes ten
-        # times as long as log
-        exact = np.log1p(v) if v.dtype == np.float64 else None
+        # the digits of a small exponential that the sum loses matter under a large weight: with
+        # them log is as exact as log1p, in half of the time
+        lost = v - (total - 1.0)
+        lost /= total
         v /= total
-        value = (np.log(total, out=total) if exact is None else exact)[:, 0]
+        value = np.log(total, out=total)[:, 0]
+        value += lost[:, 0]
         np.negative(value, out=value)
         if beyond is not None:
             value += beyond
