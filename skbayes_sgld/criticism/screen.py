@@ -31,8 +31,9 @@ from skbayes_sgld.posterior.likelihoods import Gaussian
 Array = NDArray[Any]
 
 _FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS = 10, 500, 400
-# rows times draws, in 3 ms; a probability of a count or a t takes 0.2 microseconds, of a total 0.4
-_NUMBERS, _SLOW, _TOTALS = 25_000, 10_000, 5_000
+# rows times draws, in 1 to 2 ms; a probability of a count or a t takes 0.2 microseconds, of a total
+# 0.4, and a label as much for each class after the first as one of two classes
+_NUMBERS, _SLOW, _TOTALS = 15_000, 6_000, 3_000
 _LEVEL = 5e-6  # of each of fourteen tests: a false alarm in 14,000 fits at most
 _EDGE = 1e-16  # precision of a probability near 1
 _UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise
@@ -56,8 +57,9 @@ def size(n_rows: int, likelihood: Any) -> tuple[int, int]:
     if n_rows < _FEWEST_ROWS:
         return 0, 0
     rows = min(n_rows, _MOST_ROWS)
-    fast = likelihood.quadratic or hasattr(likelihood, "n_classes")
-    numbers = _NUMBERS // likelihood.n_predictors if fast else _SLOW
+    numbers = _NUMBERS if likelihood.quadratic else _SLOW
+    if hasattr(likelihood, "n_classes"):
+        numbers = _NUMBERS // (likelihood.n_classes - 1)
     if likelihood.totals:
         numbers = _TOTALS
     return rows, min(_MOST_DRAWS, max(numbers // rows, 10))
