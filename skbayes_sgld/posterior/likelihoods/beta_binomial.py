@@ -14,7 +14,7 @@ from skbayes_sgld.posterior.likelihoods.binomial import (
     as_totals,
     split_totals,
 )
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, RowKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.stirling import rise
 from skbayes_sgld.posterior.transforms import Interval
@@ -25,7 +25,7 @@ _STRETCH = 64  # probabilities that follow from one: its underflow is that of th
 _NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable
 
 
-class BetaBinomialKernel(BinomialKernel):
+class BetaBinomialKernel(PartsKernel, BinomialKernel):
     """Totals, in terms of ``a = p r`` and ``b = (1 - p) r`` with ``r = (1 - rho) / rho``.
 
     The log density is that of a binomial total plus ``f(y, a) + f(n - y, b) - f(n, r)``, where
@@ -33,34 +33,32 @@ class BetaBinomialKernel(BinomialKernel):
     float64: the special functions take no less time in float32.
     """
 
-    def _parts(self, u: Array) -> list[tuple[Array, Array]]:
+    def parts(self, u: Array) -> tuple[tuple[Array, Array], ...]:
         """Successes with log a, failures with log b, and trials with log r."""
         eta, log_r = u[:, 0].astype(float), -np.clip(u[:, 1].astype(float), -_LIMIT, _LIMIT)
         successes, failures = (self.y, log_expit(eta)), (self.trials - self.y, log_expit(-eta))
-        return [(m, log_x + log_r) for m, log_x in (successes, failures)] + [(self.trials, log_r)]
+        with_r = [(m, log_x + log_r) for m, log_x in (successes, failures)]
+        return (*with_r, (self.trials, log_r))
 
-    def log_density(self, u: Array) -> Array:
+    def value_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Log density of each row."""
-        of_successes, of_failures, of_trials = (_beyond(*part) for part in self._parts(u))
-        binomial = super().log_density(u[:, :1].astype(float))
+        of_successes, of_failures, of_trials = (_beyond(*part) for part in parts)
+        binomial = BinomialKernel.log_density(self, u[:, :1].astype(float))
         return (binomial + of_successes + of_failures - of_trials).astype(u.dtype)
 
-    def score(self, u: Array) -> Array:
+    def score_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Score in eta and in the log odds of rho."""
-        A, B, R = (_slope(*part) for part in self._parts(u))
+        A, B, R = (_slope(*part) for part in parts)
         p, q = expit(u[:, 0]), expit(-u[:, 0])
         return np.stack([q * A - p * B, R - A - B], axis=1).astype(u.dtype)
 
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score and curvature in eta and in the log odds of rho."""
-        parts = self._parts(u)
-        (A, B, R), (a, b, r) = ([each(*part) for part in parts] for each in (_slope, _bend))
+    def curvature_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
+        """Curvature in eta and in the log odds of rho."""
+        (A, B, _), (a, b, r) = ([each(*part) for part in parts] for each in (_slope, _bend))
         p, q = expit(u[:, 0]), expit(-u[:, 0])
         cross = q * a - p * b
-        rows = [[p * q * (A + B) - q * q * a - p * p * b, cross], [cross, r - a - b]]
-        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
-        score = np.stack([q * A - p * B, R - A - B], axis=1)
-        return score.astype(u.dtype), curvature.astype(u.dtype)
+        in_eta = p * q * (A + B) - q * q * a - p * p * b
+        return as_matrices([[in_eta, cross], [cross, r - a - b]]).astype(u.dtype)
 
 
 # with log Gamma(x + m) - log Gamma(x) = log x + log Gamma(x + m) - log Gamma(x + 1) no function of

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv, gammaln
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Average, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
@@ -18,7 +18,7 @@ _FARTHEST = 350.0  # predictor whose mean can be squared
 _LIMIT = 60.0  # size of the log dispersion beyond which nothing changes in floating point
 
 
-class GammaKernel(RowKernel):
+class GammaKernel(PartsKernel):
     """Gamma rows of log mean eta and log dispersion t, the shape being ``k = exp(-t)``.
 
     The log density is its maximum in eta less k times half the unit deviance, ``y / mu - 1 -
@@ -30,36 +30,25 @@ class GammaKernel(RowKernel):
         """Logs of the observations."""
         return np.log(np.maximum(self.y, np.finfo(self.y.dtype).tiny))
 
-    def _parts(self, u: Array) -> tuple[Array, Array, Array]:
+    def parts(self, u: Array) -> tuple[Array, Array, Array]:
         """``y / mu - 1``, half the unit deviance, and k."""
         log_ratio = self.log_y - u[:, 0]
         away = np.expm1(log_ratio)
         return away, away - log_ratio, np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
 
-    def log_density(self, u: Array) -> Array:
+    def value_of(self, u: Array, away: Array, half: Array, k: Array) -> Array:
         """Log density of each row."""
-        return self.value_and_score(u)[0]
+        level = 0.5 * (np.log(k) - LOG_2_PI) - _of_shapes(k, 0)
+        return (level - self.log_y - k * half).astype(u.dtype)
 
-    def score(self, u: Array) -> Array:
+    def score_of(self, u: Array, away: Array, half: Array, k: Array) -> Array:
         """Score in eta and in the log dispersion."""
-        away, half, k = self._parts(u)
         return np.stack([k * away, k * half - 0.5 - k * _of_shapes(k, 1)], axis=1)
 
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        away, half, k = self._parts(u)
-        level = 0.5 * (np.log(k) - LOG_2_PI) - _of_shapes(k, 0)
-        score = np.stack([k * away, k * half - 0.5 - k * _of_shapes(k, 1)], axis=1)
-        return (level - self.log_y - k * half).astype(u.dtype), score
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score and curvature in eta and in the log dispersion."""
-        away, half, k = self._parts(u)
-        cross, first = k * away, _of_shapes(k, 1)
-        own = k * (half - first + k * _of_shapes(k, 2))
-        rows = [[cross + k, cross], [cross, own]]
-        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
-        return np.stack([cross, k * half - 0.5 - k * first], axis=1), curvature
+    def curvature_of(self, u: Array, away: Array, half: Array, k: Array) -> Array:
+        """Curvature in eta and in the log dispersion."""
+        cross, own = k * away, k * (half - _of_shapes(k, 1) + k * _of_shapes(k, 2))
+        return as_matrices([[cross + k, cross], [cross, own]])
 
 
 def _of_shapes(k: Array, order: int) -> Array:

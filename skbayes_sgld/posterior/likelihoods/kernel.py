@@ -128,3 +128,49 @@ class WeightedKernel(RowKernel):
         score, curvature = self.kernel.score_and_curvature(u)
         weight = self.weight[..., None, :]
         return score * weight, curvature * weight[..., None, :]
+
+
+class PartsKernel(RowKernel):
+    """A kernel whose value, score and curvature have terms in common, which are computed once.
+
+    A family defines these terms, and the three as functions of u and of the terms.
+    """
+
+    def parts(self, u: Array) -> tuple[Any, ...]:
+        """Terms in common."""
+        raise NotImplementedError
+
+    def value_of(self, u: Array, *parts: Any) -> Array:
+        """Log density ``(C, B)``, given the terms."""
+        raise NotImplementedError
+
+    def score_of(self, u: Array, *parts: Any) -> Array:
+        """Score ``(C, m, B)``, given the terms."""
+        raise NotImplementedError
+
+    def curvature_of(self, u: Array, *parts: Any) -> Array:
+        """Curvature ``(C, m, m, B)``, given the terms."""
+        raise NotImplementedError
+
+    def log_density(self, u: Array) -> Array:
+        """Log density of each row."""
+        return self.value_of(u, *self.parts(u))
+
+    def score(self, u: Array) -> Array:
+        """Score in the predictors and the own parameters."""
+        return self.score_of(u, *self.parts(u))
+
+    def value_and_score(self, u: Array) -> tuple[Array, Array]:
+        """Log density and score."""
+        parts = self.parts(u)
+        return self.value_of(u, *parts), self.score_of(u, *parts)
+
+    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
+        """Score and curvature."""
+        parts = self.parts(u)
+        return self.score_of(u, *parts), self.curvature_of(u, *parts)
+
+
+def as_matrices(rows: list[list[Array]]) -> Array:
+    """Matrices ``(C, m, m, B)`` of entries ``(C, B)``."""
+    return np.stack([np.stack(row, axis=1) for row in rows], axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, fdtrc
 
 from skbayes_sgld.posterior.likelihoods.base import Array
+from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson, PoissonKernel
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
@@ -20,7 +21,7 @@ _SUMMED = 100  # counts whose probabilities are summed, which takes less time th
 _RANGE = 600.0  # logarithm of the least probability that sums begin at
 
 
-class NegativeBinomialKernel(PoissonKernel):
+class NegativeBinomialKernel(PartsKernel, PoissonKernel):
     """Counts, in terms of ``r = 1 / dispersion``.
 
     The log density is its maximum, at ``mu = y``, plus
@@ -44,7 +45,7 @@ class NegativeBinomialKernel(PoissonKernel):
         """Kernel of some of the rows."""
         return type(self)(self.likelihood, self.y[at], self.n_levels)
 
-    def _parts(self, u: Array) -> tuple[Array, Array, Array]:
+    def parts(self, u: Array) -> tuple[Array, Array, Array]:
         """``mu``, ``log((mu + r) / (y + r))``, and r, ``(C, 1)`` if it is the same in all rows."""
         t = np.clip(u[:, 1], -_LIMIT, _LIMIT)
         r = np.exp(-t[:, :1] if (t == t[:, :1]).all() else -t)
@@ -63,42 +64,28 @@ class NegativeBinomialKernel(PoissonKernel):
         at = np.broadcast_to(y.astype(np.intp), (len(r), y.shape[-1]))
         return np.take_along_axis(table, at, axis=1)
 
-    def _log_density(self, u: Array, ratio: Array, r: Array) -> Array:
+    def value_of(self, u: Array, mu: Array, ratio: Array, r: Array) -> Array:
+        """Log density of each row."""
         value: Array = self.y * (u[:, 0] - self.log_y) - (self.y + r) * ratio
         value += self._of_counts(_largest, r)
         return value
 
-    def _score(self, mu: Array, ratio: Array, r: Array) -> Array:
+    def score_of(self, u: Array, mu: Array, ratio: Array, r: Array) -> Array:
+        """Score in eta and in the log dispersion."""
         mu = np.minimum(mu, _FAR)
         share = (mu - self.y) / (mu + r)
         in_t = r * (ratio - share) + self._of_counts(_slope, r)
         return np.stack([-r * share, in_t], axis=1)
 
-    def log_density(self, u: Array) -> Array:
-        """Log density of each row."""
-        return self._log_density(u, *self._parts(u)[1:])
-
-    def score(self, u: Array) -> Array:
-        """Score in eta and in the log dispersion."""
-        return self._score(*self._parts(u))
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        mu, ratio, r = self._parts(u)
-        return self._log_density(u, ratio, r), self._score(mu, ratio, r)
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score and curvature in eta and in the log dispersion."""
-        mu, ratio, r = self._parts(u)
+    def curvature_of(self, u: Array, mu: Array, ratio: Array, r: Array) -> Array:
+        """Curvature in eta and in the log dispersion."""
         far = np.minimum(mu, _FAR)
         left = r / (far + r)
         bend = left * (self.y + r) * (far / (far + r))
         cross = -left * far * ((far - self.y) / (far + r))
         own = cross + r * (ratio - left * (far - self.y) / (self.y + r))
         own += self._of_counts(_bend, r)
-        rows = [[bend, cross], [cross, own]]
-        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
-        return self._score(mu, ratio, r), curvature
+        return as_matrices([[bend, cross], [cross, own]])
 
 
 _FAR = 1e30  # rate, and its ratio to r, beyond which scores no longer change

@@ -16,13 +16,13 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
 _LARGEST = 80.0  # log of a gap, or gap, whose exponential single precision holds
 
 
-class OrdinalKernel(RowKernel):
+class OrdinalKernel(PartsKernel):
     """Rows of ordered classes, by the cut points below and above the class of each.
 
     With ``low`` and ``high`` the predictor less these cut points, and ``width = low - high``,
@@ -32,7 +32,7 @@ class OrdinalKernel(RowKernel):
     where an outermost class has the term of its one cut point alone. No digits are lost.
     """
 
-    def _parts(self, u: Array) -> tuple[Array, ...]:
+    def parts(self, u: Array) -> tuple[Array, ...]:
         """Low, high and width; the gaps below each row's class, and its own gap ``(C, m, B)``."""
         y, k = self.y[..., None, :], np.arange(1, u.shape[1])[:, None]
         gap = np.exp(np.clip(u[:, 1:], -_LARGEST, _LARGEST))
@@ -44,14 +44,16 @@ class OrdinalKernel(RowKernel):
         """Whether there is a cut point below each row's class, and above it."""
         return self.y > 0, self.y < self.likelihood.n_classes - 1
 
-    def _value(self, low: Array, high: Array, width: Array) -> Array:
+    def value_of(self, u: Array, low: Array, high: Array, width: Array, *gaps: Array) -> Array:
+        """Log of the observed class's probability."""
         lower, upper = self._has_ends()
         inner = np.log(-np.expm1(-np.where(lower & upper, width, 1.0)))
         value = np.where(lower, log_expit(low), 0.0) + np.where(upper, log_expit(-high), 0.0)
         return (value + np.where(lower & upper, inner, 0.0)).astype(low.dtype)
 
-    def _score(self, low: Array, high: Array, *parts: Array) -> Array:
-        width, below, own = parts
+    def score_of(self, u: Array, low: Array, high: Array, width: Array, *gaps: Array) -> Array:
+        """Score in the predictor and the logs of the gaps."""
+        below, own = gaps
         lower, upper = self._has_ends()
         of_low, of_high = np.where(lower, expit(-low), 0.0), np.where(upper, expit(high), 0.0)
         net = (of_high - of_low)[:, None]
@@ -64,34 +66,21 @@ class OrdinalKernel(RowKernel):
         held = np.where(inner, np.minimum(width, _LARGEST)[:, None], 1.0)
         return np.where(inner, own / np.expm1(held), 0.0)
 
-    def log_density(self, u: Array) -> Array:
-        """Log of the observed class's probability."""
-        return self._value(*self._parts(u)[:3])
-
-    def score(self, u: Array) -> Array:
-        """Score in the predictor and the logs of the gaps."""
-        return self._score(*self._parts(u))
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        parts = self._parts(u)
-        return self._value(*parts[:3]), self._score(*parts)
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score, and ``p (1 - p)`` of each end times the squares of its slopes."""
-        low, high, width, below, own = parts = self._parts(u)
-        score, one = self._score(*parts), np.ones_like(low)[:, None]
+    def curvature_of(self, u: Array, low: Array, high: Array, width: Array, *gaps: Array) -> Array:
+        """``p (1 - p)`` of each end times the squares of its slopes."""
+        below, own = gaps
+        score, one = self.score_of(u, low, high, width, below, own), np.ones_like(low)[:, None]
         C, m, B = score.shape
         H = np.zeros((C, m, m, B), score.dtype)
         ends = zip(self._has_ends(), (low, high), (below, below + own), strict=True)
-        for has, at, gaps in ends:
-            slope = np.concatenate([one, -gaps], axis=1)
+        for has, at, moved in ends:
+            slope = np.concatenate([one, -moved], axis=1)
             bend = np.where(has, expit(at) * expit(-at), 0.0)
             H += bend[:, None, None] * slope[:, :, None] * slope[:, None]
         ratio = self._of_width(width, own)
         k = np.arange(1, H.shape[1])
         H[:, k, k] += ratio * (ratio + own) - score[:, 1:]
-        return score, H
+        return H
 
 
 @dataclass(eq=False, repr=False)

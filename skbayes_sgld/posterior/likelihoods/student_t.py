@@ -10,7 +10,7 @@ from scipy.special import stdtr, stdtrit
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Average
 from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
@@ -23,7 +23,7 @@ _WEAK = 1e-4  # weight of its prior, beside that of all rows
 _FARTHEST = 1e100  # draw of T, whose square still is a number
 
 
-class StudentTKernel(RowKernel):
+class StudentTKernel(PartsKernel):
     """Rows of location eta, log squared scale gamma and log degrees of freedom t.
 
     With ``nu = exp(t)`` and ``z^2 = (y - eta)^2 exp(-gamma)``, the log density is
@@ -32,42 +32,29 @@ class StudentTKernel(RowKernel):
     computed, whose other terms cancel.
     """
 
-    def _parts(self, u: Array) -> tuple[Array, Array, Array, Array]:
+    def parts(self, u: Array) -> tuple[Array, Array, Array, Array]:
         """``(y - eta) exp(-gamma)``, z^2, nu, and ``nu + z^2``."""
         residual, nu = self.y - u[:, 0], np.exp(np.clip(u[:, 2], -_LIMIT, _LIMIT))
         scaled = residual * np.exp(-u[:, 1])
         square = residual * scaled
         return scaled, square, nu, nu + square
 
-    def _score(self, parts: tuple[Array, Array, Array, Array]) -> Array:
-        scaled, square, nu, total = parts
-        pull, share = (nu + 1.0) / total, square / total
-        in_t = 0.5 * (nu + 1.0) * share - 0.5 * nu * np.log1p(square / nu) + _of_degrees(nu, 1)
-        return np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1)
-
-    def _log_density(self, u: Array, parts: tuple[Array, Array, Array, Array]) -> Array:
-        _, square, nu, _ = parts
+    def value_of(self, u: Array, scaled: Array, square: Array, nu: Array, total: Array) -> Array:
+        """Log density of each row."""
         fall = (nu + 1.0) * np.log1p(square / nu)
         value: Array = _of_degrees(nu, 0) - 0.5 * (u[:, 1] + fall)
         return value
 
-    def log_density(self, u: Array) -> Array:
-        """Log density of each row."""
-        return self._log_density(u, self._parts(u))
-
-    def score(self, u: Array) -> Array:
+    def score_of(self, u: Array, scaled: Array, square: Array, nu: Array, total: Array) -> Array:
         """Score in eta, gamma and t."""
-        return self._score(self._parts(u))
+        pull, share = (nu + 1.0) / total, square / total
+        in_t = 0.5 * (nu + 1.0) * share - 0.5 * nu * np.log1p(square / nu) + _of_degrees(nu, 1)
+        return np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1)
 
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        parts = self._parts(u)
-        return self._log_density(u, parts), self._score(parts)
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score and curvature in eta, gamma and t: negative in eta where ``z^2 > nu``."""
-        parts = self._parts(u)
-        scaled, square, nu, total = parts
+    def curvature_of(
+        self, u: Array, scaled: Array, square: Array, nu: Array, total: Array
+    ) -> Array:
+        """Curvature in eta, gamma and t: negative in eta where ``z^2 > nu``."""
         pull, share, rest = (nu + 1.0) / total, square / total, nu / total
         precision = np.exp(-u[:, 1])
         cross = pull * rest * scaled
@@ -75,13 +62,8 @@ class StudentTKernel(RowKernel):
         in_t = 0.5 * share * rest * (1.0 - square)
         own = in_t + 0.5 * nu * (np.log1p(square / nu) - share) - _of_degrees(nu, 2)
         both = rest * (1.0 - square) / total * scaled
-        rows = [
-            [pull * (rest - share) * precision, cross, both],
-            [cross, corner, in_t],
-            [both, in_t, own],
-        ]
-        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
-        return self._score(parts), curvature
+        in_eta = pull * (rest - share) * precision
+        return as_matrices([[in_eta, cross, both], [cross, corner, in_t], [both, in_t, own]])
 
 
 def _of_degrees(nu: Array, order: int) -> Array:
