@@ -65,8 +65,8 @@ class MAPSettings:
 class MAPEstimator(LinearEstimator):
     """An estimator that climbs towards the posterior mode by (stochastic) gradients.
 
-    Parameters
-    ----------
+    Optimizer
+    ---------
     optimizer : str or Optimizer, default="sgd"
         ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"svrg"`` (batches with
         variance reduction: the choice for a small ``tol``), ``"adagrad"``, ``"rmsprop"``,
@@ -106,6 +106,9 @@ class MAPEstimator(LinearEstimator):
         ``posterior_.names``.
     clip : str, Clip or None, default=None
         Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
+
+    Run
+    ---
     max_iter : int, default=2000
         Passes over the rows at the most.
     tol : float, default=0.1

@@ -83,6 +83,13 @@ class NetworkEstimator(BayesianEstimator):
         sqrt(2) for relu); of classifiers that of the first layer by 1/2, that of the outputs by
         20.
 
+    Run
+    ---
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the training and the draws.
+    verbose : int, default=0
+        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
+
     Attributes
     ----------
     posterior_ : PosteriorDraws
@@ -206,8 +213,8 @@ class NetworkClassifier(ClassificationModel, NetworkEstimator):
 class SGLDNetwork(NetworkEstimator):
     """A network whose posterior is sampled by Langevin dynamics, one mode a chain.
 
-    Parameters
-    ----------
+    Sampler
+    -------
     step_size : float or "auto", default="auto"
         eta, in a metric in which the steepest direction has curvature 1. The default is 0.25, or
         less where minibatches would add more than 20 % to a variance.
@@ -217,6 +224,9 @@ class SGLDNetwork(NetworkEstimator):
     batch_size : int or "auto", default="auto"
         Rows of a minibatch, drawn without replacement. By default all of up to 2,000 rows, and of
         more 2,000 or a twentieth.
+
+    Run
+    ---
     n_draws : int, default=250
         Draws to keep from each chain.
     n_burnin : int or "auto", default="auto"
@@ -229,10 +239,6 @@ class SGLDNetwork(NetworkEstimator):
     n_jobs : int or None, default=None
         Processes to share the chains between, once a run has shown that it will take more than a
         minute. The draws do not depend on it.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the pilots and the chains.
-    verbose : int, default=0
-        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
     checkpoint, resume_from, max_time : str, path, float or None, default=None
         As of :class:`SGLDLinearRegression`.
     target_ess : float or None, default=None
@@ -337,22 +343,24 @@ class BackpropNetwork(NetworkEstimator):
     ----------
     hidden_layer_sizes : int or sequence of int, default=(20,)
         Units of the hidden layers; ``()`` is the linear model.
+
+    Optimizer
+    ---------
     step_size : float, default=0.2
         Step size of Adam at the start, in units of the standard deviations that the approximation
         begins with.
-    max_iter : int, default=3000
-        Steps of Adam.
     n_particles : int, default=4
         Draws of the weights a step; even.
     batch_size : int or "auto", default="auto"
         Rows of a minibatch, drawn without replacement. By default all of up to 2,000 rows, and of
         more 200.
+
+    Run
+    ---
+    max_iter : int, default=3000
+        Steps of Adam.
     n_draws : int, default=1000
         Draws to keep from the approximation.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the pilots and the chains.
-    verbose : int, default=0
-        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
 
     Attributes
     ----------

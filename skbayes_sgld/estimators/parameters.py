@@ -9,7 +9,8 @@ from inspect import cleandoc
 from textwrap import indent
 from typing import Any, dataclass_transform
 
-_INHERITED = ("Parameters", "Attributes", "Notes")  # sections of a docstring
+# Sections of a docstring that document parameters: those of the model, and those of the inference.
+_GROUPS = ("Parameters", "Sampler", "Optimizer", "Run")
 
 
 @dataclass_transform(kw_only_default=True)
@@ -19,13 +20,16 @@ def parameters(cls: Any) -> Any:
     Every parameter is written once, with its default, in the class that uses it, whose docstring
     documents it. The constructor, ``get_params`` and the signature have the fields of the class and
     its decorated bases; the docstring has their ``Parameters`` in the same order, their
-    ``Attributes``, and the ``Notes`` of the nearest class that has some.
+    ``Attributes``, and the ``Notes`` of the nearest class that has some. A class documents the
+    parameters of the inference under ``Sampler``, ``Optimizer`` and ``Run``.
     """
     cls = dataclass(cls, kw_only=True, eq=False, repr=False)
-    text, sections = _split_sections(cleandoc(cls.__doc__ or ""))
-    cls._documented = {name: sections.pop(name, "") for name in _INHERITED}
+    text, sections = split_sections(cleandoc(cls.__doc__ or ""))
+    inherited_sections = *_GROUPS, "Attributes", "Notes"
+    cls._documented = {name: sections.pop(name, "") for name in inherited_sections}
     known = [vars(base).get("_documented", {}) for base in cls.__mro__]
-    of_parameters = _entries(each.get("Parameters", "") for each in known)
+    groups = parameter_groups(cls).values()
+    of_parameters = {name: entry for group in groups for name, entry in group.items()}
     of_attributes = _entries(each.get("Attributes", "") for each in known)
     inherited = {
         "Parameters": [of_parameters.get(field.name, "") for field in fields(cls)],
@@ -42,7 +46,17 @@ def parameters(cls: Any) -> Any:
     return cls
 
 
-def _split_sections(doc: str) -> tuple[str, dict[str, str]]:
+def parameter_groups(cls: Any) -> dict[str, dict[str, str]]:
+    """Documentation of the parameters by group and name, in the order of the fields."""
+    known = [vars(base).get("_documented", {}) for base in cls.__mro__]
+    groups = {group: _entries(each.get(group, "") for each in known) for group in _GROUPS}
+    return {
+        group: {each.name: entries[each.name] for each in fields(cls) if each.name in entries}
+        for group, entries in groups.items()
+    }
+
+
+def split_sections(doc: str) -> tuple[str, dict[str, str]]:
     """Text in front of the first section, and the text of each section by its name."""
     text, *rest = re.split(r"^([A-Z][\w ]+)\n-{3,}\n", doc, flags=re.MULTILINE)
     return text.strip(), dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))

@@ -94,6 +94,9 @@ class SampledEstimator(LinearEstimator):
         lecture's model), or an instance such as ``Normal(scale=2.5)``. By name its scale is in the
         units of each column, and in linear regression of y, so that no prediction depends on them.
         The intercept has a prior of its own.
+
+    Sampler
+    -------
     sampler : str or Sampler, default="auto"
         ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it. A named
         sampler never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which
@@ -139,6 +142,9 @@ class SampledEstimator(LinearEstimator):
     clip : str, Clip or None, default=None
         Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
         ``NormClip(threshold=100.0)``. Clipping biases the posterior.
+
+    Run
+    ---
     n_draws : int, default=1000
         Draws to keep from each chain.
     n_burnin : int or "auto", default="auto"
