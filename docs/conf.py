@@ -1,17 +1,23 @@
 """Sphinx configuration. Build with ``make docs``; nothing is fetched from outside."""
 
 import importlib.util
+import json
 import re
+import sys
+import tomllib
 from pathlib import Path
 
 import skbayes_sgld
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+import reference  # noqa: E402
 
 project = "skbayes_sgld"
 author = "the skbayes_sgld developers"
 copyright = author
 release = version = skbayes_sgld.__version__
+URLS = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["urls"]
 
 extensions = [
     "myst_parser",
@@ -20,11 +26,13 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "inventories"]
+smartquotes = False  # `default="auto"` is to be copied
 suppress_warnings = [
     "config.cache",  # a sort key is a class
     "sphinx_gallery.space_in_filename",  # of the clone's folder: no file has one
@@ -37,10 +45,23 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"{project} {version}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "_static/logo.svg"
+html_context = {"default_mode": "auto"}  # the theme logs an error where there is none
 html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"text": project},
+    "logo": {
+        "text": project,
+        "alt_text": "",  # the name is beside it
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
+    "icon_links": [
+        {"name": "Repository", "url": URLS["Source"], "icon": "fa-brands fa-github"},
+    ],
+    "switcher": {"json_url": "_static/switcher.json", "version_match": version},
+    "check_switcher": False,  # it is written at the end of the build
+    "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
@@ -65,7 +86,7 @@ myst_heading_anchors = 3
 # ---- the reference --------------------------------------------------------------------------
 
 autosummary_ignore_module_all = False  # a module's page lists its `__all__`
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings say the types
 toc_object_entries_show_parents = "hide"
@@ -141,11 +162,31 @@ intersphinx_mapping = {
 
 def _join_lines(app, what, name, obj, options, lines):
     """Join the lines of a parameter list that go on after a backslash; numpydoc takes one line."""
-    for i in reversed(range(len(lines) - 1)):
-        if lines[i].endswith("\\"):
-            lines[i : i + 2] = [lines[i][:-1].rstrip() + " " + lines[i + 1].lstrip()]
+    lines[:] = re.sub(r"\s*\\\n\s*", " ", "\n".join(lines)).split("\n")
+
+
+def _show_public_bases(app, name, obj, options, bases):
+    bases[:] = reference.public_bases(obj)
+
+
+def _give_to_templates(app):
+    """Hand functions to the templates of autosummary; in a setting they could not be cached."""
+    app.config.autosummary_context |= {
+        "estimator": reference.describe,
+        "public_bases": reference.public_bases,
+    }
+
+
+def _write_versions(app, exception):
+    """Write the versions that the switcher shows: the one at the published address."""
+    if exception is None and app.builder.format == "html":
+        shown = [{"name": version, "version": version, "url": URLS["Documentation"]}]
+        (Path(app.outdir) / "_static" / "switcher.json").write_text(json.dumps(shown))
 
 
 def setup(app):
+    app.connect("build-finished", _write_versions)
+    app.connect("builder-inited", _give_to_templates, priority=100)  # before autosummary
     app.connect("autodoc-process-docstring", _join_lines, priority=100)  # before numpydoc
+    app.connect("autodoc-process-bases", _show_public_bases)
     app.connect("source-read", _show_figures)
