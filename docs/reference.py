@@ -7,6 +7,7 @@ people set first come next, then the others by the group in which a class docume
 import importlib
 import json
 import pkgutil
+import re
 from inspect import cleandoc, getdoc, getmembers, isclass, isroutine, signature
 from pathlib import Path
 from pydoc import locate
@@ -41,6 +42,7 @@ def describe(name):
     """Parts of an estimator's page, as reStructuredText."""
     cls = getattr(skbayes_sgld, name)
     text, sections = split_sections(cleandoc(cls.__doc__))
+    sampled = re.match(r"Bayesian (.+?)(?: sampled)? by ", text)
     paragraphs = text.split("\n\n")
     groups = parameter_groups(cls)
     entries = {key: entry for group in groups.values() for key, entry in group.items()}
@@ -53,6 +55,7 @@ def describe(name):
     plumbing = [key for key in methods if key.startswith(("get_", "set_"))]
     return {
         "signature": shortened(cls),
+        "model": sampled[1] if sampled else "posterior mode",
         "lead": "\n\n".join(paragraphs[:2]),
         "more": "\n\n".join(paragraphs[2:]),
         "example": sections["Examples"],
