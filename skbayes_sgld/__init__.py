@@ -30,6 +30,7 @@ from skbayes_sgld.prediction.wrappers import (
     predict_proba_interval,
     predict_quantiles,
     sample_y,
+    summary,
 )
 
 __version__ = "0.1.0"
@@ -62,4 +63,5 @@ __all__ = [
     "predict_quantiles",
     "sample",
     "sample_y",
+    "summary",
 ]

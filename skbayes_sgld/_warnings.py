@@ -19,12 +19,13 @@ import pandas as pd
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
+from skbayes_sgld._columns import is_numbered, names_behind, with_names
+
 # the package, and what stands between it and its caller: pipelines, searches, callbacks
 _PASSED = tuple(
     f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__, joblib.__file__)
 )
 _PARAMETER = re.compile(r" of (\w+(?:\[[^\]]+\])?) is ")  # intercept, coef[age]
-_NUMBERED = re.compile(r"\[(?:[^\],]*, )?x\d+\]")  # coef[x19]
 
 _HINT = (
     " x0, x1 ... number the columns that the pipeline's steps produce; to see names call "
@@ -69,11 +70,12 @@ def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning at the user's own line; inside a search it names candidate and split."""
     known: dict[str, Any] = {}
     level, frame = 1, sys._getframe()
+    fit = _Fit()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         level, frame = level + 1, frame.f_back
         known |= _known_of(frame)
-    if known.pop("in_pipeline", False) and _NUMBERED.search(message):
-        message += _HINT
+        fit.enter(frame)
+    message = fit.name_columns(message)
     record = _Record(message, issubclass(category, ConvergenceWarning), **known)
     if _gather(record):
         return
@@ -88,8 +90,6 @@ def warn(message: str, category: type[Warning]) -> None:
 def _known_of(frame: FrameType) -> dict[str, Any]:
     """Candidate, split and settings in a frame of scikit-learn's search; empty for other frames."""
     name, module = frame.f_code.co_name, frame.f_globals.get("__name__")
-    if module == "sklearn.pipeline" and name == "fit":
-        return {"in_pipeline": True}
     if module != "sklearn.model_selection._validation" or name != "_fit_and_score":
         return {}
     names = frame.f_locals
@@ -104,6 +104,45 @@ def _known_of(frame: FrameType) -> dict[str, Any]:
         "n_splits": split[1],
         "settings": ", ".join(f"{key}={value!r}" for key, value in settings.items()),
     }
+
+
+class _Fit:
+    """The model that is being fitted, and the pipelines around it, found in the frames above it.
+
+    A pipeline counts if the model, or a pipeline that counts, is its last step: an ensemble in
+    between may choose columns.
+    """
+
+    def __init__(self) -> None:
+        self._model: Any = None
+        self._outermost: Any = None
+        self._pipelines: list[Any] = []
+        self._in_pipeline = False
+
+    def enter(self, frame: FrameType) -> None:
+        """Look at the next frame outwards."""
+        module: str = frame.f_globals.get("__name__", "")
+        outer: Any = frame.f_locals.get("self")
+        if module.startswith("skbayes_sgld.") and hasattr(outer, "n_features_in_"):
+            self._model = self._outermost = outer
+        if frame.f_code.co_name != "fit" or not module.startswith("sklearn."):
+            return
+        last = getattr(outer, "regressor_", None)  # of a TransformedTargetRegressor
+        if module == "sklearn.pipeline" and hasattr(outer, "steps"):
+            self._in_pipeline, last = True, outer.steps[-1][1]
+        if last is not None and last is self._outermost:
+            self._outermost = outer
+            if hasattr(outer, "steps"):
+                self._pipelines.insert(0, outer)
+
+    def name_columns(self, message: str) -> str:
+        """Message with names for numbers of columns, or with a sentence on how to see names."""
+        if self._model is None or hasattr(self._model, "feature_names_in_"):
+            return message
+        names = names_behind(self._pipelines, self._model.n_features_in_)
+        if names is not None:
+            return with_names(message, names)
+        return message + _HINT if self._in_pipeline and is_numbered(message) else message
 
 
 # ---- gathered -----------------------------------------------------------------------------------

@@ -36,7 +36,11 @@ BELOW_LAYER = {
         *("sampling", "variational"),
     },
 }
-BELOW_MODULE = {"_linalg": {"_random", "_sparse"}, "_numpy_errors": {"_linalg"}}
+BELOW_MODULE = {
+    "_linalg": {"_random", "_sparse"},
+    "_numpy_errors": {"_linalg"},
+    "_warnings": {"_columns"},
+}
 
 
 def find_modules():

@@ -2,17 +2,19 @@
 
 import inspect
 import pickle
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import BaggingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skbayes_sgld
 from skbayes_sgld import (
@@ -31,6 +33,10 @@ NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_param
 FEW = SGLDLinearRegression(n_draws=20, random_state=0)
 PIPE = make_pipeline(StandardScaler(), FEW)
 NETWORK = SGLDMLPRegressor(hidden_layer_sizes=(2,), n_draws=3, n_burnin=20, thin=1, random_state=0)
+
+
+def cube(z):
+    return z**3
 
 
 def told(call):
@@ -158,14 +164,55 @@ def test_an_estimator_pickled_while_warnings_are_gathered_is_read_at_any_time():
         read.fit(X, Y)
 
 
+NAMELESS = make_pipeline(FunctionTransformer(np.asarray), FEW)  # no get_feature_names_out
+
+
 def test_a_pipeline_that_loses_the_columns_names_says_how_to_keep_them():
-    lost = messages(lambda: PIPE.fit(FRAME, Y))
+    lost = messages(lambda: NAMELESS.fit(FRAME, Y))
     assert "[x" in lost[0]
     assert lost[0].endswith("to see names call set_output(transform='pandas') on the pipeline.")
-    kept = messages(lambda: clone(PIPE).set_output(transform="pandas").fit(FRAME, Y))
-    assert "coef[age]" in kept[0] or "coef[bmi]" in kept[0]
-    assert "set_output" not in kept[0]
     with pytest.warns(ConvergenceWarning) as found, gather_warnings():
         grid = {"sgldlinearregression__temperature": [1.0, 2.0]}
-        search(model=PIPE, grid=grid).fit(FRAME, Y)
+        search(model=NAMELESS, grid=grid).fit(FRAME, Y)
     assert str(found[0].message).count("set_output") == 1
+
+
+NAMED = ColumnTransformer([("scaled", StandardScaler(), ["bmi", "age"])])  # in another order
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(NAMED, FEW),
+        make_pipeline(NAMED, FEW).set_output(transform="pandas"),
+        make_pipeline(NAMED, make_pipeline(StandardScaler(), FEW)),
+        make_pipeline(NAMED, TransformedTargetRegressor(FEW, func=np.cbrt, inverse_func=cube)),
+        TransformedTargetRegressor(make_pipeline(NAMED, FEW), func=np.cbrt, inverse_func=cube),
+        GridSearchCV(make_pipeline(NAMED, FEW), {"sgldlinearregression__thin": [1]}, cv=2),
+    ],
+    ids=["arrays", "frames", "nested", "target inside", "target outside", "search"],
+)
+def test_a_warning_has_the_columns_names_behind_the_steps_of_a_pipeline(model):
+    noise = pd.DataFrame({"age": X[:, 0], "bmi": 1e-3 * X[:, 0] + 1e-9 * X[:, 1]})
+    found = messages(lambda: clone(model).fit(noise, Y))
+    for message in found:
+        assert re.search(r"coef\[scaled__(age|bmi)\]|intercept|noise_variance", message)
+        assert "[x" not in message
+        assert "set_output" not in message
+    assert "coef[scaled__" in " ".join(found)
+
+
+def test_a_column_whose_own_name_is_a_number_keeps_it():
+    swapped = FRAME.set_axis(["x1", "x0"], axis=1)
+    steps = make_pipeline(StandardScaler(), FEW)
+    by_number = messages(lambda: steps.fit(swapped, Y))
+    by_name = messages(lambda: clone(steps).set_output(transform="pandas").fit(swapped, Y))
+    assert "coef[x" in by_name[0]
+    assert by_number == by_name
+
+
+def test_columns_that_an_ensemble_chooses_get_no_names():
+    bag = BaggingRegressor(FEW, n_estimators=1, bootstrap_features=True, random_state=0)
+    found = messages(lambda: make_pipeline(NAMED, bag).fit(FRAME, Y))
+    assert "scaled__" not in found[0]
+    assert "set_output" in found[0]

@@ -23,7 +23,7 @@ from skbayes_sgld.criticism.checks import (
 )
 from skbayes_sgld.criticism.remedies import MOST_ROWS, Misfit, Trial, choose, try_remedies
 from skbayes_sgld.criticism.rows import rows_of_fit
-from skbayes_sgld.prediction.wrappers import wrapped
+from skbayes_sgld.prediction.wrappers import column_names
 
 Array = NDArray[Any]
 
@@ -187,7 +187,7 @@ def check_model(
     fit = rows_of_fit("check_model", model, X, y, sample_weight, params)
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
     left = fit.leave_out(rows, enough_draws(len(rows)))
-    names = _column_names(model, fit.core.model, left.data[0].shape[1])
+    names = column_names(model) or [f"x{j}" for j in range(left.data[0].shape[1])]
     labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
     checks = find_checks(left, names, labels, seed, classes) + prior_check(fit.core.model)
@@ -313,22 +313,6 @@ def _thirds_of(checks: list[Check]) -> str:
         return ""
     thirds = ", ".join(f"{check.measured:.0%}" for check in each[1:])
     return f"{each[0].measured:.0%}" + f" ({thirds} by thirds of the mean)" * bool(thirds)
-
-
-def _column_names(outer: Any, model: Any, n: int) -> list[str]:
-    """Names of the columns that the model sees, where it or the pipeline's steps know them."""
-    names = getattr(model, "feature_names_in_", None)
-    layer = outer
-    while names is None and layer is not None:
-        if hasattr(layer, "steps") and len(layer) > 1:  # a pipeline
-            try:
-                names = layer[:-1].get_feature_names_out()
-            except (AttributeError, ValueError, TypeError):
-                names = None
-        inner = wrapped(layer)
-        layer = None if inner is None else inner.estimator
-    found = [f"x{j}" for j in range(n)] if names is None else [str(name) for name in names]
-    return found if len(found) == n else [f"x{j}" for j in range(n)]
 
 
 def _row_labels(X: Any, y: Any, rows: Array) -> Any:

@@ -12,11 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import naming
+from skbayes_sgld._columns import names_behind, with_names
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles, equal_tailed
@@ -213,6 +215,18 @@ def _without_layer(core: Core) -> Core | None:
     return replace(core, model=layer.estimator, X=X, transformers=transformers)
 
 
+def column_names(estimator: Any) -> list[str] | None:
+    """Names of the columns that the model inside the wrappers sees; None where it has no names."""
+    pipelines, model = [], estimator
+    while (layer := wrapped(model)) is not None:
+        pipelines += [model] * layer.is_step
+        model = layer.estimator
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return names_behind(pipelines, model.n_features_in_)
+    return [str(name) for name in names]
+
+
 _KINDS = {
     "posterior_": "draws of a posterior",
     "predict_proba": "a classifier",
@@ -373,3 +387,46 @@ def sample_y(
     """
     core = unwrap(estimator, X)
     return core.from_model(core.method("sample_y")(core.X, n_samples, random_state, **params))
+
+
+def summary(estimator: Any, **params: Any) -> pd.DataFrame:
+    """Summary table of the posterior, through wrappers; columns have their names.
+
+    ``model[-1].summary()`` of a pipeline numbers the columns ``x0``, ``x1``, ..., unless the
+    pipeline's ``set_output(transform="pandas")`` was called. This table has the names that the
+    steps before the model give by ``get_feature_names_out``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator of this package, or wrappers around one, as in :func:`predict_quantiles`
+        and :func:`predict_proba_interval`.
+    **params : dict
+        Arguments of the model's own method: ``coverage`` and ``exponentiate``.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        One row a parameter, in the units of the columns and of the target that the model sees.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbayes_sgld import SGLDLinearRegression, summary
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0))
+    >>> print(summary(model.fit(X[["bmi", "bp"]], y))[["mean", "sd"]].rename_axis(None).round(1))
+                      mean     sd
+    coef[bmi]         37.6    3.1
+    coef[bp]          19.1    3.1
+    intercept        152.1    2.9
+    noise_variance  3623.0  244.9
+    """
+    core = unwrap(estimator)
+    table: pd.DataFrame = core.method("summary")(**params)
+    names = column_names(estimator)
+    if names is None or hasattr(core.model, "feature_names_in_"):
+        return table
+    return table.rename(index=lambda parameter: with_names(parameter, names))

@@ -1,10 +1,11 @@
 """Uncertainty through wrappers is that of the model within, in the user's units."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.compose import TransformedTargetRegressor
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import Ridge
@@ -26,6 +27,7 @@ from skbayes_sgld import (
     predict_proba_interval,
     predict_quantiles,
     sample_y,
+    summary,
 )
 from skbayes_sgld.prediction.wrappers import unwrap
 from tests.fresh import imports
@@ -220,3 +222,23 @@ def test_the_import_of_the_package_does_not_take_the_wrappers_along():
     found = imports()["loaded"]
     assert "skbayes_sgld.prediction.predictors" in found
     assert {"sklearn.pipeline", "sklearn.compose"} & set(found) == set()
+
+
+def test_a_summary_has_the_columns_names_with_and_without_frames_between_the_steps(data):
+    X = pd.DataFrame(data[0], columns=["age", "bmi"])
+    steps = make_pipeline(
+        StandardScaler(), ColumnTransformer([("mine", "passthrough", [1, 0])]), clone(MODEL)
+    )
+    numbered = steps.fit(X, data[1])
+    framed = clone(steps).set_output(transform="pandas").fit(X, data[1])
+    names = ["coef[mine__bmi]", "coef[mine__age]", "intercept", "noise_variance"]
+    assert list(numbered[-1].summary().index[:2]) == ["coef[x0]", "coef[x1]"]
+    for model in (numbered, framed):
+        table = summary(model, coverage=0.5)
+        assert list(table.index) == names
+        assert_array_equal(table, model[-1].summary(coverage=0.5))
+        assert table.attrs == model[-1].summary().attrs
+    of_array = clone(steps).fit(data[0], data[1])
+    assert list(summary(of_array).index[:2]) == ["coef[mine__x1]", "coef[mine__x0]"]
+    with pytest.raises(TypeError, match="Ridge has no method summary"):
+        summary(make_pipeline(StandardScaler(), Ridge()).fit(*data))
