@@ -237,7 +237,7 @@ def test_a_summary_has_the_columns_names_with_and_without_frames_between_the_ste
         table = summary(model, coverage=0.5)
         assert list(table.index) == names
         assert_array_equal(table, model[-1].summary(coverage=0.5))
-        assert table.attrs == model[-1].summary().attrs
+        assert table.attrs.keys() == model[-1].summary().attrs.keys() != set()
     of_array = clone(steps).fit(data[0], data[1])
     assert list(summary(of_array).index[:2]) == ["coef[mine__x1]", "coef[mine__x0]"]
     with pytest.raises(TypeError, match="Ridge has no method summary"):
