@@ -1,9 +1,13 @@
 """The documentation names what there is: extras, extension pages and their sources."""
 
+import contextlib
+import doctest
 import importlib
+import io
 import pkgutil
 import re
 import tomllib
+import warnings
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -150,3 +154,47 @@ def test_the_plan_that_is_shown_is_the_one_that_is_made():
     figures = re.compile(r"[\d.]+%")  # of the pilot: the last digit is the machine's
     made = str(model.result_.plan)
     assert figures.sub("%", shown[1].rstrip()) == figures.sub("%", made)
+
+
+def run(page, source):
+    """Output and warnings of the prompts of a page, all of which run in one session."""
+    examples = doctest.DocTestParser().get_examples(source)
+    session, printed = {}, io.StringIO()
+    with warnings.catch_warnings(record=True) as found, contextlib.redirect_stdout(printed):
+        warnings.simplefilter("always")
+        for example in examples:
+            exec(compile(example.source, page.name, "single"), session)
+    return printed.getvalue(), [str(each.message) for each in found]
+
+
+QUICKSTART = DOCS / "guide" / "quickstart.md"
+
+
+def test_the_quickstart_prints_no_line_above_100_columns_and_shows_the_warning_of_its_fit():
+    source = QUICKSTART.read_text(encoding="utf-8")
+    printed, said = run(QUICKSTART, source)
+    assert len(printed.splitlines()) > 60
+    assert [line for line in printed.splitlines() if len(line) > 100] == []
+    assert [line for line in source.splitlines() if line[:4] == ">>> " and len(line) > 104] == []
+    assert "ModelMisfitWarning: " + said[0] in " ".join(source.split())
+
+
+@pytest.mark.parametrize("frames", [True, False], ids=["frames", "arrays"])
+def test_what_the_quickstart_prints_and_warns_of_has_the_names_of_columns(frames):
+    source = QUICKSTART.read_text(encoding="utf-8").partition(">>> better")[0]
+    to_frames = '.set_output(transform="pandas")'
+    short = source.replace("Regression(random_state=0)", "Regression(n_draws=20, random_state=0)")
+    printed, said = run(QUICKSTART, short if frames else short.replace(to_frames, ""))
+    assert (to_frames in short) and "n_draws=20" in short
+    assert any("effective sample size of coef[" in message for message in said)
+    for text in (printed, *said):
+        assert not re.search(r"\bx\d+\b|set_output", text)
+    for name in ("coef[origin_USA]", "coef[weight]", "column: horsepower"):
+        assert name in printed
+
+
+def test_every_function_of_the_quickstart_is_imported_from_the_package():
+    imports = re.findall(r">>> from (skbayes_sgld\S*) import (.*)", QUICKSTART.read_text())
+    names = {name for module, listed in imports for name in listed.split(", ")}
+    assert {"check_model", "effects", "predict_interval", "sample_y", "summary"} <= names
+    assert {module for module, _ in imports} == {"skbayes_sgld", "skbayes_sgld.datasets"}

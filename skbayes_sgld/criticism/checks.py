@@ -6,7 +6,7 @@ normal under the true model, whatever the family; those of counts are randomised
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -349,8 +349,11 @@ def _influence(left: LeftOut, labels: Any) -> Check:
 # ---- the prior ----------------------------------------------------------------------------------
 
 
-def prior_check(model: Any) -> list[Check]:
-    """Pull of the prior of all coefficients together; nothing for models without that measure."""
+def prior_check(model: Any, named: Callable[[str], str]) -> list[Check]:
+    """Pull of the prior of all coefficients together; nothing for models without that measure.
+
+    ``named`` gives a parameter its column's name.
+    """
     result = vars(model).get("result_")
     if result is None or not result.plan.has_data or result.predictions is not None:
         return []
@@ -366,7 +369,7 @@ def prior_check(model: Any) -> list[Check]:
             0.0,
             np.nan,
             np.nan,
-            conflict.names[worst],
+            named(conflict.names[worst]),
             ".2f",
             noted=not pull <= TOLD_PULL,
         )

@@ -20,7 +20,7 @@ from sklearn.base import clone
 
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks, misfits
 from skbayes_sgld.criticism.rows import FittedRows, rows_of_fit
-from skbayes_sgld.prediction.wrappers import wrapped
+from skbayes_sgld.prediction.wrappers import parameter_namer, wrapped
 
 Array = NDArray[Any]
 
@@ -502,7 +502,9 @@ def _tried(
         nothing = np.full(len(rows), np.nan)
         return Trial(remedies, unfitted, nothing, failed=str(error).splitlines()[0]), None
     result = vars(fit.core.model).get("result_")
-    failed = result.problems[0] if result is not None and result.problems else ""
+    failed = ""
+    if result is not None and result.problems:
+        failed = parameter_namer(fitted)(result.problems[0])
     difference = left.log_density - fit.log_slope[rows] - pointwise
     wrong = [check for check, bad in zip(checks, misfits(checks), strict=True) if bad]
     trial = Trial(remedies, unfitted, difference, len(wrong), checks, failed)

@@ -23,7 +23,7 @@ from skbayes_sgld.criticism.checks import (
 )
 from skbayes_sgld.criticism.remedies import MOST_ROWS, Misfit, Trial, choose, try_remedies
 from skbayes_sgld.criticism.rows import rows_of_fit
-from skbayes_sgld.prediction.wrappers import column_names
+from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
 Array = NDArray[Any]
 
@@ -190,7 +190,8 @@ def check_model(
     names = column_names(model) or [f"x{j}" for j in range(left.data[0].shape[1])]
     labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
-    checks = find_checks(left, names, labels, seed, classes) + prior_check(fit.core.model)
+    checks = find_checks(left, names, labels, seed, classes)
+    checks += prior_check(fit.core.model, parameter_namer(model))
     wrong = misfits(checks)
     trials, family = list[Trial](), family_of(left)
     misfit = Misfit(model, fit, [check for check, bad in zip(checks, wrong, strict=True) if bad])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ Array = NDArray[Any]
 
 _TAIL = 0.05  # share of the predictions that may be worse
 _MAX_RHAT, _MIN_ESS = 1.2, 20  # of predictions: chains stay near the modes they began at
+_WIDTH = 100  # columns of a report
 _FEWEST = 4  # draws of a chain that can be judged
 NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do
 
@@ -139,7 +142,7 @@ class Diagnosis(Judgement):
             _figure("sd over that at the mode, less 1", self.width, ".1%", "", no_mode),
             _figure("largest pull of the prior, in sds", *self._pull()),
         ]
-        return "\n".join(line.rstrip() for line in lines)
+        return _report(lines)
 
     def _pull(self) -> tuple[float, str, str]:
         if self.conflict is None:
@@ -147,6 +150,12 @@ class Diagnosis(Judgement):
         worst, size = self.conflict.furthest
         alone = "" if np.isfinite(size) else ": the data alone do not determine it"
         return size, ".2f", self.conflict.names[worst] + alone
+
+
+def _report(lines: Iterable[str]) -> str:
+    """Text whose lines are at most ``_WIDTH`` columns wide."""
+    wrapped = (wrap(line, _WIDTH, subsequent_indent="    ") for line in lines)
+    return "\n".join("\n".join(several) for several in wrapped)
 
 
 def _figure(label: str, value: float, fmt: str, about: str = "", why_not: str = "") -> str:
@@ -293,7 +302,7 @@ class NetworkDiagnosis(Judgement):
             f"  {'bulk effective sample size above':34s}{self.ess:10.0f}",
             f"  {'steps with a bounded gradient':34s}{self.clipped:10.1%}",
         ]
-        return "\n".join(lines)
+        return _report(lines)
 
 
 def diagnose_outputs(

@@ -227,6 +227,14 @@ def column_names(estimator: Any) -> list[str] | None:
     return [str(name) for name in names]
 
 
+def parameter_namer(estimator: Any) -> Callable[[str], str]:
+    """Function that gives a parameter of the model inside the wrappers its column's name."""
+    names = column_names(estimator)
+    if names is None or hasattr(unwrap(estimator).model, "feature_names_in_"):
+        return str
+    return lambda parameter: with_names(parameter, names)
+
+
 _KINDS = {
     "posterior_": "draws of a posterior",
     "predict_proba": "a classifier",
@@ -424,9 +432,5 @@ def summary(estimator: Any, **params: Any) -> pd.DataFrame:
     intercept        152.1    2.9
     noise_variance  3623.0  244.9
     """
-    core = unwrap(estimator)
-    table: pd.DataFrame = core.method("summary")(**params)
-    names = column_names(estimator)
-    if names is None or hasattr(core.model, "feature_names_in_"):
-        return table
-    return table.rename(index=lambda parameter: with_names(parameter, names))
+    table: pd.DataFrame = unwrap(estimator).method("summary")(**params)
+    return table.rename(index=parameter_namer(estimator))

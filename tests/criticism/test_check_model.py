@@ -1,5 +1,6 @@
 """Verdicts on data from the model and with planted faults, and the estimators suggested instead."""
 
+import re
 import warnings
 
 import numpy as np
@@ -163,6 +164,16 @@ def test_classes_are_named_by_their_labels():
     found = check_model(clone(LABELS).fit(X, y), X, y)
     named = found.table["check"].str.extract(r"of class (\w+)")[0].dropna()
     assert set(named) == {"low", "mid", "top"}
+
+
+def test_columns_behind_the_steps_of_a_pipeline_are_named_in_every_check():
+    y = X["age"] ** 2 + np.random.default_rng(0).standard_normal(len(X))
+    pipe = make_pipeline(StandardScaler(), clone(LINEAR)).fit(X, y)
+    found = check_model(pipe, X, y, remedies=False)
+    about = " ".join(found.table["about"])
+    assert "age" in about
+    assert "coef[" in about  # of the prior
+    assert not re.search(r"x\d", about)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
