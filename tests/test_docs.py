@@ -69,10 +69,10 @@ def listed():
         r"autosummary::\n((?:   :.*\n)*)\n((?:   \S+\n)+)", (DOCS / "api" / "index.rst").read_text()
     )
     names = {
-        name for options, rows in tables if ":template:" not in options for name in rows.split()
+        name for options, rows in tables if "module.rst" not in options for name in rows.split()
     }
     return names, {
-        name for options, rows in tables if ":template:" in options for name in rows.split()
+        name for options, rows in tables if "module.rst" in options for name in rows.split()
     }
 
 
