@@ -148,7 +148,7 @@ class Diagnosis(Judgement):
         if self.conflict is None:
             return np.nan, ".2f", ""
         worst, size = self.conflict.furthest
-        alone = "" if np.isfinite(size) else ": the data alone do not determine it"
+        alone = "" if np.isfinite(size) else ": not determined by the data"
         return size, ".2f", self.conflict.names[worst] + alone
 
 

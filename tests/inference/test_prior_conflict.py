@@ -271,4 +271,4 @@ def test_coefficients_that_the_data_alone_do_not_determine_are_told(case, capsys
     told = [note for note in report.notes if "the data alone do not determine coef[x" in note]
     assert len(told) == 1
     assert (f"and {len(loose) - 1} more coefficient" in told[0]) == (len(loose) > 1)
-    assert "the data alone do not determine it" in capsys.readouterr().out
+    assert ": not determined by the data" in capsys.readouterr().out
