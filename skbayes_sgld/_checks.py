@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from os import fspath
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -146,6 +146,8 @@ def printable(text: Any) -> str:
 
 def check_path(value: Any, argument: str) -> None:
     """Raise where no file can have such a path."""
+    if not isinstance(value, (str, PathLike)):
+        raise TypeError(f"{argument}={value!r} is not a path; give a string or a pathlib.Path.")
     if "\0" in fspath(value):
         raise ValueError(
             f"{argument}={value!r} has a null character, which no path has; give another."

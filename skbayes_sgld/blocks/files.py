@@ -76,6 +76,8 @@ class NpyFile:
     ----------
     path : path of a ``.npy`` file
     n_dimensions : int
+    argument : str
+        Name of the argument in errors.
 
     Raises
     ------
@@ -83,8 +85,8 @@ class NpyFile:
         Where the file holds no such array, in C order, or less of it than it says.
     """
 
-    def __init__(self, path: Any, n_dimensions: int) -> None:
-        check_path(path, "path")
+    def __init__(self, path: Any, n_dimensions: int, argument: str) -> None:
+        check_path(path, argument)
         self.path = fspath(path)
         with open(self.path, "rb") as file:
             version = npy.read_magic(file)

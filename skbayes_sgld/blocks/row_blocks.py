@@ -96,10 +96,10 @@ class RowBlocks(RowSource):
         ValueError
             Where the files do not hold such arrays of as many rows.
         """
-        rows = NpyFile(X, 2)
+        rows = NpyFile(X, 2, "X")
         by_row = _one_of(exposure, n_trials)
         paths = {"y": y, "sample_weight": sample_weight, **by_row}
-        beside = {k: None if path is None else NpyFile(path, 1) for k, path in paths.items()}
+        beside = {k: None if path is None else NpyFile(path, 1, k) for k, path in paths.items()}
         blocks = cls(blocks_of(rows, **beside), pool_size=pool_size)
         return blocks._of(f"file {rows.path}", len(rows), by_row)
 

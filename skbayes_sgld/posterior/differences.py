@@ -1,7 +1,7 @@
 """Curvature from differences of gradients, for posteriors without a curvature of their own.
 
 ``scipy.differentiate.jacobian`` is more accurate than is needed here, by 5 to 13 times as many
-gradients, and does not converge where the columns have very unequal units.
+gradients, and does not converge everywhere if columns have very unequal units.
 """
 
 from __future__ import annotations

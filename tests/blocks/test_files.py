@@ -174,11 +174,15 @@ def test_truncated_and_broken_parquet_is_named(table):
         RowBlocks.from_parquet(table, target="label")
 
 
-def test_a_path_with_a_null_character_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"path='X\\x00.npy' has a null character"):
+def test_what_is_no_path_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"X='X\\x00.npy' has a null character"):
         RowBlocks.from_npy("X\0.npy", tmp_path / "y.npy")
     with pytest.raises(ValueError, match=r"path='X\\x00' has a null character"):
         RowBlocks.from_parquet("X\0", target="y")
+    np.save(tmp_path / "X.npy", np.ones((2, 1)))
+    np.save(tmp_path / "y.npy", np.ones(2))
+    with pytest.raises(TypeError, match=r"n_trials=3 is not a path; give a string or a pathlib"):
+        RowBlocks.from_npy(tmp_path / "X.npy", tmp_path / "y.npy", n_trials=3)
 
 
 @pytest.mark.parametrize("shape", [(10, 0), (0, 3)])
