@@ -69,7 +69,7 @@ class Affine(Map):
         """Values at phi, a log Jacobian of 0, and the chain rule."""
 
         def pull_back(grad: Array, tau: float) -> Array:
-            return _rows_times(np.ascontiguousarray(grad), self.root)
+            return _rows_times(grad, self.root)
 
         values = self.level + _rows_times(phi, self.root.T)
         return Expanded(values, np.zeros(len(phi)), pull_back)
@@ -80,7 +80,7 @@ class Affine(Map):
 
 
 def _rows_times(x: Array, matrix: Array) -> Array:
-    return x * matrix if matrix.size == 1 else matmul_rows(x, matrix)
+    return x * matrix if matrix.size == 1 else matmul_rows(np.ascontiguousarray(x), matrix)
 
 
 class Reparameterized(BasePosterior):

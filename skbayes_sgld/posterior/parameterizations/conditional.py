@@ -18,10 +18,9 @@ noise variance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +30,20 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 
 Array = NDArray[Any]
-AtOrigin = Callable[[Array], tuple[Array, Array]]
 
 _GROUP = 64  # draws of a product that are mapped to theta
+
+
+class AtOrigin(Protocol):
+    """Log density of theta at the coefficients of the origin, as a function of the scales."""
+
+    def log_density(self, eta: Array) -> Array:
+        """Value ``(C,)``."""
+        ...
+
+    def grad(self, eta: Array) -> Array:
+        """Gradient ``(C, m)``."""
+        ...
 
 
 class Solved(NamedTuple):
@@ -83,22 +93,32 @@ class EigenScales:
     def _back(self) -> Array:
         return np.ascontiguousarray(self.basis.T)
 
-    def _parts(self, log_r: Array | None, log_t: Array) -> tuple[Any, ...]:
-        """D and the rows' part of it; the mean and the rows' part of D times it; the prior's."""
-        t, in_prior, of_prior = np.exp(log_t)[:, None], self.pull_prior, self.prior
+    @cached_property
+    def _terms(self) -> tuple[Array, Array]:
+        """Shares and pulls ``(2, 1, L)`` of the rows, and of the prior."""
+        rows = np.stack(np.broadcast_arrays(self.rows, self.pull_rows))
+        prior = np.stack(np.broadcast_arrays(self.prior, self.pull_prior))
+        return rows[:, None], prior[:, None]
+
+    def _parts(self, log_r: Array | None, log_t: Array) -> tuple[Array, Array, Array, Array]:
+        """D ``(C, L)``, the mean, and the terms ``(2, C, L)`` of the rows and of the prior.
+
+        The terms are of D and of D times the mean.
+        """
+        t, (rows, prior) = np.exp(log_t)[:, None], self._terms
         if log_r is not None:
             r = np.exp(log_r)[:, None]
             t = t * r**self.power if self.power else t
-            in_prior, of_prior = r * self.pull_prior, r * self.prior
-        of_rows, in_rows = t * self.rows, t * self.pull_rows
-        D = of_rows + of_prior
-        return D, of_rows, (in_rows + in_prior) / D, in_rows, of_prior, in_prior
+            prior = r * prior
+        rows = t * rows
+        D, pull = rows + prior
+        return D, pull / D, rows, prior
 
     def solve(self, z: Array, log_r: Array | None, log_t: Array, group: int = GROUP) -> Solved:
         """Coefficients at z, by products of ``group`` chains."""
         parts = self._parts(log_r, log_t)
         root = np.sqrt(parts[0])
-        w = parts[2] + z / root
+        w = parts[1] + z / root
         return Solved(matmul_rows(w, self._back, group), (w, root, *parts))
 
     def log_det(self, solved: Solved) -> Array:
@@ -107,7 +127,7 @@ class EigenScales:
 
     def standardise(self, beta: Array, log_r: Array | None, log_t: Array) -> Array:
         """Coordinates z of coefficients."""
-        D, _, mean, *_ = self._parts(log_r, log_t)
+        D, mean, *_ = self._parts(log_r, log_t)
         w = np.linalg.solve(self.basis, beta.T).T
         return np.sqrt(D) * (w - mean)
 
@@ -118,29 +138,30 @@ class EigenScales:
     def pull_back_w(self, solved: Solved, in_w: Array, in_log_det: float) -> Gradient:
         """Gradient from that in ``w = U^-1 beta``, and a multiple of the log determinant's."""
         (w, root), parts = solved.parts[:2], solved.parts[2:]
-        in_log_D = -0.5 * (in_w * (w + parts[2]) + in_log_det)
+        in_log_D = -0.5 * (in_w * (w + parts[1]) + in_log_det)
         return Gradient(in_w / root, *self._in_scales(in_w, in_log_D, parts))
 
     def _in_scales(
         self, in_w: Array, in_log_D: Array, parts: tuple[Array, ...]
     ) -> tuple[Array | None, Array]:
         """Derivatives in log r and log t, from those in w and in log D."""
-        D, of_rows, _, in_rows, of_prior, in_prior = parts
-        in_log_t = self._total((in_w * in_rows + in_log_D * of_rows) / D)
-        if of_prior is self.prior:
+        D, _, rows, prior = parts
+        in_log_t = self._total((in_log_D * rows[0] + in_w * rows[1]) / D)
+        if prior is self._terms[1]:
             return None, in_log_t
-        in_log_r = self._total((in_w * in_prior + in_log_D * of_prior) / D)
+        in_log_r = self._total((in_log_D * prior[0] + in_w * prior[1]) / D)
         return in_log_r + self.power * in_log_t, in_log_t
 
     def marginal(
-        self, log_r: Array | None, log_t: Array, in_log_det: float
-    ) -> tuple[Array, Array | None, Array]:
+        self, log_r: Array | None, log_t: Array, in_log_det: float, wants_value: bool = True
+    ) -> tuple[Array | None, Array | None, Array]:
         """Log of the integral over beta, with its derivatives, if the expansion is exact."""
-        parts = self._parts(log_r, log_t)
-        D, _, mean, in_rows, _, in_prior = parts
-        in_w = in_rows + in_prior
+        parts, value = self._parts(log_r, log_t), None
+        D, mean, *_ = parts
+        in_w = D * mean
         fit = in_w * mean
-        value = 0.5 * self._total(fit - in_log_det * np.log(D))
+        if wants_value:
+            value = 0.5 * self._total(fit - in_log_det * np.log(D))
         return value, *self._in_scales(in_w, -0.5 * (fit + in_log_det), parts)
 
     def _total(self, each: Array) -> Array:
@@ -203,7 +224,9 @@ class CholeskyScales:
         in_t -= 0.5 * in_log_det * np.einsum("cii->c", M)
         return Gradient(q, -precision * own, t * in_t)
 
-    def marginal(self, log_r: Array, log_t: Array, in_log_det: float) -> tuple[Array, Array, Array]:
+    def marginal(
+        self, log_r: Array, log_t: Array, in_log_det: float, wants_value: bool = True
+    ) -> tuple[Array, Array, Array]:
         """Log of the integral over beta, with its derivatives, if the expansion is exact."""
         precision, t = np.exp(log_r), np.exp(log_t)
         A, mean, log_det = self._parts(precision, t)
@@ -259,7 +282,7 @@ class NormalGivenScales(Map):
     def split(self, phi: Array) -> tuple[Array, Expanded]:
         """Coordinates z, and the scales."""
         L = len(self.origin)
-        return phi[:, :L], self.scale_map.expand(np.ascontiguousarray(phi[:, L:]))
+        return phi[:, :L], self.scale_map.expand(phi[:, L:])
 
     def expand(self, phi: Array) -> Expanded:
         """Theta at phi, the log Jacobian and the chain rule."""
@@ -295,18 +318,21 @@ class NormalGivenScales(Map):
         z = self.coefficients.standardise(theta[:, :L] - self.origin, *self.scales.at(eta))
         return np.hstack([z, self.scale_map.inverse(eta)])
 
-    def marginal(self, x: Array, tau: float, at_origin: AtOrigin) -> tuple[Array, Array]:
+    def marginal(
+        self, x: Array, tau: float, at_origin: AtOrigin, wants_value: bool = True
+    ) -> tuple[Array | None, Array]:
         """Log density of x, the coefficients integrated out, and its gradient.
 
-        It is exact under a normal likelihood and normal priors. ``at_origin`` gives the log density
-        of theta and its gradient in eta, as functions of eta, at the coefficients of the origin.
+        It is exact under a normal likelihood and normal priors. The value takes a third of the
+        time; it is None where it is not wanted.
         """
         at = self.scale_map.expand(x)
-        log_r, log_t = self.scales.at(at.theta)
-        value, in_log_r, in_log_t = self.coefficients.marginal(log_r, log_t, tau)
-        rest, in_eta = at_origin(at.theta)
-        value += rest + tau * at.log_jacobian
-        return value, self.in_x(at, in_eta, Gradient(x, in_log_r, in_log_t), tau)
+        scales = self.scales.at(at.theta)
+        value, in_log_r, in_log_t = self.coefficients.marginal(*scales, tau, wants_value)
+        if wants_value:
+            value = value + at_origin.log_density(at.theta) + tau * at.log_jacobian
+        more = Gradient(x, in_log_r, in_log_t)
+        return value, self.in_x(at, at_origin.grad(at.theta), more, tau)
 
 
 class NormalCoefficients(Reparameterized):
@@ -319,7 +345,7 @@ class NormalCoefficients(Reparameterized):
     ----------
     posterior, coordinates, temperature, **facts
         As for :class:`Reparameterized`; the map has ``marginal``.
-    at_origin : callable
+    at_origin : object
         Third argument of ``marginal``.
     """
 
@@ -334,14 +360,19 @@ class NormalCoefficients(Reparameterized):
         super().__init__(posterior, coordinates, temperature, **facts)
         self.at_origin = at_origin
 
+    def _marginal(self, phi: Array, wants_value: bool) -> tuple[Any, Array]:
+        """Log marginal density of the other coordinates, and the gradient ``(C, P)``."""
+        L = len(self.coordinates.origin)
+        grad = -phi
+        value, grad[:, L:] = self.coordinates.marginal(
+            phi[:, L:], self.temperature, self.at_origin, wants_value
+        )
+        return value, grad
+
     def value_and_grad(self, phi: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        L = len(self.coordinates.origin)
-        z, x = phi[:, :L], np.ascontiguousarray(phi[:, L:])
-        value, in_x = self.coordinates.marginal(x, self.temperature, self.at_origin)
-        grad = -phi
-        grad[:, z.shape[1] :] = in_x
-        return value - 0.5 * np.einsum("cp,cp->c", z, z), grad
+        (value, grad), z = self._marginal(phi, True), phi[:, : len(self.coordinates.origin)]
+        return value - 0.5 * np.vecdot(z, z), grad
 
     def log_density(self, phi: Array) -> Array:
         """Log posterior density of phi up to a constant ``(C,)``."""
@@ -349,7 +380,7 @@ class NormalCoefficients(Reparameterized):
 
     def grad(self, phi: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
-        return self.value_and_grad(phi)[1]
+        return self._marginal(phi, False)[1]
 
     bind_grad = BasePosterior.bind_grad
     bind_value_and_grad = BasePosterior.bind_value_and_grad

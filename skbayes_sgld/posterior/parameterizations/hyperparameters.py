@@ -93,18 +93,25 @@ class DensityWithoutEffects:
         self._noise = noise_density(flat, of_model[0]) if posterior.infers_noise else None
         self._constant = 0.0 if posterior.infers_noise else float(flat.log_density(of_model)[0])
 
-    def __call__(self, eta: Array) -> tuple[Array, Array]:
-        """Value ``(C,)`` and gradient ``(C, m)``."""
-        prior, noise = self._prior, self._noise
-        h, gamma = (eta, None) if noise is None else (eta[:, :-1], eta[:, -1])
-        log_scale = prior.log_scale(h)
-        value = self._constant - log_scale.sum(axis=1) + prior.log_density(h, gamma)
-        in_h, in_gamma = prior.grad(h, gamma)
-        in_h = in_h + prior.pull_back(h, np.full(log_scale.shape, -1.0))
-        if noise is None:
-            return value, in_h
-        rest, slope = noise(eta)
-        return value + rest, np.column_stack([in_h, slope[:, 0] + in_gamma])
+    def _split(self, eta: Array) -> tuple[Array, Array | None]:
+        """Hyperparameters, and the log noise variance if it is inferred."""
+        return (eta, None) if self._noise is None else (eta[:, :-1], eta[:, -1])
+
+    def log_density(self, eta: Array) -> Array:
+        """Value ``(C,)``."""
+        h, gamma = self._split(eta)
+        value = self._constant - self._prior.log_scale(h).sum(axis=1)
+        value += self._prior.log_density(h, gamma)
+        return value if self._noise is None else value + self._noise.log_density(eta)
+
+    def grad(self, eta: Array) -> Array:
+        """Gradient ``(C, m)``."""
+        h, gamma = self._split(eta)
+        in_h, in_gamma = self._prior.grad(h, gamma)
+        in_h = in_h + self._prior.pull_back(h, np.full(self._prior.log_scale(h).shape, -1.0))
+        if self._noise is None:
+            return in_h
+        return np.column_stack([in_h, self._noise.grad(eta)[:, 0] + in_gamma])
 
 
 def noncentered_scales(

@@ -57,15 +57,17 @@ class NoiseDensity(NamedTuple):
     constant: float
     prior: NoisePrior | None
 
-    def __call__(self, eta: Array) -> tuple[Array, Array]:
-        """Value ``(C,)`` and derivative ``(C, 1)``; gamma is the last column of eta."""
+    def log_density(self, eta: Array) -> Array:
+        """Value ``(C,)``; gamma is the last column of eta."""
         gamma = eta[:, -1]
-        square = np.exp(-gamma) * self.square
-        value = self.constant - 0.5 * (self.exponent * gamma + square)
-        slope = 0.5 * (square - self.exponent)
-        if self.prior is not None:
-            value, slope = value + self.prior.log_density(gamma), slope + self.prior.grad(gamma)
-        return value, slope[:, None]
+        value = self.constant - 0.5 * (self.exponent * gamma + np.exp(-gamma) * self.square)
+        return value if self.prior is None else value + self.prior.log_density(gamma)
+
+    def grad(self, eta: Array) -> Array:
+        """Derivative in gamma ``(C, 1)``."""
+        gamma = eta[:, -1:]
+        slope = np.exp(-gamma) * (0.5 * self.square) - 0.5 * self.exponent
+        return slope if self.prior is None else slope + self.prior.grad(gamma)
 
 
 def noise_density(posterior: GLMPosterior, theta: Array) -> NoiseDensity:
@@ -182,19 +184,20 @@ class OtherNoncentered(Reparameterized):
             log_r, log_t = at.scales.at(scale.theta)
             size = group or len(phi)
             solved = eigen.solve(z, log_r, log_t, size)
-            w, _, _, of_rows, _, in_rows, *_ = solved.parts
+            w, _, _, _, (of_rows, in_rows), _ = solved.parts
             beta = at.origin + solved.beta
             pull = in_rows - of_rows * w
-            inner = 0.5 * np.einsum("cl,cl->c", in_rows + pull, w)
+            inner = 0.5 * np.vecdot(in_rows + pull, w)
             slope = in_prior.grad(beta[:, None], None)[0][:, 0]
             in_w = matmul_rows(slope, eigen.basis, size) + pull
-            value, in_eta = self._at_origin(scale.theta)
+            in_eta = self._at_origin.grad(scale.theta) - inner[:, None]
             in_phi, grad = eigen.pull_back_w(solved, in_w, tau), np.empty_like(phi)
             grad[:, :L] = in_phi.z
-            grad[:, L:] = at.in_x(scale, in_eta - inner[:, None], in_phi, tau)
+            grad[:, L:] = at.in_x(scale, in_eta, in_phi, tau)
             if own is None:
-                return value, grad
-            value += inner + tau * (eigen.log_det(solved) + scale.log_jacobian)
+                return inner, grad
+            value = self._at_origin.log_density(scale.theta) + inner
+            value += tau * (eigen.log_det(solved) + scale.log_jacobian)
             return value + own.log_density(beta[:, None], None), grad
 
         return value_and_grad

@@ -72,7 +72,11 @@ class NormalGivenUnequalNoise(Map):
         return theta, inverse, log_det, in_eta
 
     def marginal(
-        self, eta: Array, tau: float, density: Callable[[Array], tuple[Array, Array]]
+        self,
+        eta: Array,
+        tau: float,
+        density: Callable[[Array], tuple[Array, Array]],
+        wants_value: bool = True,
     ) -> tuple[Array, Array]:
         """Log density of eta, the coefficients integrated out, and its gradient.
 

@@ -48,8 +48,8 @@ class Laplace(CoefficientPrior):
         return -np.abs((coef - self.location) / self.scale).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Subgradient ``-sign(beta - mu) / b``: 0 at the kink."""
-        return -np.sign(coef - self.location) / self.scale, None
+        """Subgradient ``sign(mu - beta) / b``: 0 at the kink."""
+        return np.sign(self.location - coef) / self.scale, None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Zeros: all curvature is at the kink, where :meth:`smoothed` spreads it out."""
