@@ -22,6 +22,10 @@ pytestmark = pytest.mark.docs
 ROOT = Path(__file__).parents[1]
 SITE = ROOT / "docs" / "_build" / "html"
 INTERNAL = {"estimators", "inference", "prediction"}
+ESTIMATORS = [
+    name for name in skbayes_sgld.__all__ if hasattr(getattr(skbayes_sgld, name), "get_params")
+]
+sys.path.insert(0, str(ROOT / "docs"))
 
 
 @pytest.fixture(scope="session")
@@ -118,6 +122,37 @@ def test_every_public_name_and_method_is_in_the_inventory(site):
     assert n_methods > 200
     for name in ("fit", "predict_interval", "sample_posterior", "sample_y", "diagnose"):
         assert f"skbayes_sgld.SGLDLinearRegression.{name}" in known
+
+
+def test_no_page_shows_a_class_that_is_not_public(site):
+    """Neither a private base of an estimator, nor a base that has no page; source code aside."""
+    public = {value for value, _ in public_objects() if inspect.isclass(value)}
+    bases = {base for name in ESTIMATORS for base in getattr(skbayes_sgld, name).__mro__}
+    private = {
+        base.__name__
+        for base in bases - public
+        if base.__module__.startswith("skbayes_sgld.") and base.__name__ != "LinearEstimator"
+    }
+    assert {"SampledEstimator", "NormalRegressor", "SGLDNetwork"} <= private
+    allowed = {each.__name__ for each in public} | {"ValueError", "RuntimeError", "UserWarning"}
+    found = []
+    for path in pages(site):
+        if "_modules" in path.parts:
+            continue
+        text = re.sub(r"<[^>]*>", "", path.read_text())
+        found += [(path.name, name) for name in private if re.search(rf"\b{name}\b", text)]
+        for line in re.findall(r"Bases: (.*)", text):
+            found += [(path.name, base) for base in line.split(", ") if base not in allowed]
+    assert found == []
+
+
+def test_the_page_of_an_estimator_shows_at_most_ten_parameters_first():
+    pytest.importorskip("numpydoc", reason="the pages need the extra 'docs'")
+    import reference
+
+    known = [set(inspect.signature(getattr(skbayes_sgld, name)).parameters) for name in ESTIMATORS]
+    assert all(5 <= len(each & set(reference.FIRST)) <= 10 for each in known)
+    assert set(reference.FIRST) <= set().union(*known)
 
 
 def test_every_relative_link_and_image_has_its_target(site):

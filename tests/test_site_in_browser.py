@@ -2,12 +2,16 @@
 
 import functools
 import http.server
+import io
 import shutil
 import threading
+import tomllib
+from urllib.parse import quote
 
 import pytest
 
-from tests.test_site import pages, site  # noqa: F401 (a fixture)
+import skbayes_sgld
+from tests.test_site import ESTIMATORS, ROOT, pages, site  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.docs
 
@@ -29,6 +33,42 @@ FAULTS = """() => {
     faults.push("formula " + error.outerHTML.slice(0, 200));
   return faults;
 }"""
+# Headings and signatures wider than their column, or broken within a word.
+CUT = """() => {
+  const faults = [];
+  for (const head of document.querySelectorAll("article :is(h1, h2, h3, h4, h5, h6, dt.sig)")) {
+    if (!head.getClientRects().length) continue;
+    const range = document.createRange();
+    range.selectNodeContents(head);
+    const right = head.parentElement.getBoundingClientRect().right + 1;
+    if (head.scrollWidth > head.clientWidth + 1 || range.getBoundingClientRect().right > right)
+      faults.push("cut: " + head.innerText);
+    if (head.tagName == "DT") continue;
+    const texts = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode())
+      for (const word of texts.currentNode.data.matchAll(/\\w+/g)) {
+        range.setStart(texts.currentNode, word.index);
+        range.setEnd(texts.currentNode, word.index + word[0].length);
+        const lines = new Set([...range.getClientRects()].map(line => line.top));
+        if (lines.size > 1) faults.push("broken: " + word[0]);
+      }
+  }
+  if (document.documentElement.scrollWidth > document.documentElement.clientWidth)
+    faults.push(`the page scrolls sideways, by ${document.documentElement.scrollWidth} px`);
+  return faults;
+}"""
+# What a person types, and the pages of which one is to be the first result.
+SEARCHED = {
+    "negative binomial": "guide/counts.html",
+    "overdispersion": "guide/counts.html",
+    "prediction interval": "guide/intervals.html",
+    "confidence interval": "guide/faq.html",
+    "p-value": "guide/faq.html",
+    "p value": "guide/faq.html",
+    "PyPI": "guide/faq.html",
+    "outliers": "guide/heavy_tails.html",
+    "logistic regression": "api/generated/skbayes_sgld.SGLDLogisticRegression.html",
+}
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -58,9 +98,13 @@ def browser():
         running.close()
 
 
-def test_no_page_has_a_broken_image_or_formula_or_a_table_cut_off(browser, address, site):  # noqa: F811
+def test_no_page_has_an_error_a_broken_image_or_formula_or_a_table_cut_off(browser, address, site):  # noqa: F811
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     faults = []
+    page.on(
+        "console",
+        lambda said: said.type == "error" and faults.append((page.url, said.text)),
+    )
     page.on("pageerror", lambda error: faults.append((page.url, str(error))))
     page.on("requestfailed", lambda request: faults.append((page.url, request.url)))
     page.on(
@@ -75,6 +119,74 @@ def test_no_page_has_a_broken_image_or_formula_or_a_table_cut_off(browser, addre
             page.wait_for_function("() => document.querySelector('mjx-container')")
         faults += [(str(path.relative_to(site)), fault) for fault in page.evaluate(FAULTS)]
     assert faults == []
+
+
+def test_no_heading_is_cut_or_broken_on_a_telephone(browser, address, site):  # noqa: F811
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    faults = []
+    for path in pages(site):
+        page.goto(f"{address}/{path.relative_to(site)}", wait_until="load")
+        faults += [(str(path.relative_to(site)), fault) for fault in page.evaluate(CUT)]
+    assert faults == []
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_the_page_of_an_estimator_leads_with_its_example_and_folds_what_is_seldom_read(
+    browser, address, name
+):
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(f"{address}/api/generated/skbayes_sgld.{name}.html")
+
+    def top(selector):
+        return page.locator(selector).first.bounding_box()["y"]
+
+    assert top("dt.sig") < top("article pre") < top("article figure img") < top("#parameters")
+    assert top("#parameters") < top("#attributes") < top("#methods")
+    assert page.locator("dt.sig a", has_text="[source]").first.is_visible()
+    assert page.locator("dt.sig").first.bounding_box()["height"] < 100
+    height = page.evaluate("() => document.documentElement.scrollHeight")
+    assert height < 12_000, "a telephone shows 844 of them"
+
+
+@pytest.mark.parametrize("name", ["predict", "diagnose", "set_params"])
+def test_a_link_to_a_method_unfolds_its_entry(browser, address, name):
+    page = browser.new_page()
+    anchor = f"skbayes_sgld.SGLDLinearRegression.{name}"
+    page.goto(f"{address}/api/generated/skbayes_sgld.SGLDLinearRegression.html#{anchor}")
+    entry = page.locator(f'[id="{anchor}"]')
+    entry.wait_for(state="visible", timeout=2000)
+    assert 0 <= entry.bounding_box()["y"] < 700
+
+
+@pytest.mark.parametrize("path", ["index.html", "gallery.html", "guide/counts.html"])
+def test_a_figure_has_the_background_of_a_dark_page(browser, address, path):
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow, as Matplotlib does")
+    page = browser.new_context(color_scheme="dark").new_page()
+    page.goto(f"{address}/{path}")
+    figures = page.locator("article img")
+    for i in range(figures.count()):
+        shown = image.open(io.BytesIO(figures.nth(i).screenshot())).convert("L")
+        assert shown.getpixel((3, 3)) < 40, figures.nth(i).get_attribute("src")
+
+
+def test_the_header_has_logo_version_and_repository(browser, address):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{address}/guide/faq.html")
+    assert page.evaluate("() => document.querySelector('.navbar-brand img').naturalWidth") > 0
+    shown = page.locator(".bd-header .version-switcher__button").first
+    shown.get_by_text(skbayes_sgld.__version__).wait_for(timeout=5000)
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    assert page.locator(f'.bd-header a[href="{urls["Source"]}"]').count() > 0
+
+
+@pytest.mark.parametrize("words", SEARCHED)
+def test_the_first_result_is_the_page_that_a_person_looks_for(browser, address, words):
+    page = browser.new_page()
+    page.goto(f"{address}/search.html?q={quote(words)}")
+    page.wait_for_selector("#search-results li a")
+    page.wait_for_function("() => !document.querySelector('#search-progress')?.innerText")
+    page.locator("#search-results li a").first.click()
+    page.wait_for_url(f"{address}/{SEARCHED[words]}*")
 
 
 def test_search_finds_a_method(browser, address):

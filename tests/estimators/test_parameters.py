@@ -6,7 +6,7 @@ from inspect import cleandoc, signature
 import pytest
 
 import skbayes_sgld
-from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.parameters import parameter_groups, parameters
 
 ESTIMATORS = [
     name for name in skbayes_sgld.__all__ if hasattr(getattr(skbayes_sgld, name), "get_params")
@@ -25,6 +25,17 @@ def names(doc, section):
 def test_every_parameter_is_documented_once_in_the_order_of_the_signature(name):
     cls = getattr(skbayes_sgld, name)
     assert names(cls.__doc__, "Parameters") == list(signature(cls).parameters)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_parameter_is_in_one_group(name):
+    cls = getattr(skbayes_sgld, name)
+    groups = parameter_groups(cls)
+    heads = [entry.partition(" :")[0] for group in groups.values() for entry in group.values()]
+    found = [each for head in heads for each in head.split(", ")]
+    assert sorted(found) == sorted(signature(cls).parameters)
+    assert "prior" in groups["Parameters"] and "random_state" in groups["Run"]
+    assert "step_size" in groups["Sampler"] | groups["Optimizer"]
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
