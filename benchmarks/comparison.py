@@ -46,7 +46,12 @@ RESULTS = Path(__file__).parent / "results" / "comparison.json"
 OURS, BAMBI, STATSMODELS = "skbayes_sgld", "bambi", "statsmodels"
 METHODS = OURS, BAMBI, STATSMODELS, "mapie", "scikit_learn"
 LIBRARIES = "bambi", "pymc", "pytensor", "nutpie", "statsmodels", "mapie", "scikit-learn"
-FASTER = "bambi, nutpie"  # bambi's snippet with another implementation of NUTS
+FASTER, ADVISED = "bambi, nutpie", "skbayes_sgld, log-linear noise"
+# snippets with one argument more: another implementation of NUTS, and what the warning advises
+_VARIANTS = {
+    FASTER: ("bambi", ".fit(", '.fit(inference_method="nutpie", '),
+    ADVISED: ("skbayes_sgld", "LinearRegression(", 'LinearRegression(noise_model="log_linear", '),
+}
 _FOLDS = 5
 _ROUNDS, _ROUNDS_OF_BAMBI = 7, 3
 _REFERENCE = {"chains": 4, "draws": 4_000, "tune": 1_000, "random_seed": 1}
@@ -114,15 +119,16 @@ TASKS = {
 
 def code(task: str, method: str) -> str:
     """Snippet of a method, "" if it has none for the task."""
-    name = BAMBI if method == FASTER else method
+    name, there, here = _VARIANTS.get(method, (method, "", ""))
     path = SNIPPETS / f"{TASKS[task].snippets}_{name}.py"
     if not path.exists() or (task == "poisson" and method in METHODS[3:]):
         return ""
     text = path.read_text()
-    for there, here in _POISSON.items() if task == "poisson" else ():
-        text = text.replace(there, here)
-    if method == FASTER:
-        text = text.replace(".fit(", '.fit(inference_method="nutpie", ')
+    if method in _VARIANTS and there not in text:
+        return ""
+    text = text.replace(there, here) if there else text
+    for of_counts, of_poisson in _POISSON.items() if task == "poisson" else ():
+        text = text.replace(of_counts, of_poisson)
     return text
 
 
@@ -132,7 +138,8 @@ def n_lines(task: str, method: str) -> int:
 
 
 def methods(task: str) -> list[str]:
-    return [name for name in (*METHODS, FASTER) if code(task, name)]
+    """Names of the snippets of a task."""
+    return [name for name in (*METHODS, *_VARIANTS) if code(task, name)]
 
 
 # ---- one run of a snippet ------------------------------------------------------------------------
@@ -171,6 +178,7 @@ def run(task: str, method: str, X: Any, y: Any, X_new: Any) -> tuple[dict[str, A
 def cross_validate(task: str, names: list[str]) -> dict[str, dict[str, Any]]:
     """Whether each row is held by its interval or label set, and its score, of every method."""
     X, y = TASKS[task].load()
+    names = list(dict.fromkeys(BAMBI if name == FASTER else name for name in names))
     splitter = StratifiedKFold if task == "classes" else KFold
     found = {name: {"held": np.zeros(len(y)), "score": np.full(len(y), np.nan)} for name in names}
     mean, expected = np.zeros(len(y)), []
@@ -329,48 +337,68 @@ def agreement(task: str, spaces: dict[str, dict[str, Any]]) -> dict[str, dict[st
 # ---- one task ------------------------------------------------------------------------------------
 
 
-def measure(task: str) -> dict[str, Any]:
-    """Everything that is kept of a task."""
-    names = methods(task)
-    in_folds = [name for name in names if name != FASTER]
-    results = cross_validate(task, in_folds)
+def seconds(task: str, names: list[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Median seconds of the fit and the intervals of all rows, and what the last round leaves."""
     X, y = TASKS[task].load()
     rounds: dict[str, list[list[Seconds]]] = {name: [] for name in names}
     spaces = {}
     for i in range(_ROUNDS):
         for name in names:
             if i < (_ROUNDS_OF_BAMBI if name in (BAMBI, FASTER) else _ROUNDS):
-                spaces[name], seconds = run(task, name, X, y, X)
-                rounds[name].append(seconds)
+                spaces[name], used = run(task, name, X, y, X)
+                rounds[name].append(used)
+    found = {}
+    for name, used in rounds.items():
+        fit, predict = np.median(used, axis=0).tolist()
+        found[name] = {"fit": fit, "predict": predict, "rounds": len(used)}
+    return found, spaces
+
+
+def measure(task: str, names: list[str], kept: dict[str, Any]) -> dict[str, Any]:
+    """Everything that is kept of a task: of the methods named, beside what is kept of others."""
+    results = kept.get("methods", {})
+    for name, found in cross_validate(task, names).items():
+        results[name] = results.get(name, {}) | found
+    used, spaces = seconds(task, names)
+    spaces.pop(ADVISED, None)  # another model than the reference's
     agree = agreement(task, spaces)
     for name in names:
-        middle = np.median(rounds[name], axis=0).tolist()
-        each = results.setdefault(name, {})
-        each |= {"code": code(task, name), "agreement": agree.pop(name)}
-        each["seconds"] = {"fit": middle[0], "predict": middle[1], "rounds": len(rounds[name])}
+        new = {"code": code(task, name), "seconds": used[name], "agreement": agree.pop(name, {})}
+        results[name] = results.get(name, {}) | new
+    results = {name: results[name] for name in methods(task) if name in results}
+    X, y = TASKS[task].load()
     return {"n": len(y), "d": X.shape[1], "folds": _FOLDS, "methods": results, "agreement": agree}
+
+
+def read() -> dict[str, Any]:
+    """Results that are kept."""
+    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {"tasks": {}}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.comparison", description=__doc__)
     parser.add_argument("tasks", nargs="*", help=f"some of {', '.join(TASKS)}")
+    parser.add_argument(
+        "--methods", nargs="+", default=[], help="these, beside ours and statsmodels"
+    )
     options = parser.parse_args()
-    unknown = set(options.tasks) - set(TASKS)
-    if unknown:
-        parser.error(f"no task is {', '.join(map(repr, unknown))}; choose from {', '.join(TASKS)}")
+    for asked, known in ((options.tasks, TASKS), (options.methods, (*METHODS, *_VARIANTS))):
+        if unknown := set(asked) - set(known):
+            parser.error(f"{', '.join(map(repr, unknown))}: choose from {', '.join(known)}")
     wanted = _machine.hidden() | _ENVIRONMENT
     if any(os.environ.get(name) != value for name, value in _ENVIRONMENT.items()):
-        command = [sys.executable, "-m", "benchmarks.comparison", *options.tasks]
+        command = [sys.executable, "-m", "benchmarks.comparison", *sys.argv[1:]]
         return subprocess.run(command, env=os.environ | wanted, cwd=ROOT).returncode
     logging.getLogger("pymc").setLevel(logging.ERROR)
-    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"tasks": {}}
-    kept |= {"machine": _machine.describe()}
-    kept |= {"versions": {name: version(name) for name in LIBRARIES}}
-    for task in options.tasks or [name for name in TASKS if name not in kept["tasks"]]:
+    for task in options.tasks or [name for name in TASKS if name not in read()["tasks"]]:
         begin = perf_counter()
-        found = measure(task)
-        kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else kept  # of other processes
+        asked = [OURS, STATSMODELS, *options.methods] if options.methods else methods(task)
+        names = [name for name in methods(task) if name in asked]
+        found = measure(task, names, read()["tasks"].get(task, {}))
+        kept = read()  # again: another process may have kept another task
         kept["tasks"][task] = found
+        kept["machine"] = _machine.describe()
+        kept["versions"] = {name: version(name) for name in LIBRARIES}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
         print(f"{task}: {perf_counter() - begin:.0f} s", flush=True)
     return 0

@@ -110,15 +110,16 @@ def main(arguments=None):
         ours = about["methods"][OURS]
         kind = "counts" if task == "poisson" else task
         for method, found in about["methods"].items():
-            if found["code"] != code(task, method):
+            if found.get("code", code(task, method)) != code(task, method):
                 raise ValueError(f"the snippet of {method} for {task} is not the measured one")
             name = label(task, method)
             row, lines = {"library": name}, n_lines(task, method)
             if "held" in found:
                 of_task = classes_row if task == "classes" else coverage_row
                 tables.setdefault(f"{kind}, coverage", {})[name] = row | of_task(found)
-            tables.setdefault(f"{kind}, cost", {})[name] = row | cost_row(found, ours, lines)
-            if "mean" in found["agreement"] or "ends" in found["agreement"]:
+            if "seconds" in found:
+                tables.setdefault(f"{kind}, cost", {})[name] = row | cost_row(found, ours, lines)
+            if found.get("agreement"):
                 agree = row | agreement_row(found["agreement"])
                 tables.setdefault(f"{kind}, agreement", {})[name] = agree
         for name, found in about["agreement"].items():
