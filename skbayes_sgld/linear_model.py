@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils import Tags
-from sklearn.utils.multiclass import _check_partial_fit_first_call
-
 from skbayes_sgld.estimators.base import Array, unchanged_on_error
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.counts import CountRegressor
-from skbayes_sgld.estimators.ordinal import OrdinalClassifier, categories_of, in_order
+from skbayes_sgld.estimators.ordinal import OrdinalClassifier
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor, RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
@@ -92,23 +88,31 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     noise_distribution: Any = "normal"
     degrees_of_freedom_prior: Any = "gamma"
 
-    def _settings(self) -> Any:
-        self._resolve("degrees_of_freedom_prior")
-        return super()._settings()
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+@parameters
+class SampledClassifier(LinearClassifier, SampledEstimator):
+    """A linear classifier whose posterior is sampled."""
+
+    def partial_fit(  # type: ignore[override]
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, **row_data: Any
+    ) -> Self:
         """Fit with one more batch of rows.
 
-        The posterior is that of all rows since the first call, as one ``fit`` would have it: sums
-        of products, which add up, are kept, and no rows. Scales that follow the units of the data
-        are those of the first batch. ``forgetting`` multiplies the weights of all earlier rows.
-        Under ``noise_distribution="student_t"`` rows are kept, up to a million numbers; then a
-        normal density takes the place of their likelihood.
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. Rows are kept while they hold up to a million
+        numbers; then a normal density takes the place of their likelihood, with the gradient and
+        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
+        of all earlier rows.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        classes : array-like of shape (n_classes,), default=None
+            All labels that there will be; needed at the first call, unless ``fit`` has seen them or
+            y holds totals. A batch may have rows of some of them only. Until there are rows of
+            each, intercepts whose prior is flat have that of ``intercept_prior="normal"``, and all
+            rows are kept. An ordered pandas categorical gives the order of ordered classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
 
@@ -119,13 +123,18 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
         Raises
         ------
         ValueError, TypeError
-            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+            As of ``fit``; where a label is none of ``classes``; and where the number of columns
+            changes or is 3,000 or more.
         """
-        return self._partial_fit(X, y, sample_weight)
+        with unchanged_on_error(self):
+            if classes is None and any(given is not None for given in row_data.values()):
+                classes = [0, 1]  # of totals
+            self._know_classes(classes)
+            return self._partial_fit(X, y, sample_weight, **row_data)
 
 
 @parameters
-class SGLDLogisticRegression(LinearClassifier, SampledEstimator):
+class SGLDLogisticRegression(SampledClassifier):
     """Bayesian logistic regression sampled by stochastic gradient Langevin dynamics.
 
     Two classes have one linear predictor, P(y = 1) = 1 / (1 + exp(-eta)); more have one each and
@@ -157,56 +166,9 @@ class SGLDLogisticRegression(LinearClassifier, SampledEstimator):
     [[0.27 0.73]]
     """
 
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        sample_weight: Any = None,
-        n_trials: Any = None,
-    ) -> Self:
-        """Fit with one more batch of rows.
-
-        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
-        scales in the units of the first batch. Rows are kept while they hold up to a million
-        numbers; then a normal density takes the place of their likelihood, with the gradient and
-        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
-        of all earlier rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-            All labels that there will be; needed at the first call, unless ``fit`` has seen them.
-            A batch may have rows of some of them only. Until there are rows of each, intercepts
-            whose prior is flat have that of ``intercept_prior="normal"``, and all rows are kept.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-        n_trials : array-like of shape (n_samples,) or int, default=None
-            As in ``fit``, in all calls or in none; ``classes`` need not be given then.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            As of ``fit``; where a label is none of ``classes``; and where the number of columns
-            changes or is 3,000 or more.
-        """
-        with unchanged_on_error(self):
-            if n_trials is not None and classes is None:
-                classes = [0, 1]
-            if self._stream is None and classes is not None:  # fit may have seen others
-                self.__dict__.pop("classes_", None)
-            _check_partial_fit_first_call(self, classes)
-            return self._partial_fit(X, y, sample_weight, n_trials=n_trials)
-
 
 @parameters
-class SGLDOrdinalClassifier(OrdinalClassifier, SampledEstimator):
+class SGLDOrdinalClassifier(OrdinalClassifier, SampledClassifier):
     """Bayesian ordinal regression sampled by stochastic gradient Langevin dynamics.
 
     The classes have an order, such as grades or answers from "never" to "always". The model is the
@@ -238,84 +200,9 @@ class SGLDOrdinalClassifier(OrdinalClassifier, SampledEstimator):
     [[0.12 0.53 0.36]]
     """
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Fit with one more batch of rows.
-
-        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
-        scales in the units of the first batch. Rows are kept while they hold up to a million
-        numbers; then a normal density takes the place of their likelihood, with the gradient and
-        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
-        of all earlier rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like of shape (n_classes,), default=None
-            All labels that there will be; needed at the first call, unless ``fit`` has seen them.
-            An ordered pandas categorical gives their order.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            As of ``fit``; where a label is none of ``classes``; and where the number of columns
-            changes or is 3,000 or more.
-        """
-        with unchanged_on_error(self):
-            order = vars(self).get("classes_")
-            if self._stream is None and classes is not None:  # fit may have seen others
-                self.__dict__.pop("classes_", None)
-                order = categories_of(classes)
-            if "classes_" in vars(self):
-                self.classes_ = np.sort(self.classes_)
-            _check_partial_fit_first_call(self, classes)
-            self.classes_ = in_order(self.classes_, order)
-            return self._partial_fit(X, y, sample_weight)
-
 
 @parameters
-class SampledCounts(CountRegressor, SampledEstimator):
-    """A regressor of counts whose posterior is sampled."""
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
-        """Fit with one more batch of rows.
-
-        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
-        scales in the units of the first batch. Rows are kept while they hold up to a million
-        numbers; then a normal density takes the place of their likelihood, with the gradient and
-        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
-        of all earlier rows. While all counts are zero, an intercept whose prior is flat has that
-        of ``intercept_prior="normal"``, and all rows are kept.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-        exposure : array-like of shape (n_samples,) or float, default=None
-            As in ``fit``.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            As of ``fit``, and where the number of columns changes or is 3,000 or more.
-        """
-        return self._partial_fit(X, y, sample_weight, exposure=exposure)
-
-
-@parameters
-class SGLDPoissonRegressor(SampledCounts):
+class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
     """Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
 
     The model is y ~ Poisson(exposure * exp(X beta + intercept)). Predictions are rates, or counts
@@ -342,7 +229,7 @@ class SGLDPoissonRegressor(SampledCounts):
 
 
 @parameters
-class SGLDNegativeBinomialRegressor(SampledCounts):
+class SGLDNegativeBinomialRegressor(CountRegressor, SampledEstimator):
     """Bayesian negative binomial regression sampled by stochastic gradient Langevin dynamics.
 
     Real counts often vary more than Poisson counts do. Here the mean of a count is
@@ -388,10 +275,6 @@ class SGLDNegativeBinomialRegressor(SampledCounts):
 
     _family = "negative_binomial"
     _takes_rates = False
-
-    def _settings(self) -> Any:
-        self._resolve("dispersion_prior")
-        return super()._settings()
 
 
 @parameters
@@ -449,40 +332,6 @@ class SGLDBetaBinomialRegressor(TotalsRegressor, SampledEstimator):
 
     correlation_prior: Any = "exponential"
 
-    def _settings(self) -> Any:
-        self._resolve("correlation_prior")
-        return super()._settings()
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, n_trials: Any = None) -> Self:
-        """Fit with one more batch of rows.
-
-        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
-        scales in the units of the first batch. Rows are kept while they hold up to a million
-        numbers; then a normal density takes the place of their likelihood, with the gradient and
-        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
-        of all earlier rows. While all trials have one outcome, an intercept whose prior is flat has
-        that of ``intercept_prior="normal"``, and all rows are kept.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-        n_trials : array-like of shape (n_samples,) or int
-            As in ``fit``.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            As of ``fit``, and where the number of columns changes or is 3,000 or more.
-        """
-        return self._partial_fit(X, y, sample_weight, n_trials=n_trials)
-
 
 @parameters
 class SGLDGammaRegressor(RegressionModel, SampledEstimator):
@@ -534,47 +383,11 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
 
     _family = "gamma"
     _score = D2_GAMMA
+    _positive = True
+    _target = "Above 0."
 
     def _exponential(self) -> str:
         return "mean"
 
     def _check_scored(self, y: Any) -> Array:
         return self._likelihood().check_target(super()._check_scored(y))
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tags of scikit-learn: the target is positive."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
-    def _settings(self) -> Any:
-        self._resolve("dispersion_prior")
-        return super()._settings()
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit with one more batch of rows.
-
-        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
-        scales in the units of the first batch. Rows are kept while they hold up to a million
-        numbers; then a normal density takes the place of their likelihood, with the gradient and
-        the curvature that it has on average over the draws. ``forgetting`` multiplies the weights
-        of all earlier rows.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Above 0.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            As of ``fit``, and where the number of columns changes or is 3,000 or more.
-        """
-        return self._partial_fit(X, y, sample_weight)

@@ -108,6 +108,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     _registries: ClassVar[dict[str, Registry]] = {
         "prior": PRIORS,
+        "intercept_prior": PRIORS,
         "noise_prior": NOISE_PRIORS,
         "dispersion_prior": NOISE_PRIORS,
         "correlation_prior": NOISE_PRIORS,
@@ -120,7 +121,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
     _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
-    _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument of predictions
+    _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument by row
+    _target: ClassVar[str] = ""  # what y holds, for the documentation of fit
     _stream: Any = None  # earlier batches of partial_fit; None after fit
     _prior_choice: Any = None  # prior="auto": the choice of the last fit
 
@@ -194,7 +196,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _settings(self) -> Any:
         """Settings of the inference; raise where a parameter, used or not, is out of range."""
-        raise NotImplementedError
+        for name in BayesianEstimator._registries:
+            if name in self._get_param_names():
+                self._resolve(name)
 
     def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
         """Parameters in the HTML representation, scikit-learn's hook; the plan of a fit follows."""
@@ -207,14 +211,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # ---- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> Self:
         """Fit the model.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), or RowBlocks
-            Not copied, unless its type is not float64 or float32. The blocks of RowBlocks hold y
-            and sample_weight too.
+            Not copied, unless its type is not float64 or float32. The blocks of RowBlocks hold the
+            other arguments too.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
@@ -228,7 +232,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         ValueError, TypeError
             For data or parameters that cannot be used; the estimator stays as it was.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, **row_data)
 
     @with_callbacks
     def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Self:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import (
+    _check_partial_fit_first_call,
+    check_classification_targets,
+)
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_number, naming
@@ -416,36 +419,12 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     """
 
     _row_argument = "n_trials"
+    _target = (
+        "Labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
+        "success, and probabilities are those of one trial. The posterior is that of as many rows "
+        "as there are trials, each with its label."
+    )
     _totals = cast("bool", False)  # whether y holds successes among n_trials
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, n_trials: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or RowBlocks
-            Not copied, unless its type is not float64 or float32. The blocks of RowBlocks hold y,
-            sample_weight and n_trials too.
-        y : array-like of shape (n_samples,)
-            Labels; with ``n_trials``, whole numbers of successes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-        n_trials : array-like of shape (n_samples,) or int, default=None
-            Trials of each row, of which ``y`` were successes. ``classes_`` are then 0 and 1, a
-            success, and probabilities are those of one trial. The posterior is that of as many
-            rows as there are trials, each with its label; those of 0 trials are left out. None: y
-            holds labels.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            For data or parameters that cannot be used; the estimator stays as it was.
-        """
-        return self._fit(X, y, sample_weight, n_trials=n_trials)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, n_trials: Any = None) -> RowSource | None:
         source = as_source(X, y, sample_weight, n_trials=n_trials)
@@ -486,6 +465,12 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         if self._totals:
             return y, weight_of_totals(y, weight)
         return super()._target_and_weight(y, weight)
+
+    def _know_classes(self, classes: Any) -> None:
+        """Set ``classes_`` before a batch of ``partial_fit``."""
+        if self._stream is None and classes is not None:  # fit may have seen others
+            self.__dict__.pop("classes_", None)
+        _check_partial_fit_first_call(self, classes)
 
     def _classes_of(self, y: Array) -> Array:
         """Classes of y; ``partial_fit`` knows them from its first call."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.utils import Tags
 
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
@@ -34,50 +33,16 @@ class CountRegressor(RegressionModel, LinearEstimator):
     _family = "poisson"
     _row_argument = "exposure"
     _score = D2_POISSON
+    _positive = True
+    _target = (
+        "Whole counts, 0 or more. Rates, counts over their exposure, are taken too where "
+        "``sample_weight`` has the exposures, as of ``sklearn.linear_model.PoissonRegressor``; "
+        "``exposure`` takes the counts themselves. Of other fractions ``fit`` warns."
+    )
     _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
 
     def _exponential(self) -> str:
         return "rate"
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tags of scikit-learn: the target is not negative."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or RowBlocks
-            Not copied, unless its type is not float64 or float32. Of rows in blocks y,
-            sample_weight and exposure are in the blocks.
-        y : array-like of shape (n_samples,)
-            Whole counts, 0 or more. Rates, counts over their exposure, are taken too where
-            ``sample_weight`` has the exposures, as of ``sklearn.linear_model.PoissonRegressor``;
-            ``exposure`` takes the counts themselves.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-        exposure : array-like of shape (n_samples,) or float, default=None
-            Time, area or population over which each count was made; positive. The mean count is
-            the exposure times the rate exp(X coef + intercept). None: 1 in every row.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            For data or parameters that cannot be used; the estimator stays as it was.
-
-        Warns
-        -----
-        UserWarning
-            Where y has fractions that no ``sample_weight`` makes counts of.
-        """
-        return self._fit(X, y, sample_weight, exposure=exposure)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> RowSource | None:
         return as_source(X, y, sample_weight, exposure=exposure)

@@ -29,7 +29,6 @@ from skbayes_sgld.estimators.validation import (
 )
 from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, first_pass, sum_up
 from skbayes_sgld.posterior import (
-    PRIORS,
     CoefficientPrior,
     Flat,
     GLMPosterior,
@@ -80,7 +79,6 @@ class LinearEstimator(BayesianEstimator):
 
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
-        "intercept_prior": PRIORS,
         "schedule": SCHEDULES,
         "preconditioner": PRECONDITIONERS,
         "clip": CLIPS,
@@ -90,8 +88,7 @@ class LinearEstimator(BayesianEstimator):
 
     def _settings(self) -> Any:
         """Settings of the inference; ``uses_curvature`` says whether X is centered."""
-        for name in ("prior", "intercept_prior", "noise_model"):
-            self._resolve(name)
+        super()._settings()
         check_flag(self.fit_intercept, "fit_intercept")
 
     def _check_values(self, X: Array, fitting: bool = True) -> None:

@@ -109,7 +109,7 @@ class NetworkEstimator(BayesianEstimator):
 
     def _settings(self) -> Any:
         """Settings of the inference; raise where a parameter, used or not, is out of range."""
-        self._resolve("prior")
+        super()._settings()
         check_layout(self.hidden_layer_sizes, self.activation)
         check_seed(self.random_state)
 

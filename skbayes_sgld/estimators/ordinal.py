@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,7 @@ class OrdinalClassifier(LinearClassifier):
 
     gap_prior: Any = "log_normal"
     _row_argument = ""
+    _target = "Labels. An ordered pandas categorical gives their order, else they are sorted."
     _order = cast(
         "Array | None", None
     )  # categories of the fit's y; an annotation makes a parameter
@@ -62,34 +63,6 @@ class OrdinalClassifier(LinearClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
-
-    def _settings(self) -> Any:
-        self._resolve("gap_prior")
-        return super()._settings()
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # type: ignore[override]
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or RowBlocks
-            Not copied, unless its type is not float64 or float32. The blocks of RowBlocks hold y
-            and sample_weight too.
-        y : array-like of shape (n_samples,)
-            Labels. An ordered pandas categorical gives their order, else they are sorted.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            For data or parameters that cannot be used; the estimator stays as it was.
-        """
-        return self._fit(X, y, sample_weight)
 
     def _begin_totals(self) -> None:
         raise ValueError("the blocks hold n_trials: ordered classes have no totals; give labels.")
@@ -103,6 +76,15 @@ class OrdinalClassifier(LinearClassifier):
     def _encoding(self, moments: Moments) -> Encoding:
         self._order = None  # labels of blocks are sorted
         return super()._encoding(moments)
+
+    def _know_classes(self, classes: Any) -> None:
+        order = vars(self).get("classes_")
+        if self._stream is None and classes is not None:
+            order = categories_of(classes)
+        elif order is not None:
+            self.classes_ = np.sort(order)
+        super()._know_classes(classes)
+        self.classes_ = in_order(self.classes_, order)
 
     def _classes_of(self, y: Array) -> Array:
         classes = super()._classes_of(y)

@@ -44,6 +44,13 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
     _family: ClassVar[str]  # name of the likelihood
     _score: ClassVar[Score] = R2
+    _positive: ClassVar[bool] = False  # whether y is not negative
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: whether y is not negative."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self._positive
+        return tags
 
     def _likelihood(self) -> Likelihood:
         return LIKELIHOODS[self._family]()
@@ -344,10 +351,6 @@ class NormalModel(RegressionModel):
 
     noise_distribution = "normal"  # a parameter of SGLDLinearRegression alone
     _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
-
-    def _settings(self) -> Any:
-        self._resolve("noise_prior")
-        return super()._settings()
 
     def _likelihood(self) -> Likelihood:
         family = self.noise_distribution

@@ -2,7 +2,8 @@
 
 A method that takes such an argument is written once, with ``**row_data``. An estimator names the
 argument in ``_row_argument``; its methods then have the argument in their signature and
-documentation, where scikit-learn's metadata routing finds it.
+documentation, where scikit-learn's metadata routing finds it. The documentation of ``fit`` and
+``partial_fit`` also has what y holds, ``_target``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, isfunction, signature
+from textwrap import fill, indent
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ import numpy as np
 from skbayes_sgld.estimators.validation import Array, check_exposure, check_trials
 
 _REST = "row_data"  # name under which a method takes the argument
+_Y = "        y : array-like of shape (n_samples,)\n"
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,14 @@ class RowArgument:
         Numbers as floats ``(n,)``, from the argument and the rows X; errors name the argument.
     offset : callable
         These as a predictive distribution takes them.
-    text : str
-        Documentation.
+    text, in_fit : str
+        Documentation, of predictions and of ``fit``.
     """
 
     check: Callable[[Any, Any], Array]
     offset: Callable[[Array], Array]
     text: str
+    in_fit: str
 
 
 ROW_ARGUMENTS = {
@@ -47,12 +51,20 @@ ROW_ARGUMENTS = {
             Time, area or population of each row's count. None: 1, which makes a mean a rate,
             whatever ``fit`` saw (as in statsmodels).
 """,
+        """exposure : array-like of shape (n_samples,) or float, default=None
+            Time, area or population over which each count was made; positive. The mean count is
+            the exposure times the rate exp(X coef + intercept). None: 1 in every row.
+""",
     ),
     "n_trials": RowArgument(
         check_trials,
         np.asarray,
         """n_trials : array-like of shape (n_samples,) or int, default=None
             Trials of each row, where ``fit`` had them. None: 1.
+""",
+        """n_trials : array-like of shape (n_samples,) or int, default=None
+            Trials of each row, of which ``y`` were successes; rows of 0 trials are left out. None:
+            y of a classifier holds labels. ``partial_fit`` has them in all calls or in none.
 """,
     ),
 }
@@ -65,12 +77,13 @@ def with_row_argument(cls: Any) -> None:
         if name.startswith("_") or not isfunction(method):
             continue
         written = getattr(method, "_as_written", method)
-        new = method is written or "_row_argument" in vars(cls)
+        of = cls._row_argument, cls._target
+        new = getattr(method, "_explicit_of", None) != of
         if new and _REST in signature(written).parameters:
-            setattr(cls, name, _explicit(written, cls._row_argument))
+            setattr(cls, name, _explicit(written, *of))
 
 
-def _explicit(method: Any, argument: str) -> Any:
+def _explicit(method: Any, argument: str, target: str) -> Any:
     """Method with one further argument in place of ``**row_data``; none where the name is empty."""
     known = signature(method)
     taken = [each for each in known.parameters.values() if each.name != _REST]
@@ -84,10 +97,16 @@ def _explicit(method: Any, argument: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         return method(**explicit.bind(*args, **kwargs).arguments)
 
+    fits = method.__name__ in ("fit", "partial_fit")
+    head, returns, rest = (method.__doc__ or "").partition("\n        Returns\n")
+    if fits:
+        lines = indent(fill(target, 88), 12 * " ")
+        head = head.replace(_Y, f"{_Y}{lines}\n" if target else _Y)
     if argument:
-        head, returns, rest = (method.__doc__ or "").partition("\n        Returns\n")
-        text = f"\n        {ROW_ARGUMENTS[argument].text}"
-        call.__doc__ = f"{head.rstrip()}{text}{returns}{rest}"
+        known_as = ROW_ARGUMENTS[argument]
+        head = f"{head.rstrip()}\n        {known_as.in_fit if fits else known_as.text}"
+    call.__doc__ = f"{head}{returns}{rest}"
     call.__signature__ = explicit  # type: ignore[attr-defined]
     call._as_written = method  # type: ignore[attr-defined]
+    call._explicit_of = argument, target  # type: ignore[attr-defined]
     return call

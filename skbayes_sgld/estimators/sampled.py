@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -384,6 +384,37 @@ class SampledEstimator(LinearEstimator):
         return diagnosis
 
     # ---- batches of partial_fit ---------------------------------------------------------------
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, **row_data: Any) -> Self:
+        """Fit with one more batch of rows.
+
+        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
+        scales in the units of the first batch. ``forgetting`` multiplies the weights of all earlier
+        rows.
+
+        Of a linear model with normal noise, sums of products are kept, and no rows. Of other models
+        rows are kept while they hold up to a million numbers; then a normal density takes the place
+        of their likelihood, with the gradient and the curvature that it has on average over the
+        draws. While all counts are zero, or all trials have one outcome, an intercept whose prior
+        is flat has that of ``intercept_prior="normal"``, and all rows are kept.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative. A row of weight w counts as w rows.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError, TypeError
+            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+        """
+        return self._partial_fit(X, y, sample_weight, **row_data)
 
     def _partial_fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
         """Fit with one more batch; an error leaves the estimator as it was."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld.blocks import as_source
@@ -70,41 +69,11 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
     _family = "beta_binomial"
     _row_argument = "n_trials"
     _score = D2_BINOMIAL
+    _positive = True
+    _target = "Whole numbers of successes."
 
     def _exponential(self) -> str:
         return "odds"
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tags of scikit-learn: the target is not negative, and nothing without ``n_trials``."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.positive_only = True
-        return tags
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, n_trials: Any = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), or RowBlocks
-            Not copied, unless its type is not float64 or float32. Of rows in blocks y,
-            sample_weight and n_trials are in the blocks.
-        y : array-like of shape (n_samples,)
-            Whole numbers of successes.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative. A row of weight w counts as w rows.
-        n_trials : array-like of shape (n_samples,) or int
-            Trials of each row, of which ``y`` were successes. Rows of 0 trials are left out.
-
-        Returns
-        -------
-        self : object
-
-        Raises
-        ------
-        ValueError, TypeError
-            For data or parameters that cannot be used; the estimator stays as it was.
-        """
-        return self._fit(X, y, sample_weight, n_trials=n_trials)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, n_trials: Any = None) -> RowSource | None:
         source = as_source(X, y, sample_weight, n_trials=n_trials)
