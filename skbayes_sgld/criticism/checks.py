@@ -123,12 +123,11 @@ def misfits(checks: list[Check]) -> list[bool]:
 
 def family_of(left: LeftOut) -> str:
     """Kind of the observations: "totals", "labels", "counts" or "numbers"."""
-    likelihood = getattr(left.predictive, "seen", left.predictive).likelihood
-    if likelihood.totals:
+    if left.likelihood.totals:
         return "totals"
-    if hasattr(likelihood, "n_classes"):
+    if hasattr(left.likelihood, "n_classes"):
         return "labels"
-    return "counts" if likelihood.whole else "numbers"
+    return "counts" if left.likelihood.whole else "numbers"
 
 
 def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:

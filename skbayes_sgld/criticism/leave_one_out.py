@@ -73,6 +73,11 @@ class LeftOut:
     log_density_with: Array
 
     @property
+    def likelihood(self) -> Any:
+        """Distribution of an observation; of labels that of the classes with weight."""
+        return getattr(self.predictive, "seen", self.predictive).likelihood
+
+    @property
     def y(self) -> Array:
         """Observations ``(m,)``, as the likelihood takes them."""
         return self.data[1]
@@ -82,7 +87,7 @@ class LeftOut:
 
         They sort rows into thirds: a mean without the row moves away from the row's observation.
         """
-        if hasattr(_likelihood(self.predictive), "n_classes"):
+        if hasattr(self.likelihood, "n_classes"):
             return np.asarray(self.predictive.probability(self.data[0]))
         return np.asarray(self.predictive.mean(self.data[0], *self.data[2:]))
 
@@ -99,7 +104,7 @@ class LeftOut:
     @cached_property
     def numbers(self) -> Numbers:
         """Distribution of each number: the transform of the observation, mean and variance."""
-        law = self.predictive.likelihood
+        law = self.likelihood
 
         def of(u: Array, y: Array) -> tuple[Array, ...]:
             mean = law.mean(u)
@@ -116,7 +121,7 @@ class LeftOut:
 
     def slope(self) -> Array:
         """Derivative ``(m,)`` of the mean in the linear predictor."""
-        law = self.predictive.likelihood
+        law = self.likelihood
 
         def of(u: Array, _: Array) -> tuple[Array, ...]:
             moved = u.copy()
@@ -127,13 +132,13 @@ class LeftOut:
 
     def zero(self) -> Array:
         """Probability of an observation of at most 0 ``(m,)``."""
-        law = self.predictive.likelihood
+        law = self.likelihood
         return self._average(lambda u, y: (law.cdf(u, np.zeros_like(y)),))[0]
 
     @property
     def is_whole(self) -> bool:
         """Whether the observations are counts or totals."""
-        return bool(self.predictive.likelihood.whole)
+        return bool(self.likelihood.whole)
 
     def probability(self) -> Array:
         """Probability of each class ``(m, n_classes)``."""
@@ -152,7 +157,7 @@ class LeftOut:
             uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
             chosen = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
             u = np.take_along_axis(u, chosen[:, None], axis=2)
-            found.append(self.predictive.likelihood.sample(u, rng))
+            found.append(self.likelihood.sample(u, rng))
         return np.concatenate(found)
 
 
@@ -240,10 +245,6 @@ def leave_out_of(
     ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
     relative = float(np.clip(ess / len(predictive.share), _LEAST_RELATIVE, 1.0))
     return leave_out(predictive, data, power=power, relative_ess=relative)
-
-
-def _likelihood(predictive: Any) -> Any:
-    return getattr(predictive, "seen", predictive).likelihood
 
 
 def good_k(n_draws: int) -> float:

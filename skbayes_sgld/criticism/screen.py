@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtr, bdtrc, chdtr, chdtrc, ndtri
 
 from skbayes_sgld.criticism.calibration import held, pearson, thirds
-from skbayes_sgld.criticism.checks import family_of
+from skbayes_sgld.criticism.checks import family_of, residuals
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 from skbayes_sgld.posterior.likelihoods import Gaussian
 
@@ -78,12 +78,11 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         Source of the random transforms of whole numbers.
     """
     left = leave_out(predictive, data, smooth=False)
-    likelihood = getattr(predictive, "seen", predictive).likelihood
+    likelihood = left.likelihood
     if family_of(left) == "labels":
         return _of_labels(left)
     fitted, found = left.fitted(), left.numbers
-    at = found.below + rng.random_sample(len(fitted)) * (found.most - found.below)
-    score = ndtri(np.clip(at, _EDGE, 1.0 - _EDGE))
+    score = residuals(left, rng)
     groups = [np.arange(len(score)), *thirds(fitted)]
     each = [_group(score[rows]) for rows in groups]
     outlier = len(score) * float(chdtrc(1.0, np.square(score).max()))

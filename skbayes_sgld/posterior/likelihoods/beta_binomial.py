@@ -15,11 +15,10 @@ from skbayes_sgld.posterior.likelihoods.binomial import (
     split_totals,
 )
 from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, RowKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter, within
 from skbayes_sgld.posterior.likelihoods.stirling import rise
 from skbayes_sgld.posterior.transforms import Interval
 
-_LIMIT = 60.0  # log odds of the correlation beyond which nothing changes in floating point
 _SUMMED = 500  # successes, or failures, whose probabilities are summed
 _STRETCH = 64  # probabilities that follow from one: its underflow is that of their sum
 _NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable
@@ -35,7 +34,7 @@ class BetaBinomialKernel(PartsKernel, BinomialKernel):
 
     def parts(self, u: Array) -> tuple[tuple[Array, Array], ...]:
         """Successes with log a, failures with log b, and trials with log r."""
-        eta, log_r = u[:, 0].astype(float), -np.clip(u[:, 1].astype(float), -_LIMIT, _LIMIT)
+        eta, log_r = u[:, 0].astype(float), -within(u[:, 1].astype(float))
         successes, failures = (self.y, log_expit(eta)), (self.trials - self.y, log_expit(-eta))
         with_r = [(m, log_x + log_r) for m, log_x in (successes, failures)]
         return (*with_r, (self.trials, log_r))
@@ -148,7 +147,7 @@ class BetaBinomial(Binomial):
 
     def _shapes(self, u: Array) -> tuple[Array, Array]:
         """Shapes a and b of the beta distribution."""
-        r = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        r = np.exp(-within(u[:, 1]))
         return r * expit(u[:, 0]), r * expit(-u[:, 0])
 
     def _summed(self, u: Array, trials: Array, k: Array) -> Array:

@@ -11,11 +11,10 @@ from scipy.special import gammainc, gammaincinv, gammaln
 from skbayes_sgld.posterior.likelihoods.base import Array, Average, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter, once, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
 _FARTHEST = 350.0  # predictor whose mean can be squared
-_LIMIT = 60.0  # size of the log dispersion beyond which nothing changes in floating point
 
 
 class GammaKernel(PartsKernel):
@@ -34,7 +33,7 @@ class GammaKernel(PartsKernel):
         """``y / mu - 1``, half the unit deviance, and k."""
         log_ratio = self.log_y - u[:, 0]
         away = np.expm1(log_ratio)
-        return away, away - log_ratio, np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        return away, away - log_ratio, np.exp(-within(u[:, 1]))
 
     def value_of(self, u: Array, away: Array, half: Array, k: Array) -> Array:
         """Log density of each row."""
@@ -53,8 +52,7 @@ class GammaKernel(PartsKernel):
 
 def _of_shapes(k: Array, order: int) -> Array:
     """Remainders of Stirling's formula, of the shapes ``k (C, B)``: most often one for all rows."""
-    one = k[:, :1]
-    return remainder(one if (k == one).all() else k, order).astype(k.dtype)
+    return remainder(once(k), order).astype(k.dtype)
 
 
 @dataclass(eq=False, repr=False)
@@ -104,7 +102,7 @@ class Gamma(Likelihood):
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of an observation of at most y."""
-        k = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        k = np.exp(-within(u[:, 1]))
         return gammainc(k, k * np.maximum(y, 0.0) / self.mean(u))
 
     def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
@@ -121,19 +119,19 @@ class Gamma(Likelihood):
             return average(lambda u, some: self.cdf(u, np.exp(at[some, None])), rows)
 
         def log_quantile(u: Array, rows: Array) -> Array:
-            k = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
-            one = k[:1] if (k == k[:1]).all() else k
+            k = np.exp(-within(u[:, 1]))
+            one = once(k, axis=0)
             with np.errstate(divide="ignore"):
                 inner = np.log(gammaincinv(one, q))
             tail = (np.log(q) + gammaln(one + 1.0)) / one  # of an underflow, its leading term
             return u[:, 0] + np.where(np.isfinite(inner), inner, tail) - np.log(one)
 
         start = average(log_quantile, every)
-        unit = average(lambda u, rows: np.exp(0.5 * np.clip(u[:, 1], -_LIMIT, _LIMIT)), every)
+        unit = average(lambda u, rows: np.exp(0.5 * within(u[:, 1])), every)
         ends = enclose_quantile(cdf, q, start, unit)
         return np.exp(solve_quantile(cdf, q, start, unit, bracket=ends))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation."""
-        k = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        k = np.exp(-within(u[:, 1]))
         return np.maximum(self.mean(u) * rng.standard_gamma(k) / k, np.finfo(float).tiny)

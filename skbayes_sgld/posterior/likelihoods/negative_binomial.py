@@ -11,11 +11,10 @@ from scipy.special import expit, fdtrc
 
 from skbayes_sgld.posterior.likelihoods.base import Array
 from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter, once, within
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson, PoissonKernel
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
-_LIMIT = 60.0  # size of the log dispersion beyond which nothing changes in floating point
 _LEVELS = 1000  # counts below which a term is computed once for each count, not for each row
 _SUMMED = 100  # counts whose probabilities are summed, which takes less time than a function of F
 _RANGE = 600.0  # logarithm of the least probability that sums begin at
@@ -47,8 +46,7 @@ class NegativeBinomialKernel(PartsKernel, PoissonKernel):
 
     def parts(self, u: Array) -> tuple[Array, Array, Array]:
         """``mu``, ``log((mu + r) / (y + r))``, and r, ``(C, 1)`` if it is the same in all rows."""
-        t = np.clip(u[:, 1], -_LIMIT, _LIMIT)
-        r = np.exp(-t[:, :1] if (t == t[:, :1]).all() else -t)
+        r = np.exp(-once(within(u[:, 1])))
         # of the same rounded ratio to y that the log density takes
         mu = np.exp(u[:, 0] - self.log_y) * np.maximum(self.y, self.y == 0)
         away = mu - self.y
@@ -140,7 +138,7 @@ class NegativeBinomial(Poisson):
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of a count of at most y."""
-        t = np.maximum(u[:, 1], -_LIMIT)
+        t = within(u[:, 1])
         share, r = expit(u[:, 0] + t), np.exp(-t)
         whole = np.floor(np.broadcast_to(y, r.shape))
         log_none = -r * np.logaddexp(0.0, u[:, 0] + t)
@@ -156,6 +154,6 @@ class NegativeBinomial(Poisson):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a count: Poisson counts whose rate has a gamma distribution."""
-        r = np.exp(-np.clip(u[:, 1], -_LIMIT, _LIMIT))
+        r = np.exp(-within(u[:, 1]))
         log_rate = u[:, :1] + np.log(rng.standard_gamma(r) / r)[:, None]
         return super().sample(log_rate, rng)

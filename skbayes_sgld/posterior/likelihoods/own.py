@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from skbayes_sgld.posterior.transforms import Positive, Transform
+
+Array = NDArray[Any]
+
+_LIMIT = 60.0  # size of a log coordinate beyond which nothing changes in floating point
 
 
 @dataclass(frozen=True)
@@ -38,3 +46,17 @@ class OwnParameter:
     def coordinate(self) -> str:
         """Name of the coordinate in theta: ``"log_dispersion"``."""
         return f"{self.transform.prefix}_{self.name}"
+
+
+def within(t: Array) -> Array:
+    """Log coordinates, those far out replaced by ones whose exponentials are numbers."""
+    return np.clip(t, -_LIMIT, _LIMIT)
+
+
+def once(values: Array, axis: int = 1) -> Array:
+    """The first along an axis where all are equal: an own parameter is often the same in all rows.
+
+    What is costly is then computed once.
+    """
+    first = values[:, :1] if axis else values[:1]
+    return first if (values == first).all() else values

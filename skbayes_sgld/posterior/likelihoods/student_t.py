@@ -12,10 +12,9 @@ from skbayes_sgld.posterior.likelihoods.base import Array, Average
 from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
 from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter, once, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
-_LIMIT = 60.0  # size of the log degrees of freedom beyond which nothing changes in floating point
 _NORMAL = 1e10  # degrees of freedom from which a t distribution function is a normal one
 _START = 4.0  # degrees of freedom where a search begins
 _MOST = 1000  # observations that a search for a start takes
@@ -34,7 +33,7 @@ class StudentTKernel(PartsKernel):
 
     def parts(self, u: Array) -> tuple[Array, Array, Array, Array]:
         """``(y - eta) exp(-gamma)``, z^2, nu, and ``nu + z^2``."""
-        residual, nu = self.y - u[:, 0], np.exp(np.clip(u[:, 2], -_LIMIT, _LIMIT))
+        residual, nu = self.y - u[:, 0], np.exp(within(u[:, 2]))
         scaled = residual * np.exp(-u[:, 1])
         square = residual * scaled
         return scaled, square, nu, nu + square
@@ -68,8 +67,7 @@ class StudentTKernel(PartsKernel):
 
 def _of_degrees(nu: Array, order: int) -> Array:
     """The constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
-    one = nu[:, :1]
-    exact = (one if (nu == one).all() else nu).astype(float)
+    exact = once(nu).astype(float)
     half = 0.5 * exact
     if order == 0:
         value = 0.5 * (exact * np.log1p(1.0 / exact) - 1.0 - LOG_2_PI)
@@ -161,8 +159,7 @@ class StudentTNoise(Gaussian):
 
         def quantile(u: Array, rows: Array) -> Array:
             nu = self._degrees(u)
-            one = nu[:1] if (nu == nu[:1]).all() else nu
-            return u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(one, q)
+            return u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(once(nu, axis=0), q)
 
         start = average(quantile, every)
         unit = average(lambda u, rows: np.exp(0.5 * u[:, 1]), every)
@@ -175,4 +172,4 @@ class StudentTNoise(Gaussian):
         return solve_quantile(cdf, q, start, unit, start=begin, bracket=ends)
 
     def _degrees(self, u: Array) -> Array:
-        return np.minimum(np.exp(np.clip(u[:, 2], -_LIMIT, _LIMIT)), _NORMAL)
+        return np.minimum(np.exp(within(u[:, 2])), _NORMAL)
