@@ -55,7 +55,9 @@ def leapfrog(
     z, momentum : ndarray of shape (C, P)
     """
     angles = parts[1].astype(z.dtype)[:, None, None] * step
-    cos, sin = np.cos(angles), np.sin(angles)
+    drifts = [np.cos(angles), np.sin(angles)] if rotates else [angles]
+    # repeated per parameter: of few parameters broadcasting takes twice as long
+    step, *drifts = (np.repeat(each, z.shape[1], axis=-1) for each in (step, *drifts))
     # kicks as Python's numbers, which leave single precision as it is
     for k, (kick, drift) in enumerate(parts.T.tolist()):
         if k:
@@ -63,9 +65,10 @@ def leapfrog(
         if kick and force is not None:
             momentum = kicked(momentum, z, force, kick * step, rotates)
         if drift and rotates:
-            z, momentum = cos[k] * z + sin[k] * momentum, cos[k] * momentum - sin[k] * z
+            cos, sin = (each[k] for each in drifts)
+            z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
         elif drift:
-            z = z + angles[k] * momentum
+            z = z + drifts[0][k] * momentum
     return z, momentum
 
 
@@ -104,7 +107,7 @@ def unequal_kicks(n_steps: int) -> Array:
 
 def kinetic(momentum: Array) -> Array:
     """Kinetic energy ``(C,)``."""
-    return 0.5 * np.einsum("cp,cp->c", momentum, momentum)
+    return 0.5 * np.vecdot(momentum, momentum)
 
 
 class Hamiltonian(Adjusted):
