@@ -66,7 +66,7 @@ class Check:
     error: float
     p_value: float
     told: str = ""
-    fmt: str = ".3g"
+    fmt: str = ".2f"
     column: int = -1
     noted: bool = False
 
@@ -223,7 +223,8 @@ def _counts(left: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
     sd = max(float(each.std(ddof=1)), float(np.sqrt(2.0 / n)))
     shape = 1.0 / sd**2  # of a gamma distribution of mean 1: tails beyond the replicates
     p = 2.0 * min(stats.gamma.sf(found * shape, shape), stats.gamma.cdf(found * shape, shape))
-    yield Check("spread of counts (Pearson)", "dispersion", found, 1.0, sd, min(p, 1.0))
+    name = "spread of counts (Pearson)"
+    yield Check(name, "dispersion", found, 1.0, sd, min(p, 1.0), fmt=_decimals(sd))
     p_zero = left.zero()
     variance_of_zeros = float(np.sum(p_zero * (1.0 - p_zero)))
     if variance_of_zeros >= _FEW_SMALL:
@@ -270,7 +271,9 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -
             brier, own = np.square(y - of).mean(), (of * (1.0 - of)).mean()
             p_value = _two_sided(len(y) * (brier - own) / error)
             name = f"Brier score{about}"
-            yield Check(name, "calibration", brier, own, error / len(y), p_value)
+            error /= len(y)
+            fmt = _decimals(error)
+            yield Check(name, "calibration", brier, own, error, p_value, fmt=fmt)
     if X is not None:
         each = []
         for k in codes:
@@ -373,6 +376,11 @@ def prior_check(model: Any, named: Callable[[str], str]) -> list[Check]:
             noted=not pull <= TOLD_PULL,
         )
     ]
+
+
+def _decimals(error: float) -> str:
+    """Format with as many decimals as the first two digits of a standard error have."""
+    return f".{int(np.clip(1 - np.floor(np.log10(error)), 0, 6))}f"
 
 
 def _two_sided(z: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -93,7 +93,20 @@ def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
     changed = with_model(inner.estimator, change)
     if inner.parameter is None:
         return changed
-    return clone(estimator).set_params(**{inner.parameter: changed})
+    new = clone(estimator).set_params(**{inner.parameter: changed})
+    if inner.is_step and hasattr(changed, "steps"):  # one pipeline, with the model as its last step
+        *before, (last, _) = new.steps
+        *terms, (_, model) = changed.steps
+        taken = {name for name, _ in new.steps}
+        terms = [(_free(name, taken), step) for name, step in terms]
+        new.steps = [*before, *terms, (last, model)]
+    return new
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, or the name and a number, that no step has yet."""
+    others = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return name if name not in taken else next(each for each in others if each not in taken)
 
 
 def fit_like(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
@@ -168,15 +181,24 @@ def _sibling(name: str, carries_prior: bool) -> Callable[[Any], Any]:
     return change
 
 
-def _transformed(func: Any, inverse: Any) -> Callable[[Misfit], Any]:
-    """Remedy that models a transformation of a positive target."""
+def _of_any_number(model: Any) -> Any:
+    """The model, unchanged; not possible where it takes numbers above 0 only."""
+    if "noise_distribution" not in model.get_params(deep=False):
+        raise _NotPossibleError
+    return model
+
+
+def _transformed(
+    func: Any, inverse: Any, change: Callable[[Any], Any] = lambda model: model
+) -> Callable[[Misfit], Any]:
+    """Remedy that models a transformation of a positive target, by a changed model."""
 
     def build(misfit: Misfit) -> Any:
         from sklearn.compose import TransformedTargetRegressor
 
-        if not misfit.plain_target:
+        inner = misfit.rebuilt(change) if misfit.plain_target else None
+        if inner is None:
             return None
-        inner = misfit.rebuilt(lambda model: model)
         return TransformedTargetRegressor(inner, func=func, inverse_func=inverse)
 
     return build
@@ -277,7 +299,14 @@ REMEDIES = (
         {"target"},
         "numbers",
         _UNEQUAL | _CURVED,
-        _transformed(np.log, np.exp),
+        _transformed(np.log, np.exp, _of_any_number),
+    ),
+    Remedy(
+        "SGLDLinearRegression, log of the target",
+        {"target"},
+        "numbers",
+        _UNEQUAL | _CURVED,
+        _transformed(np.log, np.exp, _sibling("SGLDLinearRegression", carries_prior=False)),
     ),
     Remedy(
         "SGLDGammaRegressor",
@@ -327,6 +356,8 @@ class Trial:
     checks : list of Check
     failed : str
         Why it could not be used, if so.
+    columns : tuple of int
+        Columns whose squares or splines were added.
     """
 
     remedies: tuple[Remedy, ...] = ()
@@ -335,6 +366,7 @@ class Trial:
     wrong: int = 0
     checks: list[Check] = field(default_factory=list)
     failed: str = ""
+    columns: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -417,6 +449,8 @@ def try_remedies(
                     continue
                 seen.add(names)
                 trial, left = _tried(remedies, estimator, data, at, pointwise, seed)
+                added = tuple(of_last.curved) if "columns" in remedy.parts else last.columns
+                trial = replace(trial, columns=added)
                 trials.append(trial)
                 change = trial.gain - last.gain
                 if left is not None and not trial.failed and change > _SMALL:

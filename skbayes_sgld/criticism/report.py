@@ -28,7 +28,11 @@ from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 Array = NDArray[Any]
 
 _WIDTH = 100
+_NAME = 54  # of which the name of a check or remedy
 _SHOWN = 6  # remedies that the report shows
+_UNRELIABLE = (
+    0.1  # share of rows that cannot be left out reliably, from which on the report says so
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,7 +100,7 @@ class ModelCheck:
             f"Does the model fit? {answer}",
             f"{self.name}, {len(self.rows)} of {self.n_samples} rows left out, one at a time",
             "",
-            f"  {'check':54s}{'measured':>10s}{'expected':>18s}   verdict",
+            f"  {'check':{_NAME}s}{'measured':>10s}{'expected':>18s}   verdict",
         ]
         for check, verdict in zip(self._checks, self.table["verdict"], strict=True):
             about = f": {check.told}" if check.told else ""
@@ -104,19 +108,19 @@ class ModelCheck:
             if np.isfinite(check.error):
                 expected = f"{check.expected:{check.fmt}} +- {check.error:{check.fmt}}"
             told = "MISFIT" if verdict == "misfit" else verdict
-            name = _cut(check.name + about, 54)
-            lines.append(f"  {name:54s}{measured:>10s}{expected:>18s}   {told}".rstrip())
+            lines += _row(check.name + about, f"{measured:>10s}{expected:>18s}   {told}")
         if self._trials:
             told = "remedy that was tried"
             if self.n_samples > MOST_ROWS:
                 told += f", on {MOST_ROWS:,} rows"
-            lines += ["", f"  {told:54s}{'log density':>16s}{'90 % hold':>12s}"]
+            lines += ["", f"  {told:{_NAME}s}{'log density':>16s}{'90 % hold':>12s}"]
         for trial in self._trials[:_SHOWN]:
             gain, after = f"{trial.gain:+.1f} +- {trial.se:.1f}", _coverage_of(trial.checks, 0.9)
             held = "" if np.isnan(after) else f"{after:.1%}"
             if trial.failed:
-                gain, held = "", _cut(f"failed: {trial.failed}", 40)
-            lines.append(f"  {_cut(trial.name, 54):54s}{gain:>16s}{held:>12s}".rstrip())
+                lines += [*_row(trial.name, f"{'failed':>16s}"), *_wrapped(trial.failed, "    ")]
+            else:
+                lines += _row(trial.name, f"{gain:>16s}{held:>12s}")
         return "\n".join([*lines, "", *_wrapped(self.reason)])
 
 
@@ -206,7 +210,7 @@ def check_model(
         _table(checks, wrong, trials),
         _trials(trials),
         None if chosen is None else chosen.estimator,
-        _reason(misfit.checks, checks, trials, chosen, remedies),
+        _reason(misfit.checks, checks, trials, chosen, remedies, names) + _doubt(checks, len(rows)),
         len(fit.counted),
         fit.counted[rows],
         None if labelled else left.numbers.below,
@@ -282,6 +286,7 @@ def _reason(
     trials: list[Trial],
     chosen: Trial | None,
     tried: bool,
+    names: list[str],
 ) -> str:
     if not wrong:
         return "Nothing is wrong, so there is nothing to suggest."
@@ -300,10 +305,23 @@ def _reason(
     n, left = chosen.wrong, ""
     if n:
         left = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit."
+    added = ", ".join(names[j] for j in chosen.columns)
+    added = f" ({added})" if added else ""
     way = "higher" if chosen.gain >= 0 else "lower"
     return (
-        f"Suggestion: {chosen.name}. Its leave-one-out log density is {way} by "
+        f"Suggestion: {chosen.name}{added}. Its leave-one-out log density is {way} by "
         f"{abs(chosen.gain):.1f} (standard error {chosen.se:.1f}).{held}{left}"
+    )
+
+
+def _doubt(checks: list[Check], n_rows: int) -> str:
+    """Sentence where many rows cannot be left out reliably; else empty."""
+    n = next(int(check.measured) for check in checks if check.kind == "influence")
+    if n <= _UNRELIABLE * n_rows:
+        return ""
+    return (
+        f" {n} of {n_rows} rows cannot be left out reliably (Pareto k), so all figures are "
+        "uncertain; compare models by cross-validation."
     )
 
 
@@ -325,11 +343,14 @@ def _row_labels(X: Any, y: Any, rows: Array) -> Any:
     return rows
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 3]}..."
+def _row(name: str, figures: str) -> list[str]:
+    """Line of a table of the report; figures beside a long name get a line of their own."""
+    if len(name) <= _NAME:
+        return [f"  {name:{_NAME}s}{figures}".rstrip()]
+    return [*_wrapped(name, "  "), f"  {'':{_NAME}s}{figures}".rstrip()]
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrapped(text: str, indent: str = "") -> list[str]:
     from textwrap import wrap
 
-    return wrap(text, _WIDTH)
+    return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)

@@ -142,6 +142,17 @@ def test_skewed_positive_numbers_have_a_gamma_model():
     assert check_model(found.suggestion.fit(X, y), X, y).fits
 
 
+def test_a_gamma_model_of_log_normal_numbers_becomes_a_linear_model_of_their_log():
+    rng = np.random.default_rng(3)
+    y = np.exp(1.0 + ETA + 1.2 * rng.standard_normal(N))
+    model = SGLDGammaRegressor(n_draws=250, random_state=0).fit(X, y)
+    found = check_model(model, X, y)
+    assert "log of the target" not in found.remedies.index  # a Gamma model takes no logs
+    assert isinstance(found.suggestion.regressor, SGLDLinearRegression)
+    assert found.suggestion.regressor.n_draws == 250
+    assert check_model(found.suggestion.fit(X, y), X, y).fits
+
+
 def test_ordered_classes_are_checked():
     rng = np.random.default_rng(4)
     cut_points = [-1.0, 0.5]
@@ -256,6 +267,55 @@ def test_squares_of_a_column_are_added_beneath_a_search():
     assert {"age", "size"} <= set(better[-1].feature_names_in_)
     assert len(better[-1].feature_names_in_) > 2
     assert better[:-1].transform(X).std().min() > 0  # the model has an intercept of its own
+
+
+def test_terms_are_added_to_the_pipeline_itself_and_their_columns_are_named():
+    y = FAULTS["curved column"][1](np.random.default_rng(5))
+    pipe = make_pipeline(StandardScaler(), clone(LINEAR))
+    found = check_model(pipe.fit(X, y), X, y)
+    better = found.suggestion.fit(X, y)
+    assert isinstance(better[-1], SGLDLinearRegression)
+    assert list(better.named_steps)[-1] == "sgldlinearregression"
+    assert "of columns (age)" in found.reason
+    more = y + X["size"].to_numpy() ** 2
+    again = check_model(better.fit(X, more), X, more).suggestion
+    assert len(set(again.named_steps)) == len(again.steps) == 4
+    assert check_model(again.fit(X, more), X, more).fits
+
+
+def test_the_prior_is_told_by_the_columns_of_the_pipeline():
+    y = ETA + np.random.default_rng(5).standard_normal(N)
+    found = check_model(make_pipeline(StandardScaler(), clone(LINEAR)).fit(X, y), X, y)
+    about = found.table.set_index("check").loc["pull of the prior, in posterior sds", "about"]
+    assert about in ("coef[age]", "coef[size]")
+
+
+def test_the_report_cuts_nothing_and_keeps_its_figures_apart():
+    rng = np.random.default_rng(5)
+    long = X.rename(columns={"age": "age of the person in years, at the first visit to the clinic"})
+    y = ETA + rng.standard_normal(N)
+    far = long.copy()
+    far.iloc[:7] = 40.0 * rng.standard_normal((7, 2))
+    y[:7] = -30.0
+    found = check_model(clone(LINEAR).fit(far, y), far, y)
+    told = " ".join(str(found).split())
+    for check in found._checks:
+        assert f"{check.name}: {check.told}" in told if check.told else check.name in told
+    for trial in found._trials[: report._SHOWN]:
+        assert trial.name in told
+    rare = (rng.random(N) < 0.05).astype(int)
+    lines = str(check_model(clone(LABELS).fit(X, rare), X, rare)).splitlines()
+    brier = next(line for line in lines if "Brier" in line)
+    measured, expected, _, error, _ = brier.split()[-5:]
+    assert len({len(figure.partition(".")[2]) for figure in (measured, expected, error)}) == 1
+
+
+def test_rows_that_cannot_be_left_out_are_told():
+    rng = np.random.default_rng(0)
+    wide, y = rng.standard_normal((20, 30)), rng.standard_normal(20)
+    found = check_model(SGLDLinearRegression(random_state=0).fit(wide, y), wide, y)
+    n = found.table["measured"][found.table["check"].str.startswith("influential")].iloc[0]
+    assert f"{n:.0f} of 20 rows cannot be left out reliably" in found.reason
 
 
 def test_influential_rows_are_named_by_their_labels():
