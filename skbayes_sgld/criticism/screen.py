@@ -96,17 +96,20 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     )
     if likelihood.whole:
         ratio = float(np.mean(pearson(left.y, found.mean, found.variance)))
-        return f"{told}: {_of_spread(ratio, type(likelihood).__name__)}; {_OTHERS}"
+        spread, remedy = _of_spread(ratio, type(likelihood).__name__)
+        if ratio > 1.0 and inside.mean() >= 0.9:  # whole ends hide that intervals are narrow
+            return f"{spread}, although {told}{remedy}; {_OTHERS}"
+        return f"{told}: {spread}{remedy}; {_OTHERS}"
     central = held(found.below, found.most, 0.5).mean()
     return f"{told}: {_of_noise(each, central, likelihood)}; {_OTHERS}"
 
 
-def _of_spread(ratio: float, family: str) -> str:
-    """Words on the spread of whole numbers beside the model's."""
+def _of_spread(ratio: float, family: str) -> tuple[str, str]:
+    """Words on the spread of whole numbers beside the model's, and the remedy or ""."""
     if 1.0 / _MORE < ratio < _MORE:
-        return "the numbers are spread otherwise than the model says"
+        return "the numbers are spread otherwise than the model says", ""
     remedy = f"; use {_WIDER[family]}" if ratio > 1.0 and family in _WIDER else ""
-    return f"the variance of the numbers is {ratio:.2g} times that of the model{remedy}"
+    return f"the variance of the numbers is {ratio:.2g} times that of the model", remedy
 
 
 def _of_noise(each: list[Group], central: float, likelihood: Any) -> str:
@@ -152,10 +155,15 @@ def _of_labels(left: LeftOut) -> str:
         if _two_sided(n_hit, n, mean) < _LEVEL:
             which = "" if name == "all" else f" with {name} probabilities"
             what = "are of the second class" if two else "have their likeliest label"
+            fault = "the log odds are curved in the columns; add their squares or splines"
+            if not two and n_hit > n * mean:
+                fault = (
+                    "the prior keeps probabilities near each other, or the log odds are curved in "
+                    "the columns; set prior='hierarchical_normal', or add squares or splines"
+                )
             return (
                 f"{100 * n_hit / n:.0f} % of the rows{which} {what}, and the model says "
-                f"{100 * mean:.0f} %: the log odds are curved in the columns; add their squares or "
-                f"splines; {_OTHERS}"
+                f"{100 * mean:.0f} %: {fault}; {_OTHERS}"
             )
     return ""
 

@@ -136,6 +136,20 @@ def test_it_names_the_share_that_intervals_hold():
     assert told == pytest.approx(held, abs=1.5)
 
 
+def test_a_share_that_whole_ends_keep_up_is_no_reproach():
+    rng = np.random.default_rng(0)
+    X = columns(rng, 500)
+    y = rng.poisson(np.exp(0.5 + 0.3 * X[:, 0]) * rng.standard_exponential(500))
+    with pytest.warns(ModelMisfitWarning, match=r"model, although 90 % intervals hold 9\d % of"):
+        SGLDPoissonRegressor(random_state=0).fit(X, y)
+
+
+def test_classes_of_which_the_model_is_too_unsure_are_a_matter_of_the_prior():
+    X = np.random.default_rng(0).standard_normal((3000, 4))
+    with pytest.warns(ModelMisfitWarning, match="set prior='hierarchical_normal', or add squares"):
+        SGLDLogisticRegression(random_state=0).fit(X, np.digitize(X[:, 1], [-0.5, 0.5]))
+
+
 @pytest.mark.parametrize("random_state", [0, np.random.RandomState(0), np.random.default_rng(0)])
 def test_the_screen_changes_no_draw(random_state):
     rng = np.random.default_rng(1)
