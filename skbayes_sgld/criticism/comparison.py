@@ -19,6 +19,7 @@ from skbayes_sgld.criticism.rows import rows_of_fit
 Array = NDArray[Any]
 
 _STEPS, _STILL = 2000, 1e-7  # of the weights of stacking
+_DIGITS = 4  # of these weights in the table, which more would show in powers of ten
 
 
 @numpy_defaults
@@ -116,7 +117,7 @@ def compare_models(
     best = int(table["elpd"].to_numpy().argmax())
     apart = _totals(log_density - log_density[:, [best]], weight, rows)
     table["difference"], table["se_difference"] = apart["elpd"], apart["se"]
-    table["weight"] = stacking_weights(log_density, weight[rows])
+    table["weight"] = stacking_weights(log_density, weight[rows]).round(_DIGITS)
     table["bad_k"] = list(bad.values())
     return table.sort_values("elpd", ascending=False)
 

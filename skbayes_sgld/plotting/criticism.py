@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from skbayes_sgld.plotting.axes import (
 )
 
 _COVERAGES = (0.5, 0.9)
+_NAME = 28  # letters of a line of a model's name
 
 
 @numpy_defaults
@@ -290,7 +292,7 @@ class ModelComparisonDisplay(Display):
         )
         (self.line_,) = panel.plot(difference, at, "o", color=BLUE, markersize=5)
         panel.axvline(0.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-        panel.set_yticks(at, [str(name) for name in self.table.index])
+        panel.set_yticks(at, [fill(str(name), _NAME) for name in self.table.index])
         panel.invert_yaxis()
         panel.set_xlabel("leave-one-out log density, less that of the best model")
         finish(panel, "bars: two standard errors of the difference", grid="x")

@@ -87,7 +87,8 @@ class PartialDependenceDisplay(Display):
         estimator : estimator
             As in :func:`skbayes_sgld.effects`.
         X : array-like of shape (n_samples, n_features)
-            Rows to average over, as the outermost wrapper takes them.
+            Rows to average over, as the outermost wrapper takes them. The time grows with rows,
+            draws, classes and ``grid_resolution``; of many rows give a random part.
         column : str or int
             Column of X by name, or by position.
         kind : {"average", "at_mean"}, default="average"
