@@ -185,7 +185,7 @@ def choose_prior(
         Setting that a learned scale does not go with; empty if there is none.
     """
     each = weight / shape[1]
-    why = f"{each:.3g} rows a column"
+    why = f"{each:{'.3g' if each < 1000 else ',.0f'}} rows a column"
     if each >= THRESHOLDS.few_rows_each:
         return Choice("normal", why)
     if weight < _TOO_FEW:
