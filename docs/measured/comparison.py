@@ -27,10 +27,9 @@ def label(task, method):
     return f"{name}: {_MODELS[task]}" if task in _MODELS else name
 
 
-def figure(value, unit=""):
-    """Time or ratio of two digits, which is never the same twice."""
-    digits = max(0, 1 - floor(log10(value))) if value > 0 else 1
-    return measured(value, None, f",.{min(digits, 4)}f {unit}".strip())
+def figure(value):
+    """Time or ratio, of two digits or more."""
+    return measured(value, None, f",.{min(max(0, 1 - floor(log10(value))), 4)}f")
 
 
 def coverage_row(found):
@@ -60,12 +59,11 @@ def classes_row(found):
 
 
 def cost_row(found, ours, lines):
-    """Processor seconds of a fit and of its intervals, in all and over ours, and lines."""
+    """Processor seconds of a fit and of the intervals of all rows, these over ours, and lines."""
     row = {}
     for part, name in (("fit", "fit"), ("predict", "intervals")):
-        (used, wall), (base, _) = found["seconds"][part], ours["seconds"][part]
+        used, base = found["seconds"][part][0], ours["seconds"][part][0]
         row |= {f"{name}, s": figure(used), f"{name} / ours": figure(used / base)}
-        row[f"{name}, wall s"] = figure(wall)
     return row | {"lines": measured(lines, 0.0, ".0f")}
 
 
