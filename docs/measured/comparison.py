@@ -10,10 +10,17 @@ from _figure import BLUE, GREEN, GREY, ORANGE, PURPLE, new_figure, parse, save, 
 from _numbers import measured
 
 from benchmarks._real_scores import GROUPS
-from benchmarks.comparison import BAMBI, OURS, RESULTS, STATSMODELS, code, n_lines
+from benchmarks.comparison import ADVISED, BAMBI, OURS, RESULTS, STATSMODELS, code, n_lines
 
 _THIRDS = dict(zip(GROUPS, ("all rows", "low third", "middle third", "high third"), strict=True))
-_COLOURS = {OURS: BLUE, BAMBI: ORANGE, STATSMODELS: GREEN, "mapie": GREY, "scikit_learn": PURPLE}
+_COLOURS = {
+    OURS: BLUE,
+    ADVISED: BLUE,
+    BAMBI: ORANGE,
+    STATSMODELS: GREEN,
+    "mapie": GREY,
+    "scikit_learn": PURPLE,
+}
 _OTHERS = {"numbers": "BayesianRidge", "classes": "LogisticRegression"}
 _MODELS = {"counts": "negative binomial", "poisson": "Poisson"}
 _NONE = "–"
@@ -39,7 +46,7 @@ def coverage_row(found):
         return shares
     return shares | {
         "interval score": measured(found["score"], 0.0, ".1f"),
-        "score / ours": measured(*found["ratio"], "±.3f"),
+        "score, × ours": measured(*found["ratio"], "±.3f"),
     }
 
 
@@ -48,11 +55,11 @@ def classes_row(found):
     row = {"label sets of 90 %": measured(*found["held"]["all"], "±.1f %")}
     if "calibration" not in found:
         return row | dict.fromkeys(
-            ("log score", "score / ours", *list(_THIRDS.values())[1:]), _NONE
+            ("log score", "score, × ours", *list(_THIRDS.values())[1:]), _NONE
         )
     row |= {
         "log score": measured(found["score"], 0.0, ".4f"),
-        "score / ours": measured(*found["ratio"], "±.3f"),
+        "score, × ours": measured(*found["ratio"], "±.3f"),
     }
     errors = {_THIRDS[g]: measured(*found["calibration"][g], "±+.1f %") for g in GROUPS[1:]}
     return row | errors
@@ -63,7 +70,7 @@ def cost_row(found, ours, lines):
     row = {}
     for part, name in (("fit", "fit"), ("predict", "intervals")):
         used, base = found["seconds"][part][0], ours["seconds"][part][0]
-        row |= {f"{name}, s": figure(used), f"{name} / ours": figure(used / base)}
+        row |= {f"{name}, s": figure(used), f"{name}, × ours": figure(used / base)}
     return row | {"lines": measured(lines, 0.0, ".0f")}
 
 
@@ -80,7 +87,7 @@ def draw(tasks, output):
     """Coverage by thirds of the predicted mean: numbers, and counts under two models."""
     drawn = new_figure(10.0, 3.6)
     panels = drawn.subplots(1, 3, sharey=True, width_ratios=(5, 4, 3))
-    titles = "numbers: diabetes", "counts: negative binomial", "counts: Poisson"
+    titles = "numbers: diabetes", "counts: negative binomial; MAPIE", "counts: Poisson"
     for axes, task, title in zip(panels, ("numbers", "counts", "poisson"), titles, strict=True):
         methods = [m for m in _COLOURS if "held" in tasks[task]["methods"].get(m, ())]
         shifts = np.linspace(-0.3, 0.3, len(methods))
@@ -90,7 +97,9 @@ def draw(tasks, output):
             at = np.arange(3.0) + shift
             name = "MAPIE" if method == "mapie" else method
             name = "BayesianRidge" if method == "scikit_learn" else name
-            axes.errorbar(at, share, error, fmt="o", ms=5, color=_COLOURS[method], label=name)
+            face = "white" if method == ADVISED else _COLOURS[method]
+            look = {"fmt": "o", "ms": 5, "color": _COLOURS[method], "mfc": face}
+            axes.errorbar(at, share, error, label=name, **look)
         axes.axhline(90.0, color="0.3", linewidth=1.0, linestyle="--", zorder=0)
         axes.set_xticks(range(3), ["low", "middle", "high"])
         axes.set_xlabel("third of the predicted mean")
