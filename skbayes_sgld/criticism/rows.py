@@ -86,6 +86,11 @@ def rows_of_fit(
             f"y has {len(core.model.estimators_)} outputs, and {caller} takes one; call it for "
             "each of the models in estimators_, with its column of y."
         )
+    if getattr(core.model, "_exposed", False) and params.get("exposure") is None:
+        raise ValueError(
+            "exposure is None, and the model was fitted to counts with exposures; give those of "
+            f"the rows: {caller}(..., exposure=exposure)."
+        )
     z = core.to_model(np.asarray(y, dtype=float)) if core.transformers else y
     data = core.model._observed(core.X, z, **params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))

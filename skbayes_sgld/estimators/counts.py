@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.scores import D2_POISSON
 from skbayes_sgld.estimators.validation import warn_of_fraction
+from skbayes_sgld.posterior import GLMPosterior
 
 
 @parameters
@@ -32,6 +33,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
 
     _family = "poisson"
     _row_argument = "exposure"
+    _exposed = cast("bool", False)  # whether the counts of the fit had exposures
     _score = D2_POISSON
     _positive = True
     _target = (
@@ -47,6 +49,10 @@ class CountRegressor(RegressionModel, LinearEstimator):
     def _source(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> RowSource | None:
         return as_source(X, y, sample_weight, exposure=exposure)
 
+    def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
+        self._exposed = source.has_exposure
+        return super()._model_of_source(settings, source)
+
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         _check_one_column(y)
         rows = super()._check_data(X, y, sample_weight, **row_data)
@@ -58,6 +64,8 @@ class CountRegressor(RegressionModel, LinearEstimator):
     def _with_row_data(
         self, X: Array, y: Array, exposure: Any = None
     ) -> tuple[Array, Array | None]:
+        earlier = self._is_later_batch and self._exposed
+        self._exposed = earlier or exposure is not None
         return y, self._offset(X, {"exposure": exposure})
 
     def _as_observed(self, y: Array) -> Array:

@@ -1,5 +1,6 @@
 """Verdicts on data from the model and with planted faults, and the estimators suggested instead."""
 
+import pickle
 import re
 import warnings
 
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
+    RowBlocks,
     SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
     SGLDLinearRegression,
@@ -21,6 +23,7 @@ from skbayes_sgld import (
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     check_model,
+    compare_models,
     predict_interval,
 )
 from skbayes_sgld.criticism import remedies, report
@@ -334,11 +337,27 @@ def test_exposures_and_weights_reach_the_checks():
     y = rng.poisson(years * np.exp(0.5 + ETA))
     model = clone(COUNTS).fit(X, y, exposure=years)
     assert check_model(model, X, y, exposure=years).fits
-    assert not check_model(model, X, y, remedies=False).fits
+    assert not check_model(model, X, y, exposure=1.0, remedies=False).fits
     weight = np.where(np.arange(N) < 300, 1.0, 0.0)
     part = check_model(model, X, y, exposure=years, sample_weight=weight)
     assert part.n_samples == 300
     assert part.rows.max() < 300
+
+
+def test_a_fit_with_exposures_is_not_judged_without_them():
+    rng = np.random.default_rng(5)
+    exposure = rng.uniform(0.5, 20.0, N)
+    y = rng.poisson(exposure * np.exp(0.2 + ETA))
+    model = clone(COUNTS).fit(X, y, exposure=exposure)
+    by_batch = clone(COUNTS).partial_fit(X[:200], y[:200], exposure=exposure[:200])
+    by_batch.partial_fit(X[200:], y[200:])
+    in_blocks = clone(COUNTS).fit(RowBlocks(lambda: iter([(X, y, None, exposure)])))
+    for each in (model, by_batch, in_blocks, pickle.loads(pickle.dumps(model))):
+        with pytest.raises(ValueError, match=r"give those of the rows: check_model\(..., exposure"):
+            check_model(each, X, y)
+    with pytest.raises(ValueError, match=r"compare_models\(..., exposure="):
+        compare_models({"a": model}, X, y)
+    assert check_model(model.fit(X, y), X, y, remedies=False) is not None  # none in this fit
 
 
 def test_a_diagnosis_has_both_parts(capsys):
