@@ -345,8 +345,9 @@ def _row_labels(X: Any, y: Any, rows: Array) -> Any:
 
 def _row(name: str, figures: str) -> list[str]:
     """Line of a table of the report; figures beside a long name get a line of their own."""
-    if len(name) <= _NAME:
-        return [f"  {name:{_NAME}s}{figures}".rstrip()]
+    over = max(len(name) - _NAME, 0)
+    if not figures[: over + 1].strip():  # the name takes the blanks before the figures
+        return [f"  {name:{_NAME}s}{figures[over:]}".rstrip()]
     return [*_wrapped(name, "  "), f"  {'':{_NAME}s}{figures}".rstrip()]
 
 

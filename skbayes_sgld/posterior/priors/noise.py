@@ -201,7 +201,8 @@ class _OnDeviation(NoisePrior):
 
     def for_data(self, variance: float) -> NoisePrior:
         """Prior with ``scale="auto"`` set to the standard deviation of y."""
-        return clone(self).set_params(scale=np.sqrt(variance)) if self.scale == "auto" else self
+        scale = float(np.sqrt(variance))  # a float of Python, for the repr
+        return clone(self).set_params(scale=scale) if self.scale == "auto" else self
 
 
 class _ExponentialPower(_OnDeviation):
