@@ -34,7 +34,7 @@ Blocks = list[tuple[slice, RowKernel, Any]]  # rows, their kernel, and their des
 Products = list[tuple[RowKernel, Any, Any]]  # a kernel, its rows, and their transpose
 
 _COPIED = 2**22  # numbers of a held design up to which it is copied for its products
-_REGISTER = 32  # bytes
+_REGISTER = 8  # numbers in single precision
 
 
 class RowSum:
@@ -88,13 +88,15 @@ class RowSum:
         if not isinstance(block, np.ndarray):
             return None
         kernel, folded = self.kernel.fold(block)
-        # BLAS takes columns that do not fill a register one at a time: without zeros beside them an
-        # adjoint takes 1.2 to 1.8 times as long
-        rows = np.zeros((n, width + -width % (_REGISTER // folded.itemsize)), folded.dtype)
+        if folded.dtype != np.float32:
+            rows = np.ascontiguousarray(folded)
+            return kernel, rows, rows.T
+        # BLAS in float32 takes columns that do not fill a register one at a time: without zeros
+        # beside them an adjoint takes 1.2 to 1.8 times as long
+        rows = np.zeros((n, width + -width % _REGISTER), np.float32)
         rows[:, :width] = folded
-        columns = rows[:, :width].T
-        # BLAS in float32 takes 1.3 to 2 times as long for predictors from rows in this order
-        return kernel, rows, np.ascontiguousarray(columns) if rows.itemsize == 4 else columns
+        # and 1.3 to 2 times as long for predictors from rows in this order
+        return kernel, rows, np.ascontiguousarray(folded.T)
 
     def _products(self, n_products: int) -> list[Any]:
         """Parts of the rows that threads share: blocks of the folded rows, or :meth:`_parts`."""
