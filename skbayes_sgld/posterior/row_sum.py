@@ -114,12 +114,13 @@ class RowSum:
         self,
         theta: Array,
         group: int | None,
-        of_block: Callable[[Array, RowKernel, Any, Any], tuple[Array, ...]],
+        of_block: Callable[[int, Array, RowKernel, Any, Any], tuple[Array, ...]],
     ) -> tuple[Array, ...]:
-        """Sums over the blocks of what ``of_block(left, kernel, block, block.T)`` returns.
+        """Sums over the blocks of what ``of_block(C, left, kernel, block, block.T)`` returns.
 
         ``left (groups, n_each * n_products, width)`` are the coefficients in groups of positions,
-        zeros in place of those that the last group lacks.
+        zeros in place of those that the last group lacks: products take whole groups, kernels take
+        the C positions.
         """
         coefficients = self._coefficients(theta)
         C, K, width = coefficients.shape
@@ -131,14 +132,14 @@ class RowSum:
 
         parts, folded = self._products(size * K), self._folded is not None
         if folded and len(parts) == 1 == len(parts[0]):  # few rows
-            sums = of_block(left, *parts[0][0])
-            return tuple([each[:C].astype(float, copy=False) for each in sums])
+            sums = of_block(C, left, *parts[0][0])
+            return tuple([each.astype(float, copy=False) for each in sums])
 
         def of_part(part: Any) -> tuple[Array, ...]:
             blocks = iter(part) if folded else ((k, b, b.T) for _, k, b in self._blocks(part))
-            total = tuple(a.astype(float) for a in of_block(left, *next(blocks)))
+            total = tuple(a.astype(float) for a in of_block(C, left, *next(blocks)))
             for block in blocks:
-                for sum_, each in zip(total, of_block(left, *block), strict=True):
+                for sum_, each in zip(total, of_block(C, left, *block), strict=True):
                     sum_ += each
             return total
 
@@ -146,7 +147,7 @@ class RowSum:
         for other in others:
             for sum_, each in zip(first, other, strict=True):
                 sum_ += each
-        return tuple([each[:C] for each in first])
+        return first
 
     def value_and_grad(self, theta: Array, group: int | None = GROUP) -> tuple[Array, Array]:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)`` at ``theta (C, P)``.
@@ -166,27 +167,34 @@ class RowSum:
         """Log likelihood ``(C,)``."""
         return self._over_blocks(theta, GROUP, self._value)[0]
 
-    def _local(self, columns: Any, left: Array) -> Array:
+    def _local(self, C: int, left: Array, columns: Any) -> Array:
         """Local parameters of a block ``(C, n_products, B)``, given its transpose."""
         u = left @ columns
-        return u.reshape(-1, self.predictors.n_products, u.shape[-1])
+        return u.reshape(-1, self.predictors.n_products, u.shape[-1])[:C]
 
-    def _adjoint(self, score: Array, block: Any, left: Array) -> Array:
+    def _adjoint(self, score: Array, left: Array, block: Any) -> Array:
         """Gradient in the coefficients ``(C, n_products, width)``."""
-        grad = score.reshape(*left.shape[:2], -1) @ block
-        return grad.reshape(-1, self.predictors.n_products, grad.shape[2])[..., : left.shape[2]]
+        (C, K, B), (groups, size, width) = score.shape, left.shape
+        if lacking := groups * size // K - C:
+            score = np.concatenate([score, np.zeros((lacking, K, B), score.dtype)])
+        grad = score.reshape(groups, size, B) @ block
+        return grad.reshape(-1, K, grad.shape[2])[:C, :, :width]
 
-    def _value(self, left: Array, kernel: RowKernel, block: Any, columns: Any) -> tuple[Array]:
-        return (kernel.log_density(self._local(columns, left)).sum(axis=1, dtype=float),)
+    def _value(
+        self, C: int, left: Array, kernel: RowKernel, block: Any, columns: Any
+    ) -> tuple[Array]:
+        return (kernel.log_density(self._local(C, left, columns)).sum(axis=1, dtype=float),)
 
-    def _grad(self, left: Array, kernel: RowKernel, block: Any, columns: Any) -> tuple[Array]:
-        return (self._adjoint(kernel.score(self._local(columns, left)), block, left),)
+    def _grad(
+        self, C: int, left: Array, kernel: RowKernel, block: Any, columns: Any
+    ) -> tuple[Array]:
+        return (self._adjoint(kernel.score(self._local(C, left, columns)), left, block),)
 
     def _value_and_grad(
-        self, left: Array, kernel: RowKernel, block: Any, columns: Any
+        self, C: int, left: Array, kernel: RowKernel, block: Any, columns: Any
     ) -> tuple[Array, Array]:
-        value, score = kernel.value_and_score(self._local(columns, left))
-        return value.sum(axis=1, dtype=float), self._adjoint(score, block, left)
+        value, score = kernel.value_and_score(self._local(C, left, columns))
+        return value.sum(axis=1, dtype=float), self._adjoint(score, left, block)
 
     def by_row(self, theta: Array) -> Array:
         """Log likelihood of each row ``(C, n)``."""
