@@ -177,6 +177,17 @@ def _give_to_templates(app):
     }
 
 
+def _drop_dead_links(app, pagename, templatename, context, doctree):
+    """Leave out links from source code to a name whose page has it under another module."""
+    if pagename.startswith("_modules/"):
+        known = app.env.get_domain("py").objects
+        context["body"] = re.sub(
+            r'<a class="viewcode-back" href="[^"#]*#([^"]+)">.*?</a>',
+            lambda link: link[0] if link[1] in known else "",
+            context["body"],
+        )
+
+
 def _write_versions(app, exception):
     """Write the versions that the switcher shows: the one at the published address."""
     if exception is None and app.builder.format == "html":
@@ -185,6 +196,7 @@ def _write_versions(app, exception):
 
 
 def setup(app):
+    app.connect("html-page-context", _drop_dead_links)
     app.connect("build-finished", _write_versions)
     app.connect("builder-inited", _give_to_templates, priority=100)  # before autosummary
     app.connect("autodoc-process-docstring", _join_lines, priority=100)  # before numpydoc
