@@ -99,8 +99,31 @@ def _check_scale(scale: Any, argument: str) -> None:
         check_number(scale, f"{argument}.scale", low=0)
 
 
+class _GeneralizedGamma(NoisePrior):
+    """Prior of log density ``a gamma - c exp(b gamma)``."""
+
+    def _terms(self, gamma: Any) -> tuple[float, float, Any]:
+        """``a``, ``b`` and ``c exp(b gamma)``."""
+        raise NotImplementedError
+
+    def log_density(self, gamma: Array) -> Array:
+        """``a gamma - c exp(b gamma)``."""
+        a, _, tail = self._terms(gamma)
+        return a * gamma - tail
+
+    def grad(self, gamma: Array) -> Array:
+        """``a - b c exp(b gamma)``."""
+        a, b, tail = self._terms(gamma)
+        return a - b * tail
+
+    def curvature(self, gamma: float) -> float:
+        """``b^2 c exp(b gamma)``."""
+        _, b, tail = self._terms(gamma)
+        return float(b * b * tail)
+
+
 @dataclass(eq=False, repr=False)
-class InverseGamma(NoisePrior):
+class InverseGamma(_GeneralizedGamma):
     """Inverse gamma prior, ``sigma^2 ~ IG(shape, scale)`` (Karagiannis, Handout 6, Section 4).
 
     Density of sigma^2: proportional to ``x^(-shape - 1) exp(-scale / x)``.
@@ -141,17 +164,8 @@ class InverseGamma(NoisePrior):
         scale = self.shape * variance if self.scale == "auto" else self.scale
         return InverseGamma(self.shape, scale)
 
-    def log_density(self, gamma: Array) -> Array:
-        """``-phi gamma - psi exp(-gamma)``."""
-        return -self.shape * gamma - self.scale * np.exp(-gamma)
-
-    def grad(self, gamma: Array) -> Array:
-        """``-phi + psi exp(-gamma)``."""
-        return -self.shape + self.scale * np.exp(-gamma)
-
-    def curvature(self, gamma: float) -> float:
-        """``psi exp(-gamma)``."""
-        return float(self.scale * np.exp(-gamma))
+    def _terms(self, gamma: Any) -> tuple[float, float, Any]:
+        return -self.shape, -1.0, self.scale * np.exp(-gamma)
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior: infinite beyond the range of floats."""
@@ -160,7 +174,7 @@ class InverseGamma(NoisePrior):
 
 
 @dataclass(eq=False, repr=False)
-class FlatNoise(NoisePrior):
+class FlatNoise(_GeneralizedGamma):
     """Flat (improper) prior on the standard deviation sigma.
 
     Examples
@@ -172,22 +186,13 @@ class FlatNoise(NoisePrior):
 
     proper = False
 
-    def log_density(self, gamma: Array) -> Array:
-        """``gamma / 2``, the Jacobian d sigma / d gamma."""
-        return 0.5 * gamma
-
     @property
     def conjugate(self) -> tuple[float, float]:
         """``(-1 / 2, 0)``."""
         return -0.5, 0.0
 
-    def grad(self, gamma: Array) -> Array:
-        """One half, at every gamma."""
-        return np.full_like(gamma, 0.5)
-
-    def curvature(self, gamma: float) -> float:
-        """Zero: the log density is linear in gamma."""
-        return 0.0
+    def _terms(self, gamma: Any) -> tuple[float, float, Any]:
+        return 0.5, 0.0, np.zeros_like(gamma)  # the Jacobian d sigma / d gamma
 
 
 class _OnDeviation(NoisePrior):
@@ -205,29 +210,8 @@ class _OnDeviation(NoisePrior):
         return clone(self).set_params(scale=scale) if self.scale == "auto" else self
 
 
-class _ExponentialPower(_OnDeviation):
-    """Density of sigma proportional to ``exp(-(sigma / scale)^power / power)``."""
-
-    power: float
-
-    def _ratio(self, gamma: Any) -> Any:
-        return np.exp(0.5 * self.power * gamma) / self.scale**self.power
-
-    def log_density(self, gamma: Array) -> Array:
-        """``-(sigma / s)^p / p + gamma / 2``."""
-        return 0.5 * gamma - self._ratio(gamma) / self.power
-
-    def grad(self, gamma: Array) -> Array:
-        """``(1 - (sigma / s)^p) / 2``."""
-        return 0.5 * (1.0 - self._ratio(gamma))
-
-    def curvature(self, gamma: float) -> float:
-        """``p (sigma / s)^p / 4``."""
-        return float(0.25 * self.power * self._ratio(gamma))
-
-
 @dataclass(eq=False, repr=False)
-class HalfNormal(_ExponentialPower):
+class HalfNormal(_OnDeviation, _GeneralizedGamma):
     """Half-normal prior on sigma, density proportional to ``exp(-sigma^2 / (2 scale^2))``.
 
     Parameters
@@ -244,7 +228,8 @@ class HalfNormal(_ExponentialPower):
 
     scale: Any = "auto"
 
-    power = 2.0
+    def _terms(self, gamma: Any) -> tuple[float, float, Any]:
+        return 0.5, 1.0, 0.5 * (np.exp(gamma) / self.scale**2)
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior."""
@@ -321,7 +306,7 @@ class HalfCauchy(HalfStudentT):
 
 
 @dataclass(eq=False, repr=False)
-class Exponential(_ExponentialPower):
+class Exponential(_OnDeviation, _GeneralizedGamma):
     """Exponential prior on sigma, density proportional to ``exp(-sigma / scale)``.
 
     Parameters
@@ -338,7 +323,8 @@ class Exponential(_ExponentialPower):
 
     scale: Any = "auto"
 
-    power = 1.0
+    def _terms(self, gamma: Any) -> tuple[float, float, Any]:
+        return 0.5, 0.5, np.exp(0.5 * gamma) / self.scale
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior."""
@@ -398,7 +384,7 @@ class LogNormal(NoisePrior):
 
 
 @dataclass(eq=False, repr=False)
-class GammaPrior(NoisePrior):
+class GammaPrior(_GeneralizedGamma):
     """Gamma prior, of density proportional to ``x^(shape - 1) exp(-x / scale)``.
 
     By default it is Juarez & Steel's (2010, Section 2) of the degrees of freedom of t-distributed
@@ -434,17 +420,8 @@ class GammaPrior(NoisePrior):
         """Prior with ``scale="auto"`` set to 10 units."""
         return GammaPrior(self.shape, 10.0 * variance) if self.scale == "auto" else self
 
-    def log_density(self, gamma: Array) -> Array:
-        """``shape gamma - exp(gamma) / scale``."""
-        return self.shape * gamma - np.exp(gamma) / self.scale
-
-    def grad(self, gamma: Array) -> Array:
-        """``shape - exp(gamma) / scale``."""
-        return self.shape - np.exp(gamma) / self.scale
-
-    def curvature(self, gamma: float) -> float:
-        """``exp(gamma) / scale``."""
-        return float(np.exp(gamma) / self.scale)
+    def _terms(self, gamma: Any) -> tuple[float, float, Any]:
+        return self.shape, 1.0, np.exp(gamma) / self.scale
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Values ``(size,)`` drawn from the prior."""
