@@ -416,6 +416,34 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         return self._predictive().log_likelihood(*self._observed(X, y, **row_data)).T
 
+    @by_output(1, one_stream=True)
+    def sample_y(
+        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **row_data: Any
+    ) -> Array:
+        """Draws of y from the posterior predictive distribution.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n_samples : int, default=1
+        random_state : int, RandomState, Generator or None, default=0
+
+        Returns
+        -------
+        y : ndarray of shape (n_rows, n_samples)
+            Numbers; of a classifier labels, or successes.
+        """
+        check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
+        rows, offset = self._check_rows(X), self._offset(X, row_data)
+        rng = as_random_state(random_state)
+        predictive = self._predictive(self.posterior_.choose(n_samples, rng))
+        known = () if offset is None else (offset,)
+        return self._as_given(predictive.sample(rows, rng, *known), offset)
+
+    def _as_given(self, drawn: Array, offset: Array | None) -> Array:
+        """Drawn observations as ``fit`` takes them."""
+        return drawn
+
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.
 

@@ -17,8 +17,7 @@ from sklearn.utils.multiclass import (
 )
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import check_number, naming
-from skbayes_sgld._random import as_random_state
+from skbayes_sgld._checks import naming
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource, refuse_exposure
@@ -300,29 +299,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _as_observed(self, y: Array) -> Array:
         return codes_of(y, self.classes_, "the fit")
 
-    def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **row_data: Any
-    ) -> Array:
-        """Draws of labels, or of successes, from the posterior predictive distribution.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        n_samples : int, default=1
-        random_state : int, RandomState, Generator or None, default=0
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows, n_samples)
-        """
-        check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        rows, trials = self._check_rows(X), self._offset(X, row_data)
-        rng = as_random_state(random_state)
-        predictive = self._predictive(self.posterior_.choose(n_samples, rng))
-        if trials is None:
-            return self.classes_[predictive.sample(rows, rng)]
-        assert isinstance(predictive, Predictive)  # totals have both outcomes
-        return predictive.sample(rows, rng, trials)
+    def _as_given(self, drawn: Array, offset: Array | None) -> Array:
+        return self.classes_[drawn] if offset is None else drawn
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
         """Share of the labels, or of the trials, that are predicted: the accuracy.

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from skbayes_sgld._checks import as_array, check_flag, check_lengths, check_number, check_size
-from skbayes_sgld._random import as_random_state
+from skbayes_sgld._checks import as_array, check_flag, check_lengths, check_size
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
@@ -272,26 +271,6 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Log of the density's mean over the draws.
         """
         return self._predictive().log_density(*self._observed(X, y, **row_data))
-
-    @by_output(1, one_stream=True)
-    def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **row_data: Any
-    ) -> Array:
-        """Draws from the posterior predictive distribution.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-        n_samples : int, default=1
-        random_state : int, RandomState, Generator or None, default=0
-
-        Returns
-        -------
-        y : ndarray of shape (n_rows, n_samples)
-        """
-        check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        (rows, offset), rng = self._rows(X, row_data), as_random_state(random_state)
-        return self._predictive(self.posterior_.choose(n_samples, rng)).sample(rows, rng, offset)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
         """Share of the deviance of y that the predictions explain, D^2.
