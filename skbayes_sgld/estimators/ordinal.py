@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Tags
 
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.classification import LinearClassifier
@@ -71,7 +72,16 @@ class OrdinalClassifier(LinearClassifier):
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         self._order = categories_of(y)
-        return super()._check_data(X, y, sample_weight, **row_data)
+        rows = super()._check_data(X, y, sample_weight, **row_data)
+        names = self.classes_
+        if self._order is None and len(names) > 2 and isinstance(names[0], str):
+            listed = " < ".join(names[:5]) + " < ..." * (len(names) > 5)
+            warn(
+                f"y holds text, and the classes are in alphabetical order: {listed}. If that is "
+                "not their order, give pandas.Categorical(y, categories=[...], ordered=True).",
+                UserWarning,
+            )
+        return rows
 
     def _encoding(self, moments: Moments) -> Encoding:
         self._order = None  # labels of blocks are sorted

@@ -104,7 +104,6 @@ def test_classes_are_in_the_order_of_their_categories(model):
     given = model.log_likelihood(X, GRADES), by_code.log_likelihood(X, CODES)
     assert_array_equal(*given)
     assert model.score(X, GRADES) == by_code.score(X, CODES)
-    assert_array_equal(fit(X, np.asarray(GRADES)).classes_, np.sort(NAMES))
 
 
 def test_predictions_are_those_of_the_cut_points_under_every_draw(model):
@@ -191,3 +190,13 @@ def test_gap_prior_is_named():
         fit(X, CODES, gap_prior="wide")
     with pytest.raises(ValueError, match=r"gap_prior\.width=-1\.0 is out of range"):
         fit(X, CODES, gap_prior=LogNormal(width=-1.0))
+
+
+def test_text_without_an_order_is_sorted_and_the_order_is_told():
+    text = NAMES[CODES]
+    with pytest.warns(UserWarning, match="alphabetical order: best < fair < good < poor. If"):
+        model = fit(X, text)
+    assert_array_equal(model.classes_, np.sort(NAMES))
+    fit(X, GRADES)  # a warning would be an error
+    fit(X, CODES)
+    fit(X, np.where(CODES > 1, "yes", "no"))  # two classes have the same model in either order
