@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from docutils import nodes
+
 import skbayes_sgld
 
 HERE = Path(__file__).parent
@@ -177,14 +179,21 @@ def _give_to_templates(app):
     }
 
 
-def _drop_dead_links(app, pagename, templatename, context, doctree):
-    """Leave out links from source code to a name whose page has it under another module."""
+def _trim_code(app, doctree):
+    """Leave out the blank line that ends a doctest in Markdown."""
+    for block in doctree.findall(nodes.literal_block):
+        if len(block.children) == 1:
+            block.children = [nodes.Text(block.astext().rstrip())]
+
+
+def _show_source(app, pagename, templatename, context, doctree):
+    """Break a module's name at its dots, and drop links to names with a page under another one."""
     if pagename.startswith("_modules/"):
         known = app.env.get_domain("py").objects
         context["body"] = re.sub(
             r'<a class="viewcode-back" href="[^"#]*#([^"]+)">.*?</a>',
             lambda link: link[0] if link[1] in known else "",
-            context["body"],
+            re.sub("<h1>.*?</h1>", lambda head: head[0].replace(".", ".<wbr>"), context["body"]),
         )
 
 
@@ -196,7 +205,8 @@ def _write_versions(app, exception):
 
 
 def setup(app):
-    app.connect("html-page-context", _drop_dead_links)
+    app.connect("doctree-read", _trim_code)
+    app.connect("html-page-context", _show_source)
     app.connect("build-finished", _write_versions)
     app.connect("builder-inited", _give_to_templates, priority=100)  # before autosummary
     app.connect("autodoc-process-docstring", _join_lines, priority=100)  # before numpydoc

@@ -33,8 +33,7 @@ FAULTS = """() => {
     faults.push("formula " + error.outerHTML.slice(0, 200));
   return faults;
 }"""
-# Headings and signatures wider than their column, and headings that are broken within a word:
-# but for a module's path, over its source code, which is longer than a line.
+# Headings and signatures wider than their column, and headings that are broken within a word.
 CUT = """() => {
   const faults = [];
   for (const head of document.querySelectorAll("article :is(h1, h2, h3, h4, h5, h6, dt.sig)")) {
@@ -44,7 +43,7 @@ CUT = """() => {
     const right = head.parentElement.getBoundingClientRect().right + 1;
     if (head.scrollWidth > head.clientWidth + 1 || range.getBoundingClientRect().right > right)
       faults.push("cut: " + head.innerText);
-    if (head.tagName == "DT" || location.pathname.startsWith("/_modules/")) continue;
+    if (head.tagName == "DT") continue;
     const texts = document.createTreeWalker(head, NodeFilter.SHOW_TEXT);
     while (texts.nextNode())
       for (const word of texts.currentNode.data.matchAll(/\\w+/g)) {
