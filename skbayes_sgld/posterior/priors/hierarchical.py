@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class HierarchicalPrior(Prior):
         likelihood: Likelihood,
         y: Array,
         weight: Array | None,
-    ) -> HierarchicalPrior:
+    ) -> Self:
         """Prior for this model, with numbers for the scales of :meth:`conditional`.
 
         Parameters
@@ -63,7 +63,11 @@ class HierarchicalPrior(Prior):
         """
         prior = copy(self)
         prior.scale = scale
+        prior._set_for(spread, likelihood, y, weight)
         return prior
+
+    def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
+        """Set what the prior has from the model besides its scales."""
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Names of the hyperparameters ``(m,)`` as they are reported."""
@@ -162,24 +166,10 @@ class HierarchicalNormal(HierarchicalPrior):
         """``prior_scale``, which is tau."""
         return ["prior_scale"]
 
-    def for_model(
-        self,
-        scale: Array,
-        spread: Array,
-        likelihood: Likelihood,
-        y: Array,
-        weight: Array | None,
-    ) -> HierarchicalNormal:
-        """Prior for this model; the tail of tau is that of its likelihood."""
-        prior = super().for_model(scale, spread, likelihood, y, weight)
-        assert isinstance(prior, HierarchicalNormal)
-        in_units_of_y = likelihood.quadratic or likelihood.infers_noise
-        if not in_units_of_y:
-            prior._log_unit, prior._law = (
-                float(np.log(_REACH / np.sqrt(len(scale)))),
-                log_half_normal,
-            )
-        return prior
+    def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
+        if not (likelihood.quadratic or likelihood.infers_noise):  # which have the units of y
+            self._log_unit = float(np.log(_REACH / np.sqrt(len(self.scale))))
+            self._law = log_half_normal
 
     _log_unit = 0.0  # log of the scale of tau's distribution
     _law = staticmethod(log_half_cauchy)

@@ -85,26 +85,15 @@ class Horseshoe(HierarchicalPrior):
             high = np.inf if n_features is None else n_features
             check_number(self.n_relevant, f"{argument}.n_relevant", low=0, high=high)
 
-    def for_model(
-        self,
-        scale: Array,
-        spread: Array,
-        likelihood: Likelihood,
-        y: Array,
-        weight: Array | None,
-    ) -> Horseshoe:
-        """Prior for this model, with the tau_0 of its noise and number of rows."""
-        d, total = len(scale), float(len(y) if weight is None else weight.sum())
+    def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
+        d, total = len(self.scale), float(len(y) if weight is None else weight.sum())
         self.check(d)
-        prior = super().for_model(scale, spread, likelihood, y, weight)
-        assert isinstance(prior, Horseshoe)
         p = min(_SHARE * d, 0.5 * d) if isinstance(self.n_relevant, str) else self.n_relevant
-        unit = float(np.mean(np.log(scale) + np.log(spread)))
-        prior._log_tau = float(np.log(p / (d - p)) - 0.5 * np.log(total) - unit)
-        prior._follows = likelihood.infers_noise
+        unit = float(np.mean(np.log(self.scale) + np.log(spread)))
+        self._log_tau = float(np.log(p / (d - p)) - 0.5 * np.log(total) - unit)
+        self._follows = likelihood.infers_noise
         if not likelihood.infers_noise:
-            prior._log_tau += 0.5 * float(np.log(likelihood.pseudo_variance(y, weight)))
-        return prior
+            self._log_tau += 0.5 * float(np.log(likelihood.pseudo_variance(y, weight)))
 
     _log_tau = 0.0  # log tau_0, over sigma where that is inferred
     _follows = False

@@ -54,6 +54,7 @@ KNOWN = {
     "gamma": lambda u, y: stats.gamma.logpdf(y, np.exp(-u[:, 1]), scale=np.exp(u[:, 0] + u[:, 1])),
     "negative_binomial": _negative_binomial,
     "ordinal": _ordinal,
+    "student_t": lambda u, y: stats.t.logpdf(y, np.exp(u[:, 2]), u[:, 0], np.exp(0.5 * u[:, 1])),
     "poisson": lambda u, y: stats.poisson.logpmf(y, np.exp(u[:, 0])),
 }
 
