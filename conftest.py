@@ -5,6 +5,8 @@ import os
 import shutil
 import tempfile
 
+collect_ignore_glob = ["docs/guide/snippets/*"]  # code of a page, which needs the reader's data
+
 # Libraries keep caches below the user's home: ArviZ a stamp of the day, for which two processes
 # race, and Matplotlib its fonts. Processes that tests start inherit these variables.
 _HOME = tempfile.mkdtemp(prefix="skbayes_sgld-tests-home-")

@@ -72,9 +72,9 @@ def warn(message: str, category: type[Warning]) -> None:
     level, frame = 1, sys._getframe()
     fit = _Fit()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
-        level, frame = level + 1, frame.f_back
         known |= _known_of(frame)
-        fit.enter(frame)
+        fit.enter(frame)  # not the caller's frame: looking at its variables would keep them alive
+        level, frame = level + 1, frame.f_back
     message = fit.name_columns(message)
     record = _Record(message, issubclass(category, ConvergenceWarning), **known)
     if _gather(record):

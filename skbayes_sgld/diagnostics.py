@@ -259,7 +259,10 @@ def _fourth_moment(squares: Array, seen: float, ess: float) -> float:
     if not excess[len(excess) // 4] > 0.0:  # of a few values
         return float(seen)
     largest = squares[-int(min(ess, squares.size)) :]  # whose tail has this size
-    shape, mean = array_stats.psislw(-np.log(largest))[1], excess.mean()
+    try:
+        shape, mean = array_stats.psislw(-np.log(largest))[1], excess.mean()
+    except ValueError:  # all of the tail is one value
+        return float(seen)
     if shape >= 0.5:
         return np.inf
     of_tail = cut**2 + 2.0 * cut * mean + 2.0 * mean**2 * (1.0 - shape) / (1.0 - 2.0 * shape)

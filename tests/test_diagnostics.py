@@ -175,6 +175,13 @@ def test_of_no_parameters_none_has_an_uncertain_sd():
     assert uncertain_sds(np.empty((4, 1000, 0)), []) == {}
 
 
+def test_equal_draws_far_out_are_no_tail_to_fit():
+    for n in range(5, 200):  # in one case, all of the tail
+        draws = np.random.default_rng(n).standard_normal((4, 250, 1))
+        draws.reshape(-1)[np.random.default_rng(n).choice(1000, n, replace=False)] = 6.0
+        uncertain_sds(draws, ["a"])
+
+
 def test_two_values_and_constants_have_an_error_of_the_sd_by_hand():
     # of labels of probability p the sd's error is |1 - 2 p| / (2 sqrt(S)) by the delta method
     rng = np.random.default_rng(0)

@@ -58,7 +58,7 @@ def test_every_message_names_the_command_that_installs_an_extra():
 )
 def test_every_extra_for_users_is_listed(page):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for_users = set(project["optional-dependencies"]) - {"bench", "docs", "test"}
+    for_users = set(project["optional-dependencies"]) - {"bench", "comparison", "docs", "test"}
     sentence = re.search(r"\bExtras: (.*?)\.\n", page.read_text(encoding="utf-8"), re.S)[1]
     assert set(re.findall(r"`(\w+)`\s\(", sentence)) == for_users
 

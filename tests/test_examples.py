@@ -101,9 +101,13 @@ def test_the_gallery_has_every_example(name):
 
 
 def test_the_pages_show_every_figure_and_no_figure_is_missing():
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guide").glob("*.md")]
     text = "\n".join(page.read_text() for page in pages)
     shown = set(re.findall(r"figures/(\w+\.png)\)", text))
+    # the template of an estimator's page shows its figure
+    reference = (ROOT / "docs" / "api" / "index.rst").read_text()
+    tables = re.findall(r"estimator\.rst\n\n((?:   \w+\n)+)", reference)
+    shown |= {f"estimator_{name}.png" for table in tables for name in table.split()}
     assert shown == {path.name for path in (ROOT / "docs" / "figures").glob("*.png")}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, fdtr, log_expit
+from scipy.special import expit, fdtr
 
 from skbayes_sgld.posterior.likelihoods.base import Array
 from skbayes_sgld.posterior.likelihoods.binomial import (
@@ -35,9 +35,10 @@ class BetaBinomialKernel(PartsKernel, BinomialKernel):
     def parts(self, u: Array) -> tuple[tuple[Array, Array], ...]:
         """Successes with log a, failures with log b, and trials with log r."""
         eta, log_r = u[:, 0].astype(float), -within(u[:, 1].astype(float))
-        successes, failures = (self.y, log_expit(eta)), (self.trials - self.y, log_expit(-eta))
-        with_r = [(m, log_x + log_r) for m, log_x in (successes, failures)]
-        return (*with_r, (self.trials, log_r))
+        rest = log_r - np.log1p(np.exp(-np.abs(eta)))
+        successes = self.y, rest + np.minimum(eta, 0.0)
+        failures = self.trials - self.y, rest - np.maximum(eta, 0.0)
+        return successes, failures, (self.trials, log_r)
 
     def value_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Log density of each row."""
@@ -48,16 +49,22 @@ class BetaBinomialKernel(PartsKernel, BinomialKernel):
     def score_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Score in eta and in the log odds of rho."""
         A, B, R = (_slope(*part) for part in parts)
-        p, q = expit(u[:, 0]), expit(-u[:, 0])
+        p, q = _shares(*parts)
         return np.stack([q * A - p * B, R - A - B], axis=1).astype(u.dtype)
 
     def curvature_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Curvature in eta and in the log odds of rho."""
         (A, B, _), (a, b, r) = ([each(*part) for part in parts] for each in (_slope, _bend))
-        p, q = expit(u[:, 0]), expit(-u[:, 0])
+        p, q = _shares(*parts)
         cross = q * a - p * b
         in_eta = p * q * (A + B) - q * q * a - p * p * b
         return as_matrices([[in_eta, cross], [cross, r - a - b]]).astype(u.dtype)
+
+
+def _shares(*parts: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Probabilities of success and failure."""
+    (_, log_a), (_, log_b), (_, log_r) = parts
+    return np.exp(log_a - log_r), np.exp(log_b - log_r)
 
 
 # with log Gamma(x + m) - log Gamma(x) = log x + log Gamma(x + m) - log Gamma(x + 1) no function of
