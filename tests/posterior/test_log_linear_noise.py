@@ -142,6 +142,22 @@ def test_only_many_rows_under_a_normal_prior_are_followed_as_a_normal_posterior_
         assert posterior.facts.light_tailed is expected
 
 
+def test_coefficients_are_integrated_only_where_noise_and_prior_are_normal():
+    X, y, _ = unequal(40)
+    offered = {
+        case: SGLDLinearRegression(noise_model="log_linear", n_draws=500, random_state=0, **case_of)
+        .fit(X, y)
+        .result_.plan.posterior.facts.parameterizations
+        for case, case_of in {
+            "heavy": {"noise_distribution": "student_t"},
+            "laplace": {"prior": "laplace"},
+        }.items()
+    }
+    assert offered == {"heavy": ("centered",), "laplace": ("centered",)}
+    normal = SGLDLinearRegression(noise_model="log_linear", n_draws=500, random_state=0).fit(X, y)
+    assert normal.parameterization_ == "noncentered"
+
+
 def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():
     posterior = bound(Normal(0.7, 0.1))
     X, y, weight = unequal()
