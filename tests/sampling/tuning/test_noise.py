@@ -52,6 +52,18 @@ def test_the_noise_of_two_draws_in_common_is_the_covariance_of_their_rests():
     assert 0.1 < expected[1] / expected[0] < 0.6
 
 
+def test_the_mean_over_all_rows_is_no_noise_of_a_minibatch():
+    x, y = model().X[:, :1], model().y
+    # a prior that leaves the likelihood a gradient at the mode
+    posterior = GLMPosterior(x, y, Bernoulli(), Normal(scale=0.02), fit_intercept=False)
+    mode = find_mode(posterior, posterior.start())
+    of_rows = N * (y - expit(x @ mode.theta)) * x[:, 0] * mode.metric.root[0, 0]
+    assert np.square(of_rows).mean() > 1.4 * of_rows.var()
+    level = noise.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
+    assert level.variance == pytest.approx(of_rows.var(), rel=0.02)
+    assert level.common == pytest.approx(of_rows.var(), rel=0.02)  # the draws hardly differ
+
+
 def test_shared_batches_are_so_large_that_a_chains_mean_varies_by_8_percent_more():
     level = noise.NoiseLevel(variance=10.0, common=8.0)
     assert level.batch_size(1.0, 1.0) == 500  # 10 / 2 is a hundredth of it
