@@ -2,13 +2,18 @@
 
 import importlib.util
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from skbayes_sgld import posterior, sampling, variational
-from skbayes_sgld.posterior.likelihoods import LIKELIHOODS
+from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.regression import RegressionModel
+from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.posterior.likelihoods import LIKELIHOODS, OwnParameter
 from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
@@ -93,3 +98,25 @@ def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
     plain = SGLDLinearRegression(prior="mine", random_state=0).fit(X, y)
     moved = SGLDLinearRegression(prior="mine", random_state=0).fit(X / unit, y * scale)
     np.testing.assert_allclose(moved.predict(X / unit) / scale, plain.predict(X), rtol=1e-6)
+
+
+def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_estimator():
+    @dataclass(eq=False, repr=False)
+    class Family(posterior.NegativeBinomial):
+        own = (OwnParameter("excess", "excess_prior", "exponential"),)
+
+    @parameters
+    class Regressor(RegressionModel, SampledEstimator):
+        excess_prior: Any = "exponential"
+
+        def _likelihood(self):
+            return Family()
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 1)), rng.poisson(2.0, 60)
+    wide = Regressor(n_draws=200, random_state=0).fit(X, y)
+    assert list(wide.summary().index) == ["coef[x0]", "intercept", "excess"]
+    narrow = Regressor(n_draws=200, random_state=0).set_params(excess_prior__scale=0.01)
+    assert narrow.fit(X, y).excess_ < 0.1 * wide.excess_
+    with pytest.raises(ValueError, match=r"excess_prior='none' is not known; choose one of"):
+        Regressor(excess_prior="none").fit(X, y)

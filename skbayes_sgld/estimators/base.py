@@ -109,11 +109,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _registries: ClassVar[dict[str, Registry]] = {
         "prior": PRIORS,
         "intercept_prior": PRIORS,
-        "noise_prior": NOISE_PRIORS,
-        "dispersion_prior": NOISE_PRIORS,
-        "correlation_prior": NOISE_PRIORS,
-        "degrees_of_freedom_prior": NOISE_PRIORS,
-        "gap_prior": NOISE_PRIORS,
         "noise_model": NOISE_MODELS,
     }
     _automatic: ClassVar[set[str]] = set()  # parameters of these that may be "auto"
@@ -144,6 +139,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _get_param_names(cls) -> list[str]:
         return sorted(field.name for field in fields(cls))
 
+    @classmethod
+    def _registry(cls, name: str) -> Registry[Any] | None:
+        """Registry of the components that a parameter takes; None where it takes no component.
+
+        Any prior that no class lists is that of one of the likelihood's own parameters.
+        """
+        of_own = NOISE_PRIORS if name.endswith("_prior") else None
+        return cls._registries.get(name, of_own)
+
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of components too: ``set_params(prior__scale=0.5)``.
 
@@ -160,19 +164,20 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """
         for key in list(params):
             name, nested, _ = key.partition("__")
-            if not nested or name not in self._registries:
+            registry = self._registry(name)
+            if not nested or registry is None or name not in self._get_param_names():
                 continue
             current = params.get(name, getattr(self, name, None))
             if name == "prior" and isinstance(current, str) and current == "auto":
                 current = "normal"
             if not isinstance(current, (str, Component)) or current == "auto":
-                names = ", ".join(map(repr, self._registries[name]))
+                names = ", ".join(map(repr, registry))
                 raise ValueError(
                     f"{key}={params[key]!r} has nothing to be set on: {name}={current!r}; give "
                     f"{name} one of {names} as well, or an instance."
                 )
             if isinstance(current, str):
-                params[name] = resolve(current, self._registries[name], name)
+                params[name] = resolve(current, registry, name)
         return super().set_params(**params)
 
     def _resolve(self, name: str) -> Any:
@@ -180,8 +185,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         value = getattr(self, name)
         if value is None and name in ("clip", "preconditioner"):
             return None
-        also = ("auto",) if name in self._automatic else ()
-        return resolve(value, self._registries[name], name, also)
+        registry = self._registry(name)
+        assert registry is not None
+        return resolve(value, registry, name, ("auto",) if name in self._automatic else ())
 
     def _resolve_unscaled_prior(self, name: str = "prior") -> CoefficientPrior:
         """Prior of a model without noise to infer."""
@@ -196,8 +202,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _settings(self) -> Any:
         """Settings of the inference; raise where a parameter, used or not, is out of range."""
-        for name in BayesianEstimator._registries:
-            if name in self._get_param_names():
+        for name in self._get_param_names():
+            if BayesianEstimator._registry(name) is not None:
                 self._resolve(name)
 
     def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
