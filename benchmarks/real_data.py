@@ -134,7 +134,7 @@ def fit_to_all(name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def check(fitted: Any, data: Data) -> tuple[Any, dict[str, Any]]:
-    """What ``check_model`` suggests, if anything; the kinds of misfit it finds, and its seconds."""
+    """Suggestion of ``check_model``, if any; the kinds of misfit it finds, and its seconds."""
     begin = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What the pages of the reference show: conf.py hands these functions to their templates.
+"""Contents of the pages of the reference: conf.py hands these functions to their templates.
 
 The page of an estimator leads with what it is, its example and a picture. The parameters that
 people set first come next, then the others by the group in which a class documents them.

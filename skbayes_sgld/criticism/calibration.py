@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def inside(below: Array, most: Array, coverage: float) -> Array:
+def share_inside(below: Array, most: Array, coverage: float) -> Array:
     """Share ``(m,)`` of each observation's transform in the central interval of ``coverage``.
 
     0 or 1 where y is continuous. The mean of a count's shares is ``coverage`` under the true model,

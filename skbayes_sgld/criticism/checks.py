@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 from scipy.special import ndtri
 
-from skbayes_sgld.criticism.calibration import inside, pearson, thirds
+from skbayes_sgld.criticism.calibration import pearson, share_inside, thirds
 from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
 from skbayes_sgld.posterior.conflict import prior_conflict
 
@@ -148,7 +148,7 @@ def _coverage(left: LeftOut) -> Iterator[Check]:
         thirds_of = zip(THIRDS, thirds(mean), strict=True)
         parts += [(f", {name} third of the mean", rows) for name, rows in thirds_of]
     for coverage in (0.5, 0.9):
-        share = inside(below, most, coverage)
+        share = share_inside(below, most, coverage)
         for name, rows in parts:
             yield _of_share(
                 interval_name(coverage) + name,

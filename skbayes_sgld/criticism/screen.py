@@ -52,7 +52,7 @@ class Group(NamedTuple):
     p: float
 
 
-def size(n_rows: int, likelihood: Any) -> tuple[int, int]:
+def screen_size(n_rows: int, likelihood: Any) -> tuple[int, int]:
     """Numbers of rows and of draws of a screen; (0, 0) where there are too few rows."""
     if n_rows < _FEWEST_ROWS:
         return 0, 0
@@ -88,8 +88,8 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     outlier = len(score) * float(chdtrc(1.0, np.square(score).max()))
     if min(outlier, _together(each[1:]), *(group.p for group in each)) >= _LEVEL:
         return ""
-    inside = held(found.below, found.most, 0.9)
-    share, *by_third = (f"{100 * inside[rows].mean():.0f}" for rows in groups)
+    in_interval = held(found.below, found.most, 0.9)
+    share, *by_third = (f"{100 * in_interval[rows].mean():.0f}" for rows in groups)
     told = (
         f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "
         f"{by_third[2]} % of those with low, middle and high predictions"
@@ -97,7 +97,7 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     if likelihood.whole:
         ratio = float(np.mean(pearson(left.y, found.mean, found.variance)))
         spread, remedy = _of_spread(ratio, type(likelihood).__name__)
-        if ratio > 1.0 and inside.mean() >= 0.9:  # whole ends hide that intervals are narrow
+        if ratio > 1.0 and in_interval.mean() >= 0.9:  # whole ends hide that intervals are narrow
             return f"{spread}, although {told}{remedy}; {_OTHERS}"
         return f"{told}: {spread}{remedy}; {_OTHERS}"
     central = held(found.below, found.most, 0.5).mean()

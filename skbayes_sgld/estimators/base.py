@@ -399,7 +399,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             random_state = own if isinstance(own, Integral) else 0
         return self.posterior_.choose(n_samples, as_random_state(random_state))
 
-    def _weights_of(self, chosen: Any) -> Array | None:
+    def _draw_weights(self, chosen: Any) -> Array | None:
         """Weights of the chosen draws; None where all count alike."""
         weights = self.posterior_.flat_weights
         return None if weights is None else weights[chosen]

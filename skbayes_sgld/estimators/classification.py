@@ -140,7 +140,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
-        weights = self._weights_of(chosen)
+        weights = self._draw_weights(chosen)
         return Predictive(self._predictor(chosen), self._likelihood(), None, weights)
 
     def _point_predictive(self) -> Predictive | WithAbsentClasses:
@@ -531,7 +531,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
         parts = self._draws()
-        weights = self._weights_of(chosen)
+        weights = self._draw_weights(chosen)
         return self._mixture(parts["coef"][chosen], parts["intercept"][chosen], weights)
 
     def _mixture(

@@ -19,7 +19,7 @@ from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.outputs import by_output
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.prior import draw_prior_predictive
+from skbayes_sgld.estimators.prior_predictive import draw_prior_predictive
 from skbayes_sgld.estimators.validation import (
     check_columns,
     check_ranges,

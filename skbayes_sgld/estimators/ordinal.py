@@ -127,7 +127,7 @@ class OrdinalClassifier(LinearClassifier):
         gaps = np.diff(parts["cut_point"][chosen], axis=1)
         own = np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
         predictor = LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
-        predictive = Predictive(predictor, self._likelihood(), own, self._weights_of(chosen))
+        predictive = Predictive(predictor, self._likelihood(), own, self._draw_weights(chosen))
         if self._seen is None:
             return predictive
         return WithAbsentClasses(predictive, self._seen, len(self.classes_))

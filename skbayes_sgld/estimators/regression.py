@@ -81,7 +81,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return self._check_rows(X), self._offset(X, row_data)
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        own, weights = self._own_draws(chosen), self._weights_of(chosen)
+        own, weights = self._own_draws(chosen), self._draw_weights(chosen)
         return Predictive(self._predictor(chosen), self._likelihood(), own, weights)
 
     @overload
@@ -362,7 +362,7 @@ class NormalModel(RegressionModel):
         raise NotImplementedError
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        gamma, weights = np.log(self._noise_draws()[chosen]), self._weights_of(chosen)
+        gamma, weights = np.log(self._noise_draws()[chosen]), self._draw_weights(chosen)
         return Predictive(self._predictor(chosen), Gaussian(), gamma[:, None], weights)
 
 
@@ -449,13 +449,13 @@ class NormalRegressor(NormalModel, LinearEstimator):
                 return super()._predictive(chosen)
             own = np.column_stack([np.log(parts["noise_variance"][chosen]), own])
             predictor = LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
-            return Predictive(predictor, likelihood, own, self._weights_of(chosen))
+            return Predictive(predictor, likelihood, own, self._draw_weights(chosen))
         slopes = np.zeros_like(parts["coef"])
         slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
         level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
         coef = np.concatenate([parts["coef"], slopes], axis=1)
         predictor = LinearPredictor(coef[chosen], level[chosen])
-        return Predictive(predictor, likelihood, own, self._weights_of(chosen))
+        return Predictive(predictor, likelihood, own, self._draw_weights(chosen))
 
     def _mean(self, X: Array, offset: Array | None) -> Array:
         return X @ self.coef_ + self.intercept_

@@ -17,7 +17,7 @@ from skbayes_sgld._random import draw_seed, screen_generator
 from skbayes_sgld._warnings import ModelMisfitWarning, warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.criticism.report import check_model
-from skbayes_sgld.criticism.screen import screen, size
+from skbayes_sgld.criticism.screen import screen, screen_size
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
@@ -315,7 +315,7 @@ class SampledEstimator(LinearEstimator):
         n, S = len(rows.y), len(result.draws.flat)
         if n <= rows.X.shape[1]:
             return
-        n_rows, n_draws = size(n, self._likelihood())
+        n_rows, n_draws = screen_size(n, self._likelihood())
         if n_rows == 0 or n_draws > S:
             return
         rng = screen_generator(result.plan.seed)

@@ -20,8 +20,8 @@ from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
 from skbayes_sgld.inference.checkpoint import Origin
 from skbayes_sgld.inference.decisions import Fallback
 from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
+from skbayes_sgld.inference.drawing import draw
 from skbayes_sgld.inference.ensemble import warm_up
-from skbayes_sgld.inference.long_run import draw
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan, make_plan
 from skbayes_sgld.inference.problems import find_problems

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.criticism.calibration import inside
+from skbayes_sgld.criticism.calibration import share_inside
 from skbayes_sgld.criticism.comparison import compare_models
 from skbayes_sgld.criticism.report import ModelCheck, check_model
 from skbayes_sgld.plotting.axes import (
@@ -202,7 +202,7 @@ class ModelCheckDisplay(Display):
         size = [len(rows) for rows in groups]
         self.lines_ = []
         for coverage, color in zip(_COVERAGES, (ORANGE, BLUE), strict=True):
-            share = inside(self.below, self.most, coverage)
+            share = share_inside(self.below, self.most, coverage)
             each = np.array([share[rows].mean() for rows in groups])
             panel.axhline(coverage, color=color, linewidth=1.0, linestyle=(0, (4, 3)))
             panel.vlines(

@@ -262,7 +262,7 @@ def _values(param_names: Sequence[str], point: Array) -> str:
 
 
 def _at(param_names: Sequence[str], theta: Array) -> str:
-    """Where a function was called, in words: the first of its points."""
+    """Clause that names the first of the points at which a function was called."""
     others = " and other points" if len(theta) > 1 else ""
     return f"at {_values(param_names, theta[0])}{others}"
 

@@ -87,11 +87,14 @@ class Predictive:
         return float(np.sqrt(self.share @ (variance / largest)) * np.sqrt(largest))
 
     @property
-    def _is_smooth(self) -> bool:
-        """Whether nodes of one predictor and of own parameters may take the place of draws."""
+    def _allows_quadrature(self) -> bool:
+        """Whether averages over the draws may be those over a few nodes of a quadrature.
+
+        Several predictors, or cut points, would take too many nodes.
+        """
         alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
-        cut = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
-        return alone and not cut
+        has_cut_points = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
+        return alone and not has_cut_points
 
     def _spread(self, X: Array) -> Spread:
         return self.predictor.spread(self.share, X.shape[0])
@@ -207,7 +210,7 @@ class Predictive:
         if likelihood.quadratic:
             t = self._of_normal_mixtures(lambda mixtures, X: mixtures.quantiles(X, q), X)
             return t if offset is None else t + offset[:, None]
-        if self._is_smooth:
+        if self._allows_quadrature:
             return self._by_quadrature(averaged, X, offset)
         return self._by_blocks(quantiles_of, 4, X, offset)
 
@@ -286,7 +289,7 @@ class Predictive:
 
         if X.shape[0] >= _MANY_ROWS and self.likelihood.quadratic:
             values = self._normal_log_density(X, y, offset)
-        elif X.shape[0] >= _MANY_ROWS and self._is_smooth:
+        elif X.shape[0] >= _MANY_ROWS and self._allows_quadrature:
             values = self._by_quadrature(self._averaged_log_density, X, offset, y)
         else:
             return self._by_blocks(plainly, 4, X, offset, y)
@@ -364,7 +367,7 @@ class Predictive:
             at = t if offset is None else t - offset[:, None]
             values = self._of_normal_mixtures(lambda mixtures, X, t: mixtures.cdf(X, t), X, at)
             return self._fill(values, plainly, X, offset, t)
-        if X.shape[0] >= _MANY_ROWS and self._is_smooth:
+        if X.shape[0] >= _MANY_ROWS and self._allows_quadrature:
             return self._by_quadrature(averaged, X, offset, t)
         return self._by_blocks(plainly, 4, X, offset, t)
 

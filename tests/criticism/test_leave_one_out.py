@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.criticism.calibration import held, inside, pearson, thirds
+from skbayes_sgld.criticism.calibration import held, pearson, share_inside, thirds
 from skbayes_sgld.criticism.leave_one_out import good_k, leave_out, leave_out_of
 from skbayes_sgld.posterior import Normal
 
@@ -100,12 +100,12 @@ def test_shares_inside_are_their_level_and_whole_intervals_hold_more():
     law = stats.poisson(mean)
     below, most = law.cdf(y - 1), law.cdf(y)
     for coverage in (0.5, 0.9):
-        share = inside(below, most, coverage)
+        share = share_inside(below, most, coverage)
         assert abs(share.mean() - coverage) < 4 * share.std() / np.sqrt(len(y))
         low, high = law.interval(coverage)
         assert_allclose(held(below, most, coverage), (low <= y) & (y <= high))
     u = rng.random(20_000)
-    share = inside(u, u, 0.9)
+    share = share_inside(u, u, 0.9)
     assert set(np.unique(share)) == {0.0, 1.0}
     assert abs(share.mean() - 0.9) < 4 * np.sqrt(0.09 / len(u))
     assert abs(pearson(y, mean, mean).mean() - 1) < 4 * np.sqrt(3.0 / len(y))

@@ -25,7 +25,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import long_run
+from skbayes_sgld.inference import drawing
 from skbayes_sgld.posterior import FunctionPosterior, Normal
 from tests.sharing import share_after
 
@@ -391,7 +391,7 @@ def test_draws_are_made_until_their_effective_number_is_reached():
     assert more.posterior_.values.shape[1] > 1000 and more.summary().ess_bulk.min() >= 6000
     np.testing.assert_array_equal(more.posterior_.values[:, :n_draws], model.posterior_.values)
     # one look earlier there were too few
-    before = max(n for n in long_run.stopping_points(1000, 600) if n < n_draws)
+    before = max(n for n in drawing.stopping_points(1000, 600) if n < n_draws)
     assert least_ess(model.posterior_.values[:, :before])[0] < 600
 
 
@@ -438,7 +438,7 @@ def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_f
 
 
 def test_no_option_costs_nothing(monkeypatch):
-    monkeypatch.setattr(long_run, "_SECONDS", None)  # a run in parts would compare it
+    monkeypatch.setattr(drawing, "_SECONDS", None)  # a run in parts would compare it
     monkeypatch.setattr(files, "digest", None)
     SGLDLinearRegression(**SETTINGS).fit(X, Y)
     for option, error in (({"max_time": 1.0}, "not supported"), ({"checkpoint": "x"}, "callable")):

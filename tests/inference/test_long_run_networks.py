@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld import SGLDMLPRegressor
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import ensemble, long_run
+from skbayes_sgld.inference import drawing, ensemble
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2))
@@ -90,7 +90,7 @@ def test_draws_are_made_until_the_predictions_have_their_effective_number():
     assert model.posterior_.names[-1].startswith("bias") and n_draws < 500
     assert model.summary().attrs["stopped_by"] == "target_ess"
     assert predictions_ess(model, n_draws) >= 60
-    before = max(n for n in long_run.stopping_points(100, 60) if n < n_draws)
+    before = max(n for n in drawing.stopping_points(100, 60) if n < n_draws)
     assert predictions_ess(model, before) < 60
     assert model.diagnose().ess == pytest.approx(predictions_ess(model, n_draws))
 

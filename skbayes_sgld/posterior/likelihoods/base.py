@@ -58,7 +58,7 @@ class Likelihood(Component):
     quadratic : bool
         Whether the log density is quadratic in eta, so that sufficient statistics replace the rows.
     averages : bool
-        Whether the family defines :meth:`averaged`.
+        Whether the family defines :meth:`averaged`, over normal errors of the predictor.
     whole : bool
         Whether the observations are whole numbers.
     totals : bool
@@ -252,17 +252,17 @@ class Likelihood(Component):
 
     def log_density(self, u: Array, y: Array) -> Array:
         """Log density of each observation ``(C, B)``."""
-        return self._own_kernel(y).log_density(self._products(u))
+        return self._checked_kernel(y).log_density(self._products(u))
 
     def score(self, u: Array, y: Array) -> Array:
         """Gradient of the log density in u ``(C, n_local, B)``."""
         with np.errstate(over="ignore"):
-            return self._of_local(self._own_kernel(y).score(self._products(u)), 1)
+            return self._of_local(self._checked_kernel(y).score(self._products(u)), 1)
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Minus the Hessian of the log density in u ``(C, n_local, n_local, B)``."""
         with np.errstate(over="ignore"):
-            _, H = self._own_kernel(y).score_and_curvature(self._products(u))
+            _, H = self._checked_kernel(y).score_and_curvature(self._products(u))
         return self._of_local(self._of_local(H, 1), 2)
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
@@ -270,7 +270,8 @@ class Likelihood(Component):
         value, score = self.bind(y).value_and_score(self._products(u))
         return value, self._of_local(score, 1)
 
-    def _own_kernel(self, y: Array) -> RowKernel:
+    def _checked_kernel(self, y: Array) -> RowKernel:
+        """Kernel of y; raise where the family defines neither a kernel nor plain functions."""
         if self.kernel is RowKernel:
             raise NotImplementedError(
                 f"{type(self).__name__} defines neither log_density, score and curvature nor a "

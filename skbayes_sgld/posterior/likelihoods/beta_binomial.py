@@ -42,27 +42,27 @@ class BetaBinomialKernel(PartsKernel, BinomialKernel):
 
     def value_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Log density of each row."""
-        of_successes, of_failures, of_trials = (_beyond(*part) for part in parts)
+        of_successes, of_failures, of_trials = (_excess(*part) for part in parts)
         binomial = BinomialKernel.log_density(self, u[:, :1].astype(float))
         return (binomial + of_successes + of_failures - of_trials).astype(u.dtype)
 
     def score_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Score in eta and in the log odds of rho."""
         A, B, R = (_slope(*part) for part in parts)
-        p, q = _shares(*parts)
+        p, q = _probabilities(*parts)
         return np.stack([q * A - p * B, R - A - B], axis=1).astype(u.dtype)
 
     def curvature_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
         """Curvature in eta and in the log odds of rho."""
         (A, B, _), (a, b, r) = ([each(*part) for part in parts] for each in (_slope, _bend))
-        p, q = _shares(*parts)
+        p, q = _probabilities(*parts)
         cross = q * a - p * b
         in_eta = p * q * (A + B) - q * q * a - p * p * b
         return as_matrices([[in_eta, cross], [cross, r - a - b]]).astype(u.dtype)
 
 
-def _shares(*parts: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Probabilities of success and failure."""
+def _probabilities(*parts: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Probabilities of success and of failure: a / r and b / r."""
     (_, log_a), (_, log_b), (_, log_r) = parts
     return np.exp(log_a - log_r), np.exp(log_b - log_r)
 
@@ -71,31 +71,32 @@ def _shares(*parts: tuple[Array, Array]) -> tuple[Array, Array]:
 # x has a pole at 0
 
 
-def _beyond(m: Array, log_x: Array) -> Array:
-    """``f(m, x)`` of whole numbers m."""
+def _excess(m: Array, log_x: Array) -> Array:
+    """Log of ``Gamma(x + m) / Gamma(x)`` over ``x^m``, for whole numbers m: f of the kernel."""
     k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
     return k * np.logaddexp(0.0, -log_x) + rise(k, 1.0 + x)
 
 
 def _slope(m: Array, log_x: Array) -> Array:
-    """``x d/dx log Gamma(x + m) / Gamma(x)``."""
+    """Derivative in log x of the log of ``Gamma(x + m) / Gamma(x)``, for whole numbers m."""
     k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
     return (m > 0) + x * rise(k, 1.0 + x, 1)
 
 
 def _bend(m: Array, log_x: Array) -> Array:
-    """Derivative of the slope in log x."""
+    """Derivative in log x of :func:`_slope`."""
     k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
     return x * rise(k, 1.0 + x, 1) + np.square(x) * rise(k, 1.0 + x, 2)
 
 
 @dataclass(eq=False, repr=False)
 class BetaBinomial(Binomial):
-    """Successes among trials whose probability has a beta distribution over the rows.
+    """Successes among trials whose probability varies over the rows, with a beta distribution.
 
-    Its mean is ``p = 1 / (1 + exp(-eta))``, and the correlation of two trials of a row is rho: the
-    variance of a total is ``n p (1 - p) (1 + (n - 1) rho)``. The coordinate is the log odds of rho,
-    the log of ``rho / (1 - rho)``, which is the inverse of the beta distribution's precision.
+    The mean of the probability is ``p = 1 / (1 + exp(-eta))``. Two trials of a row have the
+    correlation rho, and the variance of a total is ``n p (1 - p) (1 + (n - 1) rho)``. The
+    coordinate is the log odds of rho. The odds, ``rho / (1 - rho)``, are the inverse of the beta
+    distribution's precision.
     """
 
     own = (OwnParameter("correlation", "correlation_prior", "exponential", transform=Interval()),)
@@ -119,7 +120,7 @@ class BetaBinomial(Binomial):
         return float(np.log(rho / (1.0 - rho)))
 
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
-        """Weight of the rows with a success, or with a failure, whichever is less."""
+        """Smaller of two weights: of the rows with a success, and of those with a failure."""
         successes, trials = split_totals(y)
         w = np.ones(len(y)) if weight is None else weight
         return float(min(w @ (successes > 0), w @ (successes < trials)))
@@ -142,12 +143,12 @@ class BetaBinomial(Binomial):
         """Probability of at most y successes."""
         u, trials = u.astype(float), self._trials(u).astype(float)
         whole = np.clip(np.floor(y), -1.0, trials)
-        upper = 2.0 * whole >= trials  # the smaller sum is that over more successes
+        upper = 2.0 * whole >= trials  # then the failures beyond y are fewer to sum over
         u[:, 0] = np.where(upper, -u[:, 0], u[:, 0])
         k = np.where(upper, trials - 1.0 - whole, whole)
         few = (k < _SUMMED).any(axis=1)
         out = np.empty(k.shape)
-        for rows, function in ((few, self._summed), (~few, self._averaged)):
+        for rows, function in ((few, self._cdf_by_sum), (~few, self._cdf_by_quadrature)):
             if rows.any():
                 out[rows] = function(u[rows], trials[rows], k[rows])
         return np.where(upper, 1.0 - out, out)
@@ -157,7 +158,7 @@ class BetaBinomial(Binomial):
         r = np.exp(-within(u[:, 1]))
         return r * expit(u[:, 0]), r * expit(-u[:, 0])
 
-    def _summed(self, u: Array, trials: Array, k: Array) -> Array:
+    def _cdf_by_sum(self, u: Array, trials: Array, k: Array) -> Array:
         """Probability of at most k successes, fewer than half of the trials, by the sum."""
         (a, b), out = self._shapes(u), np.zeros(k.shape)
         most = int(k.max())
@@ -171,11 +172,12 @@ class BetaBinomial(Binomial):
                 out += term
         return np.minimum(out, 1.0)
 
-    def _averaged(self, u: Array, trials: Array, k: Array) -> Array:
-        """Probability of at most k successes, where there are many of them and of failures.
+    def _cdf_by_quadrature(self, u: Array, trials: Array, k: Array) -> Array:
+        """Probability of at most k successes, by a quadrature: k and n - k are large.
 
-        It is that of ``P < Q``, for independent P of shapes a, b and Q of shapes k + 1, n - k: the
-        mean, over the narrower of the two, of the distribution function of the other one.
+        It is the probability of ``P < Q``, for independent beta variables P of shapes a, b and Q of
+        shapes k + 1, n - k. The quadrature is over the narrower of the two, and averages the
+        distribution function of the other one.
         """
         of_p = np.maximum(self._shapes(u), np.finfo(float).tiny)
         of_q = np.stack([k + 1.0, trials - k])

@@ -11,7 +11,7 @@ from scipy.special import gammainc, gammaincinv, gammaln
 from skbayes_sgld.posterior.likelihoods.base import Array, Average, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter, once, within
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
 _FARTHEST = 350.0  # predictor whose mean can be squared
@@ -52,7 +52,7 @@ class GammaKernel(PartsKernel):
 
 def _of_shapes(k: Array, order: int) -> Array:
     """Remainders of Stirling's formula, of the shapes ``k (C, B)``: most often one for all rows."""
-    return remainder(once(k), order).astype(k.dtype)
+    return remainder(first_if_equal(k), order).astype(k.dtype)
 
 
 @dataclass(eq=False, repr=False)
@@ -120,7 +120,7 @@ class Gamma(Likelihood):
 
         def log_quantile(u: Array, rows: Array) -> Array:
             k = np.exp(-within(u[:, 1]))
-            one = once(k, axis=0)
+            one = first_if_equal(k, axis=0)
             with np.errstate(divide="ignore"):
                 inner = np.log(gammaincinv(one, q))
             tail = (np.log(q) + gammaln(one + 1.0)) / one  # of an underflow, its leading term

@@ -11,7 +11,7 @@ from scipy.special import expit, fdtrc
 
 from skbayes_sgld.posterior.likelihoods.base import Array
 from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter, once, within
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson, PoissonKernel
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -46,7 +46,7 @@ class NegativeBinomialKernel(PartsKernel, PoissonKernel):
 
     def parts(self, u: Array) -> tuple[Array, Array, Array]:
         """``mu``, ``log((mu + r) / (y + r))``, and r, ``(C, 1)`` if it is the same in all rows."""
-        r = np.exp(-once(within(u[:, 1])))
+        r = np.exp(-first_if_equal(within(u[:, 1])))
         # of the same rounded ratio to y that the log density takes
         mu = np.exp(u[:, 0] - self.log_y) * np.maximum(self.y, self.y == 0)
         away = mu - self.y

@@ -53,10 +53,10 @@ def within(t: Array) -> Array:
     return np.clip(t, -_LIMIT, _LIMIT)
 
 
-def once(values: Array, axis: int = 1) -> Array:
-    """The first along an axis where all are equal: an own parameter is often the same in all rows.
+def first_if_equal(values: Array, axis: int = 1) -> Array:
+    """First value along an axis, kept as an axis of length 1, if all are equal; else all values.
 
-    What is costly is then computed once.
+    An own parameter is often the same in all rows: what is costly is then computed once.
     """
     first = values[:, :1] if axis else values[:1]
     return first if (values == first).all() else values

@@ -12,7 +12,7 @@ from skbayes_sgld.posterior.likelihoods.base import Array, Average
 from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
 from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter, once, within
+from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
 _NORMAL = 1e10  # degrees of freedom from which a t distribution function is a normal one
@@ -67,7 +67,7 @@ class StudentTKernel(PartsKernel):
 
 def _of_degrees(nu: Array, order: int) -> Array:
     """The constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
-    exact = once(nu).astype(float)
+    exact = first_if_equal(nu).astype(float)
     half = 0.5 * exact
     if order == 0:
         value = 0.5 * (exact * np.log1p(1.0 / exact) - 1.0 - LOG_2_PI)
@@ -159,7 +159,7 @@ class StudentTNoise(Gaussian):
 
         def quantile(u: Array, rows: Array) -> Array:
             nu = self._degrees(u)
-            return u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(once(nu, axis=0), q)
+            return u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(first_if_equal(nu, axis=0), q)
 
         start = average(quantile, every)
         unit = average(lambda u, rows: np.exp(0.5 * u[:, 1]), every)

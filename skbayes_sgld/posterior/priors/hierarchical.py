@@ -191,7 +191,7 @@ class HierarchicalNormal(HierarchicalPrior):
         return self._law(h[:, 0] - self._log_unit)[0]
 
     def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
-        """Its derivative; gamma does not enter."""
+        """Derivative of the log density of log tau in it, and in gamma: zeros."""
         return self._law(h - self._log_unit)[1], np.zeros(len(h))
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:

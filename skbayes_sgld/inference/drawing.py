@@ -1,4 +1,4 @@
-"""Chains of a plan: every run draws them here, in parts if it may stop or writes a checkpoint."""
+"""Chains of a plan, drawn at once, or in parts where a run may stop or writes a checkpoint."""
 
 from __future__ import annotations
 
