@@ -268,6 +268,8 @@ def test_the_score_is_that_of_the_rows_written_out(fitted):
     found = fitted.score(X, Y, WEIGHT, n_trials=TRIALS)
     assert found == pytest.approx(np.average(known, weights=WEIGHT[ROWS]))
     assert fitted.score(RowBlocks(read)) == pytest.approx(found)
+    one = (TRIALS == 1) & (fitted.predict(X) == 1)
+    assert fitted.score(X[one], Y[one], n_trials=1) == pytest.approx(Y[one].mean())
 
 
 def test_sgd_climbs_to_the_mode_of_totals():
