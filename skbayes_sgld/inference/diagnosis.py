@@ -207,7 +207,7 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
         return []
     notes, (worst, pull) = [], conflict.furthest
     name, loose = conflict.names[worst], int(np.isinf(conflict.pull).sum())
-    far = conflict.probability < THRESHOLDS.told_conflict and pull > THRESHOLDS.told_pull
+    far = conflict.probability < THRESHOLDS.warn_conflict and pull > THRESHOLDS.warn_pull
     if far and not conflict.from_data:
         worst = int(np.abs(conflict.distance).argmax())
         notes.append(
@@ -223,17 +223,17 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
             "are too few, or classes are separated. How large these are comes from the prior too; "
             "see how they change under another scale."
         )
-    elif pull > THRESHOLDS.told_moved:
+    elif pull > THRESHOLDS.warn_moved:
         notes.append(
             f"the prior moves {name} by {pull:.3g} posterior sds from its estimate without a "
             "prior, as where columns are nearly dependent or rows are few; prior='flat' shows "
             "what the data say alone."
         )
     rows = conflict.n_rows / max(conflict.effective, 1.0)
-    if rows < THRESHOLDS.told_rows:
+    if rows < THRESHOLDS.warn_rows:
         notes.append(
             f"{conflict.n_rows:.0f} rows for {conflict.effective:.3g} coefficients that the prior "
-            f"leaves to the data: with fewer than {THRESHOLDS.told_rows:.0f} for each, intervals "
+            f"leaves to the data: with fewer than {THRESHOLDS.warn_rows:.0f} for each, intervals "
             "depend on the priors; give the coefficients a smaller scale, or let it be learned "
             "(prior='hierarchical_normal')."
         )
@@ -249,7 +249,7 @@ def describe_point(posterior: BasePosterior, theta: Array) -> str:
 
 def firmer_priors(n_rows: float, names: list[str]) -> str:
     """Clause that recommends narrower priors, where rows are few for the named parameters."""
-    if not 0 < n_rows < THRESHOLDS.told_rows * len(names):
+    if not 0 < n_rows < THRESHOLDS.warn_rows * len(names):
         return ""
     few = f"; or, as {n_rows:.0f} rows say little of {len(names)} parameters, give"
     if any(name.startswith("noise_coef[") for name in names):
@@ -356,7 +356,7 @@ def _problems(
             f"the effective sample size of the predictions is {ess:.0f}, below {_MIN_ESS}; "
             f"{more or 'raise thin or n_draws'}"
         )
-    if clipped > THRESHOLDS.told_clipped:
+    if clipped > THRESHOLDS.warn_clipped:
         problems.append(
             f"the gradient was bounded on {clipped:.1%} of the steps; set step_size='auto', "
             "or lower it"

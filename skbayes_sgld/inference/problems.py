@@ -82,7 +82,7 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
 def noise_problem(noise_ratio: float, given: bool) -> list[str]:
     """Sentence on visible minibatch noise."""
     wider = float(np.sqrt(1.0 + noise_ratio) - 1.0)
-    if wider <= THRESHOLDS.told_inflation:
+    if wider <= THRESHOLDS.warn_inflation:
         return []
     remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
     return [
@@ -95,7 +95,7 @@ def bias_problem(
     bias: float, doubt: float, step_size: float, given: bool, noisy: bool = False
 ) -> list[str]:
     """Sentence on a visible bias of the step size, together with ``noisy`` minibatches."""
-    if bias - doubt <= THRESHOLDS.told_inflation:
+    if bias - doubt <= THRESHOLDS.warn_inflation:
         return []
     cause = f"step_size={step_size:.3g}" + ", with the minibatches' noise," * noisy
     remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
@@ -108,7 +108,7 @@ def _share(error: float) -> str:
 
 def clip_problem(clipped: float, clip: object) -> list[str]:
     """Sentence on frequent clipping."""
-    if clipped <= THRESHOLDS.told_clipped:
+    if clipped <= THRESHOLDS.warn_clipped:
         return []
     return [
         f"the gradient was clipped on {clipped:.1%} of the steps, which biases the posterior; "
@@ -118,7 +118,7 @@ def clip_problem(clipped: float, clip: object) -> list[str]:
 
 def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
     """Sentence on many proposals, or any draws, without a finite log density."""
-    if share <= (0.0 if of_draws else THRESHOLDS.told_undefined):
+    if share <= (0.0 if of_draws else THRESHOLDS.warn_undefined):
         return []
     if of_draws:
         return [

@@ -301,7 +301,7 @@ class SamplingResult(PosteriorDraws):
         conflict = None
         if self.plan.has_data:
             conflict = prior_conflict(self.plan.posterior, self.mean, table["sd"].to_numpy())
-        problems, divergent = [*self.problems], self.divergent(THRESHOLDS.told_distance)
+        problems, divergent = [*self.problems], self.divergent(THRESHOLDS.warn_distance)
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")

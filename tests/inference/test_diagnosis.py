@@ -230,7 +230,7 @@ def test_the_bias_of_a_step_is_the_sds_relative_error(eta, metric):
     # Euler's step of half the size errs as its closed form does
     halved = 1.0 / np.sqrt(1.0 - eta / 4.0) - 1.0
     assert metric is None or report.halved_bias == pytest.approx(halved)
-    assert len(caught) == (wide > THRESHOLDS.told_inflation)
+    assert len(caught) == (wide > THRESHOLDS.warn_inflation)
     for warning in caught:
         told = float(re.search(r"by (\d+)%", str(warning.message))[1])
         assert abs(told - 100 * wide) < 3.0

@@ -14,46 +14,46 @@ class Thresholds:
 
     # ---- errors that the automatic settings accept --------------------------------------------
 
-    # Of a variance, by minibatches: half of it of an sd, a sixth of the Monte Carlo error of an
-    # sd from 1,000 independent draws (2.2 %)
+    # Share that the noise of minibatches may add to a variance. An sd grows by half of it: a
+    # quarter of the Monte Carlo error of an sd from 1,000 independent draws (2.2 %)
     max_noise: float = 0.01
-    # Error of a mean in sds, or relative error of an sd, by the step size, of a sampler that has
-    # none on a normal posterior. What the pilot reads is two to ten times the error that its draws
-    # have (log gamma variables of a skewness of 0.3, steps of 1: 0.9 % read, 0.2 % in the draws).
-    # NBA rookies: 0.2 % at a step of 1; breast cancer, prior sd 1: 54 % at 1, 6 % at 0.5.
+    # Largest bias of a step size (means in sds, sds relative) for a sampler without bias on a
+    # normal posterior. The pilot reads more than the error of the draws: docs/how_auto_works.md,
+    # section 6, has both
     max_bias: float = 0.01
-    # The same of other samplers, beyond the least error of one that no step size keeps within it:
-    # PSGLD's memory leaves 1.6 %, and shorter steps than 0.1 (2.8 %) gave a sixth of the draws a
-    # gradient.
+    # Largest bias of a step size for other samplers. It is counted beyond the least bias of a
+    # sampler that no step size keeps within it: the memory of PSGLD leaves 1.6 %. Steps shorter
+    # than 0.1 (2.8 %) gave a sixth of the draws a gradient
     max_rough_bias: float = 0.015
-    # Step sizes that are tried before the sampler that accepts or rejects: a trajectory costs as
-    # much as four to six steps, and three of them are made from draw to draw
+    # Step sizes that are tried before HMC takes over. A trajectory costs as much as four to six
+    # steps, and SGLD makes three steps from draw to draw
     n_tried: int = 3
-    # Of a variance over that at the mode. Heavy tails and nearly separated classes exceed it, and
-    # steps in the mode's metric are then too short to cross the posterior: where it is 2, draws
-    # two steps of 1 apart are worth half of their number.
+    # Largest ratio of a variance to that at the mode. Heavy tails and nearly separated classes
+    # exceed it, and steps in the mode's metric are then too short to cross the posterior. At a
+    # ratio of 2, draws two steps of 1 apart are worth half of their number
     max_width: float = 2.0
-    # An error that falls by less than this between two step sizes is not the step size's, and
-    # shorter steps only mix more slowly
+    # Ratio of the errors at two step sizes above which the step size is not their cause: shorter
+    # steps then only mix more slowly
     least_gain: float = 0.8
 
     # ---- rows ---------------------------------------------------------------------------------
 
-    # Parameters from which the space of fewer rows saves more than its products cost. The second is
-    # that of counts, whose walls make trajectories of many steps: 200 rows of 1,000 columns give
-    # three times as many effective draws a second there
+    # Parameters from which "row_space" saves more than its products cost; second, for counts and
+    # classes, whose trajectories take many steps. 200 rows of 1,000 columns give three times as
+    # many effective draws a second in it
     many_columns: tuple[int, int] = 2000, 300
 
-    # Columns from which it saves where the prior's scale is learned: 20 rows of 50 columns take a
-    # quarter of the time (labels, counts), and 15 rows of 30 the same
+    # Columns from which it saves if the prior's scale is learned: 20 rows of 50 columns take a
+    # quarter of the time (labels, counts), 15 rows of 30 columns as long as without
     many_columns_of_learned_scale: int = 40
 
     # Rows a column below which the scale of the prior is learned: docs/guide/few_rows.md
     few_rows_each: float = 5.0
 
     # Parameters (columns, or rows if they are fewer, times linear predictors) up to which it is
-    # outside linear regression: steps take a matrix of all pairs. 500 rows of 1,000 columns take
-    # 11 s rather than 5; 150 rows of 64 columns and ten classes 31 s rather than 2, for no gain
+    # learned outside linear regression: a step takes a matrix of all pairs. 500 rows of 1,000
+    # columns take 11 s rather than 5; 150 rows of 64 columns and ten classes 31 s rather than 2,
+    # for no gain
     learned_parameters: int = 500
 
     # Rows up to which chains without walkers take all of them at every step, without noise: four
@@ -73,8 +73,8 @@ class Thresholds:
     row_of_all: tuple[float, float, float] = (0.035, 1.1, 0.0)
     # The same for each parameter and each pair of parameters, of a control variate's own products
     control_variate: tuple[float, float] = (10.0, 0.075)
-    # Of the variance of a chain's mean, by batches that its walkers share: their noise has a third
-    # in common, and what is left unseen of a Monte Carlo error is 4 %
+    # Largest growth of the variance of a chain's mean by batches that its walkers share: a third of
+    # their noise is common, and the reported Monte Carlo error misses 4 % at most
     max_common_noise: float = 0.08
     # Rows below which a batch costs no less (the step's own overhead is in the way), and up to
     # which rows bring its noise below a fifth of max_noise. On 100,000 rows of 50 columns batches
@@ -87,20 +87,20 @@ class Thresholds:
     # Chains of the pilot that measures a bias, in mirrored pairs: on the rookies the eight of 16
     # give standard errors of 0.15 % of an sd, where 16 pairs without mirrors gave 0.6 %
     pilot_chains: tuple[int, int] = (16, 128)
-    # Chains times rows
+    # Largest number of the pilot's chains times rows
     pilot_rows: int = 20_000
     # Steps at a step size of 1, 48 times the autocorrelation time of two; on most posteriors an
     # eighth or a quarter of them settles it
     pilot_steps: int = 96
-    # Times the autocorrelation time that a pilot runs before it measures: e^-2 of the start is
-    # left, of a start that is exact on a normal posterior
+    # Pilot burn-in, in autocorrelation times: e^-2 of the start is left. The start is exact on a
+    # normal posterior
     pilot_burnin: float = 2.0
-    # Autocorrelation time of a sampler on a normal target, over the one it declares, beyond
-    # which the measured one is used; of one parameter it is known to a quarter
+    # Ratio of a measured autocorrelation time to the one that the sampler declares, above which the
+    # measured one is used. For one parameter it is measured to a quarter
     distrust: float = 2.0
-    # Share of a pilot's trajectories whose probability of acceptance is 0: beyond it the steps of
-    # half of them are shorter. Log-linear noise of 17 to 45 rows with three for each column: 4 to
-    # 7 % were, and a chain stood still for 40 to 160 trajectories, then for 20
+    # Share of a pilot's trajectories with an acceptance probability of 0, above which half of the
+    # trajectories take shorter steps. Log-linear noise of 17 to 45 rows with three for each column:
+    # 4 to 7 % were, and a chain stood still for 40 to 160 trajectories, then for 20
     max_lost: float = 0.03
     # Coordinates of the normal target on which an undeclared variance is measured: with 25 times
     # the autocorrelation time of each, to 0.2 %
@@ -112,60 +112,63 @@ class Thresholds:
 
     # ---- spacing ------------------------------------------------------------------------------
 
-    # Steps up to which draws are spaced by their whole autocorrelation time; of longer ones half
-    # leaves draws half of their worth at half of the cost
+    # Steps up to which draws are spaced by their whole autocorrelation time. Half of a longer one
+    # leaves draws half of their worth, at half of the cost
     short_thin: float = 6.0
     max_thin: int = 100
     max_burnin: int = 10_000
     # Autocorrelation times that a chain runs before its first draw: e^-20 of the start is left
     burnin: float = 10.0
-    # Of the autocorrelation time of an adjusted sampler, in steps, when its draws are spaced: a
-    # time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second step
-    # 0.67. At 1.0 a Laplace prior on 60 columns of 40 rows keeps every draw: effective sample sizes
-    # of 1,200 to 1,800 of 4,000, the worst of 62 sds off by 5 to 9 %, and no bias over 20 seeds
+    # Steps by which the spacing of draws of an adjusted sampler is shorter than its autocorrelation
+    # time. A time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second
+    # step 0.67. At 1.0 a Laplace prior on 60 columns of 40 rows keeps every draw: effective sample
+    # sizes of 1,200 to 1,800 of 4,000, the worst of 62 sds off by 5 to 9 %, and no bias over 20
+    # seeds
     spared: float = 1.0
-    # Gradients from draw to draw: slower mixing is reported instead
+    # Largest number of gradients from draw to draw; slower mixing is reported instead
     max_gradients: int = 400
-    # Multiplications a chain from draw to draw: a minute for a thousand draws of four chains
+    # Largest number of multiplications of a chain from draw to draw: a minute for a thousand draws
+    # of four chains
     max_work: float = 5e7
-    # The same of a draw along whitened rows, by walkers that share their products, up to half of
-    # the draws that are asked for, and beyond: half a minute and 20 seconds on two cores for 4,000
-    # draws. Where a trajectory takes more, fewer are made. With 3,000 rows of 2,100 columns 540 of
-    # 1,000 a chain have an effective sample size of 1,100 in the worst column
+    # The same along whitened rows, where walkers share products: for the first half of the draws
+    # that are asked for, and for all. It is half a minute and 20 seconds on two cores for 4,000
+    # draws. If a trajectory takes more, fewer draws are made. With 3,000 rows of 2,100 columns 540
+    # of 1,000 a chain have an effective sample size of 1,100 in the worst column
     max_draw: tuple[float, float] = (2.4e8, 1.6e8)
-    # Effective draws a chain that are enough where a trajectory is much work, twice those below
-    # which there is a warning, and draws that a trajectory then gives at most
+    # Effective draws a chain that are enough along whitened rows: twice the limit of the warning
     enough: float = 200.0
-    max_points: tuple[int, int] = (2, 4)  # of all that are made, and where time ends them
-    # Numbers in all draws of a run: 400 megabytes
+    # Largest number of draws of one trajectory there: if all draws are made, and if time limits
+    # them
+    max_points: tuple[int, int] = (2, 4)
+    # Largest number of numbers in all draws of a run: 400 megabytes
     max_numbers: float = 5e7
 
     # ---- processes ----------------------------------------------------------------------------
 
-    # Seconds that a run must have left for processes to share its chains: they take 3 to 12 to
-    # start, and two of them do at best what one does in twice the time
+    # Seconds that a run must have left for processes to share its chains. They take 3 to 12
+    # seconds to start, and two processes are at best twice as fast as one
     shared_seconds: float = 60.0
 
     # ---- warnings -----------------------------------------------------------------------------
 
-    # Of an sd, by minibatches or the step size: beyond it a 95 % interval covers less than 94 %
-    # or more than 96 %
-    told_inflation: float = 0.05
-    # Of the steps (Karagiannis, Handout 6, Note 41)
-    told_clipped: float = 0.01
-    # Laplace sds that a chain's mean may be from the mode
-    told_distance: float = 10.0
-    # Of all proposals of the chains, with a log density that is not a number
-    told_undefined: float = 1e-3
-    # Probability of data this far from the prior, and its pull on a coefficient in posterior sds:
-    # both make a conflict worth telling
-    told_conflict: float = 1e-3
-    told_pull: float = 1.0
-    # Pull that is told by itself, under automatic scales too. Without nearly dependent columns it
-    # is at most 1.9 in default fits of six rows a column and more
-    told_moved: float = 2.0
-    # Rows for each coefficient that the prior leaves to the data
-    told_rows: float = 5.0
+    # Relative error of an sd by minibatches or the step size: beyond it a 95 % interval covers less
+    # than 94 % or more than 96 %
+    warn_inflation: float = 0.05
+    # Share of the steps that are clipped (Karagiannis, Handout 6, Note 41)
+    warn_clipped: float = 0.01
+    # Distance of a chain's mean from the mode, in Laplace sds
+    warn_distance: float = 10.0
+    # Share of all proposals whose log density is not a number
+    warn_undefined: float = 1e-3
+    # Probability of data this far from the prior, and pull of the prior on a coefficient in
+    # posterior sds. Both together are a conflict to report
+    warn_conflict: float = 1e-3
+    warn_pull: float = 1.0
+    # Pull that is reported by itself, under automatic scales too. Without nearly dependent columns
+    # it is at most 1.9 in default fits of six rows a column and more
+    warn_moved: float = 2.0
+    # Rows for each coefficient that the prior leaves to the data, below which a note says so
+    warn_rows: float = 5.0
 
 
 THRESHOLDS = Thresholds()
