@@ -357,7 +357,7 @@ def codes_of(y: Array, classes: Array, known_from: str) -> Array:
 
 
 def positions(y: Array, classes: Array) -> Array:
-    """Positions of labels among classes in any order, all of which are among them."""
+    """Position of each label in ``classes``, which has them all, in any order."""
     order = np.argsort(classes)
     return order[np.searchsorted(classes, y, sorter=order)]
 

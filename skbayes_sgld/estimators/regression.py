@@ -65,7 +65,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return y, weight
 
     def _check_size(self, y: Array) -> None:
-        """Raise where y holds no numbers, or some whose squares are out of range."""
+        """Raise unless y is numeric and the squares of its values are in range."""
         if y.dtype.kind not in "biuf":
             raise TypeError(f"y has dtype {y.dtype}; the target of a regression must be numeric.")
         check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)

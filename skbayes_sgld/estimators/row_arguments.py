@@ -84,7 +84,7 @@ def with_row_argument(cls: Any) -> None:
 
 
 def _explicit(method: Any, argument: str, target: str) -> Any:
-    """Method with one further argument in place of ``**row_data``; none where the name is empty."""
+    """Method with the named argument in place of ``**row_data``, or without any if it is ""."""
     known = signature(method)
     taken = [each for each in known.parameters.values() if each.name != _REST]
     if argument:

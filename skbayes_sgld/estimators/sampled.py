@@ -300,11 +300,10 @@ class SampledEstimator(LinearEstimator):
     def _screen(self, rows: Any) -> None:
         """Warn where the model is decisively wrong about rows that are left out in turn.
 
-        Silent for rows in blocks and batches of ``partial_fit``, which are not all at hand; for
-        weighted rows, which may stand for several or for a part of one; at another temperature
-        than 1; for classes without weight; for as many columns as rows, each of which then says too
-        much of the parameters to be left out by weights; and where the draws are not to be relied
-        on.
+        Nothing is screened if rows are in blocks or batches of ``partial_fit`` (they are not all at
+        hand), or weighted (a row may stand for several, or for part of one); if the temperature is
+        not 1; if a class has no weight; if there are at most as many rows as columns (a row then
+        says too much of the parameters to be left out by weights); or if the draws have problems.
         """
         result = self.result_
         if isinstance(rows, RowSource) or self._stream is not None or rows.weight is not None:

@@ -1,4 +1,4 @@
-"""The posterior predictive distribution as a function of the draws; nothing here is random."""
+"""The posterior predictive distribution: a likelihood, mixed over the draws of its parameters."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Predictive:
 
     @property
     def _unit(self) -> float:
-        """Unit in which deviations of the predictors are of a size that single precision holds."""
+        """Unit in which single precision can hold the deviations of the predictors."""
         if not self.likelihood.quadratic:
             return 1.0
         variance = self._noise_variance

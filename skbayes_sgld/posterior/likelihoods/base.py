@@ -252,22 +252,22 @@ class Likelihood(Component):
 
     def log_density(self, u: Array, y: Array) -> Array:
         """Log density of each observation ``(C, B)``."""
-        return self._checked_kernel(y).log_density(self._products(u))
+        return self._checked_kernel(y).log_density(self._kernel_input(u))
 
     def score(self, u: Array, y: Array) -> Array:
         """Gradient of the log density in u ``(C, n_local, B)``."""
         with np.errstate(over="ignore"):
-            return self._of_local(self._checked_kernel(y).score(self._products(u)), 1)
+            return self._of_local(self._checked_kernel(y).score(self._kernel_input(u)), 1)
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Minus the Hessian of the log density in u ``(C, n_local, n_local, B)``."""
         with np.errstate(over="ignore"):
-            _, H = self._checked_kernel(y).score_and_curvature(self._products(u))
+            _, H = self._checked_kernel(y).score_and_curvature(self._kernel_input(u))
         return self._of_local(self._of_local(H, 1), 2)
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
         """Log density and score."""
-        value, score = self.bind(y).value_and_score(self._products(u))
+        value, score = self.bind(y).value_and_score(self._kernel_input(u))
         return value, self._of_local(score, 1)
 
     def _checked_kernel(self, y: Array) -> RowKernel:
@@ -279,7 +279,7 @@ class Likelihood(Component):
             )
         return self.bind(y)
 
-    def _products(self, u: Array) -> Array:
+    def _kernel_input(self, u: Array) -> Array:
         """Copy of local parameters as kernels take them."""
         return u[:, :-1] - u[:, -1:] if self.shift_invariant else np.array(u, dtype=float)
 

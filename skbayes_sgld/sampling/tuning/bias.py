@@ -93,7 +93,7 @@ def _last_coordinate(run: Run, mode: Mode) -> tuple[Run, Mode]:
 
 
 class _Remembered(BoundGradient):
-    """A gradient whose last value is kept, since the pilot and the sampler ask for the same."""
+    """Gradient that keeps its last value: pilot and sampler ask for it at the same point."""
 
     def __init__(self, inner: BoundGradient) -> None:
         super().__init__(inner.posterior)
