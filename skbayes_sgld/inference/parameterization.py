@@ -88,7 +88,7 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
-    many = posterior.n_params > THRESHOLDS.many_columns[_turns_alone(posterior)]
+    many = posterior.n_params > THRESHOLDS.many_columns[_needs_row_space(posterior)]
     if "row_space" in offered and many and spans:
         return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
     if "noncentered" in offered:
@@ -96,8 +96,8 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
     return "centered", "the model's own coordinates"
 
 
-def _turns_alone(posterior: Any) -> bool:
-    """Whether trajectories are cheap in the rows' space alone, of half the columns or fewer.
+def _needs_row_space(posterior: Any) -> bool:
+    """Whether only the row space, of half the columns or fewer, makes trajectories cheap.
 
     A linear model is normal given its noise, and trajectories of labels take few steps.
     """

@@ -39,8 +39,8 @@ class Thresholds:
     # ---- rows ---------------------------------------------------------------------------------
 
     # Parameters from which "row_space" saves more than its products cost; second, for counts and
-    # classes, whose trajectories take many steps. 200 rows of 1,000 columns give three times as
-    # many effective draws a second in it
+    # for three or more classes, whose trajectories take many steps: 200 rows of 1,000 columns give
+    # three times as many effective draws a second in it
     many_columns: tuple[int, int] = 2000, 300
 
     # Columns from which it saves if the prior's scale is learned: 20 rows of 50 columns take a
