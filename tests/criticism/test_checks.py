@@ -78,10 +78,3 @@ def test_curvature_is_looked_at_with_twenty_rows_beyond_its_parameters(n, checke
     """An intercept, a slope and a square."""
     found = find_checks(left_out(NORMAL, X[:n], np.sin(X[:n, 0])), ["x0"], range(n), 0)
     assert any(check.kind == "curvature" for check in found) == checked
-
-
-@pytest.mark.parametrize("n, checked", [(59, False), (60, True)])
-def test_thirds_of_labels_are_looked_at_from_twenty_rows_each(n, checked):
-    y = DRAW["labels"][1](np.random.default_rng(0))[:n]
-    found = find_checks(left_out(LABELS, X[:n], y), ["x0"], range(n), 0)
-    assert any("third" in check.name for check in found) == checked
