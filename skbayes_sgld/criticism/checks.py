@@ -245,12 +245,8 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -
     for k in codes:
         y, of = left.y == k, p[:, k]
         about = f" of class {called[k]}"
-        parts = [("all rows", np.arange(len(y)))]
-        if len(y) >= 3 * _FEWEST:
-            parts += [
-                (f"{name} third", rows)
-                for name, rows in zip(THIRDS, thirds(fitted[:, k]), strict=True)
-            ]
+        of_thirds = zip(THIRDS, thirds(fitted[:, k]), strict=True)
+        parts = [("all rows", np.arange(len(y))), *((f"{name} third", r) for name, r in of_thirds)]
         for name, rows in parts:
             variance = float(np.sum(of[rows] * (1.0 - of[rows])))
             if variance < _FEW_SMALL:
