@@ -343,10 +343,10 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
 
     Parameters
     ----------
-    prior : str or CoefficientPrior, default="normal"
+    prior : str or Prior, default="auto"
         Prior of the coefficients of the X that ``fit`` sees, as of :class:`SGLDPoissonRegressor`.
-        With a scale of s and a known dispersion the posterior mode is the fit of
-        ``GammaRegressor(alpha=dispersion / (s**2 * W))``, W being the sum of the weights.
+        Under a normal prior of scale s, and with a known dispersion, the posterior mode is the fit
+        of ``GammaRegressor(alpha=dispersion / (s**2 * W))``, where W is the sum of the weights.
     dispersion_prior : str or NoisePrior, default="inverse_gamma"
         Prior of the dispersion: the noise priors of :class:`SGLDLinearRegression`, of a variance
         relative to the squared mean. ``"inverse_gamma"`` has next to no weight, and keeps the

@@ -39,6 +39,17 @@ def test_every_parameter_is_in_one_group(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_documented_default_is_that_of_the_signature(name):
+    cls = getattr(skbayes_sgld, name)
+    for group in parameter_groups(cls).values():
+        for entry in group.values():
+            head, _, default = entry.partition("\n")[0].partition(", default=")
+            for parameter in head.partition(" :")[0].split(", "):
+                actual = signature(cls).parameters[parameter].default
+                assert default == (f'"{actual}"' if isinstance(actual, str) else repr(actual))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_documented_attribute_is_documented_once(name):
     found = names(getattr(skbayes_sgld, name).__doc__, "Attributes")
     assert len(set(found)) == len(found) > 5
