@@ -1,7 +1,6 @@
 """Waiting times with a log link, and an estimator for them."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -63,8 +62,6 @@ class WaitingRegressor(RegressionModel, SampledEstimator):
     >>> print(model.predict_interval(X[:1], coverage=0.9).round(1))
     [[0.2 8.9]]
     """
-
-    prior: Any = "normal"
 
     def _likelihood(self):
         return Waiting()
