@@ -34,7 +34,7 @@ test: $(VENV)/.stamp-test ## run the tests and doctests (PYTEST_ARGS="-m slow" f
 	@MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 		$(PY) -m pytest -n 2 $(PYTEST_ARGS)
 
-mutate: $(VENV)/.stamp-test ## break 200 lines, one at a time, and see whether a test fails (MUTATE_ARGS="sampling --again")
+mutate: $(VENV)/.stamp-test ## break 240 lines, one at a time, and see whether a test fails (MUTATE_ARGS="sampling --again")
 	@nice -n 10 $(PY) -m tests.mutation $(MUTATE_ARGS)
 
 soak: $(VENV)/.stamp-test ## generated inputs, faults, broken files and thousands of fits, half an hour
