@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.inference import long_run
+from skbayes_sgld.inference import drawing
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.sampling import SAMPLERS, ChainOverflowError, NormClip, ValueClip
 
@@ -105,7 +105,7 @@ def reference(model: str) -> tuple[np.ndarray, np.ndarray]:
 @contextmanager
 def counted(sampler: type) -> Iterator[list[int]]:
     """Steps of the chains until an overflow was found, without pilots and what comes after."""
-    step, begin, explain = sampler.step, long_run.run_parts, running.explain_overflow
+    step, begin, explain = sampler.step, drawing.run_parts, running.explain_overflow
     counts, seen, made = [0], [], []
 
     def started(*args, **kwargs):
@@ -123,7 +123,7 @@ def counted(sampler: type) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampler, "step", counting)
-        patch.setattr(long_run, "run_parts", started)
+        patch.setattr(drawing, "run_parts", started)
         patch.setattr(running, "explain_overflow", explaining)
         yield made
 
