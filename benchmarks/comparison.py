@@ -163,7 +163,7 @@ def run(task: str, method: str, X: Any, y: Any, X_new: Any) -> tuple[dict[str, A
     space = {"X": X, "y": y, "X_new": X_new}
     seconds = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # a snippet is measured, whatever its library says
         exec(imports, space)
         for part in parts:
             begin = _clock()
@@ -307,7 +307,7 @@ def agreement(task: str, spaces: dict[str, dict[str, Any]]) -> dict[str, dict[st
     """
     model, space = reference(task, spaces[OURS]["model"])
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # the errors of the reference are in the table
         space["idata"] = sample(model, **_REFERENCE)
         short = space | {"idata": sample(model, chains=4, random_seed=0)}
         for each in (space, short):

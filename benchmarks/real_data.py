@@ -137,7 +137,7 @@ def check(fitted: Any, data: Data) -> tuple[Any, dict[str, Any]]:
     """Suggestion of ``check_model``, if any; the kinds of misfit it finds, and its seconds."""
     begin = time.process_time()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # what the fit says is noted before
         found = package.check_model(fitted, data.X, data.y, **of_rows(data))
     seconds = time.process_time() - begin
     wrong = found.table["verdict"] == "misfit"

@@ -30,9 +30,7 @@ Array = NDArray[Any]
 _WIDTH = 100
 _NAME = 54  # of which the name of a check or remedy
 _SHOWN = 6  # remedies that the report shows
-_UNRELIABLE = (
-    0.1  # share of rows that cannot be left out reliably, from which on the report says so
-)
+_UNRELIABLE = 0.1  # share of rows not left out reliably, from which on the report says so
 
 
 @dataclass(frozen=True, repr=False)

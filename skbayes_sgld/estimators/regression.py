@@ -334,9 +334,8 @@ class NormalModel(RegressionModel):
     def _likelihood(self) -> Likelihood:
         family = self.noise_distribution
         if not isinstance(family, str) or family not in _DISTRIBUTIONS:
-            raise ValueError(
-                f"noise_distribution={family!r} is not known; choose one of 'normal', 'student_t'."
-            )
+            known = ", ".join(map(repr, _DISTRIBUTIONS))
+            raise ValueError(f"noise_distribution={family!r} is not known; choose one of {known}.")
         if family != "normal" and not isinstance(self.noise_variance, str):
             raise ValueError(
                 f"noise_variance={self.noise_variance!r} fixes the noise, and noise_distribution="
@@ -440,22 +439,22 @@ class NormalRegressor(NormalModel, LinearEstimator):
         return parts.get("noise_variance", fixed)
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        parts, likelihood, own = self._draws(), HeteroscedasticGaussian(), None
+        parts = self._draws()
         degrees = parts.get("degrees_of_freedom")
-        if degrees is not None:
-            likelihood, own = StudentTNoise(), np.log(degrees[chosen])[:, None]
+        if degrees is None and self._noise_columns is None:
+            return super()._predictive(chosen)
+        coef, level, own = parts["coef"], parts["intercept"], [] if degrees is None else [degrees]
         if self._noise_columns is None:
-            if own is None:
-                return super()._predictive(chosen)
-            own = np.column_stack([np.log(parts["noise_variance"][chosen]), own])
-            predictor = LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
-            return Predictive(predictor, likelihood, own, self._draw_weights(chosen))
-        slopes = np.zeros_like(parts["coef"])
-        slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
-        level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
-        coef = np.concatenate([parts["coef"], slopes], axis=1)
+            own = [parts["noise_variance"], *own]
+        else:
+            slopes = np.zeros_like(coef)
+            slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
+            coef = np.concatenate([coef, slopes], axis=1)
+            level = np.column_stack([level, 2.0 * parts["noise_intercept"]])
+        likelihood = HeteroscedasticGaussian() if degrees is None else StudentTNoise()
+        draws = np.log(np.column_stack(own)[chosen]) if own else None
         predictor = LinearPredictor(coef[chosen], level[chosen])
-        return Predictive(predictor, likelihood, own, self._draw_weights(chosen))
+        return Predictive(predictor, likelihood, draws, self._draw_weights(chosen))
 
     def _mean(self, X: Array, offset: Array | None) -> Array:
         return X @ self.coef_ + self.intercept_

@@ -346,12 +346,18 @@ class Likelihood(Component):
         def second(u: Array, rows: Array) -> Array:
             return np.square(self.mean(u) - first[rows, None]) + self.variance(u)
 
+        sd, cdf = np.sqrt(average(second, every)), self._mixture_cdf(average, n_rows)
+        return solve_quantile(cdf, q, first, sd, self.whole)
+
+    def _mixture_cdf(self, average: Average, n_rows: int) -> Callable[[Array, Array], Array]:
+        """Distribution function of a mixture, of points ``(r,)`` and their rows' positions."""
+
         def cdf(t: Array, rows: Array) -> Array:
             at = np.empty(n_rows)
             at[rows] = t
             return average(lambda u, some: self.cdf(u, at[some, None]), rows)
 
-        return solve_quantile(cdf, q, first, np.sqrt(average(second, every)), self.whole)
+        return cdf
 
 
 class LabelLikelihood(Likelihood):

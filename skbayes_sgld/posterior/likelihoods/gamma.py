@@ -111,12 +111,10 @@ class Gamma(Likelihood):
         Solved for its logarithm: low quantiles of a dispersion above 1 are tiny in units of the
         standard deviation. The search begins at the mean log of the components' quantiles.
         """
-        every = np.arange(n_rows)
+        every, of_numbers = np.arange(n_rows), self._mixture_cdf(average, n_rows)
 
         def cdf(s: Array, rows: Array) -> Array:
-            at = np.empty(n_rows)
-            at[rows] = s
-            return average(lambda u, some: self.cdf(u, np.exp(at[some, None])), rows)
+            return of_numbers(np.exp(s), rows)
 
         def log_quantile(u: Array, rows: Array) -> Array:
             k = np.exp(-within(u[:, 1]))

@@ -150,12 +150,7 @@ class StudentTNoise(Gaussian):
         at the mean of the components' quantiles and doubles its interval until that holds the
         quantile.
         """
-        every = np.arange(n_rows)
-
-        def cdf(t: Array, rows: Array) -> Array:
-            at = np.empty(n_rows)
-            at[rows] = t
-            return average(lambda u, some: self.cdf(u, at[some, None]), rows)
+        every, cdf = np.arange(n_rows), self._mixture_cdf(average, n_rows)
 
         def quantile(u: Array, rows: Array) -> Array:
             nu = self._degrees(u)
