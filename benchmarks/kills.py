@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import skbayes_sgld
-from skbayes_sgld.inference import checkpoint, drawing
+from skbayes_sgld.inference import checkpoint
+from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior
 
 N_DRAWS = 20_000
@@ -47,7 +48,7 @@ def run(path: Path | None) -> np.ndarray:
 def main(n_kills: int) -> None:
     """Kill a run as often as that, and print what was found."""
     checkpoint._SECONDS = checkpoint._SHARE = 0.0
-    drawing._SECONDS = 0.002
+    running._SECONDS = 0.002
     expected, rng, loaded, draws = run(None), np.random.default_rng(), 0, [0]
     begin = time.perf_counter()
     with TemporaryDirectory() as folder:

@@ -7,7 +7,7 @@ CPU seconds. Means and sds are compared with those of a long run that shares no 
 package, where ``benchmarks.wide_reference`` has saved one: the root mean square and the largest
 difference over the columns, of a mean in sds, of an sd relative, and what Monte Carlo error alone
 would make the root mean square of the means. A warning of the fit is shown, and means that its
-draws are not to be relied on.
+chains have not converged, or its draws are biased.
 """
 
 from __future__ import annotations

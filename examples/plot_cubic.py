@@ -6,8 +6,8 @@ Redraws Figure 1 of Xu's report: 250 points of y = 0.3 x + x^2 + 0.02 x^3, the p
 5, prediction from the last 100 draws. The report gives neither its start nor its step size; here
 chains start at draws from the prior, and the step, at first 1e-6, is about half of the largest that
 works. To see: the curve bends as it should, but in the direction that the data know least the
-printed run hardly leaves its start, so that its chains do not agree; the default settings give the
-exact posterior, and intervals that cover.
+printed run hardly leaves its start, so that its chains do not converge; the default settings give
+the exact posterior, and intervals that cover.
 
 Usage: ``python examples/plot_cubic.py [--output DIR] [--quick]``; about 5 s.
 """

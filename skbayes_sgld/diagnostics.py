@@ -417,6 +417,7 @@ def least_ess(draws: Array) -> tuple[float, int]:
     return float(ess[worst]), worst
 
 
+NOT_CONVERGED = "the chains have not converged"
 STILL = "they stand still"  # of chains
 TOO_FEW = "are too few for"  # draws
 _LEFT = 0.1  # sd within chains over that between them, from which chains have left their start
@@ -469,8 +470,8 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
         problems.append(
-            f"R-hat of {names[suspects[worst]]} is {r_hat[worst]:.4f}, above {limit[worst]:.4f}: "
-            "the chains do not agree"
+            f"{NOT_CONVERGED}: R-hat of {names[suspects[worst]]} is {r_hat[worst]:.4f}, above "
+            f"{limit[worst]:.4f}"
         )
     if np.any(ess < needed):
         worst = int(np.nanargmin(ess))

@@ -26,6 +26,7 @@ from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
 from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.preconditioners import Curvature
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.schedules import Constant
@@ -133,7 +134,7 @@ class Tuned:
 
 def as_given(settings: Settings) -> dict[str, Choice]:
     """Schedule, temperature, preconditioner and clipping."""
-    temperature, tau = settings.temperature.schedule, settings.tau
+    temperature, tau = settings.temperature, settings.tau
     defaults = {
         "schedule": (settings.schedule, isinstance(settings.schedule, Constant)),
         "temperature": (temperature or tau, temperature is None and tau == 1),
@@ -141,7 +142,7 @@ def as_given(settings: Settings) -> dict[str, Choice]:
     }
     choices = {name: Choice(v, DEFAULT if same else GIVEN) for name, (v, same) in defaults.items()}
     why = "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN
-    choices["preconditioner"] = Choice(settings.preconditioner_or_curvature, why)
+    choices["preconditioner"] = Choice(settings.preconditioner or Curvature(), why)
     return choices if settings.prior is None else choices | {"prior": settings.prior}
 
 
@@ -661,14 +662,14 @@ def choose_burnin(
         if tuned.run.dynamics.whitened is not None:
             n_burnin = min(ceil(0.5 * n_burnin), ceil(0.06 * n_draws) * thin)
             why = "five independent draws' worth, from where trajectories have led already"
-        elif settings.chooses_start and tuned.pilot_ends is not None:
+        elif settings.init_is("auto") and tuned.pilot_ends is not None:
             # the correlation between walkers from one pilot chain falls to 10 %
             least = min(n_burnin, ceil(2.0 * tuned.time))
             n_burnin, why = n_burnin - tuned.pilot_steps, f"{why}, with the pilot's part"
             if n_burnin < least:
                 n_burnin, why = least, "two independent draws' worth, after those of the pilot"
-    if settings.temperature.n_hot:
-        n_burnin += settings.temperature.n_hot
+    if settings.n_hot:
+        n_burnin += settings.n_hot
         why += " after the temperature has settled"
     return Choice(n_burnin, why)
 

@@ -11,7 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
+from skbayes_sgld.diagnostics import (
+    NOT_CONVERGED,
+    effective_sample_size,
+    potential_scale_reduction,
+)
 from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.conflict import PriorConflict
@@ -43,7 +47,7 @@ class Judgement:
 
     @property
     def usable(self) -> bool:
-        """Whether the draws can be relied on."""
+        """Whether no problem was found."""
         return not self.problems
 
     def __repr__(self) -> str:
@@ -348,8 +352,8 @@ def _problems(
     problems = cap_problem(stopped_by)
     if r_hat > _MAX_RHAT:
         problems.append(
-            f"R-hat of the predictions is {r_hat:.2f}, above {_MAX_RHAT}: the chains do not "
-            f"agree; {more or 'raise thin, n_burnin or n_chains'}"
+            f"{NOT_CONVERGED}: R-hat of the predictions is {r_hat:.2f}, above {_MAX_RHAT}; "
+            f"{more or 'raise thin, n_burnin or n_chains'}"
         )
     elif ess < _MIN_ESS:
         problems.append(

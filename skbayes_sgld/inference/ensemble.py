@@ -47,9 +47,9 @@ def is_ensemble(posterior: BasePosterior, settings: Settings) -> bool:
     """Whether chains are an ensemble: no setting of the user's asks for something else."""
     return (
         posterior.facts.ensemble
-        and settings.chooses_start
+        and settings.init_is("auto")
         and settings.sampler is settings.gradient is settings.preconditioner is None
-        and settings.clip is settings.temperature.schedule is None
+        and settings.clip is settings.temperature is None
         and isinstance(settings.schedule, Constant)
     )
 

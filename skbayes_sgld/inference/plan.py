@@ -33,7 +33,7 @@ from skbayes_sgld.inference.settings import Settings, check_room
 from skbayes_sgld.inference.starts import choose_start
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.propriety import check_mode
-from skbayes_sgld.sampling.base import Gradient, check_requirements
+from skbayes_sgld.sampling.base import check_requirements
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run, constrained_draws
@@ -122,7 +122,7 @@ class Plan:
     def n_hot(self) -> int:
         """Steps before the final temperature."""
         continues = self.choices["init"].value == "last positions"  # of chains that have cooled
-        return 0 if continues else self.settings.temperature.n_hot
+        return 0 if continues else self.settings.n_hot
 
     @property
     def n_steps(self) -> int:
@@ -201,10 +201,9 @@ def make_plan(
     center = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     chosen, noise = choose_gradient(posterior, settings, center, seed, fallback)
     choices = as_given(settings) | chosen | {"parameterization": coordinates}
-    gradient, batch_size = choices["gradient"].value, choices["batch_size"].value
-    draft = _draft(posterior, settings, mode, gradient, batch_size, bool(modes))
+    draft = _draft(posterior, settings, mode, choices, bool(modes))
     tuned = choose_sampler(draft, mode, settings, noise, seed, fallback)
-    if batch_size is not None and tuned.run.batch_size is None:
+    if draft.batch_size is not None and tuned.run.batch_size is None:
         choices |= all_rows(f"{tuned.run.sampler} takes all rows")
     # lengths: draws, burn-in, thinning and walkers
     continues, n_draws, n_walkers = positions is not None, settings.n_draws, 1
@@ -239,7 +238,7 @@ def make_plan(
         run,
         dynamics=run.dynamics.of_walkers(n_walkers, shares),
         # everything else is for the last temperature; chains that continue have cooled already
-        temperature=None if continues else settings.temperature.schedule,
+        temperature=None if continues else settings.temperature,
     )
     return Plan(
         posterior=posterior,
@@ -264,11 +263,11 @@ def _draft(
     posterior: BasePosterior,
     settings: Settings,
     mode: Mode | None,
-    gradient: Gradient,
-    batch_size: int | None,
+    choices: dict[str, Choice],
     several_modes: bool,
 ) -> Run:
     """Run before its step size is chosen; a pilot may still find an automatic sampler in error."""
+    gradient, batch_size = choices["gradient"].value, choices["batch_size"].value
     at_mode = expansion = metric = None
     if mode is not None:
         at_mode, expansion, metric = mode.theta, mode.expansion, mode.metric
@@ -279,7 +278,7 @@ def _draft(
         sampler,
         Dynamics(
             gradient.bind(posterior, at_mode, expansion),
-            settings.preconditioner_or_curvature.bind(posterior.n_params, metric),
+            choices["preconditioner"].value.bind(posterior.n_params, metric),
             settings.clip,
             settings.tau,
             center=at_mode if settings.uses_curvature else None,
@@ -333,7 +332,7 @@ _ORDER = (
 
 def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
     """Whether anything asks for the mode; a published algorithm never does."""
-    if settings.uses_curvature or settings.step_size is None or settings.starts_at_mode:
+    if settings.uses_curvature or settings.step_size is None or settings.init_is("mode"):
         return True
     if settings.gradient is not None:
         return settings.gradient.needs_mode

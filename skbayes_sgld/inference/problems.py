@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld.diagnostics import (
+    NOT_CONVERGED,
     STILL,
     TOO_FEW,
     convergence_problems,
@@ -33,7 +34,9 @@ def find_problems(result: SamplingResult) -> list[str]:
         problems.append(f"{'; '.join(apart)}; {_remedy(apart, result)}")
     step_size = choices["step_size"]
     noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
-    if result.mode is not None or not apart:  # chains that do not agree tell nothing of the bias
+    if (
+        result.mode is not None or not apart
+    ):  # chains that have not converged tell nothing of the bias
         problems += bias_problem(*result.bias, step_size.value, step_size.given, bool(noisy))
     problems += noisy
     n_hot, n_burnin = result.plan.n_hot, choices["n_burnin"].value
@@ -57,7 +60,7 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
         return EARLY_ENDS[stopped_by.value]
     firmer = firmer_priors(result.plan.posterior.facts.total_weight, result.names)
     given = [name for name in ("step_size", "preconditioner") if choices[name].given]
-    if any(STILL in problem for problem in apart) and not result.plan.settings.chooses_start:
+    if any(STILL in problem for problem in apart) and not result.plan.settings.init_is("auto"):
         given = ["init", *given]
     few = any(TOO_FEW in problem for problem in apart)
     # fewer than a fifth of the draws are effective: the settings are to blame
@@ -69,7 +72,7 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
         remedies.append("set schedule='constant'")
     if remedies:
         return ", and ".join(remedies)
-    if any("do not agree" in problem for problem in apart):
+    if any(NOT_CONVERGED in problem for problem in apart):
         if isinstance(result.plan.run.sampler, ParallelTempering):
             return (
                 "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
@@ -97,9 +100,9 @@ def bias_problem(
     """Sentence on a visible bias of the step size, together with ``noisy`` minibatches."""
     if bias - doubt <= THRESHOLDS.warn_inflation:
         return []
-    cause = f"step_size={step_size:.3g}" + ", with the minibatches' noise," * noisy
+    cause = f"steps of size {step_size:.3g}" + ", with the minibatches' noise," * noisy
     remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
-    return [f"{cause} biases means or standard deviations by {_share(bias)}; {remedy}"]
+    return [f"{cause} bias means or standard deviations by {_share(bias)}; {remedy}"]
 
 
 def _share(error: float) -> str:

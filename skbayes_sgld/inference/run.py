@@ -1,8 +1,8 @@
-"""From plan to result: runs the chains, and measures what their draws tell."""
+"""From plan to result: runs the chains, in parts where a run may stop, and judges their draws."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,10 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
-from skbayes_sgld.inference.checkpoint import Origin
-from skbayes_sgld.inference.decisions import Fallback
+from skbayes_sgld.inference.checkpoint import Origin, Writer
+from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice, Fallback
 from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
-from skbayes_sgld.inference.drawing import draw
 from skbayes_sgld.inference.ensemble import warm_up
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan, make_plan
@@ -28,8 +27,9 @@ from skbayes_sgld.inference.problems import find_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.chains import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.run import Chains, constrained_draws
+from skbayes_sgld.sampling.run import Chains, Stretch, constrained_draws, join_parts
 from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.workers import Workers
@@ -37,8 +37,8 @@ from skbayes_sgld.sampling.workers import Workers
 Array = NDArray[Any]
 Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
 
-# Number of second plans after overflows, and the next step size over the last
-_FALLBACKS, _SHORTER = 5, 0.25
+_SECONDS = 1.0  # longest part, about, of a run that may stop or is written to a file
+_MOST = 10  # largest number of draws, over n_draws
 
 
 def run(
@@ -69,7 +69,8 @@ def run(
     Warns
     -----
     ConvergenceWarning
-        Where the draws are not to be relied on; it names each problem, its figure and its remedy.
+        Where chains have not converged, or draws are biased: each problem, its figure and its
+        remedy.
     """
     origin = origin or Origin(plan.seed)
     if watch is None and plan.settings.verbose:
@@ -77,20 +78,16 @@ def run(
     with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
         if plan.n_training:
             plan = _warmed_up(plan, origin, progress, workers)
-        chains, stopped_by = draw(plan, origin, progress, workers)
+        chains, stopped_by = _draw(plan, origin, progress, workers)
     values = constrained_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
     if stopped_by is not None:
         choices = plan.choices | {"stopped_by": stopped_by}
         plan = replace(plan, n_draws=values.shape[1], choices=choices)
     with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
-        result = _of_draws(plan, chains, values)
-        if plan.posterior.facts.ensemble:
-            result = _judged_by_predictions(result)
-        else:
-            result = _judged(result, chains)
+        result = _judged(plan, chains, values)
     if result.problems:
-        message = f"The draws are not to be relied on: {'; '.join(result.problems)}."
-        warn(message, ConvergenceWarning)
+        message = "; ".join(result.problems)
+        warn(f"{message[0].upper()}{message[1:]}.", ConvergenceWarning)
     return result
 
 
@@ -116,7 +113,7 @@ def plan_and_run(
     """
     origin = Origin.of(settings, inputs, seed, positions)
     try:
-        n_left = _FALLBACKS
+        n_left = 5  # second plans
         while True:
             plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.fallback)
             try:
@@ -139,7 +136,7 @@ def _fallback(error: ChainOverflowError, plan: Plan) -> Fallback | None:
     why = f"chain {error.chain} overflowed at step {error.step}, by steps of {step_size:.3g}"
     if settings.takes_all_rows and settings.uses_curvature and settings.clip is None:
         return Fallback(why)
-    return Fallback(why, _SHORTER * step_size)
+    return Fallback(why, 0.25 * step_size)
 
 
 def _warmed_up(
@@ -174,11 +171,157 @@ def _warmed_up(
     return replace(plan, run=run, start=start, seed=seed, n_training=0, n_burnin=0)
 
 
-def _of_draws(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
-    """Result before its draws are judged."""
-    posterior, weights = plan.posterior, chains.weights
+# ---- the chains, in parts ------------------------------------------------------------------------
+
+
+def stopping_points(n_draws: int, target_ess: float | None) -> list[int]:
+    """Numbers of draws a chain at which a run may end; they depend on no result of it."""
+    if target_ess is None:
+        return [n_draws]
+    counts = {round(n_draws * 1.25**k) for k in range(-10, 11)}
+    return sorted({n for n in counts if 0 < n < _MOST * n_draws} | {_MOST * n_draws})
+
+
+def _draw(
+    plan: Plan, origin: Origin, progress: Progress | None, workers: Workers | None = None
+) -> tuple[Chains, Choice | None]:
+    """Chains of a plan, run until the draws are made, are enough or the time is up.
+
+    Parameters
+    ----------
+    plan : Plan
+    origin : Origin
+    progress : callable or None
+        Called with the number of further steps; True ends the run.
+    workers : Workers or None
+        Workers that run chains side by side; None: the processes of ``n_jobs``.
+
+    Returns
+    -------
+    chains : Chains
+        Chains whose walkers' draws follow one another.
+    stopped_by : Choice or None
+        Reason why the run ended; None where only the number of draws could end it.
+
+    Raises
+    ------
+    ValueError
+        Where the run is ended before the first draw, or the checkpoint is of another run.
+    OSError
+        Where the checkpoint cannot be written at the beginning.
+    KeyboardInterrupt
+        Where the user interrupts; the checkpoint is written once more.
+    """
+    settings, saved, limit = plan.settings, origin.saved, origin.limit(plan.settings)
+    ends = stopping_points(plan.n_each, settings.target_ess)
+    parts: list[Chains] = []
+    if saved is not None:
+        saved.check_plan(plan, ends[-1])
+        parts = [saved.chains]
+        if progress is not None:
+            progress(saved.chains.n_steps)
+    writer = None
+    if settings.checkpoint is not None:
+        parts = parts or [run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed)]
+        writer = Writer(settings.checkpoint, plan, origin)
+        writer.begin(parts[0])
+    stopped, late = None, False
+    try:
+        for end in ends:
+            if parts and end < parts[0].draws.shape[1]:
+                continue
+            for part in _parts(plan, parts[0] if parts else None, end, progress, workers):
+                parts.append(part)
+                if writer is not None and writer.due:
+                    parts = [join_parts(parts)]
+                    writer.write(parts[0])
+                late = monotonic() >= limit
+                if late:
+                    break
+            parts = [join_parts(parts)]
+            stopped = _stopped(plan, parts[0], end, late)
+            if stopped is not None:
+                break
+    except KeyboardInterrupt:
+        if writer is not None:
+            writer.write(join_parts(parts))
+        raise
+    except ChainOverflowError as error:
+        error.chain //= plan.n_walkers
+        raise
+    (chains,) = parts
+    if writer is not None:
+        writer.write(chains, finished=stopped is None or stopped.value not in EARLY_ENDS)
+    if stopped is not None and not chains.draws.shape[1]:
+        ended = "a callback asked to stop"
+        if stopped.value == "max_time":
+            ended = f"max_time={settings.max_time:g} was up"
+        file = settings.checkpoint
+        raise ValueError(
+            f"{ended} before the first draw, after {chains.n_steps} of {plan.n_burnin} steps of "
+            f"the burn-in; give more time{f', with resume_from={str(file)!r}' if file else ''}."
+        )
+    if stopped is None and (settings.max_time, settings.target_ess) != (None, None):
+        stopped = Choice("n_draws", "all of them were made")
+    return chains.in_a_row(plan.n_walkers, plan.n_draws), stopped
+
+
+def _parts(
+    plan: Plan,
+    chains: Chains | None,
+    end: int,
+    progress: Progress | None,
+    workers: Workers | None,
+) -> Iterable[Chains]:
+    """Parts of the run from the ``chains``, or from its start, to ``end`` draws a chain."""
+    n_draws, n_burnin, seconds = end, plan.n_burnin, None
+    if chains is not None:
+        n_draws -= chains.draws.shape[1]
+        n_burnin = max(0, n_burnin - chains.n_steps)
+    if not n_draws + n_burnin:
+        return ()
+    settings = plan.settings
+    if settings.in_parts:  # of which there are at least 20 where the time is bounded
+        seconds = min(_SECONDS, (settings.max_time or np.inf) / 20)
+    return run_parts(
+        plan.run,
+        plan.start if chains is None else chains.state,
+        Stretch(n_burnin, n_draws, plan.thin),
+        seed=plan.seed,
+        n_jobs=settings.n_jobs,
+        progress=progress,
+        seconds=seconds,
+        workers=workers,
+    )
+
+
+def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
+    """Reason for the run to end here; None where it continues."""
+    n_draws, target = chains.draws.shape[1], plan.settings.target_ess
+    if n_draws < end:
+        if late:
+            why = f"{plan.settings.max_time:g} s were up after {n_draws} draws a chain"
+            return Choice("max_time", why)
+        return Choice("callback", f"a callback asked to stop after {n_draws} draws a chain")
+    if target is None:
+        return None
+    ess, figure = plan.effective_size(chains.draws)
+    if ess >= target:
+        return Choice("target_ess", f"{figure}: target_ess={target:g} is reached")
+    if n_draws >= _MOST * plan.n_draws:
+        return Choice("cap", f"{figure}: target_ess={target:g} is not reached by {_MOST} n_draws")
+    return None
+
+
+# ---- figures of the draws ------------------------------------------------------------------------
+
+
+def _judged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
+    """Result with the figures of its draws, their problems and notes."""
+    posterior: Any = plan.posterior
+    weights = chains.weights
     scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
-    return SamplingResult(
+    result = SamplingResult(
         values,
         list(posterior.reported.names),
         scaled,
@@ -191,49 +334,32 @@ def _of_draws(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         clipped=float(chains.clipped.mean()),
         acceptance=chains.acceptance,
     )
-
-
-def _judged_by_predictions(result: SamplingResult) -> SamplingResult:
-    """Result of an ensemble with the diagnosis of its predictions."""
-    posterior: Any = result.plan.posterior
-    found = diagnose_outputs(
-        posterior.outputs(result.theta),
-        result.clipped,
-        posterior.likelihood.shift_invariant,
-        result.choices.get("stopped_by"),
-    )
-    return replace(result, predictions=found, problems=tuple(found.problems))
-
-
-def _judged(result: SamplingResult, chains: Chains) -> SamplingResult:
-    """Result with the bias of its step, the noise of its batches, its problems and its notes."""
-    plan = result.plan
+    if posterior.facts.ensemble:
+        outputs, invariant = posterior.outputs(chains.draws), posterior.likelihood.shift_invariant
+        stopped_by = plan.choices.get("stopped_by")
+        found = diagnose_outputs(outputs, result.clipped, invariant, stopped_by)
+        return replace(result, predictions=found, problems=tuple(found.problems))
     result = replace(
         result,
         noise_ratio=_noise_ratio(plan, chains),
         bias=plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, chains.draws),
-        undefined=_undefined(plan.posterior, chains),
+        undefined=_undefined(posterior, chains),
     )
     if problems := find_problems(result):
         return replace(result, problems=tuple(problems))
-    uncertain = uncertain_sds(result.values, result.names)
+    uncertain = uncertain_sds(values, result.names)
     if not uncertain:
         return result
     given = result.choices["step_size"].given
     remedy = "set step_size to 'auto'" if given else "take quantiles in its place"
     # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
-    shown = {n: sd for n, sd in uncertain.items() if _is_of_interest(plan.posterior, n)}
-    if shown:
+    sampled = posterior.param_names
+    if not posterior.facts.user_defined:
+        sampled = [n for n in uncertain if n.startswith(("coef[", "intercept"))]
+    if shown := {n: sd for n, sd in uncertain.items() if n in sampled}:
         note = say_uncertain(shown)
         warn(f"{note[0].upper()}{note[1:]}; {remedy}.", ConvergenceWarning)
     return replace(result, notes=(f"{say_uncertain(uncertain)}; {remedy}",))
-
-
-def _is_of_interest(posterior: BasePosterior, name: str) -> bool:
-    """Whether a parameter is a coefficient, or one of a user's own that is sampled as it is."""
-    if posterior.facts.user_defined:
-        return name in posterior.param_names
-    return name.startswith(("coef[", "intercept"))
 
 
 def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:

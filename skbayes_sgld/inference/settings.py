@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from skbayes_sgld.sampling import (
     SCHEDULES,
     Clip,
     Constant,
-    Curvature,
     Gradient,
     Preconditioner,
     Sampler,
@@ -41,8 +39,6 @@ PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
 INITS = ("auto", "mode", "prior", "zeros")
 
 _TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or overflow
-_LONGEST = 1e9  # steps to the final temperature
-
 
 # of the settings that networks have not
 _DEFAULTS: dict[str, Any] = {
@@ -52,41 +48,22 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-class Temperature(NamedTuple):
-    """Final temperature, and the schedule that leads to it.
-
-    Metric, step size, batch size and starting points are chosen for ``final``.
-
-    Attributes
-    ----------
-    final : float
-        tau of the distribution that the draws are of.
-    schedule : Schedule or None
-        tau at every step; None where it is ``final`` throughout.
-    """
-
-    final: float
-    schedule: Schedule | None = None
-
-    @property
-    def n_hot(self) -> int:
-        """Number of steps before the final temperature."""
-        return 0 if self.schedule is None else int(self.schedule.settles_at)
-
-
 @dataclass(frozen=True)
 class Settings:
     """The settings of a run, as the user gave them; None stands for ``"auto"``.
 
     Components are instances, copied from the user's: where the user wrote ``preconditioner=None``
-    it is the identity. ``clip=None`` is no clip. ``init`` is a name or an array. ``prior`` is the
-    choice of a linear model's prior, which is made before the run; None elsewhere.
+    it is the identity. ``clip=None`` is no clip. ``init`` is a name or an array. ``tau`` is the
+    temperature of the draws, and ``temperature`` the schedule that leads to it, None where it is
+    ``tau`` throughout: metric, step size, batch size and starting points are chosen for ``tau``.
+    ``prior`` is the choice of a linear model's prior, which is made before the run; None elsewhere.
     """
 
     sampler: Sampler | None
     step_size: float | None
     schedule: Schedule
-    temperature: Temperature
+    temperature: Schedule | None
+    tau: float
     batch_size: int | None
     gradient: Gradient | None
     preconditioner: Preconditioner | None
@@ -121,18 +98,21 @@ class Settings:
         values: dict[str, Any] = {
             field.name: getattr(given, field.name, _DEFAULTS.get(field.name))
             for field in fields(cls)
-            if field.name != "prior"
+            if field.name not in ("prior", "tau")
         }
         for name in ("sampler", "gradient"):
-            values[name] = _component(values[name], name, automatic=True)
-        values["schedule"] = _component(values["schedule"], "schedule")
-        values["clip"] = None if values["clip"] is None else _component(values["clip"], "clip")
+            value, registry = values[name], REGISTRIES[name]
+            is_auto = isinstance(value, str) and value == "auto"
+            values[name] = None if is_auto else resolve(value, registry, name, ("auto",))
+        values["schedule"] = resolve(values["schedule"], SCHEDULES, "schedule")
+        if values["clip"] is not None:
+            values["clip"] = resolve(values["clip"], CLIPS, "clip")
         values["preconditioner"] = resolve_preconditioner(values["preconditioner"])
         values["parameterization"] = _name(
             values["parameterization"], "parameterization", PARAMETERIZATIONS
         )
         check_init(values["init"])
-        values["temperature"] = resolve_temperature(values["temperature"])
+        values["tau"], values["temperature"] = resolve_temperature(values["temperature"])
         for name in ("n_draws", "n_chains"):
             check_number(values[name], name, low=1, closed="left", integer=True)
             values[name] = int(values[name])  # one of NumPy's may overflow
@@ -149,27 +129,28 @@ class Settings:
                 )
         check_seed(values["random_state"])
         for name in ("checkpoint", "resume_from"):
-            values[name] = _path(values[name], name)
+            if values[name] is not None:
+                check_path(values[name], name)
+                values[name] = path = Path(values[name])
+                if path.is_dir():
+                    raise IsADirectoryError(
+                        f"{name}={str(path)!r} is a folder; give the path of a file, or None."
+                    )
         for name in ("max_time", "target_ess"):
             if values[name] is not None:
                 check_number(values[name], name, low=0)
         return cls(**values)
 
     @property
-    def stops_by_itself(self) -> bool:
-        """Whether the run may end before or after ``n_draws``."""
-        return self.max_time is not None or self.target_ess is not None
-
-    @property
     def in_parts(self) -> bool:
         """Whether chains run in parts, since they may stop, are written or are resumed."""
-        files = self.checkpoint is not None or self.resume_from is not None
-        return files or self.stops_by_itself
+        reasons = self.checkpoint, self.resume_from, self.max_time, self.target_ess
+        return any(reason is not None for reason in reasons)
 
     @property
-    def tau(self) -> float:
-        """Temperature of the draws."""
-        return self.temperature.final
+    def n_hot(self) -> int:
+        """Number of steps before the final temperature."""
+        return 0 if self.temperature is None else int(self.temperature.settles_at)
 
     @property
     def automatic(self) -> bool:
@@ -181,20 +162,14 @@ class Settings:
         """Whether the metric is the inverse curvature at the mode."""
         return self.preconditioner is None or self.preconditioner.uses_curvature
 
-    @property
-    def starts_at_mode(self) -> bool:
-        """Whether ``init`` asks for the mode."""
-        return isinstance(self.init, str) and self.init == "mode"
-
-    @property
-    def chooses_start(self) -> bool:
-        """Whether ``init`` is ``"auto"``."""
-        return isinstance(self.init, str) and self.init == "auto"
+    def init_is(self, name: str) -> bool:
+        """Whether ``init`` is this name."""
+        return isinstance(self.init, str) and self.init == name
 
     @property
     def allows_walkers(self) -> bool:
         """Whether walkers may share the draws of a chain: it is stationary, and runs in one go."""
-        steady = isinstance(self.schedule, Constant) and self.temperature.schedule is None
+        steady = isinstance(self.schedule, Constant) and self.temperature is None
         return steady and not self.in_parts and isinstance(self.init, str)
 
     @property
@@ -212,17 +187,6 @@ class Settings:
             return "minibatches"
         name = self.parameterization
         return f"parameterization={name!r}" if name == "centered" else ""
-
-    @property
-    def preconditioner_or_curvature(self) -> Preconditioner:
-        """Preconditioner; that of the curvature if it is ``"auto"``."""
-        return Curvature() if self.preconditioner is None else self.preconditioner
-
-
-def _component(value: Any, name: str, automatic: bool = False) -> Any:
-    if automatic and isinstance(value, str) and value == "auto":
-        return None
-    return resolve(value, REGISTRIES[name], name, ("auto",) if automatic else ())
 
 
 def resolve_preconditioner(value: Any) -> Preconditioner | None:
@@ -242,28 +206,14 @@ def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:
     return None if value == "auto" else value
 
 
-def _path(value: Any, argument: str) -> Path | None:
-    if value is None:
-        return None
-    if not isinstance(value, (str, PathLike)):
-        raise TypeError(f"{argument}={value!r} is not accepted; give the path of a file, or None.")
-    check_path(value, argument)
-    path = Path(value)
-    if path.is_dir():
-        raise IsADirectoryError(
-            f"{argument}={value!r} is a folder; give the path of a file, or None."
-        )
-    return path
-
-
 def check_temperature(value: Any) -> None:
     """Raise unless 1e-15 <= temperature <= 1e15."""
     low, high = _TEMPERATURES
     check_number(value, "temperature", low=low, high=high, closed="both")
 
 
-def resolve_temperature(value: float | str | Schedule) -> Temperature:
-    """Temperature that a number, or a schedule's name or instance, stands for.
+def resolve_temperature(value: float | str | Schedule) -> tuple[float, Schedule | None]:
+    """Final temperature of a number, or of a schedule by name or as an instance; and the schedule.
 
     Raises
     ------
@@ -273,7 +223,7 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
     """
     if not isinstance(value, (str, Component)):
         check_temperature(value)
-        return Temperature(float(value))
+        return float(value), None
     if isinstance(value, str) and value not in SCHEDULES:
         settling = (n for n, schedule in SCHEDULES.items() if np.isfinite(schedule().settles_at))
         names = ", ".join(map(repr, sorted(settling)))
@@ -289,14 +239,14 @@ def resolve_temperature(value: float | str | Schedule) -> Temperature:
             "changing are of no one distribution; give a positive number, 'cooling', or another "
             "schedule that ends in a constant, such as FlatDecayFlat."
         )
-    if schedule.settles_at > _LONGEST:
+    if schedule.settles_at > 1e9:
         raise ValueError(
             f"temperature={value!r} settles after {schedule.settles_at:.3g} steps, and draws are "
-            f"made from there on; give a schedule that settles within {_LONGEST:g}."
+            f"made from there on; give a schedule that settles within 1e+09."
         )
     final = float(schedule(schedule.settles_at))
     check_temperature(final)
-    return Temperature(final, schedule if schedule.settles_at > 0 else None)
+    return final, schedule if schedule.settles_at > 0 else None
 
 
 def check_init(value: Any, names: tuple[str, ...] = INITS, n_dims: int = 2) -> Any:

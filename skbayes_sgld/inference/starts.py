@@ -36,12 +36,14 @@ def choose_start(
         return posterior.reported.theta(positions), Choice("last positions", "warm_start=True")
     walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
     n_starts, ends, center = n_walkers * settings.n_chains, tuned.pilot_ends, tuned.center
-    if settings.chooses_start and ends is not None:
+    if settings.init_is("auto") and ends is not None:
         why = f"where a pilot's chains have led{walkers}"
         return ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
-    if settings.starts_at_mode or (settings.chooses_start and (settings.uses_curvature or again)):
+    if settings.init_is("mode") or (
+        settings.init_is("auto") and (settings.uses_curvature or again)
+    ):
         assert center is not None
-        name, why = "mode", GIVEN if settings.starts_at_mode else "overdispersed around the mode"
+        name, why = "mode", GIVEN if settings.init_is("mode") else "overdispersed around the mode"
         width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
         normals = start_normals(seed, range(n_starts), posterior.n_params)
         start = center.theta + width * center.metric.sqrt(normals)

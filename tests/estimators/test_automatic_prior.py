@@ -21,7 +21,7 @@ D = 4
 MANY, FEW = int(THRESHOLDS.few_rows_each * D), int(THRESHOLDS.few_rows_each * D) - 1
 SHORT = {"n_draws": 20, "random_state": 0}
 # the runs are too short for usable draws, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def data(n, kind="linear"):

@@ -20,7 +20,7 @@ Y = X @ [1.0, -2.0] + 0.5 + RNG.standard_normal(N)
 COUNTS = RNG.poisson(np.exp(0.4 * X[:, 0]))
 NEW = 2.0 * RNG.standard_normal((5, D))
 # the runs are too short for usable draws, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @pytest.fixture(scope="module")

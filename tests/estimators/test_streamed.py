@@ -75,7 +75,7 @@ def test_forgetting_multiplies_the_weights_of_earlier_rows(name):
     assert_near(model, whole, 0.08, 0.06)
 
 
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # of so few
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of so few
 def test_a_flat_prior_is_proper_beside_the_density_of_earlier_rows(monkeypatch):
     monkeypatch.setattr(sampled, "_KEPT_BATCHES", 0)
     y = TARGETS["binary"]

@@ -125,7 +125,9 @@ UNEQUAL = {"noise_model": "log_linear", "n_draws": 60, "random_state": 0}
 
 
 # 60 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("error::RuntimeWarning", "ignore:The draws are not to be relied on")
+@pytest.mark.filterwarnings(
+    "error::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning"
+)
 @pytest.mark.parametrize("prior", ["conjugate_normal", "normal", "student_t", "laplace"])
 def test_no_unit_and_no_offset_leaks_a_warning_of_numpys_from_unequal_noise(prior):
     # reported and sampled parameters went through exponentials that cancel, and overflow
@@ -136,7 +138,7 @@ def test_no_unit_and_no_offset_leaks_a_warning_of_numpys_from_unequal_noise(prio
         SGLDLinearRegression(prior=prior, **UNEQUAL).fit(OFFSET_ROWS + offset, OFFSET_Y)
 
 
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # of so few
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of so few
 def test_an_offset_of_y_moves_the_intercept_of_unequal_noise_alone():
     own = SGLDLinearRegression(prior="normal", **UNEQUAL).fit(OFFSET_ROWS, OFFSET_Y)
     moved = SGLDLinearRegression(prior="normal", **UNEQUAL).fit(OFFSET_ROWS, OFFSET_Y + 1e6)

@@ -6,7 +6,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import drawing
+from skbayes_sgld.inference import run as running
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def often(monkeypatch):
     """Checkpoints are written after every part, and parts are of a few draws."""
     monkeypatch.setattr(files, "_SECONDS", 0.0)
     monkeypatch.setattr(files, "_SHARE", 0.0)
-    monkeypatch.setattr(drawing, "_SECONDS", 1e-4)
+    monkeypatch.setattr(running, "_SECONDS", 1e-4)
     monkeypatch.setattr(files.os, "fsync", lambda handle: None)
 
 

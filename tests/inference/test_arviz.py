@@ -29,7 +29,7 @@ az = pytest.importorskip("arviz", reason="what is tested, of the extra 'arviz'")
 NEW = int(installed_version("arviz").partition(".")[0]) >= 1
 pytestmark = [
     # the runs are too short for usable draws, and fit says so
-    pytest.mark.filterwarnings("ignore:The draws are not to be relied on"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     # ArviZ warns of Pareto k, which few draws make large
     pytest.mark.filterwarnings("ignore:Estimated shape parameter of Pareto:UserWarning"),
 ]

@@ -26,7 +26,7 @@ from tests.references.targets import NormalMean, make_run
 
 
 # 5 draws of two chains are too few, and fit says so
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_gradient_whose_batches_would_be_all_rows_is_warned_of():
     X, y = make_logistic(2500, coef=np.linspace(-1, 1, 5), random_state=0)
     short = {"step_size": 0.01, "n_draws": 5, "n_burnin": 0, "thin": 1, "n_chains": 2}
@@ -182,7 +182,7 @@ def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
 
 @pytest.mark.parametrize(("most", "order"), [(4, 2), (3, 1)])
 # 2 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
     monkeypatch.setattr(decisions, "MAX_DENSE", most)  # of four parameters
     rng = np.random.default_rng(0)

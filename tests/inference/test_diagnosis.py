@@ -46,7 +46,9 @@ def test_the_published_settings_are_found_not_usable_on_the_rookies(rookies, cap
         thin=1,
         random_state=0,
     )
-    with pytest.warns(UserWarning, match="not to be relied on.*minibatches' noise"):
+    with pytest.warns(
+        UserWarning, match="^The chains have not converged: R-hat.*minibatches' noise"
+    ):
         plain.fit(*rookies)
     report = plain.diagnose()
     assert not report.usable
@@ -158,7 +160,9 @@ def test_the_noise_of_minibatches_is_told_with_the_step_size_and_by_its_size():
         sampler=SGLD("euler"), gradient="minibatch", batch_size=20, step_size=3e-5, thin=30,
         n_draws=2000, random_state=0,
     )  # fmt: skip
-    with pytest.warns(ConvergenceWarning, match="step_size=3e-05, with the minibatches' noise, b"):
+    with pytest.warns(
+        ConvergenceWarning, match="Steps of size 3e-05, with the minibatches' noise, b"
+    ):
         model.fit(X, y)
     exact = np.sqrt(np.diag(np.linalg.inv(X.T @ X + np.eye(3))))
     wider = model.posterior_.values[..., :3].std(axis=(0, 1)) / exact - 1.0

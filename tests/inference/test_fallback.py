@@ -109,7 +109,7 @@ def test_a_run_that_began_again_is_resumed_to_the_bit(unseen, tmp_path):
     np.testing.assert_array_equal(rest.result_.values, whole.result_.values)
 
 
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # of a plain step
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of a plain step
 @pytest.mark.parametrize("settings", [{"preconditioner": None}, {"clip": ValueClip(1e100)}])
 def test_where_hmc_is_ruled_out_the_step_is_shortened(settings, unseen):
     X, y = few_events(0)

@@ -66,15 +66,14 @@ def test_burn_in_is_at_most_half_of_the_run_and_begins_when_the_temperature_has_
     assert lengths(90.0, thin=1)[0] == 900
     assert lengths(120.0, thin=1)[0] == 1000  # as many steps as the draws take
     assert lengths(5.0, n_burnin=7)[0] == 7
-    heat = SETTINGS.temperature
     cooling = Settings.check(
         SimpleNamespace(
             **SGLDLogisticRegression(temperature=Cooling(hold=30, decay=70)).get_params()
         )
-    ).temperature
-    assert (heat.n_hot, cooling.n_hot) == (0, 100)
-    assert lengths(5.0, temperature=cooling)[0] == 150
-    assert np.isfinite(cooling.final)
+    )
+    assert (SETTINGS.n_hot, cooling.n_hot) == (0, 100)
+    assert lengths(5.0, temperature=cooling.temperature)[0] == 150
+    assert np.isfinite(cooling.tau)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import drawing
+from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior, Normal
 from tests.sharing import share_after
 
@@ -49,7 +49,7 @@ CASES = {
     "network on batches": (SGLDMLPRegressor, NETWORK | {"batch_size": 7}),
 }
 # the runs are short or stopped early, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and limits of files")
 
 
@@ -231,7 +231,7 @@ def test_a_run_replaces_what_a_killed_run_left_and_follows_no_link(finished, tmp
     [
         ("checkpoint", "a\0b", ValueError, r"'a\\x00b' has a null character"),
         ("resume_from", ".", IsADirectoryError, "'.' is a folder; give the path of a file"),
-        ("checkpoint", True, TypeError, "True is not accepted; give the path"),
+        ("checkpoint", True, TypeError, "True is not a path; give a string"),
         ("max_time", 0, ValueError, "0"),
         ("target_ess", -1.0, ValueError, "-1.0"),
         ("target_ess", "1", TypeError, "'1'"),
@@ -391,7 +391,7 @@ def test_draws_are_made_until_their_effective_number_is_reached():
     assert more.posterior_.values.shape[1] > 1000 and more.summary().ess_bulk.min() >= 6000
     np.testing.assert_array_equal(more.posterior_.values[:, :n_draws], model.posterior_.values)
     # one look earlier there were too few
-    before = max(n for n in drawing.stopping_points(1000, 600) if n < n_draws)
+    before = max(n for n in running.stopping_points(1000, 600) if n < n_draws)
     assert least_ess(model.posterior_.values[:, :before])[0] < 600
 
 
@@ -438,7 +438,7 @@ def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_f
 
 
 def test_no_option_costs_nothing(monkeypatch):
-    monkeypatch.setattr(drawing, "_SECONDS", None)  # a run in parts would compare it
+    monkeypatch.setattr(running, "_SECONDS", None)  # a run in parts would compare it
     monkeypatch.setattr(files, "digest", None)
     SGLDLinearRegression(**SETTINGS).fit(X, Y)
     for option, error in (({"max_time": 1.0}, "not supported"), ({"checkpoint": "x"}, "callable")):

@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld import SGLDMLPRegressor
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import drawing, ensemble
+from skbayes_sgld.inference import ensemble
+from skbayes_sgld.inference import run as running
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2))
@@ -18,7 +19,7 @@ Y = np.sin(X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(40)
 SHORT = {"n_draws": 60, "n_burnin": 40, "thin": 3, "n_chains": 2, "random_state": 0}
 LINEAR = SHORT | {"hidden_layer_sizes": (), "noise_variance": 0.1, "n_draws": 100, "thin": 8}
 # the runs are short or stopped early, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 assert_equal = np.testing.assert_array_equal
 
 
@@ -90,7 +91,7 @@ def test_draws_are_made_until_the_predictions_have_their_effective_number():
     assert model.posterior_.names[-1].startswith("bias") and n_draws < 500
     assert model.summary().attrs["stopped_by"] == "target_ess"
     assert predictions_ess(model, n_draws) >= 60
-    before = max(n for n in drawing.stopping_points(100, 60) if n < n_draws)
+    before = max(n for n in running.stopping_points(100, 60) if n < n_draws)
     assert predictions_ess(model, before) < 60
     assert model.diagnose().ess == pytest.approx(predictions_ess(model, n_draws))
 

@@ -31,7 +31,9 @@ def overflow_of(model, X, y, **settings):
     return error.value
 
 
-@pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # a plain step is short
+@pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # a plain step is short
 def test_an_overflow_of_draws_from_the_prior_advises_to_begin_at_zeros(counts):
     settings = {"step_size": 1e-4, "random_state": 1}
     error = overflow_of(SGLDPoissonRegressor, *counts, init="prior", **settings)

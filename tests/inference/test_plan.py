@@ -30,7 +30,7 @@ WIDE = (RNG.standard_normal((20, 60)), RNG.standard_normal(20))
 STILL = {"step_size": 1e-300, "n_draws": 4, "n_burnin": 0, "thin": 1}
 PUBLISHED = {"sampler": "sgld", "preconditioner": None, "gradient": "minibatch", "batch_size": 10}
 # the runs are too short for usable draws, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 LENGTHS = {"n_draws", "n_chains", "n_jobs", "verbose", "warm_start", "random_state"}
@@ -264,7 +264,7 @@ def test_a_schedule_without_a_positive_number_at_every_step_is_told_before_the_r
 
 
 # here the warning is the subject
-@pytest.mark.filterwarnings("default:The draws are not to be relied on")
+@pytest.mark.filterwarnings("default::sklearn.exceptions.ConvergenceWarning")
 def test_chains_that_a_schedule_slows_down_are_told_so():
     data, y = load_breast_cancer(return_X_y=True)
     data = (data[:, :4] - data[:, :4].mean(axis=0)) / data[:, :4].std(axis=0)

@@ -19,7 +19,7 @@ X = RNG.standard_normal((60, 3))
 LABELS = (X @ [1.0, -2.0, 0.0] + RNG.logistic(size=60) > 0).astype(int)
 TARGET = X @ [1.0, -2.0, 0.0] + RNG.standard_normal(60)
 # the runs are too short for usable draws, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @pytest.mark.parametrize("copied", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])

@@ -157,7 +157,7 @@ def test_a_temperature_that_never_settles_is_refused(value, mixture):
 
 def test_a_temperature_is_a_number_or_settles_within_a_thousand_million_steps():
     assert resolve_temperature("constant") == resolve_temperature(1)
-    assert resolve_temperature(FlatDecayFlat(floor=0.5)).final == 0.5
-    assert resolve_temperature(Cooling(hold=10**9 - 10, decay=10)).n_hot == 10**9
+    assert resolve_temperature(FlatDecayFlat(floor=0.5))[0] == 0.5
+    assert resolve_temperature(Cooling(hold=10**9 - 10, decay=10))[1].settles_at == 10**9
     with pytest.raises(ValueError, match="settles after 1e[+]09 steps"):
         resolve_temperature(Cooling(hold=10**9 - 9, decay=10))

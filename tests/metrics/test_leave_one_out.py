@@ -25,7 +25,9 @@ from skbayes_sgld import (
 from skbayes_sgld.metrics import log_predictive_density, loo
 from skbayes_sgld.posterior import Normal
 
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")  # short runs
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning"
+)  # short runs
 
 N, SCALE = 40, 1.5
 RNG = np.random.default_rng(3)

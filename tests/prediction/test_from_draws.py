@@ -19,7 +19,7 @@ from skbayes_sgld import (
 )
 
 # 100 draws of two chains are too few, and fit says so
-pytestmark = pytest.mark.filterwarnings("ignore:The draws are not to be relied on")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 RNG = np.random.default_rng(5)
 N, D = 60, 3

@@ -37,7 +37,7 @@ def test_a_decaying_schedule_weights_every_prediction():
     model = SGLDLinearRegression(
         schedule="harmonic", step_size=0.4, n_draws=400, thin=1, random_state=0
     )
-    with pytest.warns(UserWarning, match="not to be relied on"):
+    with pytest.warns(UserWarning, match="effective sample size"):
         model.fit(X, y)
     weights = np.tile(model.posterior_.weights, 4)
     assert np.ptp(weights) > 0

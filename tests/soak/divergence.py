@@ -24,7 +24,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.inference import drawing
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.sampling import SAMPLERS, ChainOverflowError, NormClip, ValueClip
 
@@ -105,7 +104,7 @@ def reference(model: str) -> tuple[np.ndarray, np.ndarray]:
 @contextmanager
 def counted(sampler: type) -> Iterator[list[int]]:
     """Steps of the chains until an overflow was found, without pilots and what comes after."""
-    step, begin, explain = sampler.step, drawing.run_parts, running.explain_overflow
+    step, begin, explain = sampler.step, running.run_parts, running.explain_overflow
     counts, seen, made = [0], [], []
 
     def started(*args, **kwargs):
@@ -123,7 +122,7 @@ def counted(sampler: type) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampler, "step", counting)
-        patch.setattr(drawing, "run_parts", started)
+        patch.setattr(running, "run_parts", started)
         patch.setattr(running, "explain_overflow", explaining)
         yield made
 

@@ -246,7 +246,7 @@ def test_predictions_of_many_columns_are_those_of_few(wide, monkeypatch):
 def test_chains_of_many_columns_do_not_depend_on_each_other(wide):
     X, y = wide
     settings = {"prior": "conjugate_normal", "n_draws": 30, "random_state": 1}
-    with pytest.warns(UserWarning, match="not to be relied on"):
+    with pytest.warns(UserWarning, match="effective sample size|60 rows for 150"):
         one = SGLDLinearRegression(n_chains=1, **settings).fit(X, y)
         three = SGLDLinearRegression(n_chains=3, **settings).fit(X, y)
     np.testing.assert_array_equal(one.posterior_.values[0], three.posterior_.values[0])

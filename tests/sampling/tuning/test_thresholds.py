@@ -95,7 +95,7 @@ def test_a_chain_ten_sds_from_the_mode_is_told(sds, told, capsys):
     still = {"sampler": "sgld", "step_size": 1e-300, "n_draws": 4, "n_burnin": 0, "thin": 1}
     still |= {"preconditioner": "curvature", "n_chains": 2, "random_state": 0}
     model = SGLDLogisticRegression(**still)
-    with pytest.warns(UserWarning, match="not to be relied on"):
+    with pytest.warns(UserWarning, match="^All draws of .* are the same"):
         mode = model.fit(X, y).result_.mode
         begin = mode.theta + np.array([[0.0], [sds]]) * mode.metric.marginal_sd * [1.0, 0.0]
         model.set_params(init=begin).fit(X, y)
