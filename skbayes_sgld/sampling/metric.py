@@ -20,8 +20,6 @@ from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, largest_eigenva
 
 Array = NDArray[Any]
 
-_ROWS = 16  # rows of noise in a product: fixed, so that draws do not depend on the block size
-
 
 class Metric:
     """Interface of all metrics."""
@@ -29,31 +27,28 @@ class Metric:
     n_params: int
     dtype: type = np.float64
     """Precision of the products ``sqrt`` and ``sqrt_t``."""
+    diagonal: Array | None = None
+    """Diagonal of G ``(P,)`` where it is one diagonal matrix for all chains; else None."""
 
-    @property
-    def diagonal(self) -> Array | None:
-        """Diagonal of G ``(P,)`` where it is one diagonal matrix for all chains; else None."""
-        return None
-
-    def scale(self, v: Array) -> Array:
-        """``G v`` for each row of ``v (C, P)``."""
+    def sqrt(self, x: Array) -> Array:
+        """``R x`` for each ``x (..., P)``."""
         raise NotImplementedError
 
-    def sqrt(self, z: Array) -> Array:
-        """``R z`` for each ``z (..., P)``."""
-        raise NotImplementedError
-
-    def sqrt_t(self, v: Array) -> Array:
-        """``R^T v`` for each row of ``v (C, P)``: a gradient in the coordinates z."""
+    def sqrt_t(self, x: Array) -> Array:
+        """``R^T x`` for each row of ``x (C, P)``: a gradient in the coordinates z."""
         raise NotImplementedError
 
     def whiten(self, x: Array) -> Array:
         """``R^{-1} x`` for each row of ``x (C, P)``."""
         raise NotImplementedError
 
-    def whiten_t(self, v: Array) -> Array:
-        """``R^{-T} v`` for each row of ``v (C, P)``."""
+    def whiten_t(self, x: Array) -> Array:
+        """``R^{-T} x`` for each row of ``x (C, P)``."""
         raise NotImplementedError
+
+    def scale(self, x: Array) -> Array:
+        """``G x`` for each row of ``x (C, P)``."""
+        return self.sqrt(self.sqrt_t(x))
 
     @property
     def root(self) -> Array:
@@ -65,8 +60,8 @@ class Metric:
         """Roots of the diagonal of G ``(P,)``: the sds of the normal distribution ``N(0, G)``."""
         raise NotImplementedError
 
-    def stretched(self, sds: Array) -> Metric:
-        """Metric in which directions of z whose sds were ``sds (P,)`` have the sd 1."""
+    def scaled(self, factor: Any) -> Metric:
+        """Metric with the root ``diag(factor) R``, for a number or a ``factor (P,)``."""
         raise NotImplementedError
 
     def of_chains(self, some: slice) -> Metric:
@@ -97,59 +92,36 @@ class Diagonal(Metric):
 
     def __init__(self, variances: Array) -> None:
         self.n_params = variances.shape[-1]
-        self._variances, self.sds = variances, np.sqrt(variances)
+        self._variances, self._sds = variances, np.sqrt(variances)
+        self.diagonal = variances if variances.ndim == 1 else None
 
-    @property
-    def diagonal(self) -> Array | None:
-        """Diagonal of G where it is the same for all chains."""
-        return self._variances if self._variances.ndim == 1 else None
-
-    def scale(self, v: Array) -> Array:
-        """``G v``."""
-        return v * self._variances
-
-    def sqrt(self, z: Array) -> Array:
-        """``R z``, for ``z (C, P)``, or for many of each chain ``(C, T, P)``."""
-        each = self.sds.ndim == 2 and z.ndim == 3
-        return z * (self.sds[:, None] if each else self.sds)
-
-    def sqrt_t(self, v: Array) -> Array:
-        """``R^T v``."""
-        return v * self.sds
+    def sqrt(self, x: Array) -> Array:
+        """``R x``, for ``x (C, P)``, or for many of each chain ``(C, T, P)``."""
+        each = self._sds.ndim == 2 and x.ndim == 3
+        return x * (self._sds[:, None] if each else self._sds)
 
     def whiten(self, x: Array) -> Array:
         """``R^{-1} x``."""
-        return x / self.sds
+        return x / self._sds
 
-    def whiten_t(self, v: Array) -> Array:
-        """``R^{-T} v``."""
-        return v / self.sds
+    sqrt_t, whiten_t = sqrt, whiten  # R is its own transpose
+
+    def scale(self, x: Array) -> Array:
+        """``G x``."""
+        return x * self._variances
 
     @property
     def marginal_sd(self) -> Array:
         """Roots of the diagonal."""
-        return self.sds
+        return self._sds
 
-    def stretched(self, sds: Array) -> Metric:
-        """The diagonal times the variances."""
-        return Diagonal(self._variances * np.square(sds))
+    def scaled(self, factor: Any) -> Metric:
+        """The diagonal times the squared factor."""
+        return Diagonal(self._variances * np.square(factor))
 
     def of_chains(self, some: slice) -> Metric:
         """Metric of some of the chains."""
         return self if self._variances.ndim == 1 else Diagonal(self._variances[some])
-
-
-class _Identity(Diagonal):
-    """The identity, without a product: a twelfth of a plain step on a small batch."""
-
-    def scale(self, v: Array) -> Array:
-        """The vector itself."""
-        return v
-
-
-def identity(n_params: int) -> Diagonal:
-    """The metric of coordinates that are left as they are."""
-    return _Identity(np.ones(n_params))
 
 
 class Dense(Metric):
@@ -221,37 +193,38 @@ class Dense(Metric):
         """Metric without the matrices that follow from its root."""
         return Dense(self._root)
 
-    def scale(self, v: Array) -> Array:
-        """``G v``."""
-        return matmul_rows(v, self._matrix, self._group or len(v))
+    def scale(self, x: Array) -> Array:
+        """``G x``."""
+        return matmul_rows(x, self._matrix, self._group or len(x))
 
-    def sqrt(self, z: Array) -> Array:
-        """``R z``."""
-        z = z.astype(self.dtype, copy=False)
-        if z.ndim == 2:
-            return matmul_rows(z, self._root_t, self._group or len(z))
-        return matmul_rows(z.reshape(-1, z.shape[-1]), self._root_t, _ROWS).reshape(z.shape)
+    def sqrt(self, x: Array) -> Array:
+        """``R x``."""
+        x = x.astype(self.dtype, copy=False)
+        if x.ndim == 2:
+            return matmul_rows(x, self._root_t, self._group or len(x))
+        # 16 rows of noise in a product, so that draws do not depend on the block size
+        return matmul_rows(x.reshape(-1, x.shape[-1]), self._root_t, 16).reshape(x.shape)
 
-    def sqrt_t(self, v: Array) -> Array:
-        """``R^T v``."""
-        return matmul_rows(v.astype(self.dtype, copy=False), self._root, self._group or len(v))
+    def sqrt_t(self, x: Array) -> Array:
+        """``R^T x``."""
+        return matmul_rows(x.astype(self.dtype, copy=False), self._root, self._group or len(x))
 
     def whiten(self, x: Array) -> Array:
         """``R^{-1} x``."""
-        return matmul_rows(x, self._inverse_t, _ROWS)
+        return matmul_rows(x, self._inverse_t, 16)
 
-    def whiten_t(self, v: Array) -> Array:
-        """``R^{-T} v``."""
-        return matmul_rows(v, self._inverse_t.T, _ROWS)
+    def whiten_t(self, x: Array) -> Array:
+        """``R^{-T} x``."""
+        return matmul_rows(x, self._inverse_t.T, 16)
 
     @property
     def marginal_sd(self) -> Array:
         """Roots of the diagonal."""
         return np.sqrt(np.einsum("pq,pq->p", self._root, self._root))
 
-    def stretched(self, sds: Array) -> Metric:
-        """``R diag(sds^2) R^T``."""
-        return Dense(self._root * sds, inverse_t=self._inverse_t / sds)
+    def scaled(self, factor: Any) -> Metric:
+        """``diag(factor) R``."""
+        return Dense(self._root * np.reshape(factor, (-1, 1)))
 
 
 class LowRank(Metric):
@@ -281,26 +254,22 @@ class LowRank(Metric):
         seen = matmul_rows(x, self._vectors.T) * (gain - 1.0)
         return x + matmul_rows(seen, self._vectors)
 
-    def scale(self, v: Array) -> Array:
-        """``G v``."""
-        return self._sds * self._apply(v * self._sds, self._stretch**-2.0)
+    def sqrt(self, x: Array) -> Array:
+        """``R x``."""
+        rows = x.reshape(-1, x.shape[-1])
+        return (self._sds * self._apply(rows, 1.0 / self._stretch)).reshape(x.shape)
 
-    def sqrt(self, z: Array) -> Array:
-        """``R z``."""
-        rows = z.reshape(-1, z.shape[-1])
-        return (self._sds * self._apply(rows, 1.0 / self._stretch)).reshape(z.shape)
-
-    def sqrt_t(self, v: Array) -> Array:
-        """``R^T v``."""
-        return self._apply(v * self._sds, 1.0 / self._stretch)
+    def sqrt_t(self, x: Array) -> Array:
+        """``R^T x``."""
+        return self._apply(x * self._sds, 1.0 / self._stretch)
 
     def whiten(self, x: Array) -> Array:
         """``R^{-1} x``."""
         return self._apply(x / self._sds, self._stretch)
 
-    def whiten_t(self, v: Array) -> Array:
-        """``R^{-T} v``."""
-        return self._apply(v, self._stretch) / self._sds
+    def whiten_t(self, x: Array) -> Array:
+        """``R^{-T} x``."""
+        return self._apply(x, self._stretch) / self._sds
 
     @property
     def marginal_sd(self) -> Array:
@@ -308,49 +277,11 @@ class LowRank(Metric):
         seen = (self._stretch**-2.0 - 1.0) @ np.square(self._vectors)
         return self._sds * np.sqrt(1.0 + seen)
 
-    def stretched(self, sds: Array) -> Metric:
-        """The metric times the mean variance: its form has no room for one a direction."""
+    def scaled(self, factor: Any) -> Metric:
+        """``diag(factor) R``."""
         other = copy(self)
-        other._sds = self._sds * np.sqrt(np.mean(np.square(sds)))
+        other._sds = self._sds * factor
         return other
-
-
-class Scaled(Metric):
-    """Metric whose parameters are scaled one by one; its root is ``diag(factor) R``.
-
-    Parameters
-    ----------
-    metric : Metric
-    factor : ndarray of shape (P,)
-    """
-
-    def __init__(self, metric: Metric, factor: Array) -> None:
-        self.n_params, self._metric, self._factor = metric.n_params, metric, factor
-
-    def scale(self, v: Array) -> Array:
-        """``G v``."""
-        return self._metric.scale(v * self._factor) * self._factor
-
-    def sqrt(self, z: Array) -> Array:
-        """``R z``."""
-        return self._metric.sqrt(z) * self._factor
-
-    def sqrt_t(self, v: Array) -> Array:
-        """``R^T v``."""
-        return self._metric.sqrt_t(v * self._factor)
-
-    def whiten(self, x: Array) -> Array:
-        """``R^{-1} x``."""
-        return self._metric.whiten(x / self._factor)
-
-    def whiten_t(self, v: Array) -> Array:
-        """``R^{-T} v``."""
-        return self._metric.whiten_t(v) / self._factor
-
-    @property
-    def marginal_sd(self) -> Array:
-        """Roots of the diagonal."""
-        return self._metric.marginal_sd * self._factor
 
 
 def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:

@@ -11,7 +11,7 @@ from scipy import linalg
 
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld.sampling.base import Preconditioner
-from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric, identity
+from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric
 
 
 @dataclass(eq=False, repr=False)
@@ -27,7 +27,7 @@ class Identity(Preconditioner):
 
     def bind(self, n_params: int, metric: Metric | None) -> Metric:
         """The identity."""
-        return identity(n_params)
+        return Diagonal(np.ones(n_params))
 
 
 @dataclass(eq=False, repr=False)

@@ -173,7 +173,7 @@ def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
     X = rng.standard_normal((200, 8))
     posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=100.0))
     near = find_mode(posterior, posterior.start())
-    wide = Mode(near.theta, near.metric.stretched(np.full(len(near.theta), 1e3)))
+    wide = Mode(near.theta, near.metric.scaled(1e3))
     dynamics = Dynamics(Full().bind(posterior, None), near.metric, rounded=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -10,7 +10,7 @@ import numpy as np
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full
-from skbayes_sgld.sampling.metric import Metric, Scaled
+from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace
 from skbayes_sgld.sampling.overflow import ChainOverflowError
@@ -193,7 +193,7 @@ class _Ascent:
         ratio = np.exp(0.5 * (theta[0, self._noise] - self._start[self._noise]))
         factor = np.full(theta.shape[1], ratio)
         factor[self._noise] = 1.0
-        return Scaled(self._metric, factor)
+        return self._metric.scaled(factor)
 
     def _keep(self) -> None:
         """Keep a state to go back to."""

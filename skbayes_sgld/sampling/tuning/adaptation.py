@@ -342,13 +342,15 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
     if P > MAX_DENSE:
         share = worth / (worth + 5.0)
         target = share * variances + (1.0 - share) * variances.mean()
-        return Mode(center, mode.metric.stretched(np.sqrt(target)))
+        if mode.metric.diagonal is None:  # of low rank: it has no room for one a direction
+            target = target.mean()
+        return Mode(center, mode.metric.scaled(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
     if share < 0.1 and P > _MANY and isinstance(mode.metric, Dense):
         # too few draws for a covariance; the mean of 64 curvatures is known well
         H = posterior.mean_curvature(flat[:: max(1, len(flat) // 64)])
         if H is None:
-            return Mode(center, mode.metric.stretched(np.full(P, np.sqrt(variances.mean()))))
+            return Mode(center, mode.metric.scaled(np.sqrt(variances.mean())))
         return Mode.of_curvature(center, H)
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:

@@ -22,7 +22,7 @@ from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
-from skbayes_sgld.sampling.metric import Diagonal, identity
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.paths import LastCoordinate
 from skbayes_sgld.sampling.run import Run, RunState
@@ -88,8 +88,9 @@ def _last_coordinate(run: Run, mode: Mode) -> tuple[Run, Mode]:
     slope = dynamics.slope_of_last() if run.sampler.separate else None
     if slope is None:
         return run, mode
-    alone = Dynamics(Full().bind(LastCoordinate(slope)), identity(1), None, dynamics.temperature)
-    return replace(run, dynamics=alone), Mode(mode.theta[-1:], Diagonal(np.ones(1)))
+    metric = Diagonal(np.ones(1))
+    alone = Dynamics(Full().bind(LastCoordinate(slope)), metric, None, dynamics.temperature)
+    return replace(run, dynamics=alone), Mode(mode.theta[-1:], metric)
 
 
 class _Remembered(BoundGradient):
@@ -159,7 +160,7 @@ def measure_bias(
     dynamics = run.dynamics.in_groups_of(None)
     gradient = _Remembered(dynamics.gradient)
     dynamics = replace(dynamics, gradient=gradient)
-    standard = Dynamics(Full().bind(StandardNormal(P)), identity(P), temperature=tau)
+    standard = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)), temperature=tau)
     uses_noise = run.sampler.uses_noise
     noise = _mirrored(streams.normals(n_pairs, n_normals)) if uses_noise else None
     actual = _Chain(run.sampler, dynamics, mode.theta + mode.metric.sqrt(whitened), noise)
@@ -475,7 +476,7 @@ def _measured_inflation(sampler: Sampler, step_size: float, P: int) -> float:
     rng, n_normals = np.random.default_rng(0x5EED), sampler.n_normals(P)
     start = rng.standard_normal((n_chains, P))
     before = rng.standard_normal((n_chains, n_normals)) if sampler.uses_noise else None
-    chain = _Chain(sampler, Dynamics(target, identity(P)), start, before)
+    chain = _Chain(sampler, Dynamics(target, Diagonal(np.ones(P))), start, before)
     time = sampler.pace(np.ones(P), step_size)[1]
     n_burnin, kept = int(np.ceil(10.0 * time)), int(np.ceil(25.0 * time))
     square, eta = 0.0, np.full(_BLOCK, step_size)

@@ -25,7 +25,6 @@ from skbayes_sgld.sampling.metric import (
     Dense,
     Diagonal,
     LowRank,
-    identity,
     preconditioned_eigenvalues,
 )
 from skbayes_sgld.sampling.optimizers.climb import column_scales
@@ -42,7 +41,7 @@ PRECISION = np.diag(DIAGONAL) + FACTOR.T @ FACTOR
 SPREAD_OUT = np.linalg.cholesky(np.linalg.inv(PRECISION))
 
 METRICS = {
-    "identity": (identity(P), np.eye(P)),
+    "identity": (Diagonal(np.ones(P)), np.eye(P)),
     "diagonal": (Diagonal(1.0 / DIAGONAL), np.diag(1.0 / DIAGONAL)),
     "low rank": (LowRank(DIAGONAL, FACTOR.copy()), np.linalg.inv(PRECISION)),
     "dense": (Dense(SPREAD_OUT), np.linalg.inv(PRECISION)),
@@ -56,11 +55,11 @@ def test_every_operation_is_that_of_the_matrix(metric, G):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_stretched_metric_has_the_variances_it_was_told(name):
+@pytest.mark.parametrize("factor", [3.0, np.linspace(1.0, 2.0, P)], ids=["one", "each"])
+def test_a_scaled_metric_has_the_scales_it_was_told(name, factor):
     metric, _ = METRICS[name]
-    sds = np.full(P, 3.0) if name == "low rank" else np.linspace(1.0, 2.0, P)
-    root = metric.root * sds
-    check_metric(metric.stretched(sds), root @ root.T)
+    root = np.broadcast_to(factor, P)[:, None] * metric.root
+    check_metric(metric.scaled(factor), root @ root.T)
 
 
 def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeypatch):
@@ -248,7 +247,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(
     try:
         mode = find_mode(posterior, posterior.start())
         noise.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
-        preconditioned_eigenvalues(identity(P), mode.metric)
+        preconditioned_eigenvalues(Diagonal(np.ones(P)), mode.metric)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -8,13 +8,13 @@ import pytest
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import HMC, MALA
-from skbayes_sgld.sampling.metric import identity
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import adaptation
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
 P = 2
-MODE = Mode(np.zeros(P), identity(P))
+MODE = Mode(np.zeros(P), Diagonal(np.ones(P)))
 
 
 def run_of(log_density, grad):
@@ -106,7 +106,7 @@ def test_chains_of_a_run_do_not_begin_where_one_of_the_pilot_has_stood_still(mon
     def grad(x):
         return -x - 30.0 * np.exp(30.0 * (x - 2.0))
 
-    mode = Mode(np.zeros(1), identity(1))
+    mode = Mode(np.zeros(1), Diagonal(np.ones(1)))
     run = make_run(FunctionPosterior(log_density, grad, 1), sampler=HMC(), mode=mode)
     starts = np.linspace(-1.0, 1.0, 32)[:, None]
     starts[5] = 4.0  # from where no trajectory is accepted
@@ -143,7 +143,7 @@ def test_the_time_of_autoregressive_draws_is_known_from_short_chains(kept):
 def test_pilots_of_long_chains_come_to_the_acceptance_that_is_aimed_at():
     start = np.random.default_rng(0).standard_normal((40, 20))
     target = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 20)
-    run = make_run(target, sampler=MALA(), mode=Mode(np.zeros(20), identity(20)))
+    run = make_run(target, sampler=MALA(), mode=Mode(np.zeros(20), Diagonal(np.ones(20))))
     streams = [ChainStreams(0, c) for c in range(40)]
     step = adaptation._run_pilot(run, start, streams, 0.05, 150)[1]
     fixed = replace(run, step_size=step)

@@ -7,7 +7,7 @@ from scipy.special import expit
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
 from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
-from skbayes_sgld.sampling.metric import identity
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -72,7 +72,7 @@ def test_shared_batches_are_so_large_that_a_chains_mean_varies_by_8_percent_more
 
 
 def at_mode(posterior):
-    return Mode(np.zeros(posterior.n_params), identity(posterior.n_params))
+    return Mode(np.zeros(posterior.n_params), Diagonal(np.ones(posterior.n_params)))
 
 
 def of_classes(n_rows, n_columns, n_classes):

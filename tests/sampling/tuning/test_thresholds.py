@@ -7,7 +7,7 @@ from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import decisions, problems
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Full
-from skbayes_sgld.sampling.metric import identity
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import Adapted
 from skbayes_sgld.sampling.tuning.bias import Bias
@@ -15,7 +15,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.trajectories import affordable
 from tests.references.targets import NormalMean, make_run
 
-MODE = Mode(np.zeros(1), identity(1))
+MODE = Mode(np.zeros(1), Diagonal(np.ones(1)))
 
 
 def rows(n):
@@ -35,7 +35,7 @@ def test_up_to_2000_rows_every_step_takes_all_of_them_unless_walkers_share_a_bat
 def test_a_row_that_is_gathered_costs_four_that_are_read_in_order(n, gradient, monkeypatch):
     level = noise.NoiseLevel(10.2)  # batches of 510
     monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
-    mode = Mode(np.zeros(3), identity(3))
+    mode = Mode(np.zeros(3), Diagonal(np.ones(3)))
     found, batch_size, _, _ = noise.cheapest_gradient(rows(n), mode, 1.0, 0)
     assert isinstance(found, gradient)
     assert batch_size == (None if gradient is Full else 510)
