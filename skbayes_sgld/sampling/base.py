@@ -171,10 +171,11 @@ class Algorithm(Component):
         """
         return normals
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
-        """Advance the state by one step of size eta, which replaces its arrays."""
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
+        """Advance the state by one step of size eta, which replaces its arrays.
+
+        ``noise (C, n)`` is the step's part of what ``prepare`` has made; None without noise.
+        """
         raise NotImplementedError
 
 

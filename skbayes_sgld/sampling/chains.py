@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import replace
 from itertools import repeat
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -278,7 +278,7 @@ class Block(NamedTuple):
     def steps(self, sampler: Algorithm, state: State, dynamics: Dynamics) -> Iterator[int]:
         """Advance the state by one step after the other; yield the number of each once made."""
         batches = repeat(None) if self.idx is None else dynamics.gradient.batches(self.idx)
-        noise = repeat(None) if self.noise is None else self.noise
+        noise: Any = repeat(None) if self.noise is None else self.noise
         step = sampler.step
         each = zip(self.eta.tolist(), noise, batches, strict=False)
         for t, (size, row, batch) in enumerate(each):

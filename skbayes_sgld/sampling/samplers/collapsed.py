@@ -54,12 +54,10 @@ class CollapsedHMC(HMC):
         """The normals as they are."""
         return normals
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Follow a trajectory, accept or reject it, and draw the coefficients."""
         rows = dynamics.whitened
-        assert noise is not None and isinstance(rows, CollapsedPosterior)
+        assert isinstance(rows, CollapsedPosterior)
         generators = [np.random.default_rng(seed) for seed in _seeds(noise)]
         if not state["begun"].all():
             moved = state["theta"] - rows.center

@@ -106,12 +106,9 @@ class HMC(Hamiltonian):
             state |= way | origin | {"energy": state["value"], "point": np.zeros(len(theta), int)}
         return state
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Go on to the next point of a trajectory, and accept it or the trajectory's origin."""
         if self.n_points > 1:
-            assert noise is not None
             self._go_on(state, noise, dynamics)
         super().step(state, eta, noise, batch, dynamics)
 

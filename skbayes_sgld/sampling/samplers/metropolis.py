@@ -61,11 +61,8 @@ class Adjusted(Sampler):
         """State at the proposals, and tau times the logs of their acceptance ratios."""
         raise NotImplementedError
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Propose, and accept or reject."""
-        assert noise is not None
         if np.isnan(state["value"]).any():
             state.update(self.evaluate(state["theta"], dynamics))
         proposal, log_ratio = self.propose(state, eta, noise, dynamics)

@@ -83,11 +83,8 @@ class ParallelTempering(HMC):
             moves.append(super().prepare(part, previous, eta, hot))
         return np.concatenate([*moves, log_ndtr(normals[..., 1 - K :])], axis=-1)
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Follow a trajectory on every rung, then swap neighbours."""
-        assert noise is not None
         K, (C, _) = self.n_temperatures, state["theta"].shape
         tau = self.ladder * dynamics.temperature
         rungs = {

@@ -85,9 +85,7 @@ class PSGLD(Sampler):
         """``sqrt(2 eta tau) noise`` of every step."""
         return normals * np.sqrt(2.0 * dynamics.temperature * eta)[:, None, None]
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance the squares, and theta in their metric."""
         metric, theta = dynamics.preconditioner, state["theta"]
         gradient = metric.sqrt_t(dynamics.gradient_at(theta, batch, state))

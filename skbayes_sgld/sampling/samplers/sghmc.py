@@ -77,11 +77,8 @@ class SGHMC(Underdamped):
         """Variance of the chain over the target's, on a normal target of precision 1."""
         return 1.0 if self._splits else 1.0 / (1.0 - eta / (2.0 * (2.0 - self.friction)))
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance velocity and position."""
-        assert noise is not None
         if self._splits:
             velocity = state["velocity"] + eta * self._force(state, batch, dynamics)
             state["velocity"] = (1.0 - self.friction) * velocity + noise

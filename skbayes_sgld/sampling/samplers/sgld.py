@@ -69,9 +69,7 @@ class SGLD(Sampler):
         np.multiply(dynamics.preconditioner.sqrt(z), scale, out=noise.swapaxes(0, 1))
         return noise
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """``theta + eta G g(theta) + noise``."""
         theta = state["theta"]
         move: Array = dynamics.drift(theta, batch, state) * eta

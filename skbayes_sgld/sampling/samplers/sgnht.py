@@ -70,11 +70,8 @@ class SGNHT(Underdamped):
         friction = np.full(theta.shape[0], self.friction)
         return super().init(theta) | {"friction": friction}
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance velocity, position and friction."""
-        assert noise is not None
         velocity = (1.0 - state["friction"])[:, None] * state["velocity"]
         velocity += eta * self._force(state, batch, dynamics)
         velocity += noise

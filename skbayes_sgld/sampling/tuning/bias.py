@@ -443,7 +443,7 @@ class _Chain:
 
     def step(self, eta: float, at: int, batch: Any) -> None:
         """Make one step."""
-        noise = None if self._noise is None else self._noise[at]
+        noise: Any = None if self._noise is None else self._noise[at]
         self._sampler.step(self.state, eta, noise, batch, self._dynamics)
 
 
