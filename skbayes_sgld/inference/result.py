@@ -23,7 +23,7 @@ from skbayes_sgld.inference.diagnosis import (
 )
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.conflict import prior_conflict
-from skbayes_sgld.sampling.samplers.hamiltonian import transition_acceptance
+from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.special import eval_legendre, log_ndtr, roots_jacobi
 
-from skbayes_sgld._random import probe_generator
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
+from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.samplers.metropolis import Adjusted
 
 # Share of Gauss-Lobatto quadrature in the kicks: 0, 0.2, 0.35 and 0.5 accept 0.79, 0.83, 0.85 and
@@ -157,16 +156,6 @@ class Hamiltonian(Adjusted):
         """
         raise NotImplementedError
 
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Size of a leapfrog step, and the number of trajectories to an independent draw."""
-        step = step or 1.0 / np.sqrt(rates[-1])
-        reach = step * self.gradients(step) * np.sqrt(rates[0])
-        return step, max(1.0, 2.0 / reach**2)
-
-    def gradients(self, step: float) -> int:
-        """Leapfrog steps of a trajectory."""
-        return 1
-
     def propose(
         self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
@@ -184,39 +173,24 @@ class Hamiltonian(Adjusted):
         noise: Array,
         dynamics: Dynamics,
     ) -> tuple[State, Array]:
-        """State and momentum at the end of a trajectory."""
-        step, n_steps = noise[:, -1:], self.gradients(float(eta))
-        if self.rotates and dynamics.whitened is not None:
-            rows = dynamics.whitened
-            z, momentum = along_rows(rows, z, momentum, step, n_steps)
-            end = {"theta": rows.locate(z), "value": rows.log_density(z), "z": z}
-            return end | {"force": np.zeros_like(z)}, momentum
-        centred = dynamics.center is not None
-        rotates = self.rotates and centred and dynamics.facts.light_tailed
-        parts = unequal_kicks(n_steps) if rotates else equal_kicks(n_steps)
-        return self._along(z, momentum, force, step, parts, rotates, dynamics)
-
-    def _along(
-        self,
-        z: Array,
-        momentum: Array,
-        force: Array,
-        step: Array,
-        parts: Array,
-        rotates: bool,
-        dynamics: Dynamics,
-    ) -> tuple[State, Array]:
-        """State and momentum at the end, with gradients in theta.
+        """State and momentum at the end of a trajectory.
 
         The way may be in single precision; the end is as exact as its density.
         """
-        metric, whitened = dynamics.preconditioner, dynamics.whitened
+        metric, whitened, center = dynamics.preconditioner, dynamics.whitened, dynamics.center
+        step, n_steps = noise[:, -1:], self.gradients(float(eta))
+        if self.rotates and whitened is not None:
+            z, momentum = along_rows(whitened, z, momentum, step, n_steps)
+            end = {"theta": whitened.locate(z), "value": whitened.log_density(z), "z": z}
+            return end | {"force": np.zeros_like(z)}, momentum
+        rotates = self.rotates and center is not None and dynamics.facts.light_tailed
+        parts = unequal_kicks(n_steps) if rotates else equal_kicks(n_steps)
         fast = metric.rounded() if dynamics.rounded else metric
 
-        def locate(z: Array, metric: Any = metric) -> Array:
+        def locate(z: Array, metric: Metric) -> Array:
             theta = metric.sqrt(z)
-            if dynamics.center is not None:
-                theta += dynamics.center.astype(theta.dtype, copy=False)
+            if center is not None:
+                theta += center.astype(theta.dtype, copy=False)
             return theta
 
         def gradient(z: Array) -> Array:
@@ -227,7 +201,7 @@ class Hamiltonian(Adjusted):
         way: list[Array] = [a.astype(fast.dtype, copy=False) for a in (z, momentum, force, step)]
         z, momentum = leapfrog(way[0], way[1], way[2], way[3], parts[:, :-1], gradient, rotates)
         z, momentum = z.astype(float, copy=False), momentum.astype(float, copy=False)
-        theta = locate(z)
+        theta = locate(z, metric)
         value, force = self._value_and_force(z, theta, dynamics)
         momentum = kicked(momentum, z, force, parts[0, -1] * step, rotates)
         return {"theta": theta, "value": value, "z": z, "force": force}, momentum
@@ -248,17 +222,3 @@ def along_rows(
     start = z.astype(np.float32), momentum.astype(np.float32), None, step.astype(np.float32)
     ends = leapfrog(*start, equal_kicks(n_steps, drifts_first=True), gradient, rotates=True)
     return ends[0].astype(float), ends[1].astype(float)
-
-
-def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float:
-    """Mean Metropolis acceptance of one Euler step of size eta from ``theta (C, P)``."""
-    sampler, step = Hamiltonian(), np.full((len(theta), 1), np.sqrt(2.0 * eta))
-    normals = probe_generator().standard_normal(theta.shape)
-    momentum = np.sqrt(dynamics.temperature) * normals
-    with np.errstate(all="ignore"):
-        start = sampler.evaluate(theta, dynamics)
-        z, force, parts = start["z"], start["force"], equal_kicks(1)
-        end, last = sampler._along(z, momentum, force, step, parts, False, dynamics)
-        gain = end["value"] - start["value"] + kinetic(momentum) - kinetic(last)
-        log_ratio = gain / dynamics.temperature
-    return float(np.mean(np.exp(np.minimum(np.nan_to_num(log_ratio, nan=-np.inf), 0.0))))

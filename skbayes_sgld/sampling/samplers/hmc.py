@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -106,31 +105,20 @@ class HMC(Hamiltonian):
             state |= way | origin | {"energy": state["value"], "point": np.zeros(len(theta), int)}
         return state
 
-    def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
-        """Go on to the next point of a trajectory, and accept it or the trajectory's origin."""
-        if self.n_points > 1:
-            self._go_on(state, noise, dynamics)
-        super().step(state, eta, noise, batch, dynamics)
-
-    def _go_on(self, state: State, noise: Array, dynamics: Dynamics) -> None:
-        """Return to the origin; after the last point, begin a trajectory there."""
-        if np.isnan(state["value"]).any():
-            state.update(self.evaluate(state["theta"], dynamics))
+    def propose(
+        self, state: State, eta: float, noise: Array, dynamics: Dynamics
+    ) -> tuple[State, Array]:
+        """End of a trajectory, or its next point, which is accepted or else the origin."""
+        if self.n_points == 1:
+            return super().propose(state, eta, noise, dynamics)
         if state["point"].any():
             state.update({name: state[f"origin_{name}"] for name in _ORIGIN})
-        else:
+        else:  # a trajectory begins where the last one has ended
             momentum = noise[:, :-2]
             state.update({f"origin_{name}": state[name] for name in _ORIGIN})
             state.update(way_z=state["z"], way_force=state["force"], way_momentum=momentum)
             state["energy"] = state["value"] - kinetic(momentum)
         state["point"] = (state["point"] + 1) % self.n_points
-
-    def propose(
-        self, state: State, eta: float, noise: Array, dynamics: Dynamics
-    ) -> tuple[State, Array]:
-        """End of a trajectory, or its next point."""
-        if self.n_points == 1:
-            return super().propose(state, eta, noise, dynamics)
         way = state["way_z"], state["way_momentum"], state["way_force"]
         proposal, end = self._travel(*way, eta, noise, dynamics)
         state.update(way_z=proposal["z"], way_force=proposal["force"], way_momentum=end)

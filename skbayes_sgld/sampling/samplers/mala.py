@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbayes_sgld.sampling.dynamics import Array
+from skbayes_sgld._random import probe_generator
+from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.samplers.hamiltonian import Hamiltonian
 
 
@@ -32,11 +33,18 @@ class MALA(Hamiltonian):
     target_acceptance: float = 0.574
     extra_normals = 1
 
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Step size and time of SGLD."""
-        step = step or 0.5 / rates[-1]
-        return step, 2.0 / (step * rates[0])
-
     def steps(self, eta: Array, normals: Array, walls: bool = False) -> Array:
         """Steps of ``sqrt(2 eta)``."""
         return np.broadcast_to(np.sqrt(2.0 * eta), normals.shape[:2])
+
+
+def transition_acceptance(theta: Array, eta: float, dynamics: Dynamics) -> float:
+    """Mean Metropolis acceptance of one Euler step of size eta from ``theta (C, P)``."""
+    sampler = MALA()
+    normals = probe_generator().standard_normal(theta.shape)
+    normals = np.append(normals, np.zeros((len(theta), 1)), axis=1)[None]
+    with np.errstate(all="ignore"):
+        noise = sampler.prepare(normals, normals[0], np.array([eta]), dynamics)[0]
+        gain = sampler.propose(sampler.evaluate(theta, dynamics), eta, noise, dynamics)[1]
+        log_ratio = gain / dynamics.temperature
+    return float(np.mean(np.exp(np.minimum(np.nan_to_num(log_ratio, nan=-np.inf), 0.0))))

@@ -67,9 +67,12 @@ class Adjusted(Sampler):
             state.update(self.evaluate(state["theta"], dynamics))
         proposal, log_ratio = self.propose(state, eta, noise, dynamics)
         if np.isnan(log_ratio).any():
-            # where the density is 0 its gradient may be anything
-            nan = np.isnan(log_ratio) & (proposal["value"] != -np.inf)
-            _count_undefined(state, proposal["theta"], nan)
+            # but for an overflow, and a density of 0, whose gradient may be anything
+            undefined = np.isfinite(proposal["theta"]).all(axis=1) & np.isnan(log_ratio)
+            undefined &= proposal["value"] != -np.inf
+            state["undefined"] = state["undefined"] + undefined
+            at = np.where(undefined[:, None], proposal["theta"], state["undefined_at"])
+            state["undefined_at"] = at
         log_uniform = noise[:, state["theta"].shape[1]]
         # a density that is infinite has overflowed
         log_ratio = np.where(proposal["value"] < np.inf, log_ratio / dynamics.temperature, -np.inf)
@@ -77,29 +80,14 @@ class Adjusted(Sampler):
         if accept.all():
             state.update(proposal, lost=np.zeros_like(state["lost"]))
         else:
-            _count_lost(state, proposal["theta"], log_ratio < _LEAST)
+            # proposals in a row that no chain could ever have accepted, and the parameter in which
+            # the last of them was thrown farthest
+            lost = log_ratio < _LEAST
+            state["lost"] = (state["lost"] + 1) * lost
+            if lost.any():
+                move = np.nan_to_num(np.abs(proposal["theta"] - state["theta"]), nan=np.inf)
+                state["lost_in"] = np.where(lost, move.argmax(axis=1), state["lost_in"])
             for name, new in proposal.items():
                 chosen = accept.reshape(-1, *[1] * (new.ndim - 1))
                 state[name] = np.where(chosen, new, state[name])
         state["accepted"] = state["accepted"] + accept
-
-
-def _count_undefined(state: State, proposal: Array, nan: Array) -> None:
-    """Count proposals whose log density or gradient is not a number; they are rejected.
-
-    A trajectory that has overflowed is not counted.
-    """
-    undefined = nan & np.isfinite(proposal).all(axis=1)
-    state["undefined"] = state["undefined"] + undefined
-    state["undefined_at"] = np.where(undefined[:, None], proposal, state["undefined_at"])
-
-
-def _count_lost(state: State, proposal: Array, lost: Array) -> None:
-    """Count proposals in a row that no chain could ever have accepted, and note the parameter.
-
-    It is the one in which the last of them was thrown farthest.
-    """
-    state["lost"] = (state["lost"] + 1) * lost
-    if lost.any():
-        move = np.nan_to_num(np.abs(proposal - state["theta"]), nan=np.inf)
-        state["lost_in"] = np.where(lost, move.argmax(axis=1), state["lost_in"])

@@ -20,7 +20,7 @@ from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Kernel, ParallelTe
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers import hamiltonian
-from skbayes_sgld.sampling.samplers.hamiltonian import transition_acceptance
+from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.bias import measure_bias
