@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import Any
 from uuid import uuid4
-
-_LOOK = 0.5  # seconds from one look at the cluster to the next
-_PATIENCE = "60s"  # without a worker, while one may be on its way
 
 
 def current_client() -> Any:
@@ -44,42 +41,30 @@ def result_of(future: Any, client: Any, what: str) -> Any:
     """Result of a task on a cluster; the error of :func:`compute` where the cluster is lost."""
     from concurrent.futures import CancelledError
 
-    from distributed import KilledWorker
+    import dask
+    from dask.utils import parse_timedelta
+    from distributed import KilledWorker, wait
     from distributed.comm import CommClosedError
 
+    patience = parse_timedelta(dask.config.get("skbayes-sgld.no-workers-timeout", "60s"))
+    seen = monotonic()
     try:
-        _wait(future, client)
+        while not future.done():
+            with suppress(TimeoutError):
+                wait([future], timeout=0.5)
+            if future.done() or client.scheduler_info()["workers"]:
+                seen = monotonic()
+            elif monotonic() - seen > patience:
+                raise CancelledError(f"it had no worker for {patience:g} seconds.")
         return future.result()
     except KilledWorker as error:
         why = f"its workers died one after the other: {error}"
-    except (CancelledError, CommClosedError, _NoWorkers) as error:
+    except (CancelledError, CommClosedError) as error:
         why = str(error)
     raise ConnectionError(
         f"the Dask cluster was lost in {what}: {why} The estimator is as it was; start workers, "
         "and fit again."
     )
-
-
-class _NoWorkers(Exception):
-    """There was no worker for too long."""
-
-
-def _wait(future: Any, client: Any) -> None:
-    import dask
-    from dask.utils import parse_timedelta
-    from distributed import wait
-
-    patience = parse_timedelta(dask.config.get("skbayes-sgld.no-workers-timeout", _PATIENCE))
-    seen = monotonic()
-    while True:
-        try:
-            wait([future], timeout=_LOOK)
-            return
-        except TimeoutError:
-            if client.scheduler_info()["workers"]:
-                seen = monotonic()
-            elif monotonic() - seen > patience:
-                raise _NoWorkers(f"it had no worker for {patience:g} seconds.") from None
 
 
 class DaskWorkers:

@@ -36,7 +36,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
     values : dask.array.Array, or a tuple of them
         Chunked as X along the rows; sizes of chunks are known if those of X are.
     """
-    from dask import delayed
+    import dask.array as da
 
     check_is_fitted(model)
     X = check_columns(X)
@@ -45,73 +45,41 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
     slim = without_rows(model)
     # the values of one row have the type and the shape of all, and find wrong arguments at once
     example = getattr(slim, method)(_one_row(X), **given, **dict.fromkeys(by_row, np.ones(1)))
-    task = _Task(method, list(by_row), given, example)
-    rows = list(by_row.values())
-    if is_frame(X):
-        values = _of_frame(task, X, rows, slim)
-    else:
-        values = _of_array(task, X, rows, delayed(slim, traverse=False))
+    empty = _joined(example)[:0]
+    graph, keys = joined_graph([X, *by_row.values()])
+    name = f"{method}-{uuid4().hex}"
+    # nodes of their own, which a worker fetches once
+    node, given_node = f"model-of-{name}", f"arguments-of-{name}"
+    graph |= {node: slim, given_node: given}
+    for number, parts in enumerate(keys):
+        key = (name, number, *[0] * (empty.ndim - 1))
+        graph[key] = (_predict, method, list(by_row), empty, given_node, node, *parts)
+    sizes = (np.nan,) * len(keys) if is_frame(X) else X.chunks[0]
+    values = da.Array(graph, name, (sizes, *((n,) for n in empty.shape[1:])), meta=empty)
     if not isinstance(example, tuple):
         return values
     return tuple(values[..., k] for k in range(len(example)))
 
 
-class _Task:
-    """A method of a model for the rows of a block."""
-
-    def __init__(self, method: str, by_row: list[str], given: dict[str, Any], example: Any) -> None:
-        self.method, self._by_row, self._given = method, by_row, given
-        self._several = isinstance(example, tuple)
-        self.empty = self._joined(example)[:0]
-
-    def _joined(self, values: Any) -> Array:
-        # one array, since the rows are read once
-        return np.stack(values, axis=-1) if self._several else values
-
-    def __call__(self, X: Any, *by_row: Any, model: Any) -> Array:
-        if not len(X):
-            return self.empty
-        more = dict(zip(self._by_row, map(np.asarray, by_row), strict=True))
-        return self._joined(getattr(model, self.method)(X, **self._given, **more))
+def _predict(
+    method: str,
+    names: list[str],
+    empty: Array,
+    given: dict[str, Any],
+    model: Any,
+    X: Any,
+    *by_row: Any,
+) -> Array:
+    """Values of a method for the rows of a block."""
+    if not len(X):
+        return empty
+    more = dict(zip(names, map(np.asarray, by_row), strict=True))
+    return _joined(getattr(model, method)(X, **given, **more))
 
 
-def _of_array(task: _Task, X: Any, by_row: list[Any], model: Any) -> Any:
-    import dask.array as da
-
-    empty = task.empty
-    new = {f"k{j}": size for j, size in enumerate(empty.shape[1:])}
-    rows = [part for array in by_row for part in (array, "i")]
-    return da.blockwise(
-        task,
-        ("i", *new),
-        X,
-        ("i", "j"),
-        *rows,
-        new_axes=new,
-        concatenate=True,
-        dtype=empty.dtype,
-        meta=empty,
-        token=task.method,
-        model=model,
-    )
-
-
-def _of_frame(task: _Task, X: Any, by_row: list[Any], model: Any) -> Any:
-    import dask.array as da
-
-    # map_partitions has no arrays as results where a series goes in
-    graph, keys = joined_graph([X, *by_row])
-    name, empty = f"{task.method}-{uuid4().hex}", task.empty
-    graph |= {f"model-of-{name}": model, f"task-of-{name}": task}
-    zeros = (0,) * (empty.ndim - 1)
-    for number, parts in enumerate(keys):
-        graph[name, number, *zeros] = (_call, f"task-of-{name}", f"model-of-{name}", *parts)
-    chunks = (np.nan,) * len(keys), *((size,) for size in empty.shape[1:])
-    return da.Array(graph, name, chunks, meta=empty)
-
-
-def _call(task: _Task, model: Any, *parts: Any) -> Array:
-    return task(*parts, model=model)
+def _joined(values: Any) -> Array:
+    """One array of several, since the rows are read once."""
+    return np.stack(values, axis=-1) if isinstance(values, tuple) else values
 
 
 def _one_row(X: Any) -> Any:

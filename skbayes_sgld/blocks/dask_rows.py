@@ -82,12 +82,11 @@ class DaskRows(RowSource):
         for number, keys in enumerate(self._keys):
             level.append((f"blocks-of-{name}", number))
             graph[level[-1]] = (_call, on_block, number, *keys)
-        height = 0
         while len(level) > 1:
-            height, below, level = height + 1, level, []
+            below, level = level, []
             for k in range(0, len(below), _FAN_IN):
-                level.append((f"sums-{height}-of-{name}", k))
-                graph[level[-1]] = (_add, add, *below[k : k + _FAN_IN])
+                level.append((f"sums-of-{len(below)}-of-{name}", k))
+                graph[level[-1]] = (add_up, below[k : k + _FAN_IN], add)
         return compute(Delayed(level[0], graph), f"pass {self.n_passes + 1} over the rows")
 
     def workers(self, n_jobs: int | None) -> DaskWorkers | None:
@@ -98,10 +97,6 @@ class DaskRows(RowSource):
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
     return function(*arguments)
-
-
-def _add(plus: Callable[[Any, Any], Any], *terms: Any) -> Any:
-    return add_up(terms, plus)
 
 
 def is_frame(values: Any) -> bool:
@@ -143,12 +138,7 @@ def align(values: Any, X: Any, name: str) -> Any:
     import dask.array as da
 
     known = not is_frame(X) and not np.isnan(X.shape[0])
-    if is_frame(values):
-        if values.ndim == 2 and len(values.columns) != 1:
-            raise ValueError(f"{name} has {len(values.columns)} columns; give one value a row.")
-        values = values if values.ndim == 1 else values[values.columns[0]]
-        return _same_blocks(values, X, name)
-    if not isinstance(values, da.Array):
+    if not is_frame(values) and not isinstance(values, da.Array):
         if not known:
             raise TypeError(
                 f"{name} is a {type(values).__name__} beside X in blocks of unknown sizes; give "
@@ -157,31 +147,23 @@ def align(values: Any, X: Any, name: str) -> Any:
             )
         values = da.from_array(np.asarray(values), chunks=-1)
     if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
+        values = values[values.columns[0]] if is_frame(values) else values[:, 0]
     if values.ndim != 1:
-        raise ValueError(f"{name} has shape {values.shape}; give one value a row.")
-    if not known or np.isnan(values.shape[0]):
-        return _same_blocks(values, X, name)
-    if values.shape[0] != X.shape[0]:
+        has = f"{values.shape[1]} columns" if is_frame(values) else f"shape {values.shape}"
+        raise ValueError(f"{name} has {has}; give one value a row.")
+    if known and not is_frame(values) and not np.isnan(values.shape[0]):
+        if values.shape[0] != X.shape[0]:
+            raise ValueError(
+                f"{name} has {values.shape[0]} rows and X has {X.shape[0]}; give one value a row."
+            )
+        return values.rechunk(X.chunks[:1])
+    if values.npartitions != X.npartitions:
         raise ValueError(
-            f"{name} has {values.shape[0]} rows and X has {X.shape[0]}; give one value a row."
-        )
-    return values.rechunk(X.chunks[:1])
-
-
-def _same_blocks(values: Any, X: Any, name: str) -> Any:
-    n_blocks, n_wanted = _n_blocks(values), _n_blocks(X)
-    if n_blocks != n_wanted:
-        raise ValueError(
-            f"{name} has {n_blocks} blocks and X has {n_wanted}, and the rows of each are not "
-            f"known: give {name} in the blocks of X, as a column of the same data frame is, or "
-            "call compute_chunk_sizes() on arrays before."
+            f"{name} has {values.npartitions} blocks and X has {X.npartitions}, and the rows of "
+            f"each are not known: give {name} in the blocks of X, as a column of the same data "
+            "frame is, or call compute_chunk_sizes() on arrays before."
         )
     return values
-
-
-def _n_blocks(values: Any) -> int:
-    return values.npartitions if is_frame(values) else values.numblocks[0]
 
 
 def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
