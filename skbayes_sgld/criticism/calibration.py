@@ -6,10 +6,12 @@ observation and of one at most as large. The two are equal where y is continuous
 
 from __future__ import annotations
 
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc
 
 Array = NDArray[Any]
 
@@ -27,14 +29,20 @@ def share_inside(below: Array, most: Array, coverage: float) -> Array:
     return np.where(width > 0, np.clip(part, 0.0, None) / np.where(width > 0, width, 1.0), whole)
 
 
-def held(below: Array, most: Array, coverage: float) -> Array:
-    """Whether the equal-tailed interval of ``coverage`` holds each observation ``(m,)``."""
-    return (most >= 0.5 - 0.5 * coverage) & (below < 0.5 + 0.5 * coverage)
+def binomial_p_value(total: float, n: int, p: float) -> float:
+    """P-value of ``total`` of n rows inside, if each row is with probability p.
+
+    Twice the probability of a number at least as far out. Fractions of a row, as the shares of
+    counts have, make the spread smaller, and are rounded to the side of no departure.
+    """
+    least = floor(total)
+    above = float(bdtrc(least - 1, n, p)) if least > 0 else 1.0
+    return min(1.0, 2.0 * min(float(bdtr(ceil(total), n, p)), above))
 
 
-def thirds(mean: Array) -> list[Array]:
-    """Positions of the rows in the lowest, middle and highest third of the predicted means."""
-    return np.array_split(np.argsort(mean, kind="stable"), 3)
+def by_mean(mean: Array, n_groups: int = 3) -> list[Array]:
+    """Positions of the rows in groups of equal size, by increasing predicted mean."""
+    return np.array_split(np.argsort(mean, kind="stable"), n_groups)
 
 
 def pearson(y: Array, mean: Array, variance: Array) -> Array:

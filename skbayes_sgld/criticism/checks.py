@@ -7,7 +7,7 @@ normal under the true model, whatever the family; those of counts are randomised
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse, stats
 from scipy.special import ndtri
 
-from skbayes_sgld.criticism.calibration import pearson, share_inside, thirds
+from skbayes_sgld.criticism.calibration import binomial_p_value, by_mean, pearson, share_inside
 from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
 from skbayes_sgld.posterior.conflict import prior_conflict
 
@@ -30,14 +30,12 @@ _MOST_COLUMNS = 200  # whose residuals are looked at
 _REPLICATES = 200  # data sets drawn for the distribution of the Pearson statistic
 _FAR = 3.0  # sds at which the squares of a column end
 _FEW_SMALL = 5.0  # variance of a number of rows, below which it is not normal
-TOLD_PULL = 1.0  # posterior sds of a prior's pull that the report points at
 _NAMED = 5  # rows whose labels are shown
-THIRDS = ("lowest", "middle", "highest")
 
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check: a row of the report.
 
     Attributes
     ----------
@@ -55,20 +53,20 @@ class Check:
         Format of the figures.
     column : int
         Column that the check is of; -1 for all.
-    noted : bool
-        Whether a check that is no test found something to look at.
+    verdict : str
+        "fits" or "misfit" of a test, once all tests are known; else "-" or "look at it".
     """
 
     name: str
     kind: str
     measured: float
-    expected: float
-    error: float
-    p_value: float
+    expected: float = 0.0
+    error: float = np.nan
+    p_value: float = np.nan
     told: str = ""
     fmt: str = ".2f"
     column: int = -1
-    noted: bool = False
+    verdict: str = "-"
 
 
 def enough_draws(n_rows: int) -> int:
@@ -79,7 +77,7 @@ def enough_draws(n_rows: int) -> int:
 def find_checks(
     left: LeftOut, names: list[str], labels: Any, seed: int, classes: Any = None
 ) -> list[Check]:
-    """All checks that the family of the model has.
+    """All checks that the family of the model has, with their verdicts.
 
     Parameters
     ----------
@@ -96,38 +94,29 @@ def find_checks(
     """
     rng = np.random.RandomState(seed)
     X = _columns(left.data[0])
-    if family_of(left) == "labels":
-        return [*_of_labels(left, X, names, classes), _influence(left, labels)]
+    if left.family == "labels":
+        return judged([*_of_labels(left, X, names, classes), _influence(left, labels)])
     z = residuals(left, rng)
     checks = [*_coverage(left), *_shape(z)]
     if X is not None:
         checks += _noise(z, X, left.fitted(), names)
-    if left.is_whole:
+    if left.likelihood.whole:
         checks += _counts(left, rng)
     if X is not None:
         checks += _curvature([(z, left.slope() / np.sqrt(left.numbers.variance), "")], X, names)
-    return [*checks, _influence(left, labels)]
+    return judged([*checks, _influence(left, labels)])
 
 
-def misfits(checks: list[Check]) -> list[bool]:
-    """Whether each check is a misfit: under the true model none is, in 95 % of data sets (Holm)."""
-    p = np.array([check.p_value for check in checks])
-    order = [j for j in np.argsort(p) if np.isfinite(p[j])]
-    wrong = [False] * len(checks)
-    for k, j in enumerate(order):
-        if p[j] * (len(order) - k) >= LEVEL:
-            break
-        wrong[j] = True
-    return wrong
-
-
-def family_of(left: LeftOut) -> str:
-    """Kind of the observations: "totals", "labels", "counts" or "numbers"."""
-    if left.likelihood.totals:
-        return "totals"
-    if hasattr(left.likelihood, "n_classes"):
-        return "labels"
-    return "counts" if left.likelihood.whole else "numbers"
+def judged(checks: list[Check]) -> list[Check]:
+    """Checks with verdicts: no test of a true model is a misfit, in 95 % of data sets (Holm)."""
+    found = list(checks)
+    tests = [j for j in range(len(checks)) if np.isfinite(checks[j].p_value)]
+    tests.sort(key=lambda j: checks[j].p_value)
+    wrong = True
+    for k, j in enumerate(tests):
+        wrong = wrong and checks[j].p_value * (len(tests) - k) < LEVEL
+        found[j] = replace(checks[j], verdict="misfit" if wrong else "fits")
+    return found
 
 
 def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:
@@ -142,21 +131,15 @@ def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:
 
 def _coverage(left: LeftOut) -> Iterator[Check]:
     below, most, *_ = left.numbers
-    mean = left.fitted()
-    parts = [("", np.arange(len(mean)))]
-    if len(mean) >= 3 * _FEWEST:
-        thirds_of = zip(THIRDS, thirds(mean), strict=True)
-        parts += [(f", {name} third of the mean", rows) for name, rows in thirds_of]
+    parts = _with_thirds(left.fitted())[: 4 if len(below) >= 3 * _FEWEST else 1]
     for coverage in (0.5, 0.9):
         share = share_inside(below, most, coverage)
-        for name, rows in parts:
-            yield _of_share(
-                interval_name(coverage) + name,
-                "coverage",
-                share[rows].sum(),
-                len(rows),
-                coverage,
-            )
+        for third, rows in parts:
+            name = interval_name(coverage) + (third and f", {third} of the mean")
+            total, n = float(share[rows].sum()), len(rows)
+            error = float(np.sqrt(coverage * (1.0 - coverage) / n))
+            p_value = binomial_p_value(total, n, coverage)
+            yield Check(name, "coverage", total / n, coverage, error, p_value, fmt=".1%")
 
 
 def interval_name(coverage: float) -> str:
@@ -164,12 +147,10 @@ def interval_name(coverage: float) -> str:
     return f"{100 * coverage:.0f} % intervals"
 
 
-def _of_share(name: str, kind: str, total: float, n: int, expected: float) -> Check:
-    """Check of a share of n rows; fractions of a row, as counts have, only make it smaller."""
-    low, high = np.floor(total), np.ceil(total)
-    p = max(stats.binomtest(int(k), n, expected).pvalue for k in {low, high})
-    error = float(np.sqrt(expected * (1.0 - expected) / n))
-    return Check(name, kind, total / n, expected, error, p, fmt=".1%")
+def _with_thirds(mean: Array) -> list[tuple[str, Array]]:
+    """All rows, and each third of them by mean, with the names "" and "lowest third" ...."""
+    thirds = zip(("lowest third", "middle third", "highest third"), by_mean(mean), strict=True)
+    return [("", np.arange(len(mean))), *thirds]
 
 
 def _shape(z: Array) -> Iterator[Check]:
@@ -178,16 +159,9 @@ def _shape(z: Array) -> Iterator[Check]:
         return
     skew, tails = stats.skew(z), stats.kurtosis(z)
     p_skew, p_tails = stats.skewtest(z).pvalue, stats.kurtosistest(z).pvalue
-    yield Check("skew of the residuals", "skew", skew, 0.0, np.sqrt(6.0 / n), p_skew, fmt=".2f")
-    yield Check(
-        "tails of the residuals (excess kurtosis)",
-        "tails",
-        tails,
-        0.0,
-        np.sqrt(24.0 / n),
-        p_tails,
-        fmt=".2f",
-    )
+    yield Check("skew of the residuals", "skew", skew, 0.0, np.sqrt(6.0 / n), p_skew)
+    name = "tails of the residuals (excess kurtosis)"
+    yield Check(name, "tails", tails, 0.0, np.sqrt(24.0 / n), p_tails)
 
 
 def _noise(z: Array, X: Array, mean: Array, names: list[str]) -> Iterator[Check]:
@@ -198,12 +172,12 @@ def _noise(z: Array, X: Array, mean: Array, names: list[str]) -> Iterator[Check]
     error = 1.0 / np.sqrt(n - 1.0)
     rho = float(_ranks(mean) @ size)
     name = "spread of residuals against the mean"
-    yield Check(name, "noise", rho, 0.0, error, _two_sided(rho / error), "rank correlation", ".2f")
+    yield Check(name, "noise", rho, 0.0, error, _two_sided(rho / error), "rank correlation")
     each = np.array([_ranks(column) @ size for column in X.T])
     j = int(np.abs(each).argmax())
     p = min(1.0, X.shape[1] * _two_sided(each[j] / error))
     name = "spread of residuals against a column"
-    yield Check(name, "noise", float(each[j]), 0.0, error, p, names[j], ".2f", j)
+    yield Check(name, "noise", float(each[j]), 0.0, error, p, names[j], column=j)
 
 
 def _ranks(values: Array) -> Array:
@@ -245,22 +219,14 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -
     for k in codes:
         y, of = left.y == k, p[:, k]
         about = f" of class {called[k]}"
-        of_thirds = zip(THIRDS, thirds(fitted[:, k]), strict=True)
-        parts = [("all rows", np.arange(len(y))), *((f"{name} third", r) for name, r in of_thirds)]
-        for name, rows in parts:
+        for third, rows in _with_thirds(fitted[:, k]):
             variance = float(np.sum(of[rows] * (1.0 - of[rows])))
             if variance < _FEW_SMALL:
                 continue
-            away = float(np.sum(y[rows] - of[rows])) / np.sqrt(variance)
-            yield Check(
-                f"share{about}, {name}",
-                "calibration",
-                float(y[rows].mean()),
-                float(of[rows].mean()),
-                np.sqrt(variance) / len(rows),
-                _two_sided(away),
-                fmt=".1%",
-            )
+            share, expected = float(y[rows].mean()), float(of[rows].mean())
+            error, name = np.sqrt(variance) / len(rows), f"share{about}, {third or 'all rows'}"
+            p_value = _two_sided((share - expected) / error)
+            yield Check(name, "calibration", share, expected, error, p_value, fmt=".1%")
         far = 1.0 - 2.0 * of  # Spiegelhalter (1986): Brier score against its expectation
         error = float(np.sqrt(np.sum(np.square(far) * of * (1.0 - of))))
         if error**2 >= 1.0:
@@ -274,8 +240,9 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -
         each = []
         for k in codes:
             sd = np.sqrt(np.maximum(p[:, k] * (1.0 - p[:, k]), _TINY))
-            each.append(((left.y == k) - p[:, k], sd, "" if K == 2 else f", class {called[k]}"))
-        yield from _curvature([((y / sd), sd, about) for y, sd, about in each], X, names)
+            about = "" if K == 2 else f", class {called[k]}"
+            each.append((((left.y == k) - p[:, k]) / sd, sd, about))
+        yield from _curvature(each, X, names)
 
 
 # ---- columns ------------------------------------------------------------------------------------
@@ -308,7 +275,7 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
     standard = (X[:, wide] - X[:, wide].mean(axis=0)) / spread[wide]
     squares = np.square(np.clip(standard, -_FAR, _FAR))
     scaled = np.column_stack([np.ones(n), X / np.where(spread > 0, spread, 1.0)])
-    found = []
+    tests, strong = len(wide) * len(each), []
     for z, rate, about in each:
         basis = np.linalg.qr(scaled * rate[:, None])[0]
         left = squares * rate[:, None]
@@ -318,19 +285,13 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
         error = np.maximum(np.sqrt(np.square(left).T @ np.square(z)), size)
         same = size <= 1e-8 * np.linalg.norm(squares * rate[:, None], axis=0)
         t = np.where(same, 0.0, left.T @ z / np.where(error > 0, error, 1.0))
-        found.append((t, about))
-    tests = len(wide) * len(each)
-    strong = []
-    for t, about in found:
         p = np.minimum(1.0, tests * 2.0 * stats.t.sf(np.abs(t), free))
         strong += [(p[i], t[i], j, names[j] + about) for i, j in enumerate(wide)]
     strong.sort(key=lambda one: one[0])
-    for k, (p_value, t, j, name) in enumerate(strong):
+    for k, (p_value, t, j, name) in enumerate(strong[:_NAMED]):
         if k and p_value >= LEVEL / 2:
             break
         yield Check("curvature along a column", "curvature", t, 0.0, 1.0, p_value, name, ".1f", j)
-        if k == _NAMED - 1:
-            break
 
 
 def _influence(left: LeftOut, labels: Any) -> Check:
@@ -340,8 +301,8 @@ def _influence(left: LeftOut, labels: Any) -> Check:
     told = ", ".join(str(labels[row]) for row in bad[:_NAMED])
     told += f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     name = f"influential rows (Pareto k above {most:.2g})"
-    noted = bool(len(bad))
-    return Check(name, "influence", len(bad), 0.0, np.nan, np.nan, told, ".0f", noted=noted)
+    verdict = "look at it" if len(bad) else "-"
+    return Check(name, "influence", len(bad), told=told, fmt=".0f", verdict=verdict)
 
 
 # ---- the prior ----------------------------------------------------------------------------------
@@ -359,19 +320,9 @@ def prior_check(model: Any, named: Callable[[str], str]) -> list[Check]:
     if conflict is None or not len(conflict.names):
         return []
     worst, pull = conflict.furthest
-    return [
-        Check(
-            "pull of the prior, in posterior sds",
-            "prior",
-            pull,
-            0.0,
-            np.nan,
-            np.nan,
-            named(conflict.names[worst]),
-            ".2f",
-            noted=not pull <= TOLD_PULL,
-        )
-    ]
+    verdict = "-" if pull <= 1.0 else "look at it"
+    name, told = "pull of the prior, in posterior sds", named(conflict.names[worst])
+    return [Check(name, "prior", pull, told=told, verdict=verdict)]
 
 
 def _decimals(error: float) -> str:

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._checks import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
-from skbayes_sgld.criticism.checks import family_of
 from skbayes_sgld.criticism.leave_one_out import good_k
 from skbayes_sgld.criticism.rows import rows_of_fit
 
@@ -103,7 +102,7 @@ def compare_models(
             fit = rows_of_fit("compare_models", model, X, y, sample_weight, params)
         rows = fit.choose(n_rows, seed)
         left = fit.leave_out(rows)
-        each[name], families[name] = left.log_density - fit.log_slope[rows], family_of(left)
+        each[name], families[name] = left.log_density - fit.log_slope[rows], left.family
         bad[name] = int((left.pareto_k > good_k(left.weight.shape[1])).sum())
         weight = fit.weight
     if len(set(families.values())) > 1:

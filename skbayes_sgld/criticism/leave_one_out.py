@@ -82,12 +82,21 @@ class LeftOut:
         """Observations ``(m,)``, as the likelihood takes them."""
         return self.data[1]
 
+    @property
+    def family(self) -> str:
+        """Kind of the observations: "totals", "labels", "counts" or "numbers"."""
+        if self.likelihood.totals:
+            return "totals"
+        if hasattr(self.likelihood, "n_classes"):
+            return "labels"
+        return "counts" if self.likelihood.whole else "numbers"
+
     def fitted(self) -> Array:
         """Means ``(m,)``, or probabilities ``(m, n_classes)``, under the posterior of all rows.
 
         They sort rows into thirds: a mean without the row moves away from the row's observation.
         """
-        if hasattr(self.likelihood, "n_classes"):
+        if self.family == "labels":
             return np.asarray(self.predictive.probability(self.data[0]))
         return np.asarray(self.predictive.mean(self.data[0], *self.data[2:]))
 
@@ -115,7 +124,7 @@ class LeftOut:
         most, mean, apart, square, variance = self._average(of)
         variance += np.maximum(square - np.square(apart), 0.0)
         below = most
-        if self.is_whole:
+        if law.whole:
             below = np.clip(most - np.exp(self.log_density), 0.0, 1.0)
         return Numbers(below, most, mean, variance)
 
@@ -134,11 +143,6 @@ class LeftOut:
         """Probability of an observation of at most 0 ``(m,)``."""
         law = self.likelihood
         return self._average(lambda u, y: (law.cdf(u, np.zeros_like(y)),))[0]
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the observations are counts or totals."""
-        return bool(self.likelihood.whole)
 
     def probability(self) -> Array:
         """Probability of each class ``(m, n_classes)``."""

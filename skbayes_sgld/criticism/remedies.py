@@ -1,40 +1,34 @@
 """Remedies of a misfit: estimators to use instead, each fitted and scored by leave-one-out.
 
-``REMEDIES`` is the table: of which family and for which misfits a remedy is, what it changes, and
-how to build it. To add one, add a row. Combinations are found by trying the table again on the
-best remedies.
+``REMEDIES`` is the table: of which family and for which misfits a remedy is, and what it changes.
+To add one, add a row. Combinations are found by trying the table again on the best remedies.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 
-from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks, misfits
+from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
 from skbayes_sgld.criticism.rows import FittedRows, rows_of_fit
 from skbayes_sgld.prediction.wrappers import parameter_namer, wrapped
 
 Array = NDArray[Any]
+Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
 _CLEAR = 2.0  # standard errors by which a remedy's log density must be higher
 _SMALL = 4.0  # difference of log densities that chooses between no two models
 MOST_ROWS = 5_000  # to fit a remedy to: the gain errs by d / 10,000 a row left out
-_STEPS, _KEPT = 3, 2  # remedies of a combination at most, and combinations that get a further one
-_MOST_CURVED = 3  # columns whose squares are added
-_MANY = 20.0  # rows a column, from which on the prior is no remedy
-
-
-def positive_square(values: Array) -> Array:
-    """Squares, and 0 for numbers below 0: the increasing inverse of the square root."""
-    return np.square(np.maximum(values, 0.0))
 
 
 @dataclass(frozen=True)
@@ -61,37 +55,21 @@ class Misfit:
 
     @property
     def curved(self) -> list[int]:
-        """Columns along which residuals are curved, the strongest first."""
+        """Columns along which residuals are curved, the three strongest first."""
         columns = [check.column for check in self.checks if check.kind == "curvature"]
-        return list(dict.fromkeys(columns))[:_MOST_CURVED]
-
-    @property
-    def plain_target(self) -> bool:
-        """Whether the target is not transformed yet, and all of it is positive."""
-        return not self.fit.core.transformers and float(self.fit.data[1].min()) > 0.0
-
-    def rebuilt(self, change: Callable[[Any], Any]) -> Any:
-        """Unfitted estimator with the innermost model changed; None where that is not possible."""
-        try:
-            return with_model(self.estimator, change)
-        except _NotPossibleError:
-            return None
-
-
-class _NotPossibleError(Exception):
-    """The model has no such setting, or has it already."""
+        return list(dict.fromkeys(columns))[:3]
 
 
 def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
     """Unfitted copy of an estimator, whose innermost model is ``change(model)``.
 
-    A search is replaced by the best estimator that it found.
+    A search is replaced by the best estimator that it found. None where the change gives None.
     """
     inner = wrapped(estimator)
     if inner is None:
         return change(clone(estimator))
     changed = with_model(inner.estimator, change)
-    if inner.parameter is None:
+    if inner.parameter is None or changed is None:
         return changed
     new = clone(estimator).set_params(**{inner.parameter: changed})
     if inner.is_step and hasattr(changed, "steps"):  # one pipeline, with the model as its last step
@@ -125,7 +103,7 @@ def fit_like(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A row of the table.
+    """A row of the table; :func:`build` applies it.
 
     Attributes
     ----------
@@ -136,122 +114,32 @@ class Remedy:
         "numbers", "counts", "totals" or "labels"; or "" for all.
     kinds : set of str
         Kinds of misfit that it is for.
-    build : callable
-        Unfitted estimator from a :class:`Misfit`; None where it does not apply.
+    model : str
+        Class of the package to use instead, with the settings that both have; "" for the same.
+    settings : dict of str to str
+        Settings of the model.
+    positive : bool
+        Whether it is for a target whose values are all positive.
+    target : tuple of two functions, or None
+        Transformation of a positive target to model, and its inverse.
+    terms : callable or None
+        Makes a transformer of each column along which residuals are curved.
     """
 
     name: str
     parts: set[str]
     family: str
     kinds: set[str]
-    build: Callable[[Misfit], Any]
+    model: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
+    positive: bool = False
+    target: tuple[Callable[[Array], Array], Callable[[Array], Array]] | None = None
+    terms: Callable[[], Any] | None = None
 
 
-def _set(**settings: Any) -> Callable[[Any], Any]:
-    """Change of a model to these settings."""
-
-    def change(model: Any) -> Any:
-        known = model.get_params(deep=False)
-        if any(name not in known for name in settings):
-            raise _NotPossibleError
-        if all(known[name] == value for name, value in settings.items()):
-            raise _NotPossibleError
-        return model.set_params(**settings)
-
-    return change
-
-
-def _sibling(name: str, carries_prior: bool) -> Callable[[Any], Any]:
-    """Change of a model to another of the package, with the settings that both have."""
-
-    def change(model: Any) -> Any:
-        # by name: this layer is below the estimators, and a name may not exist
-        cls = getattr(import_module("skbayes_sgld"), name, None)
-        if cls is None or type(model).__name__ == name:
-            raise _NotPossibleError
-        new = cls()
-        default, known = type(model)().get_params(deep=False), new.get_params(deep=False)
-        for setting, value in model.get_params(deep=False).items():
-            if setting == "prior" and not carries_prior:
-                continue
-            if setting in known and value is not default[setting]:
-                new.set_params(**{setting: value})
-        return new
-
-    return change
-
-
-def _of_any_number(model: Any) -> Any:
-    """The model, unchanged; not possible where it takes numbers above 0 only."""
-    if "noise_distribution" not in model.get_params(deep=False):
-        raise _NotPossibleError
-    return model
-
-
-def _transformed(
-    func: Any, inverse: Any, change: Callable[[Any], Any] = lambda model: model
-) -> Callable[[Misfit], Any]:
-    """Remedy that models a transformation of a positive target, by a changed model."""
-
-    def build(misfit: Misfit) -> Any:
-        from sklearn.compose import TransformedTargetRegressor
-
-        inner = misfit.rebuilt(change) if misfit.plain_target else None
-        if inner is None:
-            return None
-        return TransformedTargetRegressor(inner, func=func, inverse_func=inverse)
-
-    return build
-
-
-def _changed(change: Callable[[Any], Any], positive: bool = False) -> Callable[[Misfit], Any]:
-    """Remedy that changes the innermost model."""
-
-    def build(misfit: Misfit) -> Any:
-        return None if positive and not misfit.plain_target else misfit.rebuilt(change)
-
-    return build
-
-
-def _prior(name: str) -> Callable[[Misfit], Any]:
-    """Remedy by another prior, which matters where rows are few, or for probabilities near 0."""
-
-    def build(misfit: Misfit) -> Any:
-        n, d = misfit.fit.data[0].shape
-        chosen = getattr(misfit.fit.core.model.posterior_, "choices", {}).get("prior")
-        if chosen is not None and chosen.value == name:  # by prior="auto"
-            return None
-        matters = n < _MANY * d or "calibration" in misfit.kinds
-        return misfit.rebuilt(_set(prior=name)) if matters else None
-
-    return build
-
-
-def _with_terms(make: Callable[[], Any]) -> Callable[[Misfit], Any]:
-    """Remedy that adds functions of the columns along which residuals are curved."""
-
-    def build(misfit: Misfit) -> Any:
-        from scipy import sparse
-        from sklearn.compose import ColumnTransformer
-        from sklearn.pipeline import make_pipeline
-
-        X = misfit.fit.core.X
-        if not misfit.curved or sparse.issparse(X):
-            return None
-        frame = hasattr(X, "columns")
-
-        def change(model: Any) -> Any:
-            terms = [(f"curve{j}", make(), [X.columns[j] if frame else j]) for j in misfit.curved]
-            columns = ColumnTransformer(
-                terms, remainder="passthrough", verbose_feature_names_out=False
-            )
-            if frame:
-                columns.set_output(transform="pandas")
-            return make_pipeline(columns, model)
-
-        return misfit.rebuilt(change)
-
-    return build
+def positive_square(values: Array) -> Array:
+    """Squares, and 0 for numbers below 0: the increasing inverse of the square root."""
+    return np.square(np.maximum(values, 0.0))
 
 
 def _squares() -> Any:
@@ -268,72 +156,102 @@ def _splines() -> Any:
 
 
 _UNEQUAL = {"coverage", "noise", "skew", "tails"}
-_CURVED = {"curvature"}
+_SKEWED = _UNEQUAL | {"curvature"}
 _MISJUDGED = {"coverage", "calibration", "tails"}
 _SPREAD = {"coverage", "noise", "skew", "tails", "dispersion", "zeros"}
+_LOG, _ROOT = (np.log, np.exp), (np.sqrt, positive_square)
+_LINEAR, _GAMMA = "SGLDLinearRegression", "SGLDGammaRegressor"
+_NEGATIVE, _BETA = "SGLDNegativeBinomialRegressor", "SGLDBetaBinomialRegressor"
+
+
+def _set(part: str, family: str, kinds: set[str], **settings: str) -> Remedy:
+    """Remedy by one setting."""
+    ((name, value),) = settings.items()
+    return Remedy(f"{name}={value!r}", {part}, family, kinds, settings=settings)
+
 
 REMEDIES = (
-    Remedy(
-        "noise_model='log_linear'",
-        {"noise"},
-        "numbers",
-        _UNEQUAL,
-        _changed(_set(noise_model="log_linear")),
-    ),
-    Remedy(
-        "noise_distribution='student_t'",
-        {"tails"},
-        "numbers",
-        _UNEQUAL,
-        _changed(_set(noise_distribution="student_t")),
-    ),
-    Remedy(
-        "square root of the target",
-        {"target"},
-        "numbers",
-        _UNEQUAL | _CURVED,
-        _transformed(np.sqrt, positive_square),
-    ),
-    Remedy(
-        "log of the target",
-        {"target"},
-        "numbers",
-        _UNEQUAL | _CURVED,
-        _transformed(np.log, np.exp, _of_any_number),
-    ),
-    Remedy(
-        "SGLDLinearRegression, log of the target",
-        {"target"},
-        "numbers",
-        _UNEQUAL | _CURVED,
-        _transformed(np.log, np.exp, _sibling("SGLDLinearRegression", carries_prior=False)),
-    ),
-    Remedy(
-        "SGLDGammaRegressor",
-        {"target", "noise", "tails"},
-        "numbers",
-        _UNEQUAL | _CURVED,
-        _changed(_sibling("SGLDGammaRegressor", carries_prior=False), positive=True),
-    ),
-    Remedy(
-        "SGLDNegativeBinomialRegressor",
-        {"target"},
-        "counts",
-        _SPREAD,
-        _changed(_sibling("SGLDNegativeBinomialRegressor", carries_prior=True)),
-    ),
-    Remedy(
-        "SGLDBetaBinomialRegressor",
-        {"target"},
-        "totals",
-        _SPREAD,
-        _changed(_sibling("SGLDBetaBinomialRegressor", carries_prior=True)),
-    ),
-    Remedy("prior='normal'", {"prior"}, "", _MISJUDGED, _prior("normal")),
-    Remedy("prior='hierarchical_normal'", {"prior"}, "", _MISJUDGED, _prior("hierarchical_normal")),
-    Remedy("squares of columns", {"columns"}, "", _CURVED, _with_terms(_squares)),
-    Remedy("splines of columns", {"columns"}, "", _CURVED, _with_terms(_splines)),
+    _set("noise", "numbers", _UNEQUAL, noise_model="log_linear"),
+    _set("tails", "numbers", _UNEQUAL, noise_distribution="student_t"),
+    Remedy("square root of the target", {"target"}, "numbers", _SKEWED, target=_ROOT),
+    Remedy("log of the target", {"target"}, "numbers", _SKEWED, target=_LOG),
+    Remedy(f"{_LINEAR}, log of the target", {"target"}, "numbers", _SKEWED, _LINEAR, target=_LOG),
+    Remedy(_GAMMA, {"target", "noise", "tails"}, "numbers", _SKEWED, _GAMMA, positive=True),
+    Remedy(_NEGATIVE, {"target"}, "counts", _SPREAD, _NEGATIVE),
+    Remedy(_BETA, {"target"}, "totals", _SPREAD, _BETA),
+    _set("prior", "", _MISJUDGED, prior="normal"),
+    _set("prior", "", _MISJUDGED, prior="hierarchical_normal"),
+    Remedy("squares of columns", {"columns"}, "", {"curvature"}, terms=_squares),
+    Remedy("splines of columns", {"columns"}, "", {"curvature"}, terms=_splines),
 )
+
+
+def build(remedy: Remedy, misfit: Misfit) -> Any:
+    """Unfitted estimator with the remedy; None where it does not apply."""
+    from sklearn.compose import TransformedTargetRegressor
+
+    core, (X, y, *_) = misfit.fit.core, misfit.fit.data
+    if (remedy.positive or remedy.target) and (core.transformers or not y.min() > 0.0):
+        return None
+    if remedy.terms and (not misfit.curved or sparse.issparse(core.X)):
+        return None
+    if "prior" in remedy.settings:
+        # a prior matters where rows are few, or for probabilities near 0
+        few = X.shape[0] < 20 * X.shape[1]
+        chosen = getattr(core.model.posterior_, "choices", {}).get("prior")  # by prior="auto"
+        known = chosen is not None and chosen.value == remedy.settings["prior"]
+        if known or not (few or "calibration" in misfit.kinds):
+            return None
+
+    def change(model: Any) -> Any:
+        known = model.get_params(deep=False)
+        if remedy.model:
+            return _sibling(model, remedy)
+        if remedy.target == _LOG and "noise_distribution" not in known:
+            return None  # the model takes numbers above 0 only
+        if remedy.terms:
+            return _with_terms(model, remedy.terms, core.X, misfit.curved)
+        if not remedy.settings.keys() <= known.keys():
+            return None
+        if remedy.settings and all(known[name] == v for name, v in remedy.settings.items()):
+            return None
+        return model.set_params(**remedy.settings)
+
+    changed = with_model(misfit.estimator, change)
+    if changed is None or remedy.target is None:
+        return changed
+    func, inverse_func = remedy.target
+    return TransformedTargetRegressor(changed, func=func, inverse_func=inverse_func)
+
+
+def _sibling(model: Any, remedy: Remedy) -> Any:
+    """The remedy's model, with the settings that both have; None where the model is of its class.
+
+    A prior stays where the linear predictor keeps its meaning: from counts to counts.
+    """
+    if type(model).__name__ == remedy.model:
+        return None
+    # by name: this layer is below the estimators
+    new = getattr(import_module("skbayes_sgld"), remedy.model)()
+    default, known = type(model)().get_params(deep=False), new.get_params(deep=False)
+    for setting, value in model.get_params(deep=False).items():
+        kept = setting in known and value is not default[setting]
+        if kept and not (setting == "prior" and remedy.family == "numbers"):
+            new.set_params(**{setting: value})
+    return new
+
+
+def _with_terms(model: Any, make: Callable[[], Any], X: Any, curved: list[int]) -> Any:
+    """Pipeline of the model after functions of the curved columns, beside all other columns."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+
+    frame = hasattr(X, "columns")
+    terms = [(f"curve{j}", make(), [X.columns[j] if frame else j]) for j in curved]
+    columns = ColumnTransformer(terms, remainder="passthrough", verbose_feature_names_out=False)
+    if frame:
+        columns.set_output(transform="pandas")
+    return make_pipeline(columns, model)
 
 
 # ---- trials -------------------------------------------------------------------------------------
@@ -362,7 +280,7 @@ class Trial:
 
     remedies: tuple[Remedy, ...] = ()
     estimator: Any = None
-    each: Array = field(default_factory=lambda: np.full(2, np.nan))
+    each: Array = field(default_factory=lambda: np.zeros(2))
     wrong: int = 0
     checks: list[Check] = field(default_factory=list)
     failed: str = ""
@@ -407,16 +325,11 @@ def _error(each: Array) -> float:
 
 
 def try_remedies(
-    misfit: Misfit,
-    family: str,
-    rows: Array,
-    pointwise: Array,
-    X: Any,
-    y: Any,
-    params: dict[str, Any],
-    seed: int,
+    misfit: Misfit, family: str, rows: Array, pointwise: Array, data: Data, seed: int
 ) -> list[Trial]:
     """Remedies that apply, fitted; and, of the best that leave misfits, combinations with others.
+
+    Of a combination at most three remedies are tried, and the best two get a further one.
 
     Parameters
     ----------
@@ -426,42 +339,43 @@ def try_remedies(
         Rows that were left out, among those with a weight.
     pointwise : ndarray of shape (m,)
         Their log densities under the model that was checked, in the units of y.
-    X, y : array-like
-        All rows, as the estimator takes them.
-    params : dict
-        Arguments of the fit by row, such as ``sample_weight`` and ``exposure``.
+    data : tuple
+        X and y, all rows as the estimator takes them, and a dict of arguments of the fit by row,
+        such as ``sample_weight`` and ``exposure``.
     seed : int
     """
-    data, at = _part(X, y, params, misfit.fit.counted, rows, seed)
+    data, at = _part(data, misfit.fit.counted, rows, seed)
     checked = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
     trials, seen, kept = list[Trial](), set[frozenset[str]](), [(checked, misfit)]
     useful = [remedy for remedy in REMEDIES if remedy.family in ("", family)]
-    for _ in range(_STEPS):
+    for _ in range(3):
         step, harmful = [], set[str]()
         for last, of_last in kept:
             for remedy in useful:
                 remedies = (*last.remedies, remedy)
-                names = frozenset(each.name for each in remedies)
-                again = any(remedy.parts & each.parts for each in last.remedies)
-                applies = not again and remedy.kinds & of_last.kinds
-                estimator = remedy.build(of_last) if applies else None
-                if estimator is None or names in seen:
+                names = frozenset(one.name for one in remedies)
+                again = any(remedy.parts & one.parts for one in last.remedies)
+                if again or names in seen or not remedy.kinds & of_last.kinds:
+                    continue
+                estimator = build(remedy, of_last)
+                if estimator is None:
                     continue
                 seen.add(names)
-                trial, left = _tried(remedies, estimator, data, at, pointwise, seed)
-                added = tuple(of_last.curved) if "columns" in remedy.parts else last.columns
-                trial = replace(trial, columns=added)
+                each, checks, failed, fit = _scored(estimator, data, at, pointwise, seed)
+                wrong = [check for check in checks if check.verdict == "misfit"]
+                columns = tuple(of_last.curved) if remedy.terms else last.columns
+                trial = Trial(remedies, estimator, each, len(wrong), checks, failed, columns)
                 trials.append(trial)
                 change = trial.gain - last.gain
-                if left is not None and not trial.failed and change > _SMALL:
-                    step.append((trial, left))
+                if not failed and change > _SMALL:
+                    step.append((trial, Misfit(estimator, fit, wrong)))
                 elif not change > -_SMALL:
                     harmful.add(remedy.name)
         useful = [remedy for remedy in useful if remedy.name not in harmful]
         step.sort(key=lambda one: -one[0].gain)
         if not step or step[0][0].wrong == 0:
             break
-        kept = [one for one in step if one[0].wrong][:_KEPT]
+        kept = [one for one in step if one[0].wrong][:2]
     return trials
 
 
@@ -485,10 +399,9 @@ def choose(trials: list[Trial], wrong: int) -> Trial | None:
     return min(filter(is_near, helping), key=lambda trial: trial.wrong)
 
 
-def _part(
-    X: Any, y: Any, params: dict[str, Any], counted: Array, rows: Array, seed: int
-) -> tuple[tuple[Any, Any, dict[str, Any]], Array]:
+def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Array]:
     """Data to fit remedies to, and the positions of the rows that are left out among them."""
+    X, y, params = data
     n = len(counted)
     part = np.arange(n)
     if n > MOST_ROWS:
@@ -501,45 +414,28 @@ def _part(
         name: value if value is None or np.ndim(value) == 0 else np.asarray(value)[chosen]
         for name, value in params.items()
     }
-    return (_taken(X, chosen), _taken(y, chosen), by_row), np.searchsorted(part, rows)
+    taken = _safe_indexing(X, chosen), _safe_indexing(y, chosen), by_row
+    return taken, np.searchsorted(part, rows)
 
 
-def _taken(values: Any, rows: Array) -> Any:
-    from sklearn.utils import _safe_indexing
-
-    return _safe_indexing(values, rows)
-
-
-def _tried(
-    remedies: tuple[Remedy, ...],
-    estimator: Any,
-    data: tuple[Any, Any, dict[str, Any]],
-    rows: Array,
-    pointwise: Array,
-    seed: int,
-) -> tuple[Trial, Misfit | None]:
-    """Remedies, fitted and scored, and what they leave wrong; None where the estimator raises."""
+def _scored(
+    estimator: Any, data: Data, rows: Array, pointwise: Array, seed: int
+) -> tuple[Array, list[Check], str, Any]:
+    """Differences of log density, checks, why it failed or "", and the rows of a fitted copy."""
     X, y, params = data
-    unfitted = clone(estimator)
-    weight = params.get("sample_weight")
     rest = {key: value for key, value in params.items() if key != "sample_weight"}
     given = {key: value for key, value in params.items() if value is not None}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by what it says
-            fitted = fit_like(estimator, X, y, given)
-            fit = rows_of_fit("check_model", fitted, X, y, weight, rest)
+            fitted = fit_like(clone(estimator), X, y, given)
+            fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             left = fit.leave_out(rows, enough_draws(len(rows)))
             names = [f"x{j}" for j in range(left.data[0].shape[1])]
             checks = find_checks(left, names, np.arange(len(rows)), seed)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
-        nothing = np.full(len(rows), np.nan)
-        return Trial(remedies, unfitted, nothing, failed=str(error).splitlines()[0]), None
+        return np.full(len(rows), np.nan), [], str(error).splitlines()[0], None
     result = vars(fit.core.model).get("result_")
-    failed = ""
-    if result is not None and result.problems:
-        failed = parameter_namer(fitted)(result.problems[0])
-    difference = left.log_density - fit.log_slope[rows] - pointwise
-    wrong = [check for check, bad in zip(checks, misfits(checks), strict=True) if bad]
-    trial = Trial(remedies, unfitted, difference, len(wrong), checks, failed)
-    return trial, Misfit(unfitted, fit, wrong)
+    problems = () if result is None else result.problems
+    failed = parameter_namer(fitted)(problems[0]) if problems else ""
+    return left.log_density - fit.log_slope[rows] - pointwise, checks, failed, fit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,8 @@ from skbayes_sgld._random import draw_seed
 from skbayes_sgld.criticism.checks import (
     Check,
     enough_draws,
-    family_of,
     find_checks,
     interval_name,
-    misfits,
     prior_check,
 )
 from skbayes_sgld.criticism.remedies import MOST_ROWS, Misfit, Trial, choose, try_remedies
@@ -27,10 +26,8 @@ from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
 Array = NDArray[Any]
 
-_WIDTH = 100
-_NAME = 54  # of which the name of a check or remedy
+_NAME = 54  # letters of the name of a check or remedy, of 100 a line
 _SHOWN = 6  # remedies that the report shows
-_UNRELIABLE = 0.1  # share of rows not left out reliably, from which on the report says so
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,16 +79,20 @@ class ModelCheck:
     @property
     def fits(self) -> bool:
         """Whether no check found a misfit."""
-        return not (self.table["verdict"] == "misfit").any()
+        return self._n_misfits == 0
+
+    @property
+    def _n_misfits(self) -> int:
+        return int((self.table["verdict"] == "misfit").sum())
 
     def __repr__(self) -> str:
         """One line; ``print`` gives the report."""
-        n = int((self.table["verdict"] == "misfit").sum())
+        n = self._n_misfits
         return f"ModelCheck(fits={self.fits}, {n} of {len(self.table)} checks find a misfit)"
 
     def __str__(self) -> str:
         """Report."""
-        n = int((self.table["verdict"] == "misfit").sum())
+        n = self._n_misfits
         found = f"NO: {n} checks find a misfit." if n > 1 else "NO: 1 check finds a misfit."
         answer = "yes: no check finds a misfit." if self.fits else found
         lines = [
@@ -100,12 +101,12 @@ class ModelCheck:
             "",
             f"  {'check':{_NAME}s}{'measured':>10s}{'expected':>18s}   verdict",
         ]
-        for check, verdict in zip(self._checks, self.table["verdict"], strict=True):
+        for check in self._checks:
             about = f": {check.told}" if check.told else ""
             measured, expected = format(check.measured, check.fmt), ""
             if np.isfinite(check.error):
                 expected = f"{check.expected:{check.fmt}} +- {check.error:{check.fmt}}"
-            told = "MISFIT" if verdict == "misfit" else verdict
+            told = "MISFIT" if check.verdict == "misfit" else check.verdict
             lines += _row(check.name + about, f"{measured:>10s}{expected:>18s}   {told}")
         if self._trials:
             told = "remedy that was tried"
@@ -194,25 +195,25 @@ def check_model(
     classes = getattr(fit.core.model, "classes_", None)
     checks = find_checks(left, names, labels, seed, classes)
     checks += prior_check(fit.core.model, parameter_namer(model))
-    wrong = misfits(checks)
-    trials, family = list[Trial](), family_of(left)
-    misfit = Misfit(model, fit, [check for check, bad in zip(checks, wrong, strict=True) if bad])
-    if misfit.checks and remedies and hasattr(fit.core.model, "coef_"):
+    wrong = [check for check in checks if check.verdict == "misfit"]
+    trials = list[Trial]()
+    if wrong and remedies and hasattr(fit.core.model, "coef_"):
         pointwise = left.log_density - fit.log_slope[rows]
-        given = {"sample_weight": sample_weight, **params}
-        trials = try_remedies(misfit, family, rows, pointwise, X, y, given, seed)
-    chosen = choose(trials, sum(wrong))
+        data = X, y, {"sample_weight": sample_weight, **params}
+        misfit = Misfit(model, fit, wrong)
+        trials = try_remedies(misfit, left.family, rows, pointwise, data, seed)
+    chosen = choose(trials, len(wrong))
     trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
-    labelled = family == "labels"
+    below, most = (None, None) if left.family == "labels" else left.numbers[:2]
     return ModelCheck(
-        _table(checks, wrong, trials),
+        _table(checks, len(wrong), trials),
         _trials(trials),
         None if chosen is None else chosen.estimator,
-        _reason(misfit.checks, checks, trials, chosen, remedies, names) + _doubt(checks, len(rows)),
+        _reason(checks, len(wrong), trials, chosen, remedies, names) + _doubt(checks, len(rows)),
         len(fit.counted),
         fit.counted[rows],
-        None if labelled else left.numbers.below,
-        None if labelled else left.numbers.most,
+        below,
+        most,
         left.fitted(),
         type(fit.core.model).__name__,
         checks,
@@ -220,32 +221,19 @@ def check_model(
     )
 
 
-def _table(checks: list[Check], wrong: list[bool], trials: list[Trial]) -> pd.DataFrame:
-    verdicts = [
-        "misfit"
-        if bad
-        else "fits"
-        if np.isfinite(check.p_value)
-        else "look at it"
-        if check.noted
-        else "-"
-        for check, bad in zip(checks, wrong, strict=True)
-    ]
-    remedies = [
-        _best_for(check.kind, trials, sum(wrong)) if bad else ""
-        for check, bad in zip(checks, wrong, strict=True)
-    ]
+def _table(checks: list[Check], wrong: int, trials: list[Trial]) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "check": [check.name for check in checks],
-            "about": [check.told for check in checks],
-            "measured": [float(check.measured) for check in checks],
-            "expected": [float(check.expected) for check in checks],
-            "standard_error": [float(check.error) for check in checks],
-            "p_value": [float(check.p_value) for check in checks],
-            "verdict": verdicts,
-            "remedy": remedies,
+            "check": check.name,
+            "about": check.told,
+            "measured": float(check.measured),
+            "expected": float(check.expected),
+            "standard_error": float(check.error),
+            "p_value": float(check.p_value),
+            "verdict": check.verdict,
+            "remedy": _best_for(check.kind, trials, wrong) if check.verdict == "misfit" else "",
         }
+        for check in checks
     )
 
 
@@ -258,18 +246,16 @@ def _best_for(kind: str, trials: list[Trial], wrong: int) -> str:
 
 
 def _trials(trials: list[Trial]) -> pd.DataFrame:
-    frame = pd.DataFrame(
-        {
-            "gain": [trial.gain for trial in trials],
-            "se": [trial.se for trial in trials],
-            "coverage_50": [_coverage_of(trial.checks, 0.5) for trial in trials],
-            "coverage_90": [_coverage_of(trial.checks, 0.9) for trial in trials],
-            "misfits": [trial.wrong for trial in trials],
-            "failed": [trial.failed for trial in trials],
-        },
-        index=pd.Index([trial.name for trial in trials], name="remedy", dtype=object),
-    )
-    return frame
+    of_trials = {
+        "gain": [trial.gain for trial in trials],
+        "se": [trial.se for trial in trials],
+        "coverage_50": [_coverage_of(trial.checks, 0.5) for trial in trials],
+        "coverage_90": [_coverage_of(trial.checks, 0.9) for trial in trials],
+        "misfits": [trial.wrong for trial in trials],
+        "failed": [trial.failed for trial in trials],
+    }
+    names = pd.Index([trial.name for trial in trials], name="remedy", dtype=object)
+    return pd.DataFrame(of_trials, names)
 
 
 def _coverage_of(checks: list[Check], coverage: float) -> float:
@@ -279,8 +265,8 @@ def _coverage_of(checks: list[Check], coverage: float) -> float:
 
 
 def _reason(
-    wrong: list[Check],
     checks: list[Check],
+    wrong: int,
     trials: list[Trial],
     chosen: Trial | None,
     tried: bool,
@@ -297,12 +283,9 @@ def _reason(
         )
         return f"No suggestion: {some if trials else 'there is no remedy for this model'}."
     before, after = (_thirds_of(each) for each in (checks, chosen.checks))
-    held = ""
-    if after:
-        held = f" 90 % intervals hold {after} of the rows; before, {before}."
-    n, left = chosen.wrong, ""
-    if n:
-        left = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit."
+    held = f" 90 % intervals hold {after} of the rows; before, {before}." if after else ""
+    n = chosen.wrong
+    left = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit." if n else ""
     added = ", ".join(names[j] for j in chosen.columns)
     added = f" ({added})" if added else ""
     way = "higher" if chosen.gain >= 0 else "lower"
@@ -315,7 +298,7 @@ def _reason(
 def _doubt(checks: list[Check], n_rows: int) -> str:
     """Sentence where many rows cannot be left out reliably; else empty."""
     n = next(int(check.measured) for check in checks if check.kind == "influence")
-    if n <= _UNRELIABLE * n_rows:
+    if n <= 0.1 * n_rows:
         return ""
     return (
         f" {n} of {n_rows} rows cannot be left out reliably (Pareto k), so all figures are "
@@ -350,6 +333,4 @@ def _row(name: str, figures: str) -> list[str]:
 
 
 def _wrapped(text: str, indent: str = "") -> list[str]:
-    from textwrap import wrap
-
-    return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)
+    return wrap(text, 100, initial_indent=indent, subsequent_indent=indent)

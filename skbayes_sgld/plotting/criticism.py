@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.criticism.calibration import share_inside
+from skbayes_sgld.criticism.calibration import by_mean, share_inside
 from skbayes_sgld.criticism.comparison import compare_models
 from skbayes_sgld.criticism.report import ModelCheck, check_model
 from skbayes_sgld.plotting.axes import (
@@ -197,7 +197,7 @@ class ModelCheckDisplay(Display):
         return self
 
     def _plot_coverage(self, panel: Any) -> None:
-        groups = np.array_split(np.argsort(self.mean, kind="stable"), self.n_groups)
+        groups = by_mean(self.mean, self.n_groups)
         center = [float(self.mean[rows].mean()) for rows in groups]
         size = [len(rows) for rows in groups]
         self.lines_ = []

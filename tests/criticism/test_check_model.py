@@ -27,7 +27,7 @@ from skbayes_sgld import (
     predict_interval,
 )
 from skbayes_sgld.criticism import remedies, report
-from skbayes_sgld.criticism.checks import Check, enough_draws, misfits
+from skbayes_sgld.criticism.checks import Check, enough_draws, judged
 from skbayes_sgld.criticism.remedies import Trial, choose
 from skbayes_sgld.metrics import interval_coverage, loo
 
@@ -209,12 +209,12 @@ def test_planted_faults_are_seen(fault):
 def test_verdicts_together_keep_the_level():
     rng = np.random.default_rng(0)
     p = rng.random((4000, 12))
-    each = [any(misfits([Check("", "", 0, 0, 0, float(q)) for q in row] + [_note()])) for row in p]
+    note = Check("", "prior", 0.0, verdict="look at it")
+    found = [judged([*(Check("", "", 0, 0, 0, float(q)) for q in row), note]) for row in p]
+    each = [any(check.verdict == "misfit" for check in checks) for checks in found]
     assert abs(np.mean(each) - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 4000)
-
-
-def _note():
-    return Check("", "prior", 0.0, 0.0, np.nan, np.nan, noted=True)
+    assert {checks[-1].verdict for checks in found} == {"look at it"}
+    assert {check.verdict for check in found[0][:-1]} <= {"fits", "misfit"}
 
 
 def test_the_suggestion_holds_where_the_model_did_not():
