@@ -10,7 +10,6 @@ from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.map import MAPEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
-from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.predictive import Predictive
 
 __all__ = ["SGDMAPClassifier", "SGDMAPRegressor"]
@@ -90,5 +89,5 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
 
     prior: Any = "normal"
 
-    def _point_predictive(self) -> Predictive | WithAbsentClasses:
+    def _point_predictive(self) -> Predictive:
         return self._mixture(self.coef_[None], np.atleast_1d(self.intercept_)[None])

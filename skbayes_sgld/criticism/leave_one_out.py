@@ -75,7 +75,7 @@ class LeftOut:
     @property
     def likelihood(self) -> Any:
         """Distribution of an observation; of labels that of the classes with weight."""
-        return getattr(self.predictive, "seen", self.predictive).likelihood
+        return self.predictive.likelihood
 
     @property
     def y(self) -> Array:

@@ -31,7 +31,6 @@ from skbayes_sgld.estimators.totals import observed_totals, totals_of, weight_of
 from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
 from skbayes_sgld.inference.passes import TOTALS, Encoding
 from skbayes_sgld.posterior import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
-from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
@@ -139,11 +138,11 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         classes = list(map(str, self.classes_))
         return {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         weights = self._draw_weights(chosen)
         return Predictive(self._predictor(chosen), self._likelihood(), None, weights)
 
-    def _point_predictive(self) -> Predictive | WithAbsentClasses:
+    def _point_predictive(self) -> Predictive:
         """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
@@ -529,22 +528,18 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         coef[:, self._seen], intercept[:, self._seen] = parts["coef"], parts["intercept"]
         return {"coef": coef, "intercept": intercept}
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         parts = self._draws()
         weights = self._draw_weights(chosen)
         return self._mixture(parts["coef"][chosen], parts["intercept"][chosen], weights)
 
-    def _mixture(
-        self, coef: Array, intercept: Array, weights: Array | None = None
-    ) -> Predictive | WithAbsentClasses:
+    def _mixture(self, coef: Array, intercept: Array, weights: Array | None = None) -> Predictive:
         """Predictive distribution over all classes, under these coefficients and intercepts."""
         if self._seen is not None:
             coef, intercept = coef[:, self._seen], intercept[:, self._seen]
         predictor = LinearPredictor(coef, intercept)
-        predictive = Predictive(predictor, self._likelihood(), None, weights)
-        if self._seen is None:
-            return predictive
-        return WithAbsentClasses(predictive, self._seen, len(self.classes_))
+        n_classes = len(self.classes_)
+        return Predictive(predictor, self._likelihood(), None, weights, self._seen, n_classes)
 
     # ---- observations, labels or totals ---------------------------------------------------------
 

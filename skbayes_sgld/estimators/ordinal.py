@@ -15,7 +15,6 @@ from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.passes import Encoding
 from skbayes_sgld.posterior import LabelLikelihood, Ordinal
-from skbayes_sgld.prediction.absent import WithAbsentClasses
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -122,15 +121,13 @@ class OrdinalClassifier(LinearClassifier):
         super()._set_point(values)
         self.cut_points_ = self._split(values[None])["cut_point"][0]
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive | WithAbsentClasses:
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         parts = self._draws()
         gaps = np.diff(parts["cut_point"][chosen], axis=1)
         own = np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
         predictor = LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
-        predictive = Predictive(predictor, self._likelihood(), own, self._draw_weights(chosen))
-        if self._seen is None:
-            return predictive
-        return WithAbsentClasses(predictive, self._seen, len(self.classes_))
+        weights, n_classes = self._draw_weights(chosen), len(self.classes_)
+        return Predictive(predictor, self._likelihood(), own, weights, self._seen, n_classes)
 
 
 def categories_of(y: Any) -> Array | None:

@@ -10,49 +10,46 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-_MOST_POSITIONS = 6  # with more, sorting costs less than partitions
 
-
-class OrderStatistics:
-    """Quantiles over draws, by partial sorting: half of the time of ``numpy.quantile``.
+def draw_quantiles(
+    values: Array,
+    q: Array,
+    weights: Array | None = None,
+    transform: Callable[[Array], Array] = np.asarray,
+) -> Array:
+    """Quantiles of each row by partial sorting, in half of the time of ``numpy.quantile``.
 
     Draws with equal weights are interpolated, as by ``numpy.quantile``. With weights a quantile is
     the least draw at which the cumulative weight reaches the level.
 
     Parameters
     ----------
+    values : ndarray of shape (n, S)
+        Overwritten.
     q : ndarray of shape (m,)
         Levels, in (0, 1).
-    n_draws : int
-    weights : ndarray of shape (S,) or None
+    weights : ndarray of shape (S,) or None, default=None
+    transform : callable, default=numpy.asarray
+        Increasing function, applied to the draws before they are interpolated.
+
+    Returns
+    -------
+    quantiles : ndarray of shape (n, m)
     """
-
-    def __init__(self, q: Array, n_draws: int, weights: Array | None) -> None:
-        position = q * (n_draws - 1)
-        self._below = np.floor(position).astype(int)
-        self._share = position - self._below
-        self._above = np.minimum(self._below + 1, n_draws - 1)
-        self._q, self._weights = q, weights
-
-    def __call__(self, values: Array, transform: Callable[[Array], Array] | None = None) -> Array:
-        """Quantiles ``(n, m)`` of each row of ``values (n, S)``, which is overwritten.
-
-        ``transform``, an increasing function, is applied to the draws before they are interpolated.
-        """
-        if self._weights is not None:
-            chosen = _weighted(values, self._q, self._weights)
-            return chosen if transform is None else transform(chosen)
-        positions, inverse = np.unique([self._below, self._above], return_inverse=True)
-        chosen = _in_order(values, positions).astype(float)
-        if transform is not None:
-            chosen = transform(chosen)
-        below, above = chosen[:, inverse.reshape(2, -1)].swapaxes(0, 1)
-        return below + (above - below) * self._share
+    if weights is not None:
+        return transform(_weighted(values, q, weights))
+    last = values.shape[1] - 1
+    below = np.floor(q * last).astype(int)
+    above = np.minimum(below + 1, last)
+    positions, inverse = np.unique([below, above], return_inverse=True)
+    chosen = transform(_in_order(values, positions).astype(float))
+    at_below, at_above = chosen[:, inverse.reshape(2, -1)].swapaxes(0, 1)
+    return at_below + (at_above - at_below) * (q * last - below)
 
 
 def _in_order(values: Array, positions: Array) -> Array:
     """Values ``(n, len(positions))`` at increasing positions of each sorted row."""
-    if len(positions) > _MOST_POSITIONS:
+    if len(positions) > 6:  # sorting costs less than partitions
         values.sort(axis=1)
         return values[:, positions]
     chosen, first = np.empty((len(values), len(positions)), values.dtype), 0

@@ -18,7 +18,7 @@ from skbayes_sgld.posterior.likelihoods import (
 )
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
-from skbayes_sgld.prediction.order_statistics import OrderStatistics
+from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
 from skbayes_sgld.prediction.quadrature import OwnNodes, Quadrature
 
@@ -26,7 +26,6 @@ Array = NDArray[Any]
 
 _MIXTURES = 512, 4096  # least and most rows whose expansions are solved together
 _MANY_ROWS = 200  # with fewer, double precision costs little
-_SHARE = 0.1  # of its largest value that the mean of a density keeps its digits with
 _TINY = 1e-30  # mean probability below which single precision has lost draws that matter
 
 
@@ -47,12 +46,19 @@ class Predictive:
         Coordinates of the likelihood's own parameters under each draw; None without any.
     weights : ndarray of shape (S,) or None
         Weights of the draws; None where they are equal.
+    seen : ndarray of int or None
+        Positions among all classes of those that have rows, of which the likelihood is; the others
+        have probability 0. None: all classes have rows, or an observation is no label.
+    n_classes : int
+        Number of all classes, with ``seen``.
     """
 
     predictor: Predictor
     likelihood: Likelihood
     own: Array | None = None
     weights: Array | None = None
+    seen: Array | None = None
+    n_classes: int = 0
 
     def at_mean(self) -> Predictive | None:
         """The distribution at the posterior mean of the parameters; None where that means nothing.
@@ -176,11 +182,10 @@ class Predictive:
 
     def mean_quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
-        quantiles = OrderStatistics(q, self.predictor.n_draws, self.weights)
         unit, likelihood, spread = self._unit, self.likelihood, self._spread(X)
 
         def quantiles_of(X: Array, offset: Any) -> Array:
-            return quantiles(likelihood.mean(self.local(X, offset)))
+            return draw_quantiles(likelihood.mean(self.local(X, offset)), q, self.weights)
 
         def transformed_quantiles_of(X: Array, offset: Any) -> Array:
             center, deviation = spread.deviations(X, unit)
@@ -190,7 +195,7 @@ class Predictive:
             def mean(chosen: Array) -> Array:
                 return likelihood.mean((center[:, None] + unit * chosen)[:, None])
 
-            return quantiles(deviation, mean)
+            return draw_quantiles(deviation, q, self.weights, mean)
 
         if likelihood.increasing:
             return self._by_blocks(transformed_quantiles_of, 1, X, offset)
@@ -274,77 +279,21 @@ class Predictive:
         return self._by_blocks(self._log_likelihood, 4, X, offset, y)
 
     def _log_likelihood(self, X: Array, offset: Any, y: Array) -> Array:
-        return self.likelihood.log_density(self.local(X, offset), y[:, None])
-
-    def log_density(self, X: Array, y: Array, offset: Array | None = None) -> Array:
-        """Log density of each row's observation under the mixture over all draws ``(n,)``.
-
-        Of many rows the error is below 2e-5: draws are summed in single precision, or by a
-        quadrature.
-        """
-        share = self.share
-
-        def plainly(X: Array, offset: Any, y: Array) -> Array:
-            return _log_mean(self._log_likelihood(X, offset, y), share)
-
-        if X.shape[0] >= _MANY_ROWS and self.likelihood.quadratic:
-            values = self._normal_log_density(X, y, offset)
-        elif X.shape[0] >= _MANY_ROWS and self._allows_quadrature:
-            values = self._by_quadrature(self._averaged_log_density, X, offset, y)
-        else:
-            return self._by_blocks(plainly, 4, X, offset, y)
-        return self._fill(values, plainly, X, offset, y)
-
-    def _fill(
-        self,
-        values: Array,
-        plainly: Callable[..., Array],
-        X: Array,
-        offset: Array | None,
-        y: Array,
-    ) -> Array:
-        """The values; rows that have a nan are computed again by ``plainly``."""
-        rest = np.flatnonzero(np.isnan(values.reshape(len(values), -1)).any(axis=1))
-        if len(rest):
-            some = None if offset is None else offset[rest]
-            values[rest] = self._by_blocks(plainly, 4, X[rest], some, y[rest])
+        if self.seen is None:
+            return self.likelihood.log_density(self.local(X, offset), y[:, None])
+        position = np.searchsorted(self.seen, y).clip(max=len(self.seen) - 1).astype(float)
+        values = self.likelihood.log_density(self.local(X, offset), position[:, None])
+        values[~np.isin(y, self.seen)] = -np.inf
         return values
 
-    def _normal_log_density(self, X: Array, y: Array, offset: Array | None) -> Array:
-        """Log densities under mixtures of normals; nan far out, where single precision ends."""
-        share, unit, spread = self.share, self._unit, self._spread(X)
-        variance = self._noise_variance / unit / unit
-        level = np.log(share, where=share > 0, out=np.full_like(share, -np.inf))
-        level -= 0.5 * np.log(2.0 * np.pi * variance)
-        root = np.sqrt(0.5 / variance)
+    def log_density(self, X: Array, y: Array, offset: Array | None = None) -> Array:
+        """Log density of each row's observation under the mixture over all draws ``(n,)``."""
+        share = self.share
 
         def log_density_of(X: Array, offset: Any, y: Array) -> Array:
-            center, z = spread.deviations(X, unit)
-            z -= ((y - center - offset) / unit)[:, None].astype(z.dtype)
-            z *= root.astype(z.dtype)
-            z *= z
-            np.subtract(level.astype(z.dtype), z, out=z)
-            np.exp(z, out=z)
-            density = z.sum(axis=1, dtype=float)
-            tiny = ~(density > _TINY)
-            log_density = np.log(np.where(tiny, 1.0, density)) - np.log(unit)
-            return np.where(tiny, np.nan, log_density)
+            return _log_mean(self._log_likelihood(X, offset, y), share)
 
-        with np.errstate(over="ignore"):
-            return self._by_blocks(log_density_of, 2, X, offset, y)
-
-    def _averaged_log_density(self, average: Callable[..., Array], n: int, y: Array) -> Array:
-        """Logs of averaged densities; nan where the average is far below the largest."""
-        likelihood, largest = self.likelihood, np.empty(n)
-
-        def relative(u: Array, rows: Array) -> Array:
-            each = likelihood.log_density(u, y[rows, None])
-            largest[rows] = each.max(axis=1)
-            return np.exp(each - largest[rows, None])
-
-        mean = average(relative, np.arange(n))
-        far = ~(mean > _SHARE)
-        return np.where(far, np.nan, np.log(np.where(far, 1.0, mean)) + largest)
+        return self._by_blocks(log_density_of, 4, X, offset, y)
 
     def cdf(self, X: Array, t: Array, offset: Array | None = None) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, of its shape.
@@ -366,7 +315,11 @@ class Predictive:
         if X.shape[0] >= _MANY_ROWS and likelihood.quadratic:
             at = t if offset is None else t - offset[:, None]
             values = self._of_normal_mixtures(lambda mixtures, X, t: mixtures.cdf(X, t), X, at)
-            return self._fill(values, plainly, X, offset, t)
+            rest = np.flatnonzero(np.isnan(values).any(axis=1))
+            if len(rest):
+                some = None if offset is None else offset[rest]
+                values[rest] = self._by_blocks(plainly, 4, X[rest], some, t[rest])
+            return values
         if X.shape[0] >= _MANY_ROWS and self._allows_quadrature:
             return self._by_quadrature(averaged, X, offset, t)
         return self._by_blocks(plainly, 4, X, offset, t)
@@ -376,18 +329,32 @@ class Predictive:
 
         def sample_of(rows: slice) -> Array:
             part = 0.0 if offset is None else offset[rows]
-            return self.likelihood.sample(self.local(X[rows], part), rng)
+            drawn = self.likelihood.sample(self.local(X[rows], part), rng)
+            return drawn if self.seen is None else self.seen[drawn]
 
         size = block_size(4 * self.predictor.n_draws * self.predictor.n_predictors)
         return by_blocks(sample_of, X.shape[0], size)
 
     # ---- labels -------------------------------------------------------------------------------
 
+    def _among_all(self, values: Array, absent: Any) -> Array:
+        """Values ``(n, n_seen, ...)`` extended by ``absent`` for the classes without rows."""
+        if self.seen is None:
+            return values
+        shape = len(values), self.n_classes, *values.shape[2:]
+        extended = np.broadcast_to(np.asarray(absent, dtype=float), shape).copy()
+        extended[:, self.seen] = values
+        return extended
+
     def probability(self, X: Array) -> Array:
         """Posterior mean of the probability of each class ``(n, n_classes)``.
 
         A tiny probability keeps its digits.
         """
+        return self._among_all(self._probability(X), 0.0)
+
+    def _probability(self, X: Array) -> Array:
+        """Probabilities of the classes that have rows."""
         likelihood, share, spread = self._label_likelihood(), self.share, self._spread(X)
 
         def means_of(X: Array) -> Array:
@@ -417,7 +384,7 @@ class Predictive:
             logs = (p + log_share for p in likelihood.log_probabilities(self.local(X)))
             return np.stack([np.logaddexp.reduce(p, axis=-1) for p in logs], axis=-1)
 
-        p = self.probability(X)
+        p = self._probability(X)
         likeliest = p.argmax(axis=1)[:, None]
         others = p.copy()
         np.put_along_axis(others, likeliest, 0.0, axis=1)
@@ -429,12 +396,13 @@ class Predictive:
             log_mean = np.log(both)
         if tiny.any():
             log_mean[tiny] = self._by_blocks(logs_of, 4, X[tiny])
-        return log_mean
+        return self._among_all(log_mean, [-np.inf, 0.0])
 
     def probability_draws(self, X: Array) -> Array:
         """Probability of each class under every draw ``(n, n_classes, S)``."""
         likelihood = self._label_likelihood()
-        return self._by_blocks(lambda X: likelihood.probabilities(self.local(X))[0], 2, X)
+        p = self._by_blocks(lambda X: likelihood.probabilities(self.local(X))[0], 2, X)
+        return self._among_all(p, 0.0)
 
     def probability_quantiles(self, X: Array, q: Array) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
@@ -447,14 +415,14 @@ class Predictive:
             at_q, at_rest = np.split(of_second, 2, axis=1)
             return np.stack([1.0 - at_rest, at_q], axis=1)
         spread = self._spread(X)
-        quantiles = OrderStatistics(q, self.predictor.n_draws, self.weights)
 
         def quantiles_of(X: Array) -> Array:
             eta = spread.predictors(spread.coordinates(X))
             p = likelihood.mean(self._with_own(eta))
-            return np.stack([quantiles(each) for each in p.swapaxes(0, 1)], axis=1)
+            each = [draw_quantiles(values, q, self.weights) for values in p.swapaxes(0, 1)]
+            return np.stack(each, axis=1)
 
-        return self._by_blocks(quantiles_of, 2, X)
+        return self._among_all(self._by_blocks(quantiles_of, 2, X), 0.0)
 
     def _label_likelihood(self) -> LabelLikelihood:
         if self.likelihood.totals:  # probabilities are of one trial

@@ -10,7 +10,7 @@ from scipy import special
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _linalg
 from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Poisson
 from skbayes_sgld.prediction.normal_mixture import Moments, expand, search
-from skbayes_sgld.prediction.order_statistics import OrderStatistics
+from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -117,12 +117,12 @@ def test_order_statistics_are_numpys_quantiles(q, dtype):
     values = np.random.default_rng(0).standard_normal((7, DRAWS)).astype(dtype)
     values[3] = np.round(values[3])  # with ties
     expected = np.quantile(values.astype(float), q, axis=1).T
-    found = OrderStatistics(np.array(q), DRAWS, None)(values.copy())
+    found = draw_quantiles(values.copy(), np.array(q))
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
     weights = some_weights(True)
     share = np.broadcast_to(weights, values.shape)
     expected = np.quantile(values.astype(float), q, axis=1, weights=share, method="inverted_cdf").T
-    found = OrderStatistics(np.array(q), DRAWS, weights)(values.copy())
+    found = draw_quantiles(values.copy(), np.array(q), weights)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -146,7 +146,7 @@ def test_probabilities_of_many_rows_have_six_digits(likelihood, offset, weighted
     np.testing.assert_allclose(logs[..., 0], np.log(p), rtol=tolerance, atol=10 * tolerance)
     np.testing.assert_allclose(logs[..., 1], np.log(rest), rtol=tolerance, atol=10 * tolerance)
     expected = [
-        OrderStatistics(LEVELS, DRAWS, weights)(each)
+        draw_quantiles(each, LEVELS, weights)
         for each in likelihood.probabilities(eta)[0].swapaxes(0, 1).copy()
     ]
     found = predictive.probability_quantiles(X + offset, LEVELS)
