@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.map import MAPEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
 from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.predictors import LinearPredictor
 
 __all__ = ["SGDMAPClassifier", "SGDMAPRegressor"]
 
@@ -90,4 +89,6 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     prior: Any = "normal"
 
     def _point_predictive(self) -> Predictive:
-        return self._mixture(self.coef_[None], np.atleast_1d(self.intercept_)[None])
+        seen = slice(None) if self._seen is None else self._seen
+        point = LinearPredictor(self.coef_[None, seen], self.intercept_[None, seen])
+        return self._of_all_classes(Predictive(point, self._likelihood()))

@@ -87,7 +87,9 @@ def _row_groups(
         log_likelihood = log_likelihood.T.reshape(*shape, -1)
     names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
     by_row = None if given is None else {model._row_argument: given}
-    labels = model._label_attrs()
-    if observed is not None and labels:
-        observed = observed.astype(int)
+    labels = {}  # meanings of the numbers, by the CF conventions
+    if hasattr(model, "classes_"):
+        classes = list(map(str, model.classes_))
+        labels = {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
+        observed = None if observed is None else observed.astype(int)
     return arviz.row_groups(shape, rows, names, drawn, observed, log_likelihood, by_row, labels)

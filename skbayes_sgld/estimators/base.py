@@ -36,7 +36,7 @@ from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.outputs import by_output
-from skbayes_sgld.estimators.row_arguments import ROW_ARGUMENTS, with_row_argument
+from skbayes_sgld.estimators.row_arguments import ROW_ARGUMENTS, totals_of, with_row_argument
 from skbayes_sgld.estimators.validation import (
     FLOATS,
     check_finite,
@@ -48,6 +48,7 @@ from skbayes_sgld.inference.decisions import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior import NOISE_MODELS, NOISE_PRIORS, CoefficientPrior, Likelihood
 from skbayes_sgld.posterior.priors import PRIORS
+from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 
 Array = NDArray[Any]
@@ -259,9 +260,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 self._screen(rows)
         return self
 
-    def _source(self, X: Any, y: Any, sample_weight: Any) -> RowSource | None:
+    def _source(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> RowSource | None:
         """Rows in blocks; None where they are an array like any other."""
-        return refuse_exposure(as_source(X, y, sample_weight))
+        if not self._row_argument:
+            return refuse_exposure(as_source(X, y, sample_weight))
+        return as_source(X, y, sample_weight, **{self._row_argument: None, **row_data})
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
@@ -270,9 +273,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             checks["ensure_min_samples"] = 1
         X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
         self._check_values(X)
-        y, offset = self._with_row_data(X, y, **row_data)
         weight = None if sample_weight is None else check_weight(sample_weight, X)
-        y, weight = self._target_and_weight(y, weight)
+        y, weight, offset = self._target_of_fit(X, y, weight, **row_data)
         if weight is not None:
             if not weight.all():
                 some = weight > 0
@@ -284,10 +286,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 warn_of_light_rows(float(weight.sum()), *X.shape)
         return Rows(X, self._as_numbers(y), weight, offset=offset)
 
-    def _with_row_data(self, X: Array, y: Array) -> tuple[Array, Array | None]:
-        """The target, and a known part of each row's linear predictor, given further row data."""
-        return y, None
-
     @property
     def _is_later_batch(self) -> bool:
         """Whether ``partial_fit`` has fitted a batch before these rows."""
@@ -297,12 +295,17 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Raise where values of X cannot be used to fit, or to predict."""
         check_finite(X, self)
 
-    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
-        """Checked target (codes of labels) and weights (times those of the classes) of all rows."""
-        return y, weight
+    def _target_of_fit(
+        self, X: Any, y: Array, weight: Array | None
+    ) -> tuple[Array, Array | None, Array | None]:
+        """Target, weight and offset of all rows: codes of labels, weights times those of classes.
 
-    def _as_numbers(self, y: Array) -> Array:
-        """Target of the rows of positive weight, as the numbers that the likelihood takes."""
+        A subclass with an argument by row takes that too.
+        """
+        return y, weight, None
+
+    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
+        """Target as the numbers that the likelihood takes; of a fit, of rows of positive weight."""
         return self._likelihood().check_target(y)
 
     def _own_draws(self, chosen: Any) -> Array | None:
@@ -353,18 +356,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self._check_values(rows, fitting=False)
         return rows
 
-    def _check_observed(self, X: Any, y: Any) -> tuple[Array, Array]:
-        """Rows and their observations: numbers, or codes of labels."""
-        check_is_fitted(self)
-        numeric = self._y_checks.get("y_numeric", False)
-        X, y = self._validate_rows(X, y, reset=False, y_numeric=numeric)
-        self._check_values(X, fitting=False)
-        return X, self._as_observed(y)
-
-    def _as_observed(self, y: Array) -> Array:
-        """Observations as numbers, or codes of labels; raise where there can be no such ones."""
-        raise NotImplementedError
-
     def _given(self, X: Any, row_data: dict[str, Any]) -> Array | None:
         """Numbers ``(n,)`` of the estimator's argument by row; None where it is not given."""
         value = row_data.get(self._row_argument)
@@ -376,10 +367,17 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return None if given is None else ROW_ARGUMENTS[self._row_argument].offset(given)
 
     def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
-        """Rows, observations as floats, and the offset if there is one."""
-        rows, observed = self._check_observed(X, y)
+        """Rows, observations (numbers or codes of labels) and, if there is one, the offset."""
+        check_is_fitted(self)
+        numeric = self._y_checks.get("y_numeric", False)
+        X, y = self._validate_rows(X, y, reset=False, y_numeric=numeric)
+        self._check_values(X, fitting=False)
         offset = self._offset(X, row_data)
-        return (rows, observed.astype(float), *(() if offset is None else (offset,)))
+        if self._likelihood().totals:
+            totals = totals_of(X, y, 1 if offset is None else offset)
+            return X, totals["successes"], totals["trials"]
+        observed = self._as_numbers(y, fitting=False).astype(float)
+        return (X, observed) if offset is None else (X, observed, offset)
 
     def _predictor(self, chosen: Any = slice(None)) -> Predictor:
         """Map from rows to their predictors under the chosen draws."""
@@ -387,7 +385,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _predictive(self, chosen: Any = slice(None)) -> Any:
         """Posterior predictive distribution from the chosen draws."""
-        raise NotImplementedError
+        own, weights = self._own_draws(chosen), self._draw_weights(chosen)
+        return Predictive(self._predictor(chosen), self._likelihood(), own, weights)
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Indices of ``n_samples`` draws among those of all chains; None: all."""
@@ -444,11 +443,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         rng = as_random_state(random_state)
         predictive = self._predictive(self.posterior_.choose(n_samples, rng))
         known = () if offset is None else (offset,)
-        return self._as_given(predictive.sample(rows, rng, *known), offset)
-
-    def _as_given(self, drawn: Array, offset: Array | None) -> Array:
-        """Drawn observations as ``fit`` takes them."""
-        return drawn
+        drawn = predictive.sample(rows, rng, *known)
+        classes = getattr(self, "classes_", None)
+        return drawn if classes is None or offset is not None else classes[drawn]
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.
@@ -534,10 +531,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             Before the groups are made, where they do not fit into the memory that is available.
         """
         return arviz.to_arviz(self, X, y, random_state, groups, row_data)
-
-    def _label_attrs(self) -> dict[str, Any]:
-        """Attributes of observations in ArviZ: meanings of their numbers, by the CF conventions."""
-        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """State with the version, since another one may read the attributes otherwise."""

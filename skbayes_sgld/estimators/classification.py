@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, cast
@@ -15,22 +16,27 @@ from sklearn.utils.multiclass import (
     _check_partial_fit_first_call,
     check_classification_targets,
 )
-from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import naming
-from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.moments import Moments
-from skbayes_sgld.blocks.source import RowSource, refuse_exposure
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import has_outputs
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.scores import ACCURACY, accuracy_of_totals
-from skbayes_sgld.estimators.totals import observed_totals, totals_of, weight_of_totals
+from skbayes_sgld.estimators.row_arguments import totals_of_fit
+from skbayes_sgld.estimators.scores import ACCURACY, share_of_hits
 from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
-from skbayes_sgld.inference.passes import TOTALS, Encoding
-from skbayes_sgld.posterior import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
+from skbayes_sgld.inference.passes import Encoding
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Binomial,
+    Categorical,
+    GLMPosterior,
+    LabelLikelihood,
+    Likelihood,
+)
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
@@ -65,8 +71,9 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         _check_one_column(y)
         return super()._check_data(X, y, sample_weight, **row_data)
 
-    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
-        """Codes of the labels, and the weights times those of the classes."""
+    def _target_of_fit(
+        self, X: Any, y: Array, weight: Array | None
+    ) -> tuple[Array, Array | None, Array | None]:
         self.classes_: Array = self._classes_of(y)
         codes = positions(y, self.classes_)
         if self.class_weight is not None:
@@ -77,7 +84,12 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                     f"class_weight={self.class_weight!r} leaves no row a weight above zero."
                 )
             check_weight_sizes(weight, f"class_weight={self.class_weight!r}")
-        return codes, weight
+        return codes, weight, None
+
+    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
+        if fitting:
+            return super()._as_numbers(y)
+        return codes_of(y, self.classes_, "the fit")
 
     def _classes_of(self, y: Array) -> Array:
         """The different labels, sorted; at least two."""
@@ -134,13 +146,12 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Likelihood of so many classes."""
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
-    def _label_attrs(self) -> dict[str, Any]:
-        classes = list(map(str, self.classes_))
-        return {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
-
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        weights = self._draw_weights(chosen)
-        return Predictive(self._predictor(chosen), self._likelihood(), None, weights)
+        return self._of_all_classes(super()._predictive(chosen))
+
+    def _of_all_classes(self, predictive: Predictive) -> Predictive:
+        """Predictive distribution of all classes, from that of the classes in the model."""
+        return replace(predictive, seen=self._seen, n_classes=len(self.classes_))
 
     def _point_predictive(self) -> Predictive:
         """Predictive distribution that point predictions are taken from."""
@@ -295,12 +306,6 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         codes = observed.astype(np.intp)[:, None]
         return np.take_along_axis(log_probability, codes, axis=1)[:, 0]
 
-    def _as_observed(self, y: Array) -> Array:
-        return codes_of(y, self.classes_, "the fit")
-
-    def _as_given(self, drawn: Array, offset: Array | None) -> Array:
-        return self.classes_[drawn] if offset is None else drawn
-
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
         """Share of the labels, or of the trials, that are predicted: the accuracy.
 
@@ -316,16 +321,17 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         score : float
             NaN, with a warning, where the chains have not left their starting points.
         """
-        source = as_source(X, y, sample_weight, **row_data)
-        if source is not None and not self._row_argument:
-            refuse_exposure(source)
-        if source is not None or not any(value is not None for value in row_data.values()):
-            return ACCURACY.of(self, X, y, sample_weight, source)
-        rows, successes, trials = self._observed(X, y, **row_data)
+        source = self._source(X, y, sample_weight, **row_data)
         if has_no_posterior(self):
             return float("nan")
-        weight = None if sample_weight is None else check_weight(sample_weight, rows)
-        return accuracy_of_totals(successes, trials, self.predict(X), weight)
+        if source is not None:
+            return ACCURACY.of_source(self, source)
+        if not any(value is not None for value in row_data.values()):
+            return ACCURACY.of_arrays(y, self.predict(X), sample_weight)
+        rows, successes, trials = self._observed(X, y, **row_data)
+        hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
+        weight = 1.0 if sample_weight is None else check_weight(sample_weight, rows)
+        return float(np.average(hits, weights=trials * weight))
 
 
 def _check_one_column(y: Any) -> None:
@@ -401,19 +407,16 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         "success, and probabilities are those of one trial. The posterior is that of as many rows "
         "as there are trials, each with its label."
     )
-    _totals = cast("bool", False)  # whether y holds successes among n_trials
 
-    def _source(self, X: Any, y: Any, sample_weight: Any, n_trials: Any = None) -> RowSource | None:
-        source = as_source(X, y, sample_weight, n_trials=n_trials)
-        if source is not None:
-            self._totals = source.has_exposure
-            if self._totals:
-                self._begin_totals()
-        return source
+    def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
+        self._totals = source.has_exposure
+        if self._totals:
+            self._begin_totals()
+        return super()._model_of_source(settings, source)
 
-    def _with_row_data(
-        self, X: Array, y: Array, n_trials: Any = None
-    ) -> tuple[Array, Array | None]:
+    def _target_of_fit(
+        self, X: Any, y: Array, weight: Array | None, n_trials: Any = None
+    ) -> tuple[Array, Array | None, Array | None]:
         earlier, self._totals = self._totals, n_trials is not None
         if self._is_later_batch and earlier != self._totals:
             raise ValueError(
@@ -422,9 +425,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                 "none."
             )
         if n_trials is None:
-            return y, None
+            return super()._target_of_fit(X, y, weight)
         self._begin_totals()
-        return totals_of(X, y, n_trials), None
+        return *totals_of_fit(X, y, weight, n_trials), None
 
     def _begin_totals(self) -> None:
         """Take totals for the target of this fit."""
@@ -437,11 +440,6 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     def _likelihood(self) -> LabelLikelihood:
         return Binomial() if self._totals else super()._likelihood()
-
-    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
-        if self._totals:
-            return y, weight_of_totals(y, weight)
-        return super()._target_and_weight(y, weight)
 
     def _know_classes(self, classes: Any) -> None:
         """Set ``classes_`` before a batch of ``partial_fit``."""
@@ -461,10 +459,12 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         codes_of(y, self.classes_, "the first call of partial_fit")
         return self.classes_
 
-    def _as_numbers(self, y: Array) -> Array:
+    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         """Codes as the likelihood takes them; a class without weight may leave the model."""
         if self._totals:
             return y
+        if not fitting:
+            return super()._as_numbers(y, fitting)
         self._seen, seen = None, np.flatnonzero(np.bincount(y))
         if len(seen) < len(self.classes_) and not self._has_absent_classes():
             if len(seen) < 2:
@@ -483,16 +483,10 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
             return True
         return self._resolve_unscaled_prior("intercept_prior").proper
 
-    def _numeric_likelihood(self) -> Likelihood | None:
-        """None, unless y holds totals: y is a label."""
-        return self._likelihood() if self._totals else None
-
     def _encoding(self, moments: Moments) -> Encoding:
-        if self._totals:
-            return TOTALS
         # two rows a label stand for all of them
         labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
-        codes, weighed = self._target_and_weight(labels, weight)
+        codes, weighed, _ = super()._target_of_fit(None, labels, weight)
         assert weighed is not None
         factors = np.ones(len(moments.labels))
         if self.class_weight is not None:
@@ -503,9 +497,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     def _target_before_fit(
         self, y: Array | None, n_rows: int
-    ) -> tuple[Array, LabelLikelihood, Array | None]:
+    ) -> tuple[Array, Likelihood, Array | None]:
         if self._totals:
-            return np.zeros(n_rows), self._likelihood(), None
+            return super()._target_before_fit(y, n_rows)
         labels, codes = np.arange(2), np.arange(n_rows) % 2
         if y is not None:
             labels, codes = np.unique(y, return_inverse=True)
@@ -528,18 +522,12 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         coef[:, self._seen], intercept[:, self._seen] = parts["coef"], parts["intercept"]
         return {"coef": coef, "intercept": intercept}
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
+        """Predictors of the classes that are in the model."""
         parts = self._draws()
-        weights = self._draw_weights(chosen)
-        return self._mixture(parts["coef"][chosen], parts["intercept"][chosen], weights)
-
-    def _mixture(self, coef: Array, intercept: Array, weights: Array | None = None) -> Predictive:
-        """Predictive distribution over all classes, under these coefficients and intercepts."""
-        if self._seen is not None:
-            coef, intercept = coef[:, self._seen], intercept[:, self._seen]
-        predictor = LinearPredictor(coef, intercept)
-        n_classes = len(self.classes_)
-        return Predictive(predictor, self._likelihood(), None, weights, self._seen, n_classes)
+        seen = slice(None) if self._seen is None else self._seen
+        coef, intercept = parts["coef"][chosen], parts["intercept"][chosen]
+        return LinearPredictor(coef[:, seen], intercept[:, seen])
 
     # ---- observations, labels or totals ---------------------------------------------------------
 
@@ -550,10 +538,3 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                 "in fit too."
             )
         return super()._given(X, row_data)
-
-    def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
-        check_is_fitted(self)
-        if not self._totals:
-            self._given(X, row_data)  # labels have no trials, whatever y is
-            return super()._observed(X, y, **row_data)
-        return observed_totals(self, X, y, row_data)

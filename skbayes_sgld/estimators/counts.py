@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import numpy as np
 
-from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.linear import LinearEstimator
@@ -46,9 +45,6 @@ class CountRegressor(RegressionModel, LinearEstimator):
     def _exponential(self) -> str:
         return "rate"
 
-    def _source(self, X: Any, y: Any, sample_weight: Any, exposure: Any = None) -> RowSource | None:
-        return as_source(X, y, sample_weight, exposure=exposure)
-
     def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
         self._exposed = source.has_exposure
         return super()._model_of_source(settings, source)
@@ -61,21 +57,20 @@ class CountRegressor(RegressionModel, LinearEstimator):
             warn_of_fraction(_first_fraction(rows.y), with_exposure=rows.offset is not None)
         return rows
 
-    def _with_row_data(
-        self, X: Array, y: Array, exposure: Any = None
-    ) -> tuple[Array, Array | None]:
-        earlier = self._is_later_batch and self._exposed
-        self._exposed = earlier or exposure is not None
-        return y, self._offset(X, {"exposure": exposure})
+    def _target_of_fit(
+        self, X: Any, y: Array, weight: Array | None, exposure: Any = None
+    ) -> tuple[Array, Array | None, Array | None]:
+        self._exposed = exposure is not None or (self._is_later_batch and self._exposed)
+        return y, weight, self._offset(X, {"exposure": exposure})
 
-    def _as_observed(self, y: Array) -> Array:
-        fraction = _first_fraction(y)
+    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
+        fraction = None if fitting else _first_fraction(y)
         if fraction is not None:
             raise ValueError(
                 f"y has the value {fraction:g}; probabilities are of whole counts. Give the counts "
                 "as y, and the time, area or population they were made over as exposure."
             )
-        return super()._as_observed(y)
+        return super()._as_numbers(y, fitting)
 
     def _check_scored(self, y: Any) -> Array:
         return self._likelihood().check_target(super()._check_scored(y))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,14 @@ from skbayes_sgld.estimators.validation import (
     warn_of_fraction,
     warn_of_light_rows,
 )
-from skbayes_sgld.inference.passes import NUMBERS, Encoding, find_posterior, first_pass, sum_up
+from skbayes_sgld.inference.passes import (
+    NUMBERS,
+    TOTALS,
+    Encoding,
+    find_posterior,
+    first_pass,
+    sum_up,
+)
 from skbayes_sgld.posterior import (
     CoefficientPrior,
     Flat,
@@ -39,7 +46,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.posterior.base import by_name
 from skbayes_sgld.posterior.glm import own_units
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
-from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
 # of coefficients, of the intercept, and of the likelihood's own parameters
@@ -76,6 +83,7 @@ class LinearEstimator(BayesianEstimator):
     intercept_prior: Any = "flat"
 
     noise_model = "constant"  # a parameter of the normal model alone
+    _totals = cast("bool", False)  # whether y of a classifier holds successes among n_trials
 
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
@@ -184,14 +192,12 @@ class LinearEstimator(BayesianEstimator):
                 f"noise_model={self.noise_model!r} has no sums over rows that a pass could add up; "
                 "set noise_model='constant', or give arrays."
             )
-        likelihood = self._numeric_likelihood()
-        if likelihood is not None and likelihood.quadratic:
-            return self._model_of_sums(settings, source, likelihood)
+        likelihood = None  # of labels, which are yet to be read
+        if isinstance(self, RegressorMixin) or self._totals:
+            likelihood = self._likelihood()
+            if likelihood.quadratic:
+                return self._model_of_sums(settings, source, likelihood)
         return self._model_of_sample(settings, source, likelihood)
-
-    def _numeric_likelihood(self) -> Likelihood | None:
-        """Likelihood of a target that is a number; None where it is a label."""
-        return self._likelihood()
 
     def _model_of_sums(
         self, settings: Any, source: RowSource, likelihood: Likelihood
@@ -219,7 +225,10 @@ class LinearEstimator(BayesianEstimator):
         moments, extent, sample, fraction = first_pass(source, likelihood, seed)
         check_ranges(extent.low, extent.high, self)
         warn_of_fraction(fraction.value, source.has_exposure)
-        encoding = self._encoding(moments)
+        if likelihood is None:
+            encoding = self._encoding(moments)
+        else:
+            encoding = TOTALS if likelihood.totals else NUMBERS
         X, y, weight, offset = encoding.sampled(sample, moments)
         if weight is not None:
             total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
@@ -240,8 +249,8 @@ class LinearEstimator(BayesianEstimator):
         return find_posterior(model, source, encoding)
 
     def _encoding(self, moments: Moments) -> Encoding:
-        """Map from the target in the blocks to numbers, given the labels that there are."""
-        return NUMBERS
+        """Map from the labels in the blocks to their codes."""
+        raise NotImplementedError
 
     # ---- draws, split into parts --------------------------------------------------------------
 
@@ -291,7 +300,7 @@ class LinearEstimator(BayesianEstimator):
         values = np.column_stack([parts[name] for name in by_name(self._own_names)])
         return self._likelihood().unconstrain_own(values[chosen])
 
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
         parts = self._draws()
         return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
 
@@ -387,5 +396,6 @@ class LinearEstimator(BayesianEstimator):
         Labels are None where y is a number.
         """
         likelihood = self._likelihood()
-        known = np.full(n_rows, np.nan) if y is None else likelihood.check_target(y)
-        return known, likelihood, None
+        if y is None or likelihood.totals:
+            return np.full(n_rows, np.nan), likelihood, None
+        return likelihood.check_target(y), likelihood, None

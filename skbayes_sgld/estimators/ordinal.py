@@ -15,7 +15,6 @@ from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.passes import Encoding
 from skbayes_sgld.posterior import LabelLikelihood, Ordinal
-from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 
@@ -121,13 +120,12 @@ class OrdinalClassifier(LinearClassifier):
         super()._set_point(values)
         self.cut_points_ = self._split(values[None])["cut_point"][0]
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        parts = self._draws()
-        gaps = np.diff(parts["cut_point"][chosen], axis=1)
-        own = np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
-        predictor = LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
-        weights, n_classes = self._draw_weights(chosen), len(self.classes_)
-        return Predictive(predictor, self._likelihood(), own, weights, self._seen, n_classes)
+    def _own_draws(self, chosen: Any) -> Array | None:
+        gaps = np.diff(self._draws()["cut_point"][chosen], axis=1)
+        return np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
+
+    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
+        return super(LinearClassifier, self)._predictor(chosen)  # of one predictor
 
 
 def categories_of(y: Any) -> Array | None:

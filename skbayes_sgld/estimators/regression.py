@@ -31,6 +31,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.prediction.wrappers import has_no_posterior
 
 _KINDS = ("predictive", "mean")
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
@@ -60,9 +61,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         check_numeric(y)
         return super()._check_data(X, y, sample_weight, **row_data)
 
-    def _target_and_weight(self, y: Array, weight: Array | None) -> tuple[Array, Array | None]:
+    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         self._check_size(y)
-        return y, weight
+        return super()._as_numbers(y, fitting)
 
     def _check_size(self, y: Array) -> None:
         """Raise unless y is numeric and the squares of its values are in range."""
@@ -70,19 +71,11 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             raise TypeError(f"y has dtype {y.dtype}; the target of a regression must be numeric.")
         check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
 
-    def _as_observed(self, y: Array) -> Array:
-        self._check_size(y)
-        return self._likelihood().check_target(y)
-
     # ---- predictions --------------------------------------------------------------------------
 
     def _rows(self, X: Any, row_data: dict[str, Any]) -> tuple[Array, Array | None]:
         """Rows to predict, and the offset of their linear predictors if they have one."""
         return self._check_rows(X), self._offset(X, row_data)
-
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        own, weights = self._own_draws(chosen), self._draw_weights(chosen)
-        return Predictive(self._predictor(chosen), self._likelihood(), own, weights)
 
     @overload
     def predict(self, X: LazyRows, return_std: bool = ..., **row_data: Any) -> Any: ...
@@ -292,13 +285,16 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             NaN, with a warning, where the chains have not left their starting points.
         """
         source = self._source(X, y, sample_weight, **row_data)
-        given = None if source is not None else self._given(X, row_data)
+        if has_no_posterior(self):
+            return float("nan")
+        if source is not None:
+            return self._score.of_source(self, source)
+        y, given = self._check_scored(y), self._given(X, row_data)
         if given is not None:
-            y = self._check_scored(y)
             check_lengths(X=given, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
             y, sample_weight = self._shares(y, given), given * weight
-        return self._score.of(self, X, y, sample_weight, source)
+        return self._score.of_arrays(y, self.predict(X), sample_weight)
 
     def _shares(self, y: Array, given: Array) -> Array:
         """Observations over their exposures or trials."""
@@ -352,9 +348,12 @@ class NormalModel(RegressionModel):
         likelihood.check()
         return likelihood
 
-    def _as_observed(self, y: Array) -> Array:
+    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
+        if fitting and not self._is_later_batch:
+            return super()._as_numbers(y)
+        # the likelihood refuses a constant y, which new rows, or those of a batch, may have
         self._check_size(y)
-        return y.astype(float)  # Gaussian.check_target refuses a constant y, as a single value is
+        return y.astype(float)
 
     def _noise_draws(self) -> Array:
         """Noise variance of every draw ``(S,)``."""
@@ -398,10 +397,6 @@ class NormalRegressor(NormalModel, LinearEstimator):
         fit_outputs(self, X, y, sample_weight)
         self._stream = None
         return self
-
-    def _as_numbers(self, y: Array) -> Array:
-        # a later batch may be of one value, or of one row
-        return y.astype(float) if self._is_later_batch else super()._as_numbers(y)
 
     # ---- the posterior ------------------------------------------------------------------------
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.estimators.validation import Array, check_exposure, check_trials
+from skbayes_sgld.posterior import Binomial
+from skbayes_sgld.posterior.likelihoods import as_totals
 
 _REST = "row_data"  # name under which a method takes the argument
 _Y = "        y : array-like of shape (n_samples,)\n"
@@ -68,6 +70,29 @@ ROW_ARGUMENTS = {
 """,
     ),
 }
+
+
+def totals_of(X: Any, y: Array, n_trials: Any) -> Array:
+    """Checked records of successes and trials."""
+    if y.dtype.kind not in "biuf":
+        raise TypeError(
+            f"y has dtype {y.dtype}; with n_trials, y is the number of successes of each row."
+        )
+    totals = Binomial().check_target(as_totals(y, check_trials(n_trials, X)))
+    if not totals["trials"].any():
+        raise ValueError("n_trials is 0 in every row; at least one row must have trials.")
+    return totals
+
+
+def totals_of_fit(
+    X: Any, y: Array, weight: Array | None, n_trials: Any
+) -> tuple[Array, Array | None]:
+    """Totals and weights; rows without trials say nothing, and have the weight 0."""
+    totals = totals_of(X, y, n_trials)
+    none = totals["trials"] == 0
+    if none.any():
+        weight = np.where(none, 0.0, 1.0 if weight is None else weight)
+    return totals, weight
 
 
 def with_row_argument(cls: Any) -> None:

@@ -54,8 +54,8 @@ pytestmark = [
 class OfAnyTarget(SGLDBetaBinomialRegressor):
     """Whole numbers of 20 trials for any y: scikit-learn's checks of regressors have no totals."""
 
-    def _with_row_data(self, X, y, n_trials=None):
-        return super()._with_row_data(X, np.clip(np.rint(y), 0, 20), 20)
+    def _target_of_fit(self, X, y, weight, n_trials=None):
+        return super()._target_of_fit(X, np.clip(np.rint(y), 0, 20), weight, 20)
 
     def _shares(self, y, given):
         return np.clip(np.rint(y), 0, 20) / 20

@@ -37,8 +37,8 @@ FEW = {
 class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     """Totals of 100 trials where none are given: the other families are given X and y alone."""
 
-    def _with_row_data(self, X, y, n_trials=None):
-        return super()._with_row_data(X, y, 100 if n_trials is None else n_trials)
+    def _target_of_fit(self, X, y, weight, n_trials=None):
+        return super()._target_of_fit(X, y, weight, 100 if n_trials is None else n_trials)
 
     def _given(self, X, row_data):
         return super()._given(X, row_data if row_data.get("n_trials") is not None else TRIALS)
