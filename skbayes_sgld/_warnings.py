@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -19,12 +20,11 @@ import pandas as pd
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld._columns import is_numbered, names_behind, with_names
-
 # the package, and what stands between it and its caller: pipelines, searches, callbacks
 _PASSED = tuple(
     f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__, joblib.__file__)
 )
+_NUMBERED = re.compile(r"(\[(?:[^\],]*, )?)x(\d+)(?=[\],])")  # coef[x19], coef[label, x19]
 _PARAMETER = re.compile(r" of (\w+(?:\[[^\]]+\])?) is ")  # intercept, coef[age]
 
 _HINT = (
@@ -142,7 +142,29 @@ class _Fit:
         names = names_behind(self._pipelines, self._model.n_features_in_)
         if names is not None:
             return with_names(message, names)
-        return message + _HINT if self._in_pipeline and is_numbered(message) else message
+        return message + _HINT if self._in_pipeline and _NUMBERED.search(message) else message
+
+
+def names_behind(pipelines: Iterable[Any], n_columns: int) -> list[str] | None:
+    """Names of the columns that come out of pipelines, the outermost first.
+
+    None if a step has no ``get_feature_names_out``, or if the number of names is not ``n_columns``.
+    """
+    names = None
+    for pipeline in pipelines:
+        if len(pipeline) > 1:
+            try:
+                names = pipeline[:-1].get_feature_names_out(names)
+            except (AttributeError, TypeError, ValueError):
+                return None
+    if names is None or len(names) != n_columns:
+        return None
+    return [str(name) for name in names]
+
+
+def with_names(text: str, names: Sequence[str]) -> str:
+    """Text with the names of columns in place of their numbers, coef[age] for coef[x0]."""
+    return _NUMBERED.sub(lambda found: found[1] + names[int(found[2])], text)
 
 
 # ---- gathered -----------------------------------------------------------------------------------

@@ -39,7 +39,6 @@ BELOW_LAYER = {
 BELOW_MODULE = {
     "_linalg": {"_random", "_sparse"},
     "_numpy_errors": {"_linalg"},
-    "_warnings": {"_columns"},
 }
 
 

@@ -190,10 +190,16 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         assert registry is not None
         return resolve(value, registry, name, ("auto",) if name in self._automatic else ())
 
-    def _resolve_unscaled_prior(self, name: str = "prior") -> CoefficientPrior:
-        """Prior of a model without noise to infer."""
+    def _resolve_conditional(self, name: str, likelihood: Likelihood) -> CoefficientPrior:
+        """Prior given its hyperparameters; raise where the noise that scales it is not inferred."""
         prior = self._resolve(name)
-        if prior.scaled_by_noise:
+        if prior.scaled_by_noise and not likelihood.quadratic:
+            if likelihood.infers_noise:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is conjugate to normal noise, and "
+                    f"noise_distribution={self.noise_distribution!r} has other noise; "
+                    f"set {name}='normal'."
+                )
             unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
             raise ValueError(
                 f"{name}={getattr(self, name)!r} is scaled by the noise, and this model has "
@@ -308,7 +314,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Target as the numbers that the likelihood takes; of a fit, of rows of positive weight."""
         return self._likelihood().check_target(y)
 
-    def _own_draws(self, chosen: Any) -> Array | None:
+    def _own_draws(self) -> Array | None:
         """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
         return None
 
@@ -385,8 +391,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _predictive(self, chosen: Any = slice(None)) -> Any:
         """Posterior predictive distribution from the chosen draws."""
-        own, weights = self._own_draws(chosen), self._draw_weights(chosen)
-        return Predictive(self._predictor(chosen), self._likelihood(), own, weights)
+        return self._mixture(self._predictor(chosen), self._likelihood(), self._own_draws(), chosen)
+
+    def _mixture(
+        self, predictor: Predictor, likelihood: Likelihood, own: Array | None, chosen: Any
+    ) -> Predictive:
+        """Predictive distribution from the chosen draws, given own coordinates of all draws."""
+        weights = self.posterior_.flat_weights
+        own, weights = (None if v is None else v[chosen] for v in (own, weights))
+        return Predictive(predictor, likelihood, own, weights)
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Indices of ``n_samples`` draws among those of all chains; None: all."""
@@ -397,11 +410,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             own = self.random_state
             random_state = own if isinstance(own, Integral) else 0
         return self.posterior_.choose(n_samples, as_random_state(random_state))
-
-    def _draw_weights(self, chosen: Any) -> Array | None:
-        """Weights of the chosen draws; None where all count alike."""
-        weights = self.posterior_.flat_weights
-        return None if weights is None else weights[chosen]
 
     @by_output(2)
     def log_likelihood(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:

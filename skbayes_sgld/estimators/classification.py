@@ -481,7 +481,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         """Whether classes without rows stay in the model: later rows or a prior inform them."""
         if self._stream is not None or not self.fit_intercept:
             return True
-        return self._resolve_unscaled_prior("intercept_prior").proper
+        return bool(self._resolve("intercept_prior").proper)
 
     def _encoding(self, moments: Moments) -> Encoding:
         # two rows a label stand for all of them

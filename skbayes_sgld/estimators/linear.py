@@ -118,16 +118,11 @@ class LinearEstimator(BayesianEstimator):
 
     def _priors(self, likelihood: Likelihood, y: Array, weight: Array | None) -> Priors:
         """Priors given the target; automatic scales are left to the posterior."""
-        intercept = self._resolve_unscaled_prior("intercept_prior")
-        return self._resolve_unscaled_prior(), intercept, self._own_priors(likelihood, y, weight)
-
-    def _own_priors(
-        self, likelihood: Likelihood, y: Array, weight: Array | None
-    ) -> tuple[NoisePrior, ...]:
-        """Prior of each of the likelihood's own parameters."""
-        units = own_units(likelihood, y, weight)
-        named = zip(likelihood.own, units, strict=True)
-        return tuple(self._resolve(own.argument).for_data(unit) for own, unit in named)
+        prior = self._resolve_conditional("prior", likelihood)
+        intercept = self._resolve_conditional("intercept_prior", likelihood)
+        named = zip(likelihood.own, own_units(likelihood, y, weight), strict=True)
+        own = tuple(self._resolve(own.argument).for_data(unit) for own, unit in named)
+        return prior, intercept, own
 
     def _class_names(self) -> list[str] | None:
         """Names of the classes that have a linear predictor each; None without classes."""
@@ -258,16 +253,18 @@ class LinearEstimator(BayesianEstimator):
         """Remember how a draw splits into coefficients, intercepts and noise."""
         self.prior_: CoefficientPrior = posterior.prior
         self.noise_prior_: NoisePrior | None = None
-        own_parameters = posterior.likelihood.own
-        for own, prior in zip(own_parameters, posterior.own_priors.parts, strict=True):
-            setattr(self, f"{own.argument}_", prior)
+        own = posterior.likelihood.own
+        for parameter, prior in zip(own, posterior.own_priors.parts, strict=True):
+            setattr(self, f"{parameter.argument}_", prior)
         of_intercept = posterior.linear_prior.intercept or Flat()
         self.intercept_prior_: CoefficientPrior | None = (
             of_intercept if self.fit_intercept else None
         )
         self._names = list(posterior.reported.names)
         # unequal noise is reported by its own coefficients
-        self._own_names = [own.name for own in own_parameters if own.name in self._names]
+        known = {parameter.name for parameter in own}
+        self._own_names = [n for n in self._names if n in known or n.startswith("noise_")]
+        self._noise_columns = posterior.noise_columns
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
 
@@ -293,12 +290,12 @@ class LinearEstimator(BayesianEstimator):
         check_is_fitted(self)
         return self._split(self.posterior_.flat)
 
-    def _own_draws(self, chosen: Any) -> Array | None:
+    def _own_draws(self) -> Array | None:
         if not self._own_names:
             return None
         parts = self._draws()
         values = np.column_stack([parts[name] for name in by_name(self._own_names)])
-        return self._likelihood().unconstrain_own(values[chosen])
+        return self._likelihood().unconstrain_own(values)
 
     def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
         parts = self._draws()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,11 +19,6 @@ from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.classification import ClassificationModel
-from skbayes_sgld.estimators.network_units import (
-    UnitsNoisePrior,
-    standardise,
-    standardised_noise,
-)
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.decisions import GIVEN, Choice
@@ -38,6 +35,7 @@ from skbayes_sgld.inference.settings import (
 )
 from skbayes_sgld.posterior import FixedGaussian, Gaussian, Likelihood, NoisePrior
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network, Units, check_layout
+from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.variational import BayesByBackprop
 
@@ -45,6 +43,10 @@ _BLOCK = 2**20  # numbers that the hidden layers of a group of draws may hold
 _ALL_ROWS, _BATCH_ROWS = 2000, 200  # an approximation's step takes all of so few, or a batch
 _TRAINING_STEPS = 1000  # to where the approximation begins
 _WIDTH = 0.1  # its first sds, in units of the parameters' size
+_LARGEST = 1e100  # beyond it squares overflow: columns are divided by a power of two first
+_SQUARED = 1e150  # sd of y whose square is still a number
+_LEAST_NOISE = 1e-20  # over the variance of y; below it squared residuals overflow
+_LOST = 1e-12  # deviation over the largest one, below which it keeps fewer than three digits
 
 
 class NetworkPredictor(Predictor):
@@ -140,7 +142,8 @@ class NetworkEstimator(BayesianEstimator):
 
     def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
         """Likelihood of the standardised y, prior of the weights, and prior of inferred noise."""
-        return self._likelihood(), self._resolve_unscaled_prior(), None
+        likelihood = self._likelihood()
+        return likelihood, self._resolve_conditional("prior", likelihood), None
 
     def _predictor(self, chosen: Any = slice(None)) -> NetworkPredictor:
         return NetworkPredictor(self._network, self._weights()[chosen])
@@ -200,9 +203,11 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         likelihood = FixedGaussian(standardised_noise(self._fixed_noise, units))
         return likelihood, prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2), None
 
-    def _noise_draws(self) -> Array:
+    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         noise = self._inferred_noise()
-        return np.full(len(self.posterior_.flat), self._fixed_noise) if noise is None else noise
+        if noise is None:
+            noise = np.full(len(self.posterior_.flat), self._fixed_noise)
+        return self._mixture(self._predictor(chosen), Gaussian(), np.log(noise)[:, None], chosen)
 
 
 class NetworkClassifier(ClassificationModel, NetworkEstimator):
@@ -426,3 +431,102 @@ class BackpropNetwork(NetworkEstimator):
         values = posterior.reported.values(q.sample(n_draws, seed))[None]
         choices = {"approximation": Choice(clone(q), GIVEN)}
         self.posterior_ = PosteriorDraws(values, posterior.reported.names, choices=choices)
+
+
+# ---- standardised data --------------------------------------------------------------------------
+
+
+class UnitsNoisePrior(NoisePrior):
+    """Noise prior in squared units of y, as a prior of the standardised target's noise."""
+
+    def __init__(self, prior: NoisePrior, scale: float) -> None:
+        self.prior, self.scale = prior, scale
+        self.proper = prior.proper
+
+    def log_density(self, gamma: Array) -> Array:
+        """Log density of the standardised log variance."""
+        return self.prior.log_density(gamma + 2.0 * np.log(self.scale))
+
+    def grad(self, gamma: Array) -> Array:
+        """Derivative of the log density."""
+        return self.prior.grad(gamma + 2.0 * np.log(self.scale))
+
+
+def standardised_noise(variance: float, units: Units) -> float:
+    """Fixed noise variance of the standardised target.
+
+    Raises
+    ------
+    ValueError
+        When it is too small beside the variance of y.
+    """
+    standardised = variance / units.scale / units.scale
+    if not _LEAST_NOISE <= standardised < np.inf:
+        raise ValueError(
+            f"noise_variance={variance!r} is {standardised:.3g} times the variance of y, and must "
+            f"be at least {_LEAST_NOISE:g} times; give 'infer', or a value in squared units of y."
+        )
+    return standardised
+
+
+def standardise(
+    X: Array, y: Array, weight: Array | None, scales_target: bool, names: Sequence[str] | None
+) -> tuple[Array, Array, Units]:
+    """Standardised X and y, and their units.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    y : ndarray of shape (n,)
+    weight : ndarray of shape (n,) or None
+    scales_target : bool
+        Whether y is standardised too.
+    names : sequence of str or None
+        Names of the columns, for errors.
+
+    Raises
+    ------
+    ValueError
+        Where one value is so far out that rounding makes the others equal, or the variance of y
+        overflows.
+    """
+    for j in range(X.shape[1]):
+        _check_outlier(X[:, j], f"X[:, {j}]" if names is None else f"X's column {names[j]!r}")
+    X, center, width = _standardise(X, weight)
+    if not scales_target:
+        return X, y, Units(center, width)
+    _check_outlier(y, "y")
+    column, level, scale = _standardise(y[:, None], weight)
+    units = Units(center, width, float(level[0]), float(scale[0]))
+    if not 1.0 / _SQUARED <= units.scale <= _SQUARED:
+        raise ValueError(
+            f"y has the standard deviation {units.scale:.3g}, whose square, the unit of the noise "
+            f"variance, is out of the range of numbers; divide y by {units.scale:.0e}."
+        )
+    return X, column[:, 0], units
+
+
+def _standardise(X: Array, weight: Array | None) -> tuple[Array, Array, Array]:
+    """Standardised columns, their means and standard deviations (1 where they are constant)."""
+    X = X.astype(float)
+    largest = np.abs(X).max(axis=0)
+    extreme = (largest > _LARGEST) | ((largest < 1.0 / _LARGEST) & (largest > 0.0))
+    unit = np.ldexp(1.0, np.where(extreme, np.frexp(largest)[1] - 1, 0))
+    X /= unit
+    with np.errstate(invalid="ignore"):  # the root of a variance that rounding made negative: 1
+        scaler = StandardScaler(copy=False).fit(X, sample_weight=weight)
+    return scaler.transform(X), scaler.mean_ * unit, scaler.scale_ * unit
+
+
+def _check_outlier(values: Array, where: str) -> None:
+    """Raise where one value is so far out that rounding makes the others equal."""
+    values = values.astype(float)
+    with np.errstate(over="ignore"):
+        apart = np.abs(values - np.median(values))
+    others = apart[apart > 0.0]
+    if len(others) > 1 and np.median(others) < _LOST * others.max():
+        raise ValueError(
+            f"{where} has the value {values[apart.argmax()]:g}, beside which the differences of "
+            f"the others, {np.median(others):.3g} from their median, are lost to rounding; remove "
+            "the outlier, or clip it."
+        )

@@ -120,8 +120,8 @@ class OrdinalClassifier(LinearClassifier):
         super()._set_point(values)
         self.cut_points_ = self._split(values[None])["cut_point"][0]
 
-    def _own_draws(self, chosen: Any) -> Array | None:
-        gaps = np.diff(self._draws()["cut_point"][chosen], axis=1)
+    def _own_draws(self) -> Array | None:
+        gaps = np.diff(self._draws()["cut_point"], axis=1)
         return np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
 
     def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:

@@ -14,7 +14,7 @@ from skbayes_sgld._checks import as_array, check_flag, check_lengths, check_size
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
-from skbayes_sgld.estimators.linear import LinearEstimator, Priors
+from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.scores import R2, Score
@@ -23,7 +23,6 @@ from skbayes_sgld.posterior import (
     LIKELIHOODS,
     FixedGaussian,
     Gaussian,
-    GLMPosterior,
     HeteroscedasticGaussian,
     Likelihood,
     StudentTNoise,
@@ -355,14 +354,6 @@ class NormalModel(RegressionModel):
         self._check_size(y)
         return y.astype(float)
 
-    def _noise_draws(self) -> Array:
-        """Noise variance of every draw ``(S,)``."""
-        raise NotImplementedError
-
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        gamma, weights = np.log(self._noise_draws()[chosen]), self._draw_weights(chosen)
-        return Predictive(self._predictor(chosen), Gaussian(), gamma[:, None], weights)
-
 
 @parameters
 class NormalRegressor(NormalModel, LinearEstimator):
@@ -398,58 +389,29 @@ class NormalRegressor(NormalModel, LinearEstimator):
         self._stream = None
         return self
 
-    # ---- the posterior ------------------------------------------------------------------------
-
-    def _priors(self, likelihood: Likelihood, y: Array, weight: Array | None) -> Priors:
-        prior, intercept = self._resolve("prior"), self._resolve("intercept_prior")
-        if prior.hierarchical:
-            prior = prior.conditional()
-        for name, each in (("prior", prior), ("intercept_prior", intercept)):
-            if each.scaled_by_noise and not likelihood.quadratic:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is conjugate to normal noise, and "
-                    f"noise_distribution={self.noise_distribution!r} has other noise; set "
-                    f"{name}='normal'."
-                )
-        return prior, intercept, self._own_priors(likelihood, y, weight)
-
-    def _set_layout(self, posterior: GLMPosterior) -> None:
-        super()._set_layout(posterior)
-        self._noise_columns = posterior.noise_columns
+    # ---- draws --------------------------------------------------------------------------------
 
     def _set_point(self, values: Array) -> None:
         super()._set_point(values)
-        parts = self._split(values[None])
-        if self._noise_columns is not None:
-            self.noise_coef_ = parts["noise_coef"][0]
-            self.noise_intercept_ = parts["noise_intercept"][0]
-        elif not self._own_names:
+        if not self._own_names:
             self.noise_variance_ = float(self.noise_variance)
 
-    # ---- predictions --------------------------------------------------------------------------
-
-    def _noise_draws(self) -> Array:
-        parts = self._draws()
-        fixed = np.full(len(parts["coef"]), self.noise_variance_)
-        return parts.get("noise_variance", fixed)
-
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        parts = self._draws()
-        degrees = parts.get("degrees_of_freedom")
-        if degrees is None and self._noise_columns is None:
-            return super()._predictive(chosen)
-        coef, level, own = parts["coef"], parts["intercept"], [] if degrees is None else [degrees]
-        if self._noise_columns is None:
-            own = [parts["noise_variance"], *own]
-        else:
-            slopes = np.zeros_like(coef)
+        parts, predictor, likelihood = self._draws(), self._predictor(chosen), Gaussian()
+        own = [parts[n] for n in ("noise_variance", "degrees_of_freedom") if n in parts]
+        if "degrees_of_freedom" in parts:
+            likelihood = StudentTNoise()
+        if self._noise_columns is not None:
+            slopes = np.zeros_like(parts["coef"])
             slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
-            coef = np.concatenate([coef, slopes], axis=1)
-            level = np.column_stack([level, 2.0 * parts["noise_intercept"]])
-        likelihood = HeteroscedasticGaussian() if degrees is None else StudentTNoise()
-        draws = np.log(np.column_stack(own)[chosen]) if own else None
-        predictor = LinearPredictor(coef[chosen], level[chosen])
-        return Predictive(predictor, likelihood, draws, self._draw_weights(chosen))
+            coef = np.concatenate([parts["coef"], slopes], axis=1)
+            level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
+            predictor = LinearPredictor(coef[chosen], level[chosen])
+            likelihood = likelihood if own else HeteroscedasticGaussian()
+        elif not own:
+            own = [np.full(len(parts["coef"]), self.noise_variance_)]
+        draws = np.log(np.column_stack(own)) if own else None
+        return self._mixture(predictor, likelihood, draws, chosen)
 
     def _mean(self, X: Array, offset: Array | None) -> Array:
         return X @ self.coef_ + self.intercept_

@@ -18,9 +18,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import naming
-from skbayes_sgld._columns import names_behind, with_names
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._warnings import warn
+from skbayes_sgld._warnings import names_behind, warn, with_names
 from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles, equal_tailed
 
 Array = NDArray[Any]

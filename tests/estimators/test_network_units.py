@@ -11,7 +11,7 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.estimators.network_units import UnitsNoisePrior, standardise
+from skbayes_sgld.estimators.network import UnitsNoisePrior, standardise
 from skbayes_sgld.inference.ensemble import train
 from skbayes_sgld.posterior import FixedGaussian, InverseGamma, MLPPosterior, Normal
 

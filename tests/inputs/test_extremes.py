@@ -10,7 +10,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld._linalg import column_moments
-from skbayes_sgld.estimators.network_units import standardise
+from skbayes_sgld.estimators.network import standardise
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference import starts
 from skbayes_sgld.inference.overflow import explain_overflow
