@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from skbayes_sgld.estimators.network import (
-    BackpropNetwork,
-    NetworkClassifier,
-    NetworkRegressor,
-    SGLDNetwork,
-)
+from skbayes_sgld.estimators.classification import ClassificationModel
+from skbayes_sgld.estimators.network import BackpropNetwork, NetworkRegressor, SGLDNetwork
 from skbayes_sgld.estimators.parameters import parameters
 
 __all__ = [
@@ -44,7 +40,7 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
 
 
 @parameters
-class SGLDMLPClassifier(NetworkClassifier, SGLDNetwork):
+class SGLDMLPClassifier(ClassificationModel, SGLDNetwork):
     """Bayesian neural network classification by stochastic gradient Langevin dynamics.
 
     The log odds are the outputs of a multilayer perceptron on standardised columns: one of them
@@ -91,7 +87,7 @@ class BayesByBackpropRegressor(NetworkRegressor, BackpropNetwork):
 
 
 @parameters
-class BayesByBackpropClassifier(NetworkClassifier, BackpropNetwork):
+class BayesByBackpropClassifier(ClassificationModel, BackpropNetwork):
     """Bayesian neural network classification by Bayes by Backprop.
 
     The model is that of :class:`SGLDMLPClassifier`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +18,6 @@ from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.callbacks import show_progress
-from skbayes_sgld.estimators.classification import ClassificationModel
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.decisions import GIVEN, Choice
@@ -40,9 +39,7 @@ from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.variational import BayesByBackprop
 
 _BLOCK = 2**20  # numbers that the hidden layers of a group of draws may hold
-_ALL_ROWS, _BATCH_ROWS = 2000, 200  # an approximation's step takes all of so few, or a batch
 _TRAINING_STEPS = 1000  # to where the approximation begins
-_WIDTH = 0.1  # its first sds, in units of the parameters' size
 _LARGEST = 1e100  # beyond it squares overflow: columns are divided by a power of two first
 _SQUARED = 1e150  # sd of y whose square is still a number
 _LEAST_NOISE = 1e-20  # over the variance of y; below it squared residuals overflow
@@ -107,7 +104,6 @@ class NetworkEstimator(BayesianEstimator):
     prior: Any = "normal"
     random_state: Any = None
     verbose: int = 0
-    _scales_target: ClassVar[bool] = False
 
     def _settings(self) -> Any:
         """Settings of the inference; raise where a parameter, used or not, is out of range."""
@@ -123,7 +119,8 @@ class NetworkEstimator(BayesianEstimator):
                 "give arrays, such as a sample of the rows."
             )
         names = self._feature_names()
-        X, y, units = standardise(rows.X, rows.y, rows.weight, self._scales_target, names)
+        of_numbers = isinstance(self, NormalModel)
+        X, y, units = standardise(rows.X, rows.y, rows.weight, of_numbers, names)
         likelihood, prior, noise_prior = self._distributions(units)
         posterior = MLPPosterior(
             X,
@@ -146,10 +143,8 @@ class NetworkEstimator(BayesianEstimator):
         return likelihood, self._resolve_conditional("prior", likelihood), None
 
     def _predictor(self, chosen: Any = slice(None)) -> NetworkPredictor:
-        return NetworkPredictor(self._network, self._weights()[chosen])
-
-    def _weights(self) -> Array:
-        return self.posterior_.flat[:, : self._network.n_params]
+        weights = self.posterior_.flat[chosen, : self._network.n_params]
+        return NetworkPredictor(self._network, weights)
 
     def _inferred_noise(self) -> Array | None:
         """Draws of the noise variance ``(S,)``, where it was inferred."""
@@ -175,7 +170,8 @@ class NetworkEstimator(BayesianEstimator):
             where it was inferred.
         """
         chosen = self._choose_draws(n_samples, random_state)
-        coefs, intercepts = self._network.split(self._weights()[chosen])
+        weights = self.posterior_.flat[chosen, : self._network.n_params]
+        coefs, intercepts = self._network.split(weights)
         draws, noise = Bunch(coefs=coefs, intercepts=intercepts), self._inferred_noise()
         if noise is not None:
             draws.noise_variance = noise[chosen]
@@ -184,8 +180,6 @@ class NetworkEstimator(BayesianEstimator):
 
 class NetworkRegressor(NormalModel, NetworkEstimator):
     """Normal observations around the output of a network."""
-
-    _scales_target = True
 
     def _settings(self) -> Any:
         self._likelihood()
@@ -200,7 +194,14 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
             noise_prior = self._resolve("noise_prior").for_data(units.scale**2)
             return Gaussian(), prior, UnitsNoisePrior(noise_prior, units.scale)
         self._fixed_noise = float(self.noise_variance)  # which set_params may change after the fit
-        likelihood = FixedGaussian(standardised_noise(self._fixed_noise, units))
+        standardised = self._fixed_noise / units.scale / units.scale
+        if not _LEAST_NOISE <= standardised < np.inf:
+            raise ValueError(
+                f"noise_variance={self._fixed_noise!r} is {standardised:.3g} times the variance of "
+                f"y, and must be at least {_LEAST_NOISE:g} times; give 'infer', or a value in "
+                "squared units of y."
+            )
+        likelihood = FixedGaussian(standardised)
         return likelihood, prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2), None
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
@@ -208,10 +209,6 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         if noise is None:
             noise = np.full(len(self.posterior_.flat), self._fixed_noise)
         return self._mixture(self._predictor(chosen), Gaussian(), np.log(noise)[:, None], chosen)
-
-
-class NetworkClassifier(ClassificationModel, NetworkEstimator):
-    """Labels whose log odds are the outputs of a network."""
 
 
 @parameters
@@ -415,8 +412,8 @@ class BackpropNetwork(NetworkEstimator):
         n_draws, P = as_int(self.n_draws), posterior.n_params
         check_room(1, n_draws, P)
         batch_size = None if isinstance(self.batch_size, str) else as_int(self.batch_size)
-        if batch_size is None and posterior.n_samples > _ALL_ROWS:
-            batch_size = _BATCH_ROWS
+        if batch_size is None and posterior.n_samples > 2000:
+            batch_size = 200
         check_batch_size(batch_size, posterior.n_samples)
         seed = draw_seed(self.random_state)
         q = self._approximation(batch_size, seed)
@@ -426,7 +423,8 @@ class BackpropNetwork(NetworkEstimator):
             progress = unending(progress)
             trained = train(posterior, start, _TRAINING_STEPS, seed, progress=progress)[0]
             with np.errstate(all="ignore"):
-                q.fit(posterior, trained, _WIDTH * posterior.unit, progress)
+                # a tenth as wide as the weights of random networks
+                q.fit(posterior, trained, 0.1 * posterior.unit, progress)
         self.elbo_, self.elbo_steps_, self.n_iter_ = q.elbo_, q.elbo_steps_, q.max_iter
         values = posterior.reported.values(q.sample(n_draws, seed))[None]
         choices = {"approximation": Choice(clone(q), GIVEN)}
@@ -450,23 +448,6 @@ class UnitsNoisePrior(NoisePrior):
     def grad(self, gamma: Array) -> Array:
         """Derivative of the log density."""
         return self.prior.grad(gamma + 2.0 * np.log(self.scale))
-
-
-def standardised_noise(variance: float, units: Units) -> float:
-    """Fixed noise variance of the standardised target.
-
-    Raises
-    ------
-    ValueError
-        When it is too small beside the variance of y.
-    """
-    standardised = variance / units.scale / units.scale
-    if not _LEAST_NOISE <= standardised < np.inf:
-        raise ValueError(
-            f"noise_variance={variance!r} is {standardised:.3g} times the variance of y, and must "
-            f"be at least {_LEAST_NOISE:g} times; give 'infer', or a value in squared units of y."
-        )
-    return standardised
 
 
 def standardise(

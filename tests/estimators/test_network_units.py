@@ -56,6 +56,24 @@ def test_an_outlier_that_leaves_the_others_apart_is_fitted(model):
     assert np.isfinite(clone(model).fit(X, y).summary()[["mean", "sd"]]).all().all()
 
 
+@pytest.mark.parametrize("size, is_kept", [(0.7e-12, False), (1.5e-12, True)])
+def test_differences_of_which_three_digits_are_left_are_kept(size, is_kept):
+    column = np.array([-size, 0.0, size, 1.0])[:, None]  # half are as far from the median as size
+    if is_kept:
+        standardise(column, column[:, 0], None, False, None)
+        return
+    with pytest.raises(ValueError, match="lost to rounding"):
+        standardise(column, column[:, 0], None, False, None)
+
+
+def test_the_approximation_begins_a_tenth_as_wide_as_the_weights_of_random_networks():
+    model = BayesByBackpropClassifier(step_size=1e-6, max_iter=1, n_draws=4000, **SIZE)
+    model.fit(StandardScaler().fit_transform(X), Y > 0)
+    # of outputs of four units, with four standard errors of an sd of 4,000 draws
+    output = model.sample_posterior().coefs[-1]
+    np.testing.assert_allclose(output.std(axis=0), 0.1 / np.sqrt(4), rtol=0.045)
+
+
 @pytest.mark.parametrize("power", [-300, -140, 140, 300])
 @pytest.mark.parametrize("model", REGRESSORS, **by_name)
 def test_columns_of_any_size_give_the_same_predictions(model, power):
