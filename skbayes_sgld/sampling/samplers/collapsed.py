@@ -12,9 +12,6 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
-# Trajectories that are not rejected, from where a chain starts: by steps of leapfrog an energy is
-# systematically larger at the mode, where chains that reject would stay
-_FREE, _FREE_STEP = 8, 0.16  # and their steps, over the rows' softness
 _SEEDS = 4  # numbers of a step that seed a chain's generator of all others
 
 
@@ -30,14 +27,6 @@ class CollapsedHMC(HMC):
     path_length: float = 1.25
 
     largest_step = 1.0
-    n_rows = 0  # of the posterior, whose trajectories are in a space of as many dimensions
-
-    @classmethod
-    def of(cls, rows: CollapsedPosterior) -> CollapsedHMC:
-        """Sampler along these rows."""
-        sampler = cls()
-        sampler.n_rows = rows.n_rows
-        return sampler
 
     def n_normals(self, n_params: int) -> int:
         """Standard normals that a step takes: a seed, a jitter and one to accept or reject."""
@@ -48,7 +37,7 @@ class CollapsedHMC(HMC):
         state = super().init(theta)
         del state["z"], state["force"]
         begun, level = np.zeros((2, len(theta)))
-        return state | {"begun": begun, "dual": np.zeros((len(theta), self.n_rows)), "level": level}
+        return state | {"begun": begun, "dual": np.empty((len(theta), 0)), "level": level}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """The normals as they are."""
@@ -58,12 +47,15 @@ class CollapsedHMC(HMC):
         """Follow a trajectory, accept or reject it, and draw the coefficients."""
         rows = dynamics.whitened
         assert isinstance(rows, CollapsedPosterior)
-        generators = [np.random.default_rng(seed) for seed in _seeds(noise)]
+        seeds = np.ascontiguousarray(noise[:, :_SEEDS]).view(np.uint64)
+        generators = [np.random.default_rng(seed) for seed in seeds]
         if not state["begun"].all():
             moved = state["theta"] - rows.center
             place = rows.enter(dynamics.preconditioner.whiten(moved), generators)
-            free = self.whole_steps(_FREE_STEP * rows.softness)
-            for _ in range(_FREE):
+            # trajectories that are not rejected: by steps of leapfrog an energy is systematically
+            # larger at the mode, where chains that reject would stay
+            free = self.whole_steps(0.16 * rows.softness)
+            for _ in range(8):
                 place, _ = self._follow(rows, place, rows.momentum(generators), free, noise)
         else:
             place = rows.place(state["dual"].T, state["level"])
@@ -87,8 +79,3 @@ class CollapsedHMC(HMC):
         """Ends of trajectories of jittered steps."""
         step = self.steps(np.asarray(eta), noise[None, :, -1:])[0]
         return rows.follow(place, momentum, step, self.gradients(eta))
-
-
-def _seeds(noise: Array) -> Array:
-    """Seeds of the chains' generators ``(C, _SEEDS)``, from the first normals of a step."""
-    return np.ascontiguousarray(noise[:, :_SEEDS]).view(np.uint64)

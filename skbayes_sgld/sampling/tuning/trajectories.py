@@ -28,7 +28,7 @@ _ALONG_ROWS = {"path_length": 2.0, "target_acceptance": 0.8}
 def along_rows(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
     """HMC along whitened rows, with ``n_points`` draws a trajectory."""
     if isinstance(rows, CollapsedPosterior):
-        sampler: HMC = CollapsedHMC.of(rows)
+        sampler: HMC = CollapsedHMC()
     else:
         sampler = HMC(**_ALONG_ROWS, n_points=n_points)
     sampler.most_steps = 1000  # whose length is known beforehand
