@@ -15,6 +15,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from time import process_time
 
 import numpy as np
@@ -66,7 +67,7 @@ def of_batch(posterior: GLMPosterior, size: int) -> float:
     """Nanoseconds of a gradient by batches of so many rows, for each position."""
     theta = positions(posterior)
     gradient = ControlVariate().bind(posterior, np.zeros(posterior.n_params))
-    estimate = gradient.in_groups_of(_WALKERS, _WALKERS).for_thread()
+    estimate = replace(gradient, group=_WALKERS, n_sharing=_WALKERS)
     idx = np.random.default_rng(2).integers(0, posterior.n_samples, (1, _CHAINS, size))
 
     def work() -> None:

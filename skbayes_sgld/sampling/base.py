@@ -135,18 +135,9 @@ class Algorithm(Component):
 
     uses_noise = True
     full_gradient = False
-    # whether a step is theta + eta G g(theta) + noise: for independent coordinates many steps are
-    # then made at once
-    separate = False  # whether a step moves independent coordinates independently
     extra_normals = 0  # normals of a step besides one a parameter
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.MEMBERS
     remedy = "choose another sampler"  # for a posterior that lacks them
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take ``separate`` from a base only where the step is the base's too."""
-        super().__init_subclass__(**kwargs)
-        if "step" in vars(cls) and "separate" not in vars(cls):
-            cls.separate = False
 
     def n_normals(self, n_params: int) -> int:
         """Standard normals that a step takes."""

@@ -6,34 +6,29 @@ So its draws depend neither on the number of chains nor on how many steps are dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor
 from copy import deepcopy
 from dataclasses import replace
-from itertools import repeat
+from itertools import pairwise, repeat
+from math import ceil, lcm
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import delayed, effective_n_jobs
 
-from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._linalg import GROUP, cpu_count, in_threads, one_blas_thread
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.sampling.base import Algorithm, check_requirements
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
-from skbayes_sgld.sampling.paths import check_path, separate_path
-from skbayes_sgld.sampling.run import Chains, Run, RunState, Stretch, join_parts
-from skbayes_sgld.sampling.workers import (
-    Processes,
-    Workers,
-    ended_processes,
-    groups_of,
-    in_groups,
-    side_by_side,
-)
+from skbayes_sgld.sampling.paths import separate_path, slope_of_last
+from skbayes_sgld.sampling.run import Chains, Run, RunState, Stretch, join_chains, join_parts
+from skbayes_sgld.sampling.workers import Processes, Share, Workers
 
-_BLOCK_NUMBERS = 2**16  # random numbers of a block of steps, which then stays in cache
 _LOOK = 50  # steps between checks for an overflow
+_STRETCH_NUMBERS = 2**28  # numbers of X that threads read before they look for an interrupt
 
 
 def run_chains(
@@ -43,12 +38,7 @@ def run_chains(
     n_draws: int,
     n_burnin: int = 0,
     thin: int = 1,
-    seed: int = 0,
-    first_chain: int = 0,
-    block_size: int | None = None,
-    n_jobs: int | None = None,
-    progress: Callable[[int], bool] | None = None,
-    workers: Workers | None = None,
+    **how: Any,
 ) -> Chains:
     """Run chains from starting points, or from the state of an earlier run.
 
@@ -62,45 +52,14 @@ def run_chains(
         The starting points, or the ``state`` of an earlier run.
     n_draws, n_burnin, thin : int
         Draws of each chain, steps before the first, and steps from one to the next.
-    seed : int, default=0
-        Seed of the chains; not used where an earlier run goes on.
-    first_chain : int, default=0
-        Number of the first chain, on which its random numbers depend.
-    block_size : int or None
-        Steps whose random numbers are drawn at a time. None: about a cache full.
-    n_jobs : int or None
-        Processes that share the chains of a long run. The first part runs in this process, and so
-        does the rest where starting processes would take longer.
-    progress : callable or None
-        Called with the number of steps since its last call; True ends the run.
-    workers : Workers or None
-        Workers that run the chains in place of ``n_jobs`` processes.
+    **how
+        Further parameters of :func:`run_parts`, whose errors are raised too.
 
     Returns
     -------
     chains : Chains
-
-    Raises
-    ------
-    ChainOverflowError
-        When a chain leaves the range of floating point numbers.
-    TypeError, ValueError
-        When the posterior or the gradient lacks what the algorithm needs.
-    RuntimeError
-        When one of the processes ends on its own.
     """
-    parts = run_parts(
-        run,
-        start,
-        Stretch(n_burnin, n_draws, thin),
-        seed=seed,
-        first_chain=first_chain,
-        block_size=block_size,
-        n_jobs=n_jobs,
-        progress=progress,
-        workers=workers,
-    )
-    return join_parts(list(parts))
+    return join_parts(list(run_parts(run, start, Stretch(n_burnin, n_draws, thin), **how)))
 
 
 def run_parts(
@@ -118,7 +77,37 @@ def run_parts(
 ) -> Iterator[Chains]:
     """Yield the parts of a run of the steps ``rest``, one after the other.
 
-    ``seconds`` is about the time of a part; None makes as few parts as possible.
+    Parameters
+    ----------
+    run : Run
+        The algorithm and its settings.
+    start : ndarray of shape (n_chains, n_params) or RunState
+        The starting points, or the ``state`` of an earlier run.
+    rest : Stretch
+    seed : int, default=0
+        Seed of the chains; not used where an earlier run goes on.
+    first_chain : int, default=0
+        Number of the first chain, on which its random numbers depend.
+    block_size : int or None
+        Steps whose random numbers are drawn at a time. None: about a cache full.
+    n_jobs : int or None
+        Processes that share the chains of a long run. The first part runs in this process, and so
+        does the rest where starting processes would take longer.
+    progress : callable or None
+        Called with the number of steps since its last call; True ends the run.
+    seconds : float or None
+        About the time of a part; None makes as few parts as possible.
+    workers : Workers or None
+        Workers that run the chains in place of ``n_jobs`` processes.
+
+    Raises
+    ------
+    ChainOverflowError
+        When a chain leaves the range of floating point numbers.
+    TypeError, ValueError
+        When the posterior or the gradient lacks what the algorithm needs.
+    RuntimeError
+        When one of the processes ends on its own.
     """
     check_requirements(run.sampler, run.dynamics.gradient.posterior, run.batch_size)
     if isinstance(start, RunState):
@@ -126,7 +115,7 @@ def run_parts(
     else:
         streams = [ChainStreams(seed, first_chain + c) for c in range(len(start))]
         state = RunState(0, run.initial_state(start), streams)
-    unit_size, n_positions = run.dynamics.unit_size, len(state.sampler_state["theta"])
+    unit_size, n_positions = run.dynamics.unit_size, len(state.streams)
     n_units = -(-n_positions // unit_size)
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)
@@ -139,8 +128,10 @@ def run_parts(
     while True:
         stretch, rest = rest.cut(size)
         begin = perf_counter()
-        owned = made == 0 and state is not start  # a later state is the caller's too
-        part = advance(run, state, stretch, block_size, progress, owned)
+        # the caller keeps each state, but not the first: to copy 64 streams takes 5 times as long
+        # as to make them
+        own = deepcopy(state) if made or state is start else state
+        part = advance(run, own, stretch, block_size, progress)
         made, spent, state = made + stretch.n_steps, spent + perf_counter() - begin, part.state
         yield part
         if not rest.n_steps or part.n_steps < stretch.n_steps:
@@ -158,14 +149,58 @@ def run_parts(
     with workers.open(n_workers) as results:
         while rest.n_steps:
             stretch, rest = rest.cut(share)
-            with ended_processes(n_jobs, state):
-                part = side_by_side(
-                    results, advance, run, state, edges.tolist(), stretch, block_size
-                )
+            own = deepcopy(state)  # workers may be threads
+            try:
+                part = side_by_side(results, advance, run, own, edges.tolist(), stretch, block_size)
+            except BrokenExecutor:
+                raise RuntimeError(
+                    f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run "
+                    "has ended before it was done. It was killed, the memory was at an end, or the "
+                    "model itself ended it; set n_jobs=None, with which all runs in this process."
+                ) from None
             state = part.state
             yield part
             if progress is not None and progress(stretch.n_steps):
                 return
+
+
+def side_by_side(
+    share: Share,
+    advance: Callable[..., Chains],
+    run: Run,
+    state: RunState,
+    edges: list[int],
+    *how: Any,
+) -> Chains:
+    """Chains of ``advance(run, state, *how)``, called for the chains from edge to edge.
+
+    Raises
+    ------
+    ChainOverflowError
+        When chains overflow: the earliest, in the order of steps.
+    BrokenExecutor
+        When one of the processes ends on its own.
+    """
+    # the run is the first argument, which a cluster sends to each worker once
+    results = share(
+        delayed(_attempt)(run, advance, first, state.of_chains(slice(first, last)), *how)
+        for first, last in pairwise(edges)
+    )
+    errors = [each for each in results if isinstance(each, ChainOverflowError)]
+    if errors:
+        raise min(errors, key=lambda error: (error.step, error.chain))
+    return join_chains(results)
+
+
+def _attempt(
+    run: Run, advance: Callable[..., Chains], first: int, state: RunState, *how: Any
+) -> Chains | ChainOverflowError:
+    """Chains from number ``first`` on, or their overflow: others may have overflowed earlier."""
+    some = slice(first, first + len(state.streams))
+    try:
+        return advance(replace(run, dynamics=run.dynamics.of_chains(some)), state, *how)
+    except ChainOverflowError as error:
+        return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)
 
 
 def advance(
@@ -174,17 +209,52 @@ def advance(
     stretch: Stretch,
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
-    owned: bool = False,
 ) -> Chains:
-    """Make the steps of a stretch, by groups of chains if the rows of a step exceed the cache.
+    """Make the steps of a stretch, in threads where steps are long; arrays and streams advance."""
+    n_chains, parts = len(state.streams), list[Chains]()
+    size = group_size(run, n_chains)
+    if size is None or not stretch.n_steps:
+        return advance_together(run, state, stretch, block_size, progress)
+    edges, numbers = [*range(0, n_chains, size), n_chains], n_chains * _numbers(run)
+    n_steps = max(1, run.dynamics.gradient.n_sharing * _STRETCH_NUMBERS // numbers)
+    while stretch.n_steps:
+        now, stretch = stretch.cut(n_steps)
+        part = side_by_side(_in_threads, advance_together, run, state, edges, now, block_size)
+        parts.append(part)
+        state = part.state
+        if progress is not None and progress(now.n_steps):
+            break
+    return join_parts(parts)
 
-    The streams of the state advance where they are ``owned``, and stay as they are elsewhere:
-    a copy of the streams of 64 walkers takes five times as long as to make them.
+
+def _in_threads(calls: Iterable[Any]) -> list[Any]:
+    """Results of joblib's delayed calls, computed in threads of this process."""
+    return in_threads(lambda call: call[0](*call[1], **call[2]), list(calls))
+
+
+def _numbers(run: Run) -> int:
+    """About how many numbers of X a chain reads in a step on a batch."""
+    return (run.batch_size or 0) * run.dynamics.posterior.n_params
+
+
+def group_size(run: Run, n_chains: int) -> int | None:
+    """Number of chains that a thread advances; None: this thread advances all of them.
+
+    Threads halve the time of two cores for long steps (1,000 rows of 100 columns).
     """
-    groups = groups_of(run, len(state.streams)) if run.batch_size else None
-    if groups is None or not stretch.n_steps:
-        return advance_together(run, state, stretch, block_size, progress, owned)
-    return in_groups(advance_together, run, state, stretch, groups, block_size, progress)
+    numbers, alike = _numbers(run), run.dynamics.gradient.n_sharing
+    stays_in_cache = n_chains * numbers <= 2**16
+    if stays_in_cache or numbers < 2**12 or cpu_count() == 1 or not run.dynamics.facts.thread_safe:
+        return None
+    # no more than a cache holds, and no so few that threads would wait for the interpreter
+    most = min(ceil(n_chains / cpu_count()), alike * 2**19 / numbers)
+    size = max(most, 2**15 / numbers)
+    # products with a dense metric, or with rows that walkers share, take several chains at once
+    multiple = GROUP if run.dynamics.preconditioner.diagonal is None else 1
+    multiple = lcm(multiple, alike)
+    n_groups = ceil(n_chains / (multiple * max(1, int(size / multiple))))
+    even = multiple * ceil(n_chains / n_groups / multiple)  # the last group may be smaller
+    return even if even < n_chains else None
 
 
 def advance_together(
@@ -193,19 +263,20 @@ def advance_together(
     stretch: Stretch,
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
-    owned: bool = False,
 ) -> Chains:
     """Make the steps of a stretch with all chains at once; parameters are those of advance."""
     n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
-    # copies: the dynamics count, the streams advance
     dynamics = run.dynamics.for_thread()
-    state = {name: array.copy() for name, array in start.sampler_state.items()}
-    streams = start.streams if owned else deepcopy(start.streams)
+    state, streams = start.sampler_state, start.streams
     n_chains, n_params = state["theta"].shape
     draws, weights = np.empty((n_chains, n_draws, n_params)), np.empty(n_draws)
-    most = block_size or _default_block(run, n_chains, n_params)
+    # about a cache full of random numbers. A dense metric multiplies 16 steps' noise at a time; of
+    # many chains the calls cost more
+    numbers = n_chains * (n_params + (run.batch_size or 0) // dynamics.gradient.n_sharing)
+    least = 64 if numbers <= 2**12 else 16 if numbers <= 2**16 else 1
+    most = block_size or int(np.clip(2**16 // numbers, least, 512))
     done = kept = 0
-    slope = dynamics.slope_of_last() if run.sampler.separate and run.batch_size is None else None
+    slope = slope_of_last(run.sampler, dynamics) if run.batch_size is None else None
     # products are small: more threads would only change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
         while done < stretch.n_steps:
@@ -218,8 +289,11 @@ def advance_together(
             every = None
             if slope is not None:  # positions after every step of the block
                 every = separate_path(state["theta"], block.eta, block.noise, dynamics, slope)
+                looked = every[next_look::_LOOK].reshape(-1, n_params)
+                values = dynamics.posterior.reported.values(looked)
+                if not (np.isfinite(every).all() and np.isfinite(values).all()):
+                    every = None  # steps one by one find where it overflows
             if every is not None:
-                check_path(dynamics.posterior, every, next_look, _LOOK, first)
                 path, state["theta"] = [every[next_kept::thin]], every[-1].copy()
             else:
                 for t in block.steps(run.sampler, state, dynamics):
@@ -314,7 +388,7 @@ def draw_block(
     idx = None
     if run.batch_size is not None:
         # walkers that share a batch take its rows from the first one's stream
-        drawing = streams[:: run.dynamics.n_sharing]
+        drawing = streams[:: run.dynamics.gradient.n_sharing]
         rows = [s.rows(length, run.n_samples, run.batch_size, run.replacement) for s in drawing]
         idx = np.stack(rows, axis=1)
     return Block(eta, tau, noise, idx)
@@ -325,10 +399,3 @@ def draw_normals(run: Run, streams: list[ChainStreams], length: int, n_params: i
     n_normals = run.sampler.n_normals(n_params)
     # chains first in memory: the noise of each is a product of its own
     return np.stack([s.normals(length, n_normals) for s in streams]).swapaxes(0, 1)
-
-
-def _default_block(run: Run, n_chains: int, n_params: int) -> int:
-    numbers = n_chains * (n_params + (run.batch_size or 0) // run.dynamics.n_sharing)
-    # a dense metric multiplies 16 steps' noise at a time; of many chains the calls cost more
-    least = 64 if numbers <= 2**12 else 16 if numbers <= _BLOCK_NUMBERS else 1
-    return int(np.clip(_BLOCK_NUMBERS // numbers, least, 512))

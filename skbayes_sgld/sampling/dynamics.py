@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from math import lcm
-from typing import Any, Self
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -50,33 +50,15 @@ class BoundGradient:
         """State without arrays that are used again, which belong to one thread."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
-    def for_thread(self) -> Self:
-        """Copy for one run in one thread, with arrays of its own to use again."""
-        return replace(self)
-
-    def in_groups_of(self, size: int | None, n_sharing: int = 1) -> Self:
-        """Copy whose products take ``size`` positions at once; ``n_sharing`` share each batch."""
-        return replace(self, group=size, n_sharing=n_sharing)
-
     @cached_property
-    def _grad(self) -> Callable[[Array], Array]:
+    def full(self) -> Callable[[Array], Array]:
+        """Gradient from all rows at ``theta (C, P)``, valid until the next call."""
         return self.posterior.bind_grad(self.group)
 
     @cached_property
-    def _value_and_grad_of(
-        self,
-    ) -> Callable[[BasePosterior], Callable[[Array], tuple[Array, Array]]]:
+    def value_and_full(self) -> Callable[..., Any]:
+        """Function of a target: its log density and the gradient from all rows, at a theta."""
         return cache(lambda target: target.bind_value_and_grad(self.posterior, self.group))
-
-    def full(self, theta: Array) -> Array:
-        """Gradient from all rows at ``theta (C, P)``, valid until the next call."""
-        return self._grad(theta)
-
-    def value_and_full(
-        self, theta: Array, target: BasePosterior | None = None
-    ) -> tuple[Array, Array]:
-        """Log density of the target ``(C,)``, and the gradient from all rows."""
-        return self._value_and_grad_of(target or self.posterior)(theta)
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step, valid until the next call."""
@@ -145,11 +127,6 @@ class Dynamics:
     n_walkers: int = 1
 
     @property
-    def n_sharing(self) -> int:
-        """Number of neighbouring positions that share each batch."""
-        return self.gradient.n_sharing
-
-    @property
     def unit_size(self) -> int:
         """Number of neighbouring positions that one process must take together.
 
@@ -165,7 +142,7 @@ class Dynamics:
         """
         return replace(
             self,
-            gradient=self.gradient.in_groups_of(size, n_sharing),
+            gradient=replace(self.gradient, group=size, n_sharing=n_sharing),
             preconditioner=self.preconditioner.in_groups_of(size),
         )
 
@@ -183,18 +160,18 @@ class Dynamics:
 
     def for_thread(self) -> Dynamics:
         """Copy for one run in one thread, which counts clipped gradients from zero."""
-        return replace(self, clipped=0, gradient=self.gradient.for_thread())
+        return replace(self, clipped=0, gradient=replace(self.gradient))
 
     def _clipped(self, grad: Array) -> Array:
-        if self.clip is not None:
-            grad, fired = self.clip(grad)
-            self.clipped = self.clipped + fired
+        if self.clip is None:
+            return grad
+        grad, fired = self.clip(grad)
+        self.clipped = self.clipped + fired
         return grad
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; ``memory`` is the state of the chains."""
-        grad = self.gradient(theta, batch, memory)
-        return grad if self.clip is None else self._clipped(grad)
+        return self._clipped(self.gradient(theta, batch, memory))
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""
@@ -202,7 +179,7 @@ class Dynamics:
 
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and ``clip(g)``, both from all rows."""
-        value, grad = self.gradient.value_and_full(theta, self.target)
+        value, grad = self.gradient.value_and_full(self.posterior)(theta)
         return value, self._clipped(grad)
 
     @property
@@ -214,13 +191,3 @@ class Dynamics:
     def facts(self) -> Facts:
         """Facts about that posterior."""
         return self.posterior.facts
-
-    def value_at(self, theta: Array) -> Array:
-        """Log density ``(C,)``."""
-        return self.posterior.log_density(theta)
-
-    def slope_of_last(self) -> tuple[float, float, float] | None:
-        """Slope of the last coordinate, where all are independent and the others normal."""
-        if self.clip is not None or self.preconditioner.diagonal is None:
-            return None
-        return self.gradient.posterior.facts.slope_of_last

@@ -37,10 +37,6 @@ class Run:
         theta = np.array(start, dtype=float)
         return self.sampler.init(theta) | self.dynamics.gradient.begin(theta)
 
-    def of_chains(self, some: slice) -> Run:
-        """Run of some of the chains."""
-        return replace(self, dynamics=self.dynamics.of_chains(some))
-
 
 @dataclass(frozen=True)
 class Stretch:

@@ -204,11 +204,11 @@ def wide_and_many():
 def test_walkers_share_the_batches_that_are_chosen_for_them_and_no_others(wide_and_many):
     automatic = SGLDLogisticRegression(random_state=0).fit(*wide_and_many).result_
     run = automatic.plan.run
-    assert automatic.plan.n_walkers == run.dynamics.n_sharing == 16
+    assert automatic.plan.n_walkers == run.dynamics.gradient.n_sharing == 16
     assert "16 walkers share each" in automatic.choices["batch_size"].why
     for given in ({"batch_size": 250}, {"gradient": "control_variate"}):
         plan = SGLDLogisticRegression(random_state=0, **given).fit(*wide_and_many).result_.plan
-        assert plan.run.dynamics.n_sharing == 1
+        assert plan.run.dynamics.gradient.n_sharing == 1
 
 
 def test_the_mean_over_walkers_that_share_batches_varies_as_independent_draws_do(wide_and_many):
@@ -216,7 +216,7 @@ def test_the_mean_over_walkers_that_share_batches_varies_as_independent_draws_do
     for seed in range(8):
         model = SGLDLogisticRegression(random_state=seed)
         result = model.fit(*wide_and_many).result_
-        assert result.plan.run.dynamics.n_sharing == 16
+        assert result.plan.run.dynamics.gradient.n_sharing == 16
         means.append(result.draws.values.reshape(-1, 101).mean(axis=0))
         sds.append(result.draws.values.reshape(-1, 101).std(axis=0))
     spread = np.std(means, axis=0, ddof=1) / np.mean(sds, axis=0)

@@ -245,5 +245,5 @@ def test_a_fit_whose_walkers_share_batches_can_be_diagnosed():
     X, y = make_logistic(20_000, coef=np.linspace(-1.0, 1.0, 5), random_state=0)
     model = SGLDLogisticRegression(random_state=0).fit(X, y)
     plan = model.result_.plan
-    assert plan.run.dynamics.n_sharing == plan.n_walkers > 1
+    assert plan.run.dynamics.gradient.n_sharing == plan.n_walkers > 1
     assert model.diagnose().halved_bias < THRESHOLDS.max_bias

@@ -21,7 +21,8 @@ from skbayes_sgld.sampling.run import Run
 class OneByOne(SGLD):
     """SGLD whose steps are never made a block at a time."""
 
-    separate = False
+    def step(self, *how):
+        super().step(*how)
 
 
 class Halved(SGLD):

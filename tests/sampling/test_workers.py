@@ -27,15 +27,15 @@ GRADIENTS = {
 }
 
 
-@pytest.fixture(params=[False, True], ids=["one by one", "threads"])
-def two_chains_a_group(request, monkeypatch):
-    """Groups of two chains, and stretches of about three steps."""
-    for name in ("_STEP_NUMBERS", "_MOST_NUMBERS", "_LEAST_NUMBERS"):
-        monkeypatch.setattr(workers, name, 2 * BATCH * P)
-    monkeypatch.setattr(workers, "_THREAD_NUMBERS", 0 if request.param else np.inf)
-    monkeypatch.setattr(workers, "GROUP", 2)
-    monkeypatch.setattr(workers, "cpu_count", lambda: 2)
-    monkeypatch.setattr(workers, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
+@pytest.fixture
+def two_chains_a_group(monkeypatch):
+    """Threads of two chains each, or of the walkers that share rows; stretches of three steps."""
+
+    def size(run, n_chains):
+        return max(2, run.dynamics.gradient.n_sharing) if run.dynamics.facts.thread_safe else None
+
+    monkeypatch.setattr(chains, "group_size", size)
+    monkeypatch.setattr(chains, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
 
 
 def posterior_of(n=101, d=P - 1):
@@ -73,7 +73,7 @@ def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_
     assert set(sizes) == {1, 2}
     assert len(told) > 3
     assert sum(told) == got.state.step == got.n_steps == 24
-    monkeypatch.setattr(workers, "_STEP_NUMBERS", np.inf)
+    monkeypatch.setattr(chains, "group_size", lambda run, n: None)
     expected = run_chains(run, start, **LENGTHS)
     np.testing.assert_array_equal(got.draws, expected.draws)
     np.testing.assert_array_equal(got.weights, expected.weights)
@@ -87,7 +87,8 @@ class _Sized:
     """A run, as far as its groups depend on it."""
 
     def __init__(self, numbers, dense, n_sharing=1):
-        self.batch_size, self.dynamics, self.n_sharing = numbers, self, n_sharing
+        self.batch_size, self.dynamics = numbers, self
+        self.gradient = SimpleNamespace(n_sharing=n_sharing)
         self.posterior, self.facts = SimpleNamespace(n_params=1), Facts(thread_safe=True)
         self.preconditioner = SimpleNamespace(diagonal=None if dense else np.ones(1))
 
@@ -96,22 +97,22 @@ class _Sized:
     ("n_chains", "numbers", "dense", "n_sharing", "n_cores", "expected"),
     [
         (4, 2**10, False, 1, 2, None),  # all rows of a step stay in cache
-        (4, 2**16, False, 1, 2, (2, True)),
-        (5, 2**16, False, 1, 2, (3, True)),
+        (4, 2**16, False, 1, 2, 2),
+        (5, 2**16, False, 1, 2, 3),
         (4, 2**16, True, 1, 2, None),  # a product with the metric would be padded
-        (64, 2**16, True, 1, 2, (8, True)),  # as many as stay in cache
-        (64, 2**16, True, 16, 2, (32, True)),  # which are more where walkers share the rows
-        (64, 2**20, True, 16, 2, (16, True)),  # and never a part of those that do
-        (16, 2**14, False, 1, 64, (2, True)),  # a thread has enough to do
+        (64, 2**16, True, 1, 2, 8),  # as many as stay in cache
+        (64, 2**16, True, 16, 2, 32),  # which are more where walkers share the rows
+        (64, 2**20, True, 16, 2, 16),  # and never a part of those that do
+        (16, 2**14, False, 1, 64, 2),  # a thread has enough to do
         (4, 2**16, False, 1, 1, None),
-        (64, 2**11, False, 1, 2, (32, False)),  # of so short steps threads wait for each other
+        (64, 2**11, False, 1, 2, None),  # of so short steps threads wait for each other
     ],
 )
 def test_groups_have_the_size_that_cache_metric_and_cores_ask_for(
     n_chains, numbers, dense, n_sharing, n_cores, expected, monkeypatch
 ):
-    monkeypatch.setattr(workers, "cpu_count", lambda: n_cores)
-    assert workers.groups_of(_Sized(numbers, dense, n_sharing), n_chains) == expected
+    monkeypatch.setattr(chains, "cpu_count", lambda: n_cores)
+    assert chains.group_size(_Sized(numbers, dense, n_sharing), n_chains) == expected
 
 
 def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains_a_group):
@@ -146,7 +147,7 @@ def test_each_chain_keeps_a_metric_and_a_bound_of_its_own(two_chains_a_group, mo
     own = np.linspace(1.0, 3.0, 5 * P).reshape(5, P)
     run.dynamics = replace(run.dynamics, preconditioner=Diagonal(own), clip=ValueClip(own))
     got = run_chains(run, start, **LENGTHS)
-    monkeypatch.setattr(workers, "_STEP_NUMBERS", np.inf)
+    monkeypatch.setattr(chains, "group_size", lambda run, n: None)
     np.testing.assert_array_equal(got.draws, run_chains(run, start, **LENGTHS).draws)
 
 

@@ -49,7 +49,7 @@ class Adjusted(Sampler):
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
         """Entries of the state that depend on the density at ``theta``."""
-        return {"value": dynamics.value_at(theta)}
+        return {"value": dynamics.posterior.log_density(theta)}
 
     def whole_steps(self, step: float) -> float:
         """Step size near ``step`` that suits a proposal made of whole steps."""

@@ -44,5 +44,5 @@ class RandomWalk(Adjusted):
     ) -> tuple[State, Array]:
         """Take a random step."""
         theta = state["theta"] + eta * noise[:, : state["theta"].shape[1]]
-        value = dynamics.value_at(theta)
+        value = dynamics.posterior.log_density(theta)
         return {"theta": theta, "value": value}, value - state["value"]

@@ -41,7 +41,6 @@ class SGLD(Sampler):
     """
 
     integrator: str = "leimkuhler_matthews"
-    separate = True
 
     def check(self) -> None:
         """Raise where the integrator is not known."""

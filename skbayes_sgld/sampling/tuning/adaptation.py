@@ -265,7 +265,7 @@ def leave_dead_ends(
 def _values(run: Run, theta: Array) -> Array:
     """Log density at ``theta (C, P)``, chain by chain, so that none depends on the others."""
     with one_blas_thread(), np.errstate(all="ignore"):
-        return run.dynamics.value_at(theta)
+        return run.dynamics.posterior.log_density(theta)
 
 
 def _lowest(run: Run, mode: Mode, fall: float) -> Array:

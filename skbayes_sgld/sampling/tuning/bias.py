@@ -24,7 +24,7 @@ from skbayes_sgld.sampling.dynamics import Dynamics, State
 from skbayes_sgld.sampling.gradients import BoundGradient, Full
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.paths import LastCoordinate
+from skbayes_sgld.sampling.paths import LastCoordinate, slope_of_last
 from skbayes_sgld.sampling.run import Run, RunState
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
@@ -85,7 +85,7 @@ def _last_coordinate(run: Run, mode: Mode) -> tuple[Run, Mode]:
     A sampler without error on a normal distribution can err in the last coordinate only.
     """
     dynamics = run.dynamics
-    slope = dynamics.slope_of_last() if run.sampler.separate else None
+    slope = slope_of_last(run.sampler, dynamics)
     if slope is None:
         return run, mode
     metric = Diagonal(np.ones(1))

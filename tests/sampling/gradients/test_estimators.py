@@ -1,5 +1,7 @@
 """Gradient estimators: unbiased, quiet where they must be, and as noisy as is measured."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -178,7 +180,8 @@ def test_a_number_of_a_rows_curvature_lies_beside_that_of_the_next_row(K):
         rng.standard_normal((n, 12)), np.arange(n) % K, likelihood, Normal(1.0)
     )
     mode = find_mode(posterior, posterior.start())
-    bound = ControlVariate(2).bind(posterior, mode.theta, mode.expansion).in_groups_of(8, 4)
+    bound = ControlVariate(2).bind(posterior, mode.theta, mode.expansion)
+    bound = replace(bound, group=8, n_sharing=4)
     assert bool(bound.rows._all) == (K == 2)
     (_, _, score, curvature), _ = bound.prepare(rng.integers(0, n, (2, 2, B)))
     assert (score.size, curvature.size) == (2 * (K - 1) * B, 2 * (K - 1) ** 2 * B)
@@ -193,7 +196,7 @@ def test_large_shared_batches_are_rounded(unit):
     y = (X[:, 0] + rng.logistic(size=n) > 5.0).astype(float)
     posterior = GLMPosterior(unit * X, y, Bernoulli(), Normal(1.0 / unit), center=True)
     mode = find_mode(posterior, posterior.start())
-    bound = ControlVariate(2).bind(posterior, mode.theta).in_groups_of(8, 4)
+    bound = replace(ControlVariate(2).bind(posterior, mode.theta), group=8, n_sharing=4)
     idx = rng.integers(0, n, (1, 2, B))
     theta = mode.theta + mode.metric.sqrt(rng.standard_normal((8, d + 1)))
     plain = ControlVariate(2).bind(posterior, mode.theta)
