@@ -58,7 +58,18 @@ class RowBlocks(RowSource):
         self.read, self.pool_size, self.n_passes = read, pool_size, 0
         self._origin = getattr(read, "__qualname__", type(read).__name__)
         check_number(pool_size, "pool_size", low=1, closed="left", integer=True)
-        self._look()
+        first = next(iter(self), None)
+        if first is None:
+            raise ValueError("the source of blocks is empty; it must yield at least one.")
+        X = _split(first, 0)[0] if isinstance(first, tuple) else first
+        shape = np.shape(X)
+        if len(shape) != 2:
+            raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
+        if shape[1] == 0:
+            raise ValueError(f"X of block 0 has shape {shape}: give it at least one column.")
+        self.n_features, self.feature_names = shape[1], _names_of(X)
+        self.has_exposure = isinstance(first, tuple) and any(v is not None for v in first[3:])
+        self._dtype = np.asarray(X).dtype
 
     @classmethod
     def from_npy(
@@ -195,39 +206,21 @@ class RowBlocks(RowSource):
             named = self.feature_names is not None and isinstance(X, np.ndarray)
             yield pd.DataFrame(X, columns=self.feature_names, copy=False) if named else X
 
-    def _look(self) -> None:
-        """Find number, names and dtype of the columns in the first block."""
-        first = next(iter(self), None)
-        if first is None:
-            raise ValueError("the source of blocks is empty; it must yield at least one.")
-        X = _split(first, 0)[0] if isinstance(first, tuple) else first
-        shape = np.shape(X)
-        if len(shape) != 2:
-            raise ValueError(f"X of block 0 has shape {shape}; it must be (n_rows, n_features).")
-        if shape[1] == 0:
-            raise ValueError(f"X of block 0 has shape {shape}: give it at least one column.")
-        self.n_features, self.feature_names = shape[1], _names_of(X)
-        self.has_exposure = isinstance(first, tuple) and any(v is not None for v in first[3:])
-        self._dtype = np.asarray(X).dtype
-
     def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
         def term(number: int, parts: Any) -> Any:
             X, *beside = _split(parts, number)
-            self._check_names(X, number)
+            names = _names_of(X)
+            if names is not None and self.feature_names not in (None, names):
+                raise ValueError(
+                    f"X of block {number} has the columns {printable(', '.join(names))}, and that "
+                    f"of block 0 has {printable(', '.join(self.feature_names or ()))}; give all "
+                    "blocks the same, in one order."
+                )
             return work(number, X, *beside)
 
         total = add_up((term(number, parts) for number, parts in enumerate(self)), plus)
         self.n_rows = sum(prints.n_rows for prints in total[0].values()) if total else 0
         return total
-
-    def _check_names(self, X: Any, number: int) -> None:
-        names = _names_of(X)
-        if names is not None and self.feature_names not in (None, names):
-            raise ValueError(
-                f"X of block {number} has the columns {printable(', '.join(names))}, and that of "
-                f"block 0 has {printable(', '.join(self.feature_names or ()))}; give all blocks "
-                "the same, in one order."
-            )
 
 
 def _one_of(exposure: Any, n_trials: Any) -> dict[str, Any]:

@@ -112,19 +112,14 @@ class Sample:
     def plus(self, other: Sample) -> Sample:
         """Sample of the rows of both."""
         pairs = zip(self._arrays(), other._arrays(), strict=True)
-        both = Sample(
-            self.how, self.n_rows + other.n_rows, *(np.concatenate(pair) for pair in pairs)
-        )
-        return both._taken(_smallest(both.key, both.y, self.how))
+        n_rows, arrays = self.n_rows + other.n_rows, [np.concatenate(pair) for pair in pairs]
+        both = Sample(self.how, n_rows, *arrays)
+        chosen = _smallest(both.key, both.y, self.how)
+        return Sample(self.how, n_rows, *(array[chosen] for array in arrays))
 
     def _arrays(self) -> tuple[Array, ...]:
         rows = self.X, self.y, self.weight, self.exposure
         return *rows, self.size, self.key, self.place
-
-    def _taken(self, chosen: Array) -> Sample:
-        if len(chosen) == len(self.key):
-            return self
-        return Sample(self.how, self.n_rows, *(a[chosen] for a in self._arrays()))
 
     @property
     def complete(self) -> bool:

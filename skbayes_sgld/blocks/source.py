@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
@@ -124,21 +124,59 @@ class BlockWork:
             Naming the block and the row that cannot be used; and if one bit of X, y or the weights
             has changed since the pass before.
         """
-        last = (self.last or {}).get(number)
-        block = check_block(
-            X,
-            y,
-            weight,
-            exposure,
-            number=number,
-            n_features=self.n_features,
-            dtype=self.dtype,
-            known=None if last is None else last.X,
-            by_row=self.by_row,
-        )
+        block = self.check(number, X, y, weight, exposure)
         prints = Prints.of(block) if len(block.y) else None
         self.check_unchanged(number, prints)
         return None if prints is None else ({number: prints}, self.of_block(block))
+
+    def check(self, number: int, X: Any, y: Any, weight: Any, exposure: Any) -> Block:
+        """Rows of a block as numbers, or an error that names the block and the row."""
+        where = f"block {number}"
+        if issparse(X):
+            raise TypeError(
+                f"X of {where} is sparse; blocks must be dense arrays. Give fit the whole sparse "
+                "matrix, or the blocks to partial_fit."
+            )
+        X, y = np.asarray(X), np.asarray(y)
+        if X.ndim != 2:
+            raise ValueError(
+                f"X of {where} has shape {X.shape}; it must be (n_rows, {self.n_features})."
+            )
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X of {where} has {X.shape[1]} columns, and that of block 0 has "
+                f"{self.n_features}; give all blocks the same columns."
+            )
+        if X.dtype.kind not in "fiub":
+            raise TypeError(
+                f"X of {where} has dtype {X.dtype}; give numbers, best of dtype float32 or float64."
+            )
+        if self.dtype is not None and X.dtype != self.dtype:
+            raise TypeError(
+                f"X of {where} has dtype {X.dtype}, and the block that was read first has "
+                f"{self.dtype}; give all blocks the same."
+            )
+        if y.shape == (len(X), 1):
+            y = y[:, 0]
+        if y.shape != (len(X),):
+            raise ValueError(
+                f"y of {where} has shape {y.shape}, and X has {len(X)} rows; y must be ({len(X)},)."
+            )
+        X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
+        sum_of_X = _checksum(X)
+        last = (self.last or {}).get(number)
+        if last is None or sum_of_X != last.X:
+            _check_finite(X, "X", where)
+        if y.dtype.kind == "f":
+            _check_finite(y, "y", where)
+        elif y.dtype.kind == "O":
+            _check_objects(y, where)
+        if weight is not None:
+            weight = _one_a_row(weight, "weight", len(X), where, np.less, "weights must be >= 0")
+        if exposure is not None:
+            name, accepted = BY_ROW[self.by_row]
+            exposure = _one_a_row(exposure, name, len(X), where, np.less_equal, accepted)
+        return Block(X, y, weight, number, sum_of_X, exposure)
 
     def check_unchanged(self, number: int, found: Prints | None) -> None:
         """Raise if a block has changed since the pass before; ``found`` is None without rows."""
@@ -253,10 +291,6 @@ class RowSource(ABC):
         value: Value = total[1]
         return value
 
-    def columns(self) -> Iterator[Any]:
-        """X of each block, one after the other."""
-        raise TypeError(f"{type(self).__name__} has no blocks to predict one after the other.")
-
     def workers(self, n_jobs: int | None) -> Any:
         """Workers that run chains side by side; None: the processes of ``n_jobs``.
 
@@ -282,87 +316,6 @@ def kind_of(rows: Any) -> str:
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 
-def check_block(
-    X: Any,
-    y: Any,
-    weight: Any = None,
-    exposure: Any = None,
-    *,
-    number: int,
-    n_features: int,
-    dtype: Any = None,
-    known: int | None = None,
-    by_row: str = "",
-) -> Block:
-    """Rows of a block as numbers, or an error that names the block and the row.
-
-    Parameters
-    ----------
-    X, y, weight, exposure : array-like
-        As the source yields them.
-    number : int
-        Position of the block, from 0.
-    n_features : int
-        Number of columns that X must have.
-    dtype : dtype or None, default=None
-        That of X in the block that was read first, before any conversion.
-    known : int or None, default=None
-        Checksum of X in the pass before, which has found all numbers of this block finite.
-    by_row : {"exposure", "n_trials", ""}, default=""
-        What ``exposure`` holds, where the source says so.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For rows that cannot be used.
-    """
-    where = f"block {number}"
-    if issparse(X):
-        raise TypeError(
-            f"X of {where} is sparse; blocks must be dense arrays. Give fit the whole sparse "
-            "matrix, or the blocks to partial_fit."
-        )
-    X, y = np.asarray(X), np.asarray(y)
-    if X.ndim != 2:
-        raise ValueError(f"X of {where} has shape {X.shape}; it must be (n_rows, {n_features}).")
-    if X.shape[1] != n_features:
-        raise ValueError(
-            f"X of {where} has {X.shape[1]} columns, and that of block 0 has {n_features}; give "
-            "all blocks the same columns."
-        )
-    if X.dtype.kind not in "fiub":
-        raise TypeError(
-            f"X of {where} has dtype {X.dtype}; give numbers, best of dtype float32 or float64."
-        )
-    if dtype is not None and X.dtype != dtype:
-        raise TypeError(
-            f"X of {where} has dtype {X.dtype}, and the block that was read first has {dtype}; "
-            "give all blocks the same."
-        )
-    if y.shape == (len(X), 1):
-        y = y[:, 0]
-    if y.shape != (len(X),):
-        raise ValueError(
-            f"y of {where} has shape {y.shape}, and X has {len(X)} rows; y must be ({len(X)},)."
-        )
-    X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
-    sum_of_X = _checksum(X)
-    if sum_of_X != known:
-        _check_finite(X, "X", where)
-    if y.dtype.kind == "f":
-        _check_finite(y, "y", where)
-    elif y.dtype.kind == "O":
-        _check_objects(y, where)
-    if weight is not None:
-        weight = _one_a_row(weight, "weight", len(X), where)
-        _check_range(weight < 0, weight, "weight", "weights must be >= 0", where)
-    if exposure is not None:
-        name, accepted = BY_ROW[by_row]
-        exposure = _one_a_row(exposure, name, len(X), where)
-        _check_range(exposure <= 0, exposure, name, accepted, where)
-    return Block(X, y, weight, number, sum_of_X, exposure)
-
-
 def _check_objects(y: Array, where: str) -> None:
     missing = np.flatnonzero(pd.isna(y))
     if len(missing):
@@ -376,7 +329,10 @@ def _check_objects(y: Array, where: str) -> None:
         )
 
 
-def _one_a_row(given: Any, name: str, n_rows: int, where: str) -> Array:
+def _one_a_row(
+    given: Any, name: str, n_rows: int, where: str, is_wrong: Callable[..., Any], accepted: str
+) -> Array:
+    """Numbers of the rows of a block; raise where ``is_wrong(number, 0)``."""
     values = np.asarray(given)
     if values.shape != (n_rows,) or values.dtype.kind not in "fiub":
         raise ValueError(
@@ -385,13 +341,11 @@ def _one_a_row(given: Any, name: str, n_rows: int, where: str) -> Array:
         )
     values = values.astype(np.float64)
     _check_finite(values, f"the {name}", where)
-    return values
-
-
-def _check_range(wrong: Array, values: Array, name: str, accepted: str, where: str) -> None:
-    if np.any(wrong):
-        row = int(np.flatnonzero(wrong)[0])
+    wrong = np.flatnonzero(is_wrong(values, 0))
+    if len(wrong):
+        row = int(wrong[0])
         raise ValueError(f"the {name} in row {row} of {where} is {values[row]:g}; {accepted}.")
+    return values
 
 
 def _check_finite(values: Array, name: str, where: str) -> None:
