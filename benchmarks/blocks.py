@@ -42,7 +42,7 @@ from skbayes_sgld.blocks.sample import sizes
 from skbayes_sgld.blocks.source import Prints
 from skbayes_sgld.inference import passes
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
-from skbayes_sgld.posterior.pooled import PooledPosterior
+from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.sampling import find_mode
 
 D, BLOCK = 50, 200_000
@@ -323,7 +323,7 @@ def integrate_pools(n_rows: int, n_pools: int = 12) -> list[dict[str, float]]:
             rows = rng.choice(n_rows, size, replace=False)
             weight = np.full(size, n_rows / size)
             some = GLMPosterior(X[rows], y[rows], Bernoulli(), Normal(5.0), sample_weight=weight)
-            errors.append(moments(PooledPosterior(some, at_mode, mode, precision)) - exact)
+            errors.append(moments(pooled(some, at_mode, mode, precision)) - exact)
         squares = np.square(errors).mean(axis=0)
         of_mean, of_sd = np.sqrt(squares[:2].mean()), np.sqrt((squares[2:] / exact[2:] ** 2).mean())
         found.append({"pool": size, "mean_rms": float(of_mean), "sd_rms": float(of_sd)})

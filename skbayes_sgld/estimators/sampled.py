@@ -27,13 +27,14 @@ from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior, Likelihood
-from skbayes_sgld.posterior.assumed_density import NormalSite, site_of, under_priors
+from skbayes_sgld.posterior.further_rows import site_of, under_priors
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.posterior.priors.noise import OwnPriors
 from skbayes_sgld.posterior.propriety import check_proper, level_is_held
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.posterior.tilt import Tilt
 
 _KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
 _KEPT_BATCHES = 2**20  # numbers in X, y and the weights of a stream's rows: 8 megabytes
@@ -57,7 +58,7 @@ class Stream:
     Attributes
     ----------
     n_batches : int
-    known : GaussianStatistics, NormalSite or None
+    known : GaussianStatistics, Tilt or None
         Their likelihood: sums of products of a normal model; of others a normal density for the
         rows that are no longer kept, None while all are.
     rows : Rows or None
@@ -67,7 +68,7 @@ class Stream:
     """
 
     n_batches: int = 0
-    known: GaussianStatistics | NormalSite | None = None
+    known: GaussianStatistics | Tilt | None = None
     rows: Rows | None = None
     priors: Priors | None = None
 
@@ -474,7 +475,7 @@ class SampledEstimator(LinearEstimator):
         assert stream.priors is not None and not isinstance(stream.known, GaussianStatistics)
         site = None if stream.known is None else stream.known.tempered(power)
         held = site is not None or level_is_held(posterior)
-        if site is not None and site.center.size != posterior.n_params:
+        if site is not None and site.at.size != posterior.n_params:
             raise ValueError(
                 "fit_intercept was changed since the last batch; call fit to start anew."
             )

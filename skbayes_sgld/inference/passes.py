@@ -23,9 +23,9 @@ from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block, RowSource
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood, as_totals
-from skbayes_sgld.posterior.pooled import PooledPosterior
 from skbayes_sgld.posterior.propriety import check_expanded
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -331,7 +331,7 @@ class _Passes(BasePosterior):
         return other
 
 
-def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -> PooledPosterior:
+def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -> GLMPosterior:
     """Posterior of all rows of a source.
 
     Parameters
@@ -365,7 +365,7 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
     whitened = mode.metric.whiten(np.eye(model.n_params))
     precision = whitened @ whitened.T
     check_expanded(model, precision, found.value, found.least)
-    return PooledPosterior(model, expansion, mode.theta, precision)
+    return pooled(model, expansion, mode.theta, precision)
 
 
 def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None:

@@ -116,10 +116,6 @@ class BasePosterior:
         """Gradient of the log prior ``(C, P)``."""
         return self.grad(theta)
 
-    def bind_grad_log_prior(self) -> Callable[[Array], Array]:
-        """:meth:`grad_log_prior`, with what does not depend on theta computed once."""
-        return self.grad_log_prior
-
     # ---- rows through local parameters ----------------------------------------------------------
 
     def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> Batches:

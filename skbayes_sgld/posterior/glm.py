@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -13,19 +13,13 @@ from scipy import linalg
 from scipy.sparse import issparse
 from scipy.special import logsumexp
 
-from skbayes_sgld._linalg import (
-    GROUP,
-    MAX_DENSE,
-    column_means,
-    column_moments,
-)
+from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Gaussian, GivenOwn, Likelihood
-from skbayes_sgld.posterior.linear_parameters import LinearParameters
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.predictor_maps import Contrasts, Predictors, WithOwn
 from skbayes_sgld.posterior.priors import NOISE_PRIORS, CoefficientPrior, Flat
@@ -47,11 +41,12 @@ _ROUNDED_BATCH = 2**15  # numbers of a shared batch from which products in float
 _SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 
 
-class GLMPosterior(LinearParameters, BasePosterior):
+class GLMPosterior(BasePosterior):
     """Posterior of a generalised linear model, for all chains at once.
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
-    the coordinates of the likelihood's own parameters, such as ``gamma = log sigma^2``.
+    the coordinates of the likelihood's own parameters, such as ``gamma = log sigma^2``. If
+    ``center (d,)`` is not None, intercepts are those at that row instead of at X = 0.
 
     A shift common to all softmax predictors does not change the likelihood. Where its prior is
     flat the shift is given a normal density of its own, which leaves the distribution of every
@@ -116,32 +111,40 @@ class GLMPosterior(LinearParameters, BasePosterior):
         class_names: Sequence[str] | None = None,
         columns: tuple[Array, Array] | None = None,
     ) -> None:
-        X, fit_intercept = as_rows(X) if issparse(X) else X, bool(fit_intercept)
+        X = as_rows(X) if issparse(X) else X
         if offset is not None and isinstance(likelihood, Gaussian | FixedGaussian):
             y, offset = y - offset, None
         statistics: GaussianStatistics | None = None
         if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
-            statistics = GaussianStatistics.of_rows(X, y, sample_weight, fit_intercept, refine=True)
+            statistics = GaussianStatistics.of_rows(
+                X, y, sample_weight, bool(fit_intercept), refine=True
+            )
         by_trial = likelihood.trial_weight(y, sample_weight)
         if columns is None and prior.automatic:
             columns = column_moments(X, by_trial)
-        self._columns, mean = columns, None
+        mean: Array | None = None
         if center and fit_intercept:
             if statistics is not None:
                 mean = statistics.x_mean
             else:
                 mean = column_means(X, by_trial) if columns is None else columns[0]
-        super().__init__(X.shape[1], likelihood, fit_intercept, mean)
+
+        self.X: Any = X
+        self.y, self.weight, self.offset = y, sample_weight, offset
+        self.n_samples, self.n_features = X.shape
+        self.likelihood, self.n_predictors = likelihood, likelihood.n_predictors
+        self.n_own, self._infers_noise = len(likelihood.own), likelihood.infers_noise
+        self.fit_intercept, self.center = bool(fit_intercept), mean
+        self._width = self.n_features + self.fit_intercept
+        self._n_linear = self.n_predictors * self._width
+        self.n_params = self._n_linear + self.n_own
+        self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         if own_priors is None:
-            own_priors = default_priors(likelihood, y, sample_weight)
+            units = own_units(likelihood, y, sample_weight)
+            named = zip(likelihood.own, units, strict=True)
+            own_priors = [NOISE_PRIORS[own.default]().for_data(unit) for own, unit in named]
         parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
         self.own_priors = OwnPriors(parts)
-        self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
-        self.X: Any = X
-        self.y, self.weight, self.offset, self.n_samples = y, sample_weight, offset, X.shape[0]
-        self.tilt: Tilt | None = None  # what is known of further rows
-        self._statistics, self._sums = statistics, dict[type, RowSum]()
-        self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         self.linear_prior = LinearPrior.of_data(
             prior,
             intercept_prior or Flat(),
@@ -149,12 +152,82 @@ class GLMPosterior(LinearParameters, BasePosterior):
             (X, y, sample_weight),
             columns[1] if columns is not None and prior.automatic else None,
             self.center,
-            fit_intercept,
+            self.fit_intercept,
         )
+        self.tilt: Tilt | None = None  # what is known of further rows
+        self._known_normal: tuple[Array, Array] | None = None  # mean, precision: from all rows
+        self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
+        self._columns, self._statistics, self._sums = columns, statistics, dict[type, RowSum]()
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
         self._class_names = class_names
-        self.param_names = self._name_params(feature_names, class_names)
+        self.param_names, self.coords = self._name_params(feature_names)
+
+    def _name_params(
+        self, feature_names: Sequence[str] | None
+    ) -> tuple[list[str], Mapping[str, Sequence[str]]]:
+        """Names of the parameters, and of the columns and classes that they belong to."""
+        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
+        own = [own.coordinate for own in self.likelihood.own]
+        if self.n_predictors == 1:
+            names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
+            return names + own, {"feature": features}
+        names, classes = [], list(self._class_names or map(str, range(self.n_predictors)))
+        for k in classes:
+            names += [f"coef[{k}, {f}]" for f in features]
+            names += [f"intercept[{k}]"] * self.fit_intercept
+        return names + own, {"class": classes, "feature": features}
+
+    # ---- the parts of theta, and the reported parameters ----------------------------------------
+
+    def _linear(self, theta: Array) -> Array:
+        return theta[:, : self._n_linear].reshape(theta.shape[0], self.n_predictors, self._width)
+
+    def _own(self, theta: Array) -> Array:
+        """Coordinates of the own parameters ``(C, n_own)``."""
+        return theta[:, self.n_params - self.n_own :]
+
+    def _gamma(self, theta: Array) -> Array | None:
+        return theta[:, self.n_params - self.n_own] if self._infers_noise else None
+
+    def _at_one(self, theta: Array) -> tuple[Array, float | None]:
+        """Linear parameters ``(K, width)`` and log noise variance of one ``theta (P,)``."""
+        gamma = self._gamma(theta[None])
+        return self._linear(theta[None])[0], None if gamma is None else float(gamma[0])
+
+    def _constrain(self, theta: Array) -> Array:
+        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order.
+
+        Intercepts are those at X = 0, the noise is a variance, and with several predictors
+        coefficients and intercepts sum to zero over them.
+        """
+        values = self._reported_moves(theta)
+        if self.n_own:
+            self._own(values)[...] = self.likelihood.constrain_own(self._own(theta))
+        self.likelihood.report(values, self.fit_intercept)
+        return values
+
+    def _reported_moves(self, moves: Array) -> Array:
+        """Moves of theta ``(M, P)``: reported linear parameters, and own ones' coordinates."""
+        values = moves.copy()
+        linear = self._linear(values)
+        if self.n_predictors > 1:
+            linear -= linear.mean(axis=1, keepdims=True)
+        if self.center is not None:
+            # einsum, unlike matmul, is one call whatever the number of draws
+            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.center)
+        return values
+
+    def _unconstrain(self, values: Array) -> Array:
+        """Theta ``(S, P)`` at the reported parameters."""
+        theta = values.copy()
+        self.likelihood.unreport(theta, self.fit_intercept)
+        if self.center is not None:
+            linear = self._linear(theta)
+            linear[..., -1] += linear[..., :-1] @ self.center
+        if self.n_own:
+            self._own(theta)[...] = self.likelihood.unconstrain_own(self._own(theta))
+        return theta
 
     @property
     def reported(self) -> Reported:
@@ -169,16 +242,14 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def _predictors(self) -> Predictors:
         """Map from theta to the coefficients of the likelihood's predictors."""
         if self.n_own:
-            has_level = bool(self.fit_intercept)
-            return WithOwn(self.n_predictors, self.n_own, self.n_features, has_level)
-        if self.likelihood.shift_invariant:
-            return Contrasts(self.n_predictors, self._width)
-        return Predictors(self.n_predictors, self._width)
+            return WithOwn(self.n_predictors, self.n_own, self.n_features, self.fit_intercept)
+        kind = Contrasts if self.likelihood.shift_invariant else Predictors
+        return kind(self.n_predictors, self._width)
 
     def rows(self, dtype: type = np.float64) -> RowSum:
         """Sum over the rows in a precision, which all posteriors of these rows share."""
         if dtype not in self._sums:
-            has_level = bool(self.fit_intercept) or self.n_own > 0
+            has_level = self.fit_intercept or self.n_own > 0
             if issparse(self.X):
                 design: Any = SparseDesign(self.X.astype(dtype), self.center, has_level)
             else:
@@ -186,6 +257,10 @@ class GLMPosterior(LinearParameters, BasePosterior):
             kernel = self.likelihood.bind(self.y, self.weight, dtype, self.offset)
             self._sums[dtype] = RowSum(design, kernel, self._predictors())
         return self._sums[dtype]
+
+    def _sum(self, dtype: type = np.float64) -> RowSum | _StatisticsSum:
+        """Log likelihood of all rows: by their sufficient statistics, where these are known."""
+        return self.rows(dtype) if self._statistics is None else _StatisticsSum(self)
 
     def design(self, rows: slice) -> Any:
         """Rows of the design ``(B, d + 1)``, a column of ones last where there are intercepts."""
@@ -239,6 +314,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
         """Posterior that differs in some attributes."""
         other = copy(self)
         vars(other).update(attributes)
+        vars(other).pop("facts", None)
         return other
 
     # ---- facts ----------------------------------------------------------------------------------
@@ -265,19 +341,20 @@ class GLMPosterior(LinearParameters, BasePosterior):
     def intercept_is_free(self) -> bool:
         """Whether there is an intercept under an improper prior, which the data must determine."""
         intercept = self.linear_prior.intercept
-        return bool(self.fit_intercept) and (intercept is None or not intercept.proper)
+        return self.fit_intercept and (intercept is None or not intercept.proper)
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
         light = self.prior.normal and self.prior.proper and not self.n_own
-        many = self.n_params >= MANY and self.n_samples < FEW_ROWS * self.n_params
+        few = self._known_normal is None and self.n_samples < FEW_ROWS * self.n_params
+        far = few and self.n_params >= MANY
         return Facts(
             has_mode=True,  # being proper
             one_mode=True,
             log_concave=self.prior.log_concave and self.likelihood.log_concave,  # or nearly
             light_tailed=light,
-            far_from_mode=many and self.likelihood.averages and not self.prior.nonsmooth,
+            far_from_mode=far and self.likelihood.averages and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,
             quadratic_prior=self.linear_prior.normal and not self.n_own,
             cheap_full_gradient=self._statistics is not None,
@@ -297,6 +374,10 @@ class GLMPosterior(LinearParameters, BasePosterior):
         if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
             names.append("row_space")
         return tuple(names)
+
+    def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
+        """Mode and precision there, if passes over all rows have found them."""
+        return self._known_normal
 
     def start(self) -> Array:
         """Point ``(P,)`` to search for the mode from: coefficients 0, the rest estimated from y."""
@@ -360,20 +441,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
             batches = self.bind_batches(*idx.shape)
             with np.errstate(over="ignore"):
                 return batches.gradient(theta, batches.gather(idx[None])[0])
-        if self._statistics is not None:
-            return self._statistics_value_and_grad(theta)[1]
-        return self.rows().grad(theta)
-
-    def _statistics_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        assert self._statistics is not None
-        return self._statistics.value_and_grad(*self._statistics_at(theta))
-
-    def _statistics_at(self, theta: Array) -> tuple[Any, ...]:
-        """Arguments of the sufficient statistics at ``theta (C, P)``."""
-        gamma = self._gamma(theta)
-        at_mean = self.center is not None or not self.fit_intercept
-        variance = self.likelihood.noise_variance(gamma)
-        return theta, variance, gamma, at_mean
+        return self._sum().grad(theta)
 
     # ---- prior and posterior ------------------------------------------------------------------
 
@@ -386,8 +454,7 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        linear, gamma = self._linear(theta), self._gamma(theta)
-        slope, in_gamma = self.linear_prior.grad(linear, gamma)
+        slope, in_gamma = self.linear_prior.grad(self._linear(theta), self._gamma(theta))
         if self.n_own:
             grad = np.empty_like(theta)
             self._linear(grad)[...] = slope
@@ -398,17 +465,9 @@ class GLMPosterior(LinearParameters, BasePosterior):
             grad[:, self.n_params - self.n_own] += in_gamma
         return grad if self.tilt is None else grad + self.tilt.grad(theta)
 
-    def bind_grad_log_prior(self) -> Callable[[Array], Array]:
-        """:meth:`grad_log_prior`, with what does not depend on theta computed once."""
-        if self.n_own or self.tilt is not None:
-            return self.grad_log_prior
-        return self.linear_prior.bind_grad(self.n_predictors, self._width)
-
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
-        if self._statistics is not None:
-            return self._statistics_value_and_grad(theta)[0] + self.log_prior(theta)
-        return self.rows().value(theta) + self.log_prior(theta)
+        return self._sum().value(theta) + self.log_prior(theta)
 
     def grad(self, theta: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
@@ -416,22 +475,16 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        if self._statistics is not None:
-            value, grad = self._statistics_value_and_grad(theta)
-        else:
-            # the predictors of one position are a product already
-            value, grad = self.rows().value_and_grad(theta, GROUP if self.n_predictors == 1 else 1)
-        return value + self.log_prior(theta), grad + self.grad_log_prior(theta)
+        # the predictors of one position are a product already
+        return self.bind_value_and_grad(group=GROUP if self.n_predictors == 1 else 1)(theta)
 
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
         """:meth:`grad` for one run in one thread."""
-        if self._statistics is not None:
-            return lambda theta: self.grad_log_likelihood(theta) + self.grad_log_prior(theta)
-        rows, of_prior = self.rows(self._dtype), self.bind_grad_log_prior()
+        rows = self._sum(self._dtype)
 
         def grad(theta: Array) -> Array:
             out = rows.grad(theta, group)
-            out += of_prior(theta)
+            out += self.grad_log_prior(theta)
             return out
 
         return grad
@@ -443,16 +496,12 @@ class GLMPosterior(LinearParameters, BasePosterior):
         other = self if followed is None else followed
         if not (isinstance(other, GLMPosterior) and other._sums is self._sums):
             return super().bind_value_and_grad(followed, group)
-        if self._statistics is not None:
-            sums: Callable[[Array], tuple[Array, Array]] = self._statistics_value_and_grad
-        else:
-            sums = partial(self.rows(self._density_dtype).value_and_grad, group=group)
-        of_prior = other.bind_grad_log_prior()
+        rows = self._sum(self._density_dtype)
 
         def value_and_grad(theta: Array) -> tuple[Array, Array]:
-            value, grad = sums(theta)
+            value, grad = rows.value_and_grad(theta, group)
             value += self.log_prior(theta)
-            grad += of_prior(theta)
+            grad += other.grad_log_prior(theta)
             return value, grad
 
         return value_and_grad
@@ -478,19 +527,13 @@ class GLMPosterior(LinearParameters, BasePosterior):
 
     def likelihood_curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log likelihood ``(P, P)``; a mean over draws ``(S, P)``."""
-        if self._statistics is not None:
-            return self._statistics.curvature(*self._statistics_at(np.atleast_2d(theta)))
-        return self.rows().expand(theta).curvature
+        return self._sum().expand(theta).curvature
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most."""
-        if self._statistics is not None:
-            grad = self.grad_log_likelihood(theta[None])[0]
-            known = self.likelihood_curvature(theta) if curvature is None else curvature
-            return Expansion(theta, grad, known)
         if curvature is None:
-            return self.rows().expand(theta)
-        return Expansion(theta, self.rows().grad(theta[None], None)[0], curvature)
+            return self._sum().expand(theta)
+        return Expansion(theta, self._sum().grad(theta[None], None)[0], curvature)
 
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
         """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
@@ -533,11 +576,6 @@ class GLMPosterior(LinearParameters, BasePosterior):
         of_own[:1] += corner
         both = np.append(diagonal.ravel(), of_own)
         return both if self.tilt is None else both + np.diagonal(self.tilt.precision)
-
-    def _at_one(self, theta: Array) -> tuple[Array, float | None]:
-        """Linear parameters ``(K, width)`` and log noise variance of one ``theta (P,)``."""
-        gamma = self._gamma(theta[None])
-        return self._linear(theta[None])[0], None if gamma is None else float(gamma[0])
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
@@ -598,13 +636,39 @@ class GLMPosterior(LinearParameters, BasePosterior):
         return self._with(linear_prior=prior)
 
 
-def default_priors(
-    likelihood: Likelihood, y: Array, weight: Array | None
-) -> tuple[NoisePrior, ...]:
-    """Default prior of each of a likelihood's own parameters."""
-    units = own_units(likelihood, y, weight)
-    named = zip(likelihood.own, units, strict=True)
-    return tuple(NOISE_PRIORS[own.default]().for_data(unit) for own, unit in named)
+class _StatisticsSum:
+    """The log likelihood of all rows of a normal model, by their sufficient statistics.
+
+    Its methods are those of :class:`RowSum`.
+    """
+
+    def __init__(self, posterior: GLMPosterior) -> None:
+        assert posterior._statistics is not None
+        self._posterior, self._known = posterior, posterior._statistics
+
+    def _at(self, theta: Array) -> tuple[Any, ...]:
+        """Arguments of the statistics at ``theta (C, P)``."""
+        model, gamma = self._posterior, self._posterior._gamma(theta)
+        at_mean = model.center is not None or not model.fit_intercept
+        return theta, model.likelihood.noise_variance(gamma), gamma, at_mean
+
+    def value_and_grad(self, theta: Array, group: int | None = None) -> tuple[Array, Array]:
+        """Log likelihood ``(C,)`` and its gradient ``(C, P)``; ``group`` is not used."""
+        return self._known.value_and_grad(*self._at(theta))
+
+    def value(self, theta: Array) -> Array:
+        """Log likelihood ``(C,)``."""
+        return self.value_and_grad(theta)[0]
+
+    def grad(self, theta: Array, group: int | None = None) -> Array:
+        """Gradient of the log likelihood ``(C, P)``; ``group`` is not used."""
+        return self.value_and_grad(theta)[1]
+
+    def expand(self, theta: Array) -> Expansion:
+        """Gradient and Hessian at ``theta (P,)``, or their means over draws ``(S, P)``."""
+        draws = np.atleast_2d(theta)
+        H = self._known.curvature(*self._at(draws))
+        return Expansion(theta, self.grad(draws).mean(axis=0), H)
 
 
 def own_units(likelihood: Likelihood, y: Array, weight: Array | None) -> list[float]:

@@ -5,9 +5,8 @@ The conventions are those of :mod:`~skbayes_sgld.posterior.priors.base`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -33,7 +32,7 @@ class LinearPrior:
         Prior of the first ``n_features`` columns.
     intercept : CoefficientPrior or None
         Prior of the intercept at X = 0; None without an intercept or under a flat prior.
-    n_features : int
+    n_features, width : int
     center : ndarray of shape (n_features,) or None
         Point of X at which the last column is the intercept; None for X = 0.
     from_data : bool
@@ -45,6 +44,7 @@ class LinearPrior:
     coef: CoefficientPrior
     intercept: CoefficientPrior | None
     n_features: int
+    width: int
     center: Array | None = None
     from_data: bool = False
     pin: Array | None = None
@@ -79,7 +79,8 @@ class LinearPrior:
             free = has_intercept and not (acts and intercept.proper)
             pin = _shift_precision(X, weight, not coef.proper, free, has_intercept) / K
         of_intercept = intercept if acts else None
-        return cls(coef, of_intercept, X.shape[1], center, spread is not None, pin)
+        d = X.shape[1]
+        return cls(coef, of_intercept, d, d + has_intercept, center, spread is not None, pin)
 
     @property
     def normal(self) -> bool:
@@ -125,6 +126,10 @@ class LinearPrior:
 
     def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Gradient in the parameters ``(C, K, width)`` and in gamma ``(C,)``."""
+        if self._line is not None:
+            slope, at_zero = self._line
+            grad = linear * slope
+            return grad if at_zero is None else grad + at_zero, None
         d, out = self.n_features, np.zeros(linear.shape)
         out[..., :d], in_gamma = self.coef.grad(linear[..., :d], gamma)
         if self.intercept is not None:
@@ -138,24 +143,24 @@ class LinearPrior:
             out -= linear.sum(axis=1, keepdims=True) * self.pin / linear.shape[1]
         return out, in_gamma
 
-    def bind_grad(self, n_predictors: int, width: int) -> Callable[[Array], Array]:
-        """Gradient at ``theta (C, K * width)``, of a model whose noise is not a parameter.
+    @cached_property
+    def _line(self) -> tuple[Array, Array | None] | None:
+        """Slope of the gradient, and its value at 0, where parameters are normal and independent.
 
-        Of independent normal priors it is one product: 1.3x for a fit of steps on small batches.
+        Steps on small batches take 1.2 times as long without it.
         """
-        origin = np.zeros((n_predictors, width))
-
-        def grad(theta: Array) -> Array:
-            return self.grad(theta.reshape(-1, *origin.shape), None)[0].reshape(theta.shape)
-
-        apart = self.intercept is None or self.center is None
-        of_coef = self.coef.curvature(origin[:, : self.n_features], None)[0]
-        if not (self.normal and apart and self.pin is None and of_coef.ndim == 2):
-            return grad
-        slope, offset = -self.diagonal(origin, None)[0].ravel(), grad(origin.reshape(1, -1))
-        if offset.any():
-            return lambda theta: theta * slope + offset
-        return lambda theta: theta * slope
+        together = self.pin is not None or (self.intercept and self.center is not None)
+        if together or self.n_scaled or not self.normal:
+            return None
+        slope, at_zero = np.zeros((2, self.width))
+        d = self.n_features
+        for prior, at in ((self.coef, slice(d)), (self.intercept or Flat(), slice(d, None))):
+            zeros = np.zeros((1, len(slope[at])))
+            of_coef = prior.curvature(zeros, None)[0]
+            if of_coef.ndim > 2:
+                return None
+            slope[at], at_zero[at] = -of_coef[0], prior.grad(zeros[None], None)[0][0, 0]
+        return slope, at_zero if at_zero.any() else None
 
     # ---- curvature ------------------------------------------------------------------------------
 
@@ -184,38 +189,29 @@ class LinearPrior:
         shared = np.zeros(K) if cross is None else cross[:, 0]
         return direction, np.broadcast_to(np.ravel(own), K), shared, corner
 
-    def curvature(self, linear: Array, gamma: float | None) -> tuple[Array, Array, float]:
-        """Minus the Hessian at one ``linear (K, width)``.
+    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
+        """Add minus the Hessian at one ``linear (K, width)`` to ``H (K * width, K * width)``.
 
         Returns
         -------
-        H : ndarray of shape (K * width, K * width)
         cross : ndarray of shape (K * width,)
             Minus the mixed derivatives with gamma.
         corner : float
             Minus the second derivative in gamma.
         """
-        H = np.zeros((linear.size, linear.size))
-        return H, *self.add_curvature(H, linear, gamma)
-
-    def add_curvature(self, H: Array, linear: Array, gamma: float | None) -> tuple[Array, float]:
-        """Add minus the Hessian to ``H (K * width, K * width)``; return cross and corner."""
         (K, width), d = linear.shape, self.n_features
         of_coef, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
         direction, own, shared, more = self.of_intercept(linear, gamma)
-        cross = shared[:, None] * direction
+        cross = np.outer(shared, direction)
         if with_gamma is not None:
             cross[:, :d] += with_gamma
-        for k in range(K):
-            start = k * width
-            at = np.arange(start, start + d)
+        for k, at in enumerate(np.arange(linear.size).reshape(K, width)):
+            rows = slice(at[0], at[0] + width)
+            H[rows, rows] += np.outer(own[k] * direction, direction)
             if of_coef.ndim > 2:
-                H[start : start + d, start : start + d] += of_coef[min(k, len(of_coef) - 1)]
+                H[rows, rows][:d, :d] += of_coef[min(k, len(of_coef) - 1)]
             else:
-                H[at, at] += of_coef[k]
-            if self.intercept is not None:
-                rows = slice(start, start + width)
-                H[rows, rows] += own[k] * np.outer(direction, direction)
+                H[at[:d], at[:d]] += of_coef[k]
         if self.pin is not None:
             at = np.arange(linear.size).reshape(K, width)
             H[at[:, None], at] += self.pin / K
@@ -225,12 +221,9 @@ class LinearPrior:
         """Diagonal of the curvature at one ``linear (K, width)``, and the curvature in gamma."""
         d = self.n_features
         of_coef, _, corner = self.coef.curvature(linear[:, :d], gamma)
-        if of_coef.ndim > 2:
-            of_coef = np.diagonal(of_coef, axis1=1, axis2=2)
-        diagonal = np.zeros_like(linear)
-        diagonal[:, :d] = of_coef
         direction, own, _, more = self.of_intercept(linear, gamma)
-        diagonal += own[:, None] * np.square(direction)
+        diagonal = np.outer(own, np.square(direction))
+        diagonal[:, :d] += np.einsum("kdd->kd", of_coef) if of_coef.ndim > 2 else of_coef
         if self.pin is not None:
             diagonal += self.pin / len(linear)
         return diagonal, corner + more

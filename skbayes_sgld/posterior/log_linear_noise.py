@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -155,11 +156,10 @@ class LogLinearNoisePosterior(GLMPosterior):
     def _predictors(self) -> WithOwn:
         """Mean and log variance as two predictors of one design."""
         assert self.noise_columns is not None
-        has_level = bool(self.fit_intercept)
-        args = self.n_features, has_level, self.noise_columns, self._shift
+        args = self.n_features, self.fit_intercept, self.noise_columns, self._shift
         return WithOwn(1, self.n_own, *args)
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """Facts about the posterior's shape: it is nearly normal where rows are many."""
         light = self.prior.normal and self.prior.proper and not self._few_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ class Tilt:
     at: Array
     slope: Array
     precision: Array
+
+    def tempered(self, power: float) -> Tilt:
+        """The density to a power."""
+        return replace(self, slope=power * self.slope, precision=power * self.precision)
 
     def _pull(self, theta: Array) -> tuple[Array, Array]:
         """Distance from ``at``, and minus its product with the precision, ``(C, P)``."""

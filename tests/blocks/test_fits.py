@@ -25,7 +25,7 @@ from skbayes_sgld.posterior import (
     Ordinal,
     Poisson,
 )
-from skbayes_sgld.posterior.pooled import PooledPosterior
+from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.sampling.tuning.mode import find_mode
 
@@ -114,7 +114,7 @@ def test_density_is_the_expansion_and_the_samples_rest():
     at, full = theta[0] + 0.1, GLMPosterior(X / X.std(axis=0), y, Bernoulli(), Normal(scale=2.0))
     w = RNG.gamma(2.0, size=60)
     part = GLMPosterior(full.X[:60], y[:60], Bernoulli(), Normal(scale=2.0), sample_weight=w)
-    found = PooledPosterior(part, full.expand_likelihood(at), at, np.eye(D + 1))
+    found = pooled(part, full.expand_likelihood(at), at, np.eye(D + 1))
     design = np.column_stack([full.X, np.ones(N)])
 
     def of_rows(x):

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.estimators import sampled
 from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
-from skbayes_sgld.posterior.assumed_density import site_of, under_priors
+from skbayes_sgld.posterior.further_rows import site_of, under_priors
 
 RNG = np.random.default_rng(5)
 N, D = 2500, 3
@@ -124,7 +124,7 @@ def test_a_site_after_a_site_has_the_mean_gradient_and_curvature_of_both(center,
     )
     moved = draws[1].mean(axis=0) - draws[0].mean(axis=0)
     assert np.abs(H_first @ moved).max() > np.abs(first).max() / 3.0  # the curvature counts
-    np.testing.assert_allclose(site.center, draws[1].mean(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(site.at, draws[1].mean(axis=0), rtol=1e-10)
     np.testing.assert_allclose(
         site.slope, last + forgetting * (first - H_first @ moved), rtol=1e-9, atol=1e-9
     )

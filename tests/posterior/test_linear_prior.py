@@ -21,9 +21,10 @@ from skbayes_sgld.posterior import (
     Normal,
     Poisson,
 )
-from skbayes_sgld.posterior.assumed_density import NormalSite, under_priors
+from skbayes_sgld.posterior.further_rows import under_priors
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_proper
+from skbayes_sgld.posterior.tilt import Tilt
 from tests.numeric import assert_derivative, derivative
 
 N, D = 30, 3
@@ -270,7 +271,7 @@ def beside_a_site(likelihood):
     posterior = make(LIKELIHOODS[likelihood], "normal, laplace", center=True)
     rng, P = np.random.default_rng(3), posterior.n_params
     root = rng.standard_normal((P, P))
-    site = NormalSite(*rng.standard_normal((2, P)), root @ root.T)
+    site = Tilt(*rng.standard_normal((2, P)), root @ root.T)
     return under_priors(posterior, Normal(1.0), Normal(2.0, 0.4), site)
 
 

@@ -1,5 +1,7 @@
 """Gradients in single precision: trajectories may follow them, and no more."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,9 +60,7 @@ def test_columns_whose_coefficients_cancel_keep_their_precision():
     X = np.random.default_rng(4).standard_normal((WIDE, 20))
     X[:, 1] = X[:, 0] + 1e-7 * X[:, 1]
     posterior = logistic_posterior(X)
-    posterior.linear_prior = posterior.linear_prior.__class__(
-        Normal(1e7), None, 20, posterior.center
-    )
+    posterior.linear_prior = replace(posterior.linear_prior, coef=Normal(1e7))
     run, _, dynamics = rounded_dynamics(posterior)
     assert dynamics is run.dynamics
 

@@ -234,7 +234,8 @@ def noncentered(
         coefficients = EigenScales(root, np.zeros(1), 0.0)
     else:
         scaled = prior.part(scaled_by_noise=True)
-        H = posterior.likelihood_curvature(theta)[:-1, :-1] + scaled.curvature(linear[0], gamma)[0]
+        H = posterior.likelihood_curvature(theta)[:-1, :-1]
+        scaled.add_curvature(H, linear[0], gamma)
         g = posterior.grad_log_likelihood(theta[None])[0, :-1]
         g = g + scaled.grad(linear, theta[-1:])[0].ravel()
         share, vectors = np.linalg.eigh(root.T @ H @ root)

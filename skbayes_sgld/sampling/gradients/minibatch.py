@@ -27,10 +27,6 @@ class MinibatchGradient(BoundGradient):
         """Batches by their size; each gathers into the same arrays again."""
         return cache(self.posterior.bind_batches)
 
-    @cached_property
-    def _grad_log_prior(self) -> Callable[[Array], Array]:
-        return self.posterior.bind_grad_log_prior()
-
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step, valid until the next call."""
         bound = self._bind(*idx.shape[1:], self.n_sharing)
@@ -44,7 +40,7 @@ class MinibatchGradient(BoundGradient):
     def _estimate(self, change: Array, size: int, theta: Array) -> Array:
         """``n / B`` times the gradient of a batch of that size, and the prior's gradient."""
         change *= self.posterior.n_samples / size
-        change += self._grad_log_prior(theta)
+        change += self.posterior.grad_log_prior(theta)
         return change
 
     def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:

@@ -1,13 +1,26 @@
-"""The likelihood of rows that were not kept, as a normal density of the parameters.
+r"""Rows that a posterior does not hold: a quadratic beside its prior stands for their likelihood.
 
-It is the site of assumed density filtering (Opper 1998): a second-order expansion whose gradient
-and curvature are means over draws of the posterior, so that the next posterior has their mean.
+Of rows that are read in passes, g and H are the gradient and minus the Hessian of the log
+likelihood of all rows at a point m. With ``delta = theta - m`` and rows of a sample that stand for
+weights w,
+
+.. math:: \log L(\theta) \approx g^T \delta - \tfrac12 \delta^T H \delta + \sum_i w_i \Bigl[
+    \ell_i(\theta) - \ell_i(m) - \nabla \ell_i(m)^T \delta
+    - \tfrac12 \delta^T \nabla^2 \ell_i(m) \delta \Bigr]:
+
+the sample estimates what is of third order alone. This is the log likelihood of the sample plus
+``(g - g_w)^T delta - delta^T (H - H_w) delta / 2``.
+
+For earlier batches of ``partial_fit`` the quadratic is the site of assumed density filtering (Opper
+1998): a second-order expansion whose gradient and curvature are means over draws of the posterior,
+so that the next posterior has their mean. Its parameters are those of theta, but for intercepts at
+X = 0.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import linalg
@@ -15,37 +28,40 @@ from scipy import linalg
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
 from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.tilt import Tilt
 
 _CURVATURES, _BLOCK = 200, 64  # draws
 
 
-@dataclass(frozen=True)
-class NormalSite:
-    """Log density ``slope' (x - center) - (x - center)' precision (x - center) / 2``.
+def pooled(
+    posterior: GLMPosterior, expansion: Expansion, mode: Array, of_mode: Array
+) -> GLMPosterior:
+    """Posterior of all rows, by a sample of them and the expansion of their log likelihood.
 
-    Attributes
+    Parameters
     ----------
-    center, slope : ndarray of shape (P,)
-        In parameters x: those of theta, but for intercepts at X = 0.
-    precision : ndarray of shape (P, P)
-        It may be singular.
+    posterior : GLMPosterior
+        Posterior of the sample, each row weighing as much as those that it stands for.
+    expansion : Expansion
+        Of the log likelihood of all rows.
+    mode : ndarray of shape (P,)
+        Mode of the posterior of all rows, or the centre of a normal distribution near it.
+    of_mode : ndarray of shape (P, P)
+        Precision of that normal distribution.
     """
-
-    center: Array
-    slope: Array
-    precision: Array
-
-    def tempered(self, power: float) -> NormalSite:
-        """The density to a power."""
-        return NormalSite(self.center, power * self.slope, power * self.precision)
+    own = posterior.expand_likelihood(expansion.theta)
+    slope, precision = expansion.grad - own.grad, expansion.curvature - own.curvature
+    return posterior._with(
+        tilt=Tilt(expansion.theta, slope, precision), _known_normal=(mode, of_mode)
+    )
 
 
 def under_priors(
     posterior: GLMPosterior,
     coef: CoefficientPrior,
     intercept: CoefficientPrior,
-    site: NormalSite | None,
+    site: Tilt | None,
 ) -> GLMPosterior:
     """Posterior of the same rows under given priors, and a site of further rows."""
     own, acts = posterior.linear_prior, posterior.fit_intercept and not intercept.flat
@@ -53,7 +69,7 @@ def under_priors(
         return posterior.with_prior(replace(own, coef=coef, intercept=intercept if acts else None))
     to_zero = _to_zero(posterior)
     precision = to_zero.T @ site.precision @ to_zero
-    at = np.linalg.solve(to_zero, site.center)
+    at = np.linalg.solve(to_zero, site.at)
     prior = replace(
         own,
         coef=_determined(coef),
@@ -71,7 +87,7 @@ def _determined(prior: CoefficientPrior) -> CoefficientPrior:
     return prior
 
 
-def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> NormalSite:
+def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Tilt:
     """Site of a posterior's rows and of its own site, from draws ``theta (S, P)``.
 
     ``share (S,)`` is the weight of each draw, of sum 1. The site's slope at the mean
@@ -90,7 +106,7 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> NormalSite:
         slope += earlier.grad(mean[None])[0]
     to_zero = _to_zero(posterior)
     back = np.linalg.inv(to_zero)
-    return NormalSite(to_zero @ mean, slope @ back, back.T @ precision @ back)
+    return Tilt(to_zero @ mean, slope @ back, back.T @ precision @ back)
 
 
 def _to_zero(posterior: GLMPosterior) -> Array:
