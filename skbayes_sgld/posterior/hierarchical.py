@@ -99,11 +99,11 @@ class HierarchicalPosterior(BasePosterior):
         square = (coef * precise).sum(axis=1)
         value = -0.5 * square.sum(axis=1) - self.n_predictors * log_scale.sum(axis=1)
         self.model._linear(in_model)[..., :d] = -precise
-        of_h, in_gamma = self.prior.grad(h, gamma)
+        of_h, own_in_h, in_gamma = self.prior.value_and_grad(h, gamma)
         if gamma is not None:
             in_model[:, L] = in_gamma
-        in_h = self.prior.pull_back(h, square - self.n_predictors) + of_h
-        return value + self.prior.log_density(h, gamma), self._join(in_model, in_h)
+        in_h = self.prior.pull_back(h, square - self.n_predictors) + own_in_h
+        return value + of_h, self._join(in_model, in_h)
 
     def _with_scales(
         self, in_model: Callable[[Array], tuple[Array, Array]]
@@ -175,12 +175,12 @@ class HierarchicalPosterior(BasePosterior):
     def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at theta."""
         of_model, h, _ = self.split(theta)
-        return np.hstack([self.model.reported.values(of_model), self.prior.constrain(h)])
+        return np.hstack([self.model.reported.values(of_model), np.exp(h)])
 
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` of the reported parameters."""
         of_model = self.model.reported.theta(values[:, : -self._m])
-        return self._join(of_model, self.prior.unconstrain(values[:, -self._m :]))
+        return self._join(of_model, np.log(values[:, -self._m :]))
 
     def start(self) -> Array:
         """Theta ``(P,)`` at the start of the model and of the scales."""
@@ -198,7 +198,7 @@ class HierarchicalPosterior(BasePosterior):
             h = self.prior.sample_hyper(rng, gamma)
             scale = Normal(np.exp(self.prior.log_scale(h[None])[0]))
             model = self.model.with_prior(replace(self.model.linear_prior, coef=scale))
-            values.append(np.append(model.draw_prior([rng])[0], self.prior.constrain(h[None])[0]))
+            values.append(np.append(model.draw_prior([rng])[0], np.exp(h)))
         return np.array(values)
 
 

@@ -204,7 +204,7 @@ def test_the_horseshoe_has_the_posterior_of_importance_sampling():
     fit = SGLDLinearRegression(
         prior=Horseshoe(n_relevant=1.0, slab_scale=0.8),
         noise_prior=InverseGamma(2.0, 1.5),
-        n_draws=500,
+        n_draws=1000,
         random_state=0,
     ).fit(X, y)
     unit = 2.5 * y.std()
@@ -344,22 +344,21 @@ def check_hierarchical_prior(name):
     m = len(prior.names(["a", "b", "c"]))
     h = prior.start() + 0.4 * rng.standard_normal((2, m))
     both = np.arange(2)
-    in_h, in_gamma = prior.grad(h, gamma)
-    slope = derivative(lambda at: prior.log_density(at, gamma), h)[both, both]
+    _, in_h, in_gamma = prior.value_and_grad(h, gamma)
+    slope = derivative(lambda at: prior.value_and_grad(at, gamma)[0], h)[both, both]
     assert_derivative(in_h, slope, "gradient in h")
-    slope = derivative(lambda at: prior.log_density(h, at), gamma)[both, both]
+    slope = derivative(lambda at: prior.value_and_grad(h, at)[0], gamma)[both, both]
     assert_derivative(in_gamma, slope, "gradient in gamma")
     weight = rng.standard_normal((2, 3))
     slope = derivative(lambda at: (prior.log_scale(at) * weight).sum(1), h)[both, both]
     assert_derivative(prior.pull_back(h, weight), slope, "gradient of the scales")
-    np.testing.assert_allclose(prior.unconstrain(prior.constrain(h)), h, atol=1e-12)
     # the hyperparameters are independent given the noise: each coordinate's own distribution
     drawn = np.array([prior.sample_hyper(rng, 0.2) for _ in range(4000)])
     for j in range(m):
         grid = np.linspace(-40.0, 40.0, 16001)
         at = np.tile(prior.start(), (len(grid), 1))
         at[:, j] = grid
-        value = prior.log_density(at, np.full(len(grid), 0.2))
+        value = prior.value_and_grad(at, np.full(len(grid), 0.2))[0]
         cdf = integrate.cumulative_simpson(np.exp(value - value.max()), x=grid, initial=0.0)
         p = np.interp(drawn[:, j], grid, cdf / cdf[-1])
         assert stats.kstest(p, "uniform").pvalue > 1e-4, "draws that are not of the density"

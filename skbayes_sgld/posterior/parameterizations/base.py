@@ -34,7 +34,7 @@ class Expanded(NamedTuple):
 
     theta: Array
     log_jacobian: Array
-    pull_back: Callable[[Array, float], Array]
+    pull_back: Callable[[Array, float], Any]
 
 
 class Map:

@@ -22,7 +22,7 @@ from skbayes_sgld.posterior.parameterizations.conditional import (
     NormalCoefficients,
     NormalGivenScales,
 )
-from skbayes_sgld.posterior.parameterizations.noncentered import noise_density
+from skbayes_sgld.posterior.parameterizations.noncentered import NoiseScale
 
 Array = NDArray[Any]
 
@@ -36,17 +36,19 @@ class HyperScales:
     Parameters
     ----------
     posterior : HierarchicalPosterior
-    eta : ndarray of shape (m,)
-        Reference, at which t is 1.
+    theta : ndarray of shape (P,)
+        Parameters whose coefficients are 0, with the intercepts of the origin and the reference of
+        the hyperparameters and own parameters, at which t is 1.
     """
 
-    def __init__(self, posterior: HierarchicalPosterior, eta: Array) -> None:
+    def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
         model, self._prior = posterior.model, posterior.prior
+        of_model, h, _ = posterior.split(theta[None])
         self._shape = model.n_predictors, model._width
-        self._d, self._noise = model.n_features, posterior.infers_noise
-        self._m = len(eta) - posterior.n_own
-        self._gamma = eta[self._m] if self._noise else 0.0
-        self._log_scale = self._prior.log_scale(eta[None, : self._m])[0]
+        self._d, self._m = model.n_features, h.shape[1]
+        self._noise = NoiseScale.of(posterior.flat, of_model[0]) if posterior.infers_noise else None
+        self._constant = 0.0 if self._noise else float(posterior.flat.log_density(of_model)[0])
+        self._log_scale = self._prior.log_scale(h)[0]
 
     def log_precision(self, eta: Array) -> Array:
         """Logs of the prior precisions ``(C, L)``; minus infinity for intercepts."""
@@ -56,7 +58,7 @@ class HyperScales:
 
     def at(self, eta: Array) -> tuple[Array, Array]:
         """Log r and log t."""
-        log_t = self._gamma - eta[:, self._m] if self._noise else np.zeros(len(eta))
+        log_t = self._noise.at(eta)[1] if self._noise else np.zeros(len(eta))
         if not self._prior.common:
             return self.log_precision(eta), log_t
         log_scale = self._prior.log_scale(eta[:, : self._m])
@@ -76,42 +78,17 @@ class HyperScales:
             in_eta[:, self._m] = -in_log_t
         return in_eta
 
-
-class DensityWithoutEffects:
-    """Log density and its gradient as functions of eta, with all coefficients of one predictor 0.
-
-    Parameters
-    ----------
-    posterior : HierarchicalPosterior
-    theta : ndarray of shape (P,)
-        Parameters whose coefficients are 0; its intercepts are taken.
-    """
-
-    def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
-        of_model, flat = posterior.split(theta[None])[0], posterior.flat
-        self._prior = posterior.prior
-        self._noise = noise_density(flat, of_model[0]) if posterior.infers_noise else None
-        self._constant = 0.0 if posterior.infers_noise else float(flat.log_density(of_model)[0])
-
-    def _split(self, eta: Array) -> tuple[Array, Array | None]:
-        """Hyperparameters, and the log noise variance if it is inferred."""
-        return (eta, None) if self._noise is None else (eta[:, :-1], eta[:, -1])
-
-    def log_density(self, eta: Array) -> Array:
-        """Value ``(C,)``."""
-        h, gamma = self._split(eta)
-        value = self._constant - self._prior.log_scale(h).sum(axis=1)
-        value += self._prior.log_density(h, gamma)
-        return value if self._noise is None else value + self._noise.log_density(eta)
-
-    def grad(self, eta: Array) -> Array:
-        """Gradient ``(C, m)``."""
-        h, gamma = self._split(eta)
-        in_h, in_gamma = self._prior.grad(h, gamma)
-        in_h = in_h + self._prior.pull_back(h, np.full(self._prior.log_scale(h).shape, -1.0))
+    def value_and_grad(self, eta: Array) -> tuple[Array, Array]:
+        """Log density at coefficients of 0 ``(C,)``, of one predictor, and its gradient."""
+        h, gamma = eta[:, : self._m], eta[:, self._m] if self._noise else None
+        value, in_h, in_gamma = self._prior.value_and_grad(h, gamma)
+        log_scale = self._prior.log_scale(h)
+        value = value + self._constant - log_scale.sum(axis=1)
+        in_h = in_h + self._prior.pull_back(h, np.full(log_scale.shape, -1.0))
         if self._noise is None:
-            return in_h
-        return np.column_stack([in_h, self._noise.grad(eta)[:, 0] + in_gamma])
+            return value, in_h
+        of_noise, slope = self._noise.value_and_grad(eta)
+        return value + of_noise, np.column_stack([in_h, slope[:, 0] + in_gamma])
 
 
 def noncentered_scales(
@@ -143,7 +120,7 @@ def noncentered_scales(
     at = np.append(center, eta[len(eta) - posterior.n_own :])
     H = flat.curvature(at)[:L, :L]
     g = H @ (center - origin) + flat.grad(at[None])[0, :L]
-    scales = HyperScales(posterior, eta)
+    scales = HyperScales(posterior, np.append(origin, eta))
     coefficients: EigenScales | CholeskyScales = CholeskyScales(H, g)
     if posterior.prior.common:
         prior = np.exp(scales.log_precision(eta[None])[0])
@@ -154,8 +131,7 @@ def noncentered_scales(
     scale_map = Affine(eta, np.eye(len(eta)) if root is None else root)
     coordinates = NormalGivenScales(origin, coefficients, scales, scale_map)
     if posterior.model.likelihood.quadratic and posterior.model.linear_prior.intercept is None:
-        at_origin = DensityWithoutEffects(posterior, np.append(origin, eta))
-        return NormalCoefficients(posterior, coordinates, temperature, at_origin)
+        return NormalCoefficients(posterior, coordinates, temperature)
     return Reparameterized(posterior, coordinates, temperature)
 
 

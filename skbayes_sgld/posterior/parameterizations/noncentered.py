@@ -12,7 +12,6 @@ priors their average curvature is used: z is then only nearly normal, but its de
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Map, Reparameterized
@@ -41,118 +39,63 @@ Array = NDArray[Any]
 # line. The likelihood falls like exp(-exp(-gamma)) towards small noise: a Langevin step of half
 # the width is stable while gamma stays within 1.4 of its mode, which is five sds at this limit
 _STEEP = 0.28
-_LEAST = -700.0  # log t
-_DIAGONAL = 1e-9  # of a curvature: what its eigenvectors may leave beside the diagonal
 
 
-class NoiseDensity(NamedTuple):
-    """Log density of what the noise scales, and of the noise, at given coefficients.
+class NoiseScale(NamedTuple):
+    """Log t as a function of the log noise variance gamma, and the density of gamma.
 
-    As a function of gamma it is ``constant - (exponent gamma + exp(-gamma) square) / 2`` plus the
-    log prior of the noise, if that is not of this form, too.
+    At given coefficients the log density of all that the noise scales, as a function of gamma, is
+    ``constant - (exponent gamma + exp(-gamma) square) / 2`` plus the log prior of the noise, if
+    that is not of this form, too. Gamma is the last column of eta.
     """
 
+    reference: float
     exponent: float
     square: float
     constant: float
     prior: NoisePrior | None
 
-    def log_density(self, eta: Array) -> Array:
-        """Value ``(C,)``; gamma is the last column of eta."""
-        gamma = eta[:, -1]
-        value = self.constant - 0.5 * (self.exponent * gamma + np.exp(-gamma) * self.square)
-        return value if self.prior is None else value + self.prior.log_density(gamma)
-
-    def grad(self, eta: Array) -> Array:
-        """Derivative in gamma ``(C, 1)``."""
-        gamma = eta[:, -1:]
-        slope = np.exp(-gamma) * (0.5 * self.square) - 0.5 * self.exponent
-        return slope if self.prior is None else slope + self.prior.grad(gamma)
-
-
-def noise_density(posterior: GLMPosterior, theta: Array) -> NoiseDensity:
-    """Log density of what the noise scales, at the coefficients of ``theta (P,)``."""
-    prior, at = posterior.noise_prior, theta[None]
-    assert prior is not None
-    exponent = posterior.facts.total_weight + posterior.linear_prior.n_scaled
-    slope = float(posterior.grad(at)[0, -1] - prior.grad(theta[-1:])[0])
-    square = np.exp(theta[-1]) * (2.0 * slope + exponent)
-    constant = -0.5 * posterior.facts.total_weight * np.log(2.0 * np.pi)
-    if prior.conjugate is None:
-        return NoiseDensity(exponent, float(square), float(constant), prior)
-    shape, scale = prior.conjugate
-    return NoiseDensity(exponent + 2.0 * shape, float(square) + 2.0 * scale, float(constant), None)
-
-
-class NoiseScale(NamedTuple):
-    """Log r and log t as functions of the log noise variance alone: None and ``gamma* - gamma``."""
-
-    reference: float
+    @classmethod
+    def of(cls, posterior: GLMPosterior, theta: Array) -> NoiseScale:
+        """Noise of a linear model, at the coefficients and the reference in ``theta (P,)``."""
+        prior, at = posterior.noise_prior, theta[None]
+        assert prior is not None
+        exponent = posterior.facts.total_weight + posterior.linear_prior.n_scaled
+        slope = float(posterior.grad(at)[0, -1] - prior.grad(theta[-1:])[0])
+        square = float(np.exp(theta[-1]) * (2.0 * slope + exponent))
+        constant = float(-0.5 * posterior.facts.total_weight * np.log(2.0 * np.pi))
+        if prior.conjugate is None:
+            return cls(float(theta[-1]), exponent, square, constant, prior)
+        shape, scale = prior.conjugate
+        return cls(float(theta[-1]), exponent + 2.0 * shape, square + 2.0 * scale, constant, None)
 
     def at(self, eta: Array) -> tuple[None, Array]:
-        """Log r and log t."""
+        """Log r, None for 1, and log t."""
         # t is above 0 wherever a chain may be thrown, so that t / t is 1
-        return None, np.maximum(self.reference - eta[:, -1], _LEAST)
+        return None, np.maximum(self.reference - eta[:, -1], -700.0)
 
-    def pull_back(self, eta: Array, in_log_r: Array | None, in_log_t: Array) -> Array:
-        """Gradient in eta ``(C, 1)``."""
+    def pull_back(self, eta: Array, in_log_r: Array, in_log_t: Array) -> Array:
+        """Gradient in gamma ``(C, 1)``."""
         return -in_log_t[:, None]
 
-
-class NormalNoncentered(NormalCoefficients):
-    """Linear model under normal priors: only the noise is not standard normal."""
-
-    @property
-    def facts(self) -> Facts:
-        """Facts about the posterior's shape and cost."""
-        return replace(self._facts, slope_of_last=self._slope_of_last())
-
-    def _slope_of_last(self) -> tuple[float, float, float] | None:
-        """Derivative in the noise's coordinate, if the noise scales everything."""
-        line, tau = self.coordinates.scale_map, self.temperature
-        at, follows = self.at_origin, self.inner.linear_prior.follows_noise
-        if at.prior is not None or not (follows and isinstance(line, Affine)):
-            return None
-        w = 0.5 * float(line.root[0, 0])
-        there = float(np.exp(-line.level[0])) * at.square
-        return w * there, w * (tau * len(self.coordinates.origin) - at.exponent), 2.0 * w
-
-    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
-        """:meth:`grad`, by the slope of the last coordinate if it is known: a fifth of the time."""
-        slope = self._slope_of_last()
-        if slope is None:
-            return self.grad
-        a, b, w = slope
-
-        def grad(phi: Array) -> Array:
-            out = -phi
-            out[:, -1] = a * np.exp(-w * phi[:, -1]) + b
-            return out
-
-        return grad
+    def value_and_grad(self, eta: Array) -> tuple[Array, Array]:
+        """Log density at the coefficients ``(C,)``, and its derivative in gamma ``(C, 1)``."""
+        gamma = eta[:, -1]
+        half = 0.5 * self.square * np.exp(-gamma)
+        value, slope = (
+            self.constant - 0.5 * self.exponent * gamma - half,
+            half - 0.5 * self.exponent,
+        )
+        if self.prior is not None:
+            value, slope = value + self.prior.log_density(gamma), slope + self.prior.grad(gamma)
+        return value, slope[:, None]
 
 
 class OtherNoncentered(Reparameterized):
     """Linear model under priors that are not normal: its rows are quadratic in the basis.
 
-    Parameters
-    ----------
-    posterior, coordinates, temperature, **facts
-        As for :class:`Reparameterized`; the map is :class:`NormalGivenScales`.
-    at_origin : NoiseDensity
-        At the origin of the map.
+    The map is :class:`NormalGivenScales`, with a :class:`NoiseScale`.
     """
-
-    def __init__(
-        self,
-        posterior: GLMPosterior,
-        coordinates: NormalGivenScales,
-        temperature: float,
-        at_origin: NoiseDensity,
-        **facts: bool,
-    ) -> None:
-        super().__init__(posterior, coordinates, temperature, **facts)
-        self._at_origin = at_origin
 
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
         """:meth:`grad` for one run in one thread, in the basis."""
@@ -180,24 +123,22 @@ class OtherNoncentered(Reparameterized):
         in_prior = followed.part(scaled_by_noise=False)
 
         def value_and_grad(phi: Array) -> tuple[Array, Array]:
-            z, scale = at.split(phi)
-            log_r, log_t = at.scales.at(scale.theta)
-            size = group or len(phi)
-            solved = eigen.solve(z, log_r, log_t, size)
-            w, _, _, _, (of_rows, in_rows), _ = solved.parts
-            beta = at.origin + solved.beta
+            z, noise = at.split(phi)
+            parts = eigen.parts(*at.scales.at(noise.theta))
+            basis, (of_rows, in_rows) = eigen.in_basis(z, parts), parts[2]
+            w, size = basis.theta, group or len(phi)
+            beta = at.origin + matmul_rows(w, eigen.back, size)
             pull = in_rows - of_rows * w
             inner = 0.5 * np.vecdot(in_rows + pull, w)
             slope = in_prior.grad(beta[:, None], None)[0][:, 0]
-            in_w = matmul_rows(slope, eigen.basis, size) + pull
-            in_eta = self._at_origin.grad(scale.theta) - inner[:, None]
-            in_phi, grad = eigen.pull_back_w(solved, in_w, tau), np.empty_like(phi)
-            grad[:, :L] = in_phi.z
-            grad[:, L:] = at.in_x(scale, in_eta, in_phi, tau)
+            at_origin, in_eta = at.scales.value_and_grad(noise.theta)
+            in_z, *in_scales = basis.pull_back(matmul_rows(slope, eigen.basis, size) + pull, tau)
+            grad = np.empty_like(phi)
+            grad[:, :L] = in_z
+            grad[:, L:] = at.in_x(noise, in_eta - inner[:, None], in_scales, tau)
             if own is None:
                 return inner, grad
-            value = self._at_origin.log_density(scale.theta) + inner
-            value += tau * (eigen.log_det(solved) + scale.log_jacobian)
+            value = at_origin + inner + tau * (basis.log_jacobian + noise.log_jacobian)
             return value + own.log_density(beta[:, None], None), grad
 
         return value_and_grad
@@ -241,21 +182,26 @@ def noncentered(
         share, vectors = np.linalg.eigh(root.T @ H @ root)
         basis, share = root @ vectors, np.clip(share, 0.0, 1.0)
         error = np.abs(basis.T @ H @ basis - np.diag(share)).max()
-        straight = bool(error < _DIAGONAL)
+        straight = bool(error < 1e-9)  # in the eigenvectors H is diagonal, up to rounding errors
         coefficients = EigenScales(basis, 1.0 - share, g @ basis, -(g @ basis))
 
-    at_origin = noise_density(posterior, theta)
+    noise = NoiseScale.of(posterior, theta)
     if prior.normal:
         rest = prior.part(scaled_by_noise=False).log_density(linear, None)
-        at_origin = at_origin._replace(constant=at_origin.constant + float(rest[0]))
+        noise = noise._replace(constant=noise.constant + float(rest[0]))
 
     def in_coordinates(scale_map: Map, steep: bool = False) -> Reparameterized:
-        at = NormalGivenScales(center, coefficients, NoiseScale(gamma), scale_map)
-        facts = {"cheap_full_gradient": True, "steep": steep}
-        if not (prior.normal or straight):
-            return Reparameterized(posterior, at, temperature, **facts)
-        kind = NormalNoncentered if prior.normal else OtherNoncentered
-        return kind(posterior, at, temperature, at_origin, **facts)
+        at = NormalGivenScales(center, coefficients, noise, scale_map)
+        facts: dict[str, Any] = {"cheap_full_gradient": True, "steep": steep}
+        if not prior.normal:
+            kind = OtherNoncentered if straight else Reparameterized
+            return kind(posterior, at, temperature, **facts)
+        if prior.follows_noise and noise.prior is None and isinstance(scale_map, Affine):
+            w = 0.5 * float(scale_map.root[0, 0])
+            there = float(np.exp(-scale_map.level[0])) * noise.square
+            b = w * (temperature * len(center) - noise.exponent)
+            facts["slope_of_last"] = w * there, b, 2.0 * w
+        return NormalCoefficients(posterior, at, temperature, **facts)
 
     def of_noise(gamma: Array) -> Array:
         phi = np.zeros((len(gamma), posterior.n_params))

@@ -173,7 +173,7 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
         """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space."""
         of_model, h, _ = self.split(theta)
         values = self._rows.report(of_model, np.exp(self.prior.log_scale(h)[:, 0]))
-        return np.hstack([values, self.prior.constrain(h)])
+        return np.hstack([values, np.exp(h)])
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
         """Draws from the prior of all coefficients ``(C, P)``, as reported parameters."""
@@ -268,9 +268,6 @@ class _TiltedScale(HierarchicalPrior):
     def pull_back(self, h: Array, in_log_scale: Array) -> Array:
         return in_log_scale.sum(axis=1, keepdims=True)
 
-    def log_density(self, h: Array, gamma: Array | None) -> Array:
-        return self.prior.log_density(h, gamma) + self.slope * h[:, 0]
-
-    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
-        in_h, in_gamma = self.prior.grad(h, gamma)
-        return in_h + self.slope, in_gamma
+    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        value, in_h, in_gamma = self.prior.value_and_grad(h, gamma)
+        return value + self.slope * h[:, 0], in_h + self.slope, in_gamma

@@ -14,7 +14,6 @@ is no such part.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ class NormalGivenUnequalNoise(Map):
     """
 
     def __init__(self, posterior: LogLinearNoisePosterior) -> None:
-        self._grad = posterior.grad
+        self._posterior = posterior
         design, self._noise_design, _ = posterior.mean_and_noise(posterior.start())
         self._design, L = design, design.shape[1]
         self._products = (design[:, :, None] * design[:, None, :]).reshape(-1, L * L)
@@ -64,32 +63,24 @@ class NormalGivenUnequalNoise(Map):
         inverse, log_det = inverse_factors(A)
         theta = np.concatenate([np.zeros((len(eta), L)), eta], axis=1)
         for _ in range(2):  # the second leaves no rounding error
-            slope = np.einsum("cij,cj->ci", inverse, self._grad(theta)[:, :L])
+            slope = np.einsum("cij,cj->ci", inverse, self._posterior.grad(theta)[:, :L])
             theta[:, :L] += np.einsum("cij,ci->cj", inverse, slope)
         leverage = known * np.square(inverse @ self._design.T).sum(axis=1)
         in_eta = 0.5 * matmul_rows(leverage, self._noise_design)
         in_eta[:, -1] += 0.5 * np.einsum("cij,cij->c", inverse @ of_prior, inverse)
         return theta, inverse, log_det, in_eta
 
-    def marginal(
-        self,
-        eta: Array,
-        tau: float,
-        density: Callable[[Array], tuple[Array, Array]],
-        wants_value: bool = True,
-    ) -> tuple[Array, Array]:
+    def marginal(self, eta: Array, tau: float, wants_value: bool) -> tuple[Array, Array]:
         """Log density of eta, the coefficients integrated out, and its gradient.
 
-        ``density`` gives the log density of theta and its gradient: at z = 0, where it is largest
-        in the coefficients, only eta changes it.
+        At z = 0, where the density is largest in the coefficients, only eta changes it.
         """
+        L = len(self.origin)
         with np.errstate(all="ignore"):  # far out A may not be positive definite in floating point
             theta, _, log_det, in_eta = self._given(eta)
-            value, slope = density(theta)
+            value, slope = self._posterior.value_and_grad(theta)
             value = value + tau * log_det
-        return np.where(np.isnan(value), -np.inf, value), slope[
-            :, len(self.origin) :
-        ] + tau * in_eta
+        return np.where(np.isnan(value), -np.inf, value), slope[:, L:] + tau * in_eta
 
     def forward(self, phi: Array) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
@@ -119,8 +110,8 @@ class UnequalNoisePosterior(NormalCoefficients):
     """
 
     def __init__(self, posterior: LogLinearNoisePosterior, temperature: float = 1.0) -> None:
-        coordinates, density = NormalGivenUnequalNoise(posterior), posterior.value_and_grad
-        super().__init__(posterior, coordinates, temperature, density, bounded_curvature=False)
+        coordinates = NormalGivenUnequalNoise(posterior)
+        super().__init__(posterior, coordinates, temperature, bounded_curvature=False)
         self.abilities = self.abilities - {"rows"}  # all of them, for a marginal density
 
     def start(self) -> Array:

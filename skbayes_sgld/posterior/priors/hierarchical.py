@@ -85,12 +85,11 @@ class HierarchicalPrior(Prior):
         """Gradient in h ``(C, m)`` from that in the logs of the scales ``(C, d)``."""
         raise NotImplementedError
 
-    def log_density(self, h: Array, gamma: Array | None) -> Array:
-        """Log density of h up to a constant ``(C,)``; ``gamma (C,)`` is the log noise variance."""
-        raise NotImplementedError
+    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        """Log density of h up to a constant ``(C,)``, and its gradients in h and in gamma.
 
-    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
-        """Gradient of the log density in h ``(C, m)`` and in gamma ``(C,)``."""
+        ``gamma (C,)`` is the log noise variance; None where it is not inferred.
+        """
         raise NotImplementedError
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
@@ -103,14 +102,6 @@ class HierarchicalPrior(Prior):
         """Coefficients ``(K, d)`` drawn from the prior, under hyperparameters of their own."""
         h = self.sample_hyper(rng, float(np.log(noise_variance)))
         return rng.standard_normal(shape) * np.exp(self.log_scale(h[None]))
-
-    def constrain(self, h: Array) -> Array:
-        """Reported hyperparameters ``(C, m)``; by default their logs are h."""
-        return np.exp(h)
-
-    def unconstrain(self, values: Array) -> Array:
-        """Coordinates h ``(C, m)`` of the reported hyperparameters."""
-        return np.log(values)
 
 
 def log_half_cauchy(log_ratio: Array) -> tuple[Array, Array]:
@@ -186,13 +177,10 @@ class HierarchicalNormal(HierarchicalPrior):
         """The sum over the columns."""
         return in_log_scale.sum(axis=1, keepdims=True)
 
-    def log_density(self, h: Array, gamma: Array | None) -> Array:
-        """Log density of log tau; gamma does not enter."""
-        return self._law(h[:, 0] - self._log_unit)[0]
-
-    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
-        """Derivative of the log density of log tau in it, and in gamma: zeros."""
-        return self._law(h - self._log_unit)[1], np.zeros(len(h))
+    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        """Log density of log tau, its derivative, and zeros: gamma does not enter."""
+        value, slope = self._law(h - self._log_unit)
+        return value[:, 0], slope, np.zeros(len(h))
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
         """Log of a half-Cauchy or half-normal number."""

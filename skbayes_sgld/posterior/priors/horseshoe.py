@@ -105,59 +105,38 @@ class Horseshoe(HierarchicalPrior):
     def start(self) -> Array:
         """``tau = tau_0 sigma``, at a sigma of 1, ``lambda = 1`` and ``c = slab_scale``."""
         h = np.zeros(np.size(self.scale) + 2)
-        h[0], h[-1] = self._log_tau, 2.0 * np.log(self.slab_scale)
+        h[0], h[-1] = self._log_tau, np.log(self.slab_scale)
         return h
 
     def log_scale(self, h: Array) -> Array:
         """``log(s_j tau lambda_j) - log(1 + tau^2 lambda_j^2 / c^2) / 2``."""
         own = h[:, :1] + h[:, 1:-1]
-        return np.log(self.scale) + own - 0.5 * np.logaddexp(0.0, 2.0 * own - h[:, -1:])
+        return np.log(self.scale) + own - 0.5 * np.logaddexp(0.0, 2.0 * (own - h[:, -1:]))
 
     def pull_back(self, h: Array, in_log_scale: Array) -> Array:
         """Gradient in h ``(C, d + 2)``."""
         # share of the slab in each scale, 1 if c alone sets it
-        bounded = expit(2.0 * (h[:, :1] + h[:, 1:-1]) - h[:, -1:])
+        bounded = expit(2.0 * (h[:, :1] + h[:, 1:-1] - h[:, -1:]))
         free = in_log_scale * (1.0 - bounded)
-        of_slab = 0.5 * (in_log_scale * bounded).sum(axis=1)
-        return np.column_stack([free.sum(axis=1), free, of_slab])
+        return np.column_stack([free.sum(axis=1), free, (in_log_scale * bounded).sum(axis=1)])
 
-    def _ratio(self, h: Array, gamma: Array | None) -> Array:
-        """``log(tau / tau_0)``."""
-        ratio = h[:, 0] - self._log_tau
-        return ratio - 0.5 * gamma if self._follows and gamma is not None else ratio
-
-    def log_density(self, h: Array, gamma: Array | None) -> Array:
-        """Log density of the logs of tau, lambda and c^2."""
-        value = log_half_cauchy(self._ratio(h, gamma))[0]
-        value = value + log_half_cauchy(h[:, 1:-1])[0].sum(axis=1)
-        rate = self.slab_scale**2 * np.exp(-h[:, -1])
-        return value - 0.5 * self.slab_df * (h[:, -1] + rate)
-
-    def grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array]:
-        """Gradient in h ``(C, d + 2)`` and in gamma ``(C,)``."""
-        of_tau = log_half_cauchy(self._ratio(h, gamma))[1]
-        of_local = log_half_cauchy(h[:, 1:-1])[1]
-        rate = self.slab_scale**2 * np.exp(-h[:, -1])
-        in_h = np.column_stack([of_tau, of_local, 0.5 * self.slab_df * (rate - 1.0)])
-        return in_h, -0.5 * of_tau if self._follows else np.zeros(len(h))
+    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        """Log density of the logs of tau, lambda and c, and its gradients."""
+        ratio = h[:, 0] - self._log_tau  # log(tau / tau_0)
+        if self._follows and gamma is not None:
+            ratio = ratio - 0.5 * gamma
+        of_tau, in_tau = log_half_cauchy(ratio)
+        of_local, in_local = log_half_cauchy(h[:, 1:-1])
+        rate = self.slab_scale**2 * np.exp(-2.0 * h[:, -1])
+        value = of_tau + of_local.sum(axis=1) - self.slab_df * (h[:, -1] + 0.5 * rate)
+        in_h = np.column_stack([in_tau, in_local, self.slab_df * (rate - 1.0)])
+        return value, in_h, -0.5 * in_tau * self._follows
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
-        """Draw of the logs of tau, lambda and c^2 ``(d + 2,)``."""
+        """Draw of the logs of tau, lambda and c ``(d + 2,)``."""
         h = np.empty(np.size(self.scale) + 2)
         h[:-1] = np.log(np.abs(rng.standard_cauchy(len(h) - 1)))
         h[0] += self._log_tau + (0.5 * gamma if self._follows and gamma is not None else 0.0)
         shape = 0.5 * self.slab_df
-        h[-1] = np.log(shape * self.slab_scale**2) - np.log(rng.gamma(shape))
-        return h
-
-    def constrain(self, h: Array) -> Array:
-        """tau, lambda and c ``(C, d + 2)``."""
-        values = np.exp(h)
-        values[:, -1] = np.exp(0.5 * h[:, -1])
-        return values
-
-    def unconstrain(self, values: Array) -> Array:
-        """Logs of tau, lambda and c^2 ``(C, d + 2)``."""
-        h = np.log(values)
-        h[:, -1] *= 2.0
+        h[-1] = 0.5 * (np.log(shape * self.slab_scale**2) - np.log(rng.gamma(shape)))
         return h
