@@ -90,6 +90,10 @@ class HierarchicalPosterior(BasePosterior):
         L = self.n_linear
         return np.hstack([in_model[:, :L], in_h, in_model[:, L:]])
 
+    def hyper_value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        """Log density of the hyperparameters, and its gradients in h and in gamma."""
+        return self.prior.value_and_grad(h, gamma)
+
     def _scales_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density of the coefficients given h, and of h, with its gradient in theta."""
         of_model, h, gamma = self.split(theta)
@@ -99,7 +103,7 @@ class HierarchicalPosterior(BasePosterior):
         square = (coef * precise).sum(axis=1)
         value = -0.5 * square.sum(axis=1) - self.n_predictors * log_scale.sum(axis=1)
         self.model._linear(in_model)[..., :d] = -precise
-        of_h, own_in_h, in_gamma = self.prior.value_and_grad(h, gamma)
+        of_h, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
         if gamma is not None:
             in_model[:, L] = in_gamma
         in_h = self.prior.pull_back(h, square - self.n_predictors) + own_in_h

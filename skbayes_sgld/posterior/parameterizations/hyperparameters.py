@@ -42,7 +42,7 @@ class HyperScales:
     """
 
     def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
-        model, self._prior = posterior.model, posterior.prior
+        self._posterior, model, self._prior = posterior, posterior.model, posterior.prior
         of_model, h, _ = posterior.split(theta[None])
         self._shape = model.n_predictors, model._width
         self._d, self._m = model.n_features, h.shape[1]
@@ -81,7 +81,7 @@ class HyperScales:
     def value_and_grad(self, eta: Array) -> tuple[Array, Array]:
         """Log density at coefficients of 0 ``(C,)``, of one predictor, and its gradient."""
         h, gamma = eta[:, : self._m], eta[:, self._m] if self._noise else None
-        value, in_h, in_gamma = self._prior.value_and_grad(h, gamma)
+        value, in_h, in_gamma = self._posterior.hyper_value_and_grad(h, gamma)
         log_scale = self._prior.log_scale(h)
         value = value + self._constant - log_scale.sum(axis=1)
         in_h = in_h + self._prior.pull_back(h, np.full(log_scale.shape, -1.0))

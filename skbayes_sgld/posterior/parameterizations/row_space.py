@@ -18,7 +18,8 @@ a has the same learned scale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,7 +32,6 @@ from skbayes_sgld._linalg import matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
-from skbayes_sgld.posterior.priors.hierarchical import HierarchicalPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import Normal
 from skbayes_sgld.posterior.reported import Reported
@@ -40,7 +40,6 @@ Array = NDArray[Any]
 
 _BLOCK = 256  # draws that are mapped to all coefficients at a time
 _GROUP = 16
-_LEAST = 1e-12  # share of the largest eigenvalue below which a direction is rounding error
 
 
 class RowSpacePosterior(GLMPosterior):
@@ -64,9 +63,8 @@ class RowSpacePosterior(GLMPosterior):
         self.inner, self._temperature = posterior, temperature
         self._prior = prior
         self._location = prior.whiten(np.broadcast_to(prior.location, d))
-        self._basis: _Basis | _SparseBasis
         if issparse(posterior.X) and prior.covariance is None:
-            self._basis = _SparseBasis(scale_columns(posterior.X, prior.scale))
+            self._basis = _Basis(scale_columns(posterior.X, prior.scale))
         else:
             self._basis = _Basis(prior.scale_columns(posterior.X))
         rows = self._basis.rows
@@ -80,7 +78,7 @@ class RowSpacePosterior(GLMPosterior):
             rows,
             posterior.y,
             posterior.likelihood,
-            type(prior)(1.0, self._basis.project(self._location[None])[0]),
+            type(prior)(1.0, self._basis.project(self._location)),
             own_priors,
             intercept_prior=posterior.linear_prior.intercept,
             sample_weight=posterior.weight,
@@ -125,8 +123,8 @@ class RowSpacePosterior(GLMPosterior):
             for start in range(0, len(theta), _BLOCK):  # all at once would double the memory
                 rows = slice(start, start + _BLOCK)
                 e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
-                rest = seen_coef[rows] - _by_row(self._basis.project, e)
-                coef[rows] = self._prior.unwhiten(e + _by_row(self._basis.expand, rest))
+                rest = seen_coef[rows] - self._basis.project(e)
+                coef[rows] = self._prior.unwhiten(e + self._basis.expand(rest))
         if self.n_predictors > 1:
             coef -= coef.mean(axis=1, keepdims=True)
         level[...] = seen_level
@@ -138,8 +136,7 @@ class RowSpacePosterior(GLMPosterior):
         full, d = self.inner, self.inner.n_features
         seen = np.empty((len(values), self.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
-        whitened = self._prior.whiten(coef)
-        self._linear(seen)[..., : self.n_features] = _by_row(self._basis.project, whitened)
+        self._linear(seen)[..., : self.n_features] = self._basis.project(self._prior.whiten(coef))
         self._linear(seen)[..., self.n_features :] = level
         self._own(seen)[...] = full._own(values)
         return super()._unconstrain(seen)
@@ -158,11 +155,19 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
 
     def __init__(self, posterior: HierarchicalPosterior, temperature: float = 1.0) -> None:
         model = RowSpacePosterior(posterior.model, temperature)
+        super().__init__(model, posterior.prior)
+        # the prior knows the model of all columns; the scale is the sd of each direction
+        self.prior = copy(posterior.prior)
+        self.prior.scale = np.ones(model.n_features)
         # at temperature tau, the part outside the row space integrates to a power of the scale
         n_unseen = model.n_predictors * (posterior.model.n_features - model.n_features)
-        prior = _TiltedScale(posterior.prior, (temperature - 1.0) * n_unseen, model.n_features)
-        super().__init__(model, prior)
+        self._power = (temperature - 1.0) * n_unseen
         self.inner, self._rows = posterior, model
+
+    def hyper_value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        """Log density of the log scale, and its gradients in it and in gamma."""
+        value, in_h, in_gamma = self.prior.value_and_grad(h, gamma)
+        return value + self._power * h[:, 0], in_h + self._power, in_gamma
 
     @property
     def reported(self) -> Reported:
@@ -180,49 +185,38 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
         return self.inner.draw_prior(generators)
 
 
-def _by_row(function: Callable[[Array], Array], coef: Array) -> Array:
-    """A function of rows ``(N, d)`` of each row of ``coef (S, K, d)``."""
-    return function(coef.reshape(-1, coef.shape[2])).reshape(*coef.shape[:2], -1)
-
-
 class _Basis:
-    """Orthonormal basis Q ``(d, m)`` of the rows of X, and X in it ``(n, m)``."""
+    """Orthonormal basis Q ``(d, m)`` of the rows of X, and X in it ``(n, m)``.
 
-    def __init__(self, X: Array) -> None:
-        self._Q, upper = linalg.qr(X.T, mode="economic", overwrite_a=True, check_finite=False)
-        self.rows = np.ascontiguousarray(upper.T)
-
-    def project(self, coef: Array) -> Array:
-        """``coef (N, d) Q``, each row independent of the others."""
-        return matmul_rows(coef, self._Q, _GROUP)
-
-    def expand(self, seen: Array) -> Array:
-        """``seen (N, m) Q^T``."""
-        return matmul_rows(seen, self._Q.T, _GROUP)
-
-
-class _SparseBasis:
-    """Basis of the row space of sparse rows, which is never formed.
-
-    With the eigenvectors U and eigenvalues D of ``X X^T`` it is ``Q = X^T U D^{-1/2}``. Directions
-    that have less than 1e-12 of the largest eigenvalue are left out.
+    That of sparse rows is never formed. With the eigenvectors U and eigenvalues D of ``X X^T`` it
+    is ``Q = X^T U D^{-1/2}``; directions that have less than 1e-12 of the largest eigenvalue are
+    rounding errors, and are left out.
     """
 
     def __init__(self, X: Any) -> None:
-        values, vectors = linalg.eigh((X @ X.T).toarray())
-        seen = values > _LEAST * values[-1]
-        root = np.sqrt(values[seen])
-        self._X, self._coordinates = X, vectors[:, seen] / root
-        self.rows = vectors[:, seen] * root
+        self._X = X if issparse(X) else None
+        if self._X is None:
+            self._Q, upper = linalg.qr(X.T, mode="economic", overwrite_a=True, check_finite=False)
+            self.rows = np.ascontiguousarray(upper.T)
+        else:
+            values, vectors = linalg.eigh((X @ X.T).toarray())
+            seen = values > 1e-12 * values[-1]
+            self._Q = vectors[:, seen] / np.sqrt(values[seen])  # without X^T
+            self.rows = vectors[:, seen] * np.sqrt(values[seen])
 
     def project(self, coef: Array) -> Array:
-        """``coef (N, d) Q``."""
-        return matmul_rows(np.ascontiguousarray((self._X @ coef.T).T), self._coordinates, _GROUP)
+        """``coef Q`` for each row of ``coef (..., d)``, independent of the others."""
+        flat = coef.reshape(-1, coef.shape[-1])
+        if self._X is not None:
+            flat = np.ascontiguousarray((self._X @ flat.T).T)
+        return matmul_rows(flat, self._Q, _GROUP).reshape(*coef.shape[:-1], -1)
 
     def expand(self, seen: Array) -> Array:
-        """``seen (N, m) Q^T``."""
-        of_rows = matmul_rows(seen, self._coordinates.T, _GROUP)
-        return (self._X.T @ of_rows.T).T
+        """``seen Q^T`` for each row of ``seen (..., m)``."""
+        flat = matmul_rows(seen.reshape(-1, seen.shape[-1]), self._Q.T, _GROUP)
+        if self._X is not None:
+            flat = (self._X.T @ flat.T).T
+        return flat.reshape(*seen.shape[:-1], -1)
 
 
 @dataclass(eq=False, repr=False)
@@ -240,34 +234,3 @@ class _Tilted(NoisePrior):
 
     def curvature(self, gamma: float) -> float:
         return self.prior.curvature(gamma)
-
-
-@dataclass(eq=False, repr=False)
-class _TiltedScale(HierarchicalPrior):
-    """A prior of one scale, which is the sd of each direction, times a power of the scale."""
-
-    prior: HierarchicalPrior
-    slope: float
-    n_directions: int
-
-    common = True
-
-    def for_model(self, *data: Any) -> HierarchicalPrior:
-        """Itself: the prior that is tilted knows the model of all columns."""
-        return self
-
-    def names(self, features: Sequence[str]) -> list[str]:
-        return self.prior.names(features)
-
-    def start(self) -> Array:
-        return self.prior.start()
-
-    def log_scale(self, h: Array) -> Array:
-        return np.repeat(h, self.n_directions, axis=1)
-
-    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
-        return in_log_scale.sum(axis=1, keepdims=True)
-
-    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
-        value, in_h, in_gamma = self.prior.value_and_grad(h, gamma)
-        return value + self.slope * h[:, 0], in_h + self.slope, in_gamma
