@@ -108,9 +108,11 @@ def mean_of_rows(values: Array, sample_weight: Any) -> Any:
     return float(mean) if mean.ndim == 0 else mean
 
 
-def check_rows(y_true: ArrayLike, values: ArrayLike, name: str) -> tuple[Array, Array]:
+def check_rows(
+    y_true: ArrayLike, values: ArrayLike, name: str, n_dims: tuple[int, ...] = (2,)
+) -> tuple[Array, Array]:
     """Observations ``(n,)`` and predictions of each ``(n, m)``, as floats."""
-    y, predicted = as_array(y_true, "y_true"), as_array(values, name, (2,))
+    y, predicted = as_array(y_true, "y_true"), as_array(values, name, n_dims)
     check_lengths(y_true=y, **{name: predicted})
     for argument, array in (("y_true", y), (name, predicted)):
         check_size(float(np.abs(array).max()), argument, low=0.0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._checks import as_array, check_lengths, check_size
+from skbayes_sgld._checks import as_array
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
 from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles
@@ -196,10 +196,8 @@ def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, 
             f"interval has shape {ends.shape}; it must be (n_samples, 2) or (n_samples, 2, "
             "n_coverages)."
         )
-    y = np.zeros(len(ends)) if y_true is None else as_array(y_true, "y_true")
-    check_lengths(y_true=y, interval=ends)
-    for argument, array in (("y_true", y), ("interval", ends)):
-        check_size(float(np.abs(array).max()), argument, low=0.0)
+    known = np.zeros(len(ends)) if y_true is None else y_true
+    y, ends = check_rows(known, ends, "interval", (2, 3))
     return y.reshape((-1,) + (1,) * (ends.ndim - 2)), ends[:, 0], ends[:, 1]
 
 

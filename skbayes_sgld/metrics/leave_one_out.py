@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.criticism.leave_one_out import good_k
-from skbayes_sgld.criticism.rows import FittedRows, rows_of_fit
+from skbayes_sgld.criticism.rows import rows_of_fit
 
 Array = NDArray[Any]
 
 _NUMBERS = 2**21  # log likelihoods of the rows that are left out together: 16 megabytes
-_FEW_DRAWS = 100  # of a surrogate whose parameters have no mean
 
 
 @dataclass(frozen=True)
@@ -171,23 +170,35 @@ def loo(
     rows = fit.choose(n_rows, random_state)
     model = fit.core.model
     surrogate = _surrogate(model, fit.data, counted) - slope
-    pointwise, log_density, k = _leave_out(fit, rows)
+    pointwise, log_density, k = found = np.empty((3, len(rows)))
+    size = max(1, _NUMBERS // len(model.posterior_.flat))
+    for first in range(0, len(rows), size):
+        part = slice(first, first + size)
+        left = fit.leave_out(rows[part])
+        found[:, part] = left.log_density, left.log_density_with, left.pareto_k
     pointwise -= slope[rows]
     elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
     lost = weight[rows] * (log_density - slope[rows] - pointwise)
     p_loo, p_error, _ = _difference_estimate(np.zeros(len(weight)), lost, rows)
-    least = good_k(len(model.posterior_.flat))
-    _warn_of_tails(k, least)
+    most = good_k(len(model.posterior_.flat))
+    if np.any(k > most):
+        warn(
+            f"The Pareto k of {np.sum(k > most)} of {len(k)} rows is above {most:.2g}, up to "
+            f"{k.max():.2g}: leaving such a row out changes the posterior too much for its draws, "
+            "and elpd is not reliable; use cross_val_score with "
+            "scoring=get_scorer('log_predictive_density').",
+            UserWarning,
+        )
     return LeaveOneOut(
-        elpd, se, error, p_loo, p_error, counted, surrogate, counted[rows], pointwise, k, least
+        elpd, se, error, p_loo, p_error, counted, surrogate, counted[rows], pointwise, k, most
     )
 
 
 def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
-    """Log density of every row at the mean of the draws; of a network, over a few draws."""
+    """Log density of every row at the mean of the draws; of a network, over 100 draws."""
     predictive = model._predictive().at_mean()
     if predictive is None:
-        some = np.linspace(0, len(model.posterior_.flat) - 1, _FEW_DRAWS).astype(int)
+        some = np.linspace(0, len(model.posterior_.flat) - 1, 100).astype(int)
         predictive = model._predictive(np.unique(some))
     log_density: Array = predictive.log_density(*data)
     if not np.isfinite(log_density).all():
@@ -197,17 +208,6 @@ def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
             "rows of the fit, or give this one the weight 0."
         )
     return log_density
-
-
-def _leave_out(fit: FittedRows, rows: Array) -> Array:
-    """Log densities of rows without and with themselves, and the Pareto k: ``(3, m)``."""
-    size = max(1, _NUMBERS // len(fit.core.model.posterior_.flat))
-    found = np.empty((3, len(rows)))
-    for first in range(0, len(rows), size):
-        part = slice(first, first + size)
-        left = fit.leave_out(rows[part])
-        found[:, part] = left.log_density, left.log_density_with, left.pareto_k
-    return found
 
 
 def _difference_estimate(
@@ -244,15 +244,3 @@ def _difference_estimate(
         float(np.sqrt(variance)),
         float(np.sqrt(max(spread, 0.0) * n / (n - 1))),
     )
-
-
-def _warn_of_tails(k: Array, good_k: float) -> None:
-    bad = k > good_k
-    if bad.any():
-        warn(
-            f"The Pareto k of {int(bad.sum())} of {len(k)} rows is above {good_k:.2g}, up to "
-            f"{k.max():.2g}: leaving such a row out changes the posterior too much for its draws, "
-            "and elpd is not reliable; use cross_val_score with "
-            "scoring=get_scorer('log_predictive_density').",
-            UserWarning,
-        )

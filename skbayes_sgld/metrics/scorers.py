@@ -65,25 +65,23 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     return -mean_of_rows(each, weight)
 
 
-def _neg_interval_score(
-    fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
-) -> float:
-    interval = predict_interval(fitted, X, coverage, **params)
-    return -float(interval_score(y, interval, coverage, sample_weight=weight))
+def _of_intervals(loss: Callable[[Any, Array, float, Any], Any]) -> Callable[..., float]:
+    """Score of a loss of y, its intervals, their coverage and the weights of the rows."""
+
+    def score(
+        fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
+    ) -> float:
+        interval = predict_interval(fitted, X, coverage, **params)
+        return -float(loss(y, interval, coverage, weight))
+
+    return score
 
 
-def _neg_coverage_error(
-    fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
-) -> float:
-    interval = predict_interval(fitted, X, coverage, **params)
-    return -abs(float(interval_coverage(y, interval, sample_weight=weight)) - coverage)
-
-
-def _neg_interval_width(
-    fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
-) -> float:
-    interval = predict_interval(fitted, X, coverage, **params)
-    return -float(interval_width(interval, sample_weight=weight))
+_interval_score = _of_intervals(lambda y, ends, c, w: interval_score(y, ends, c, sample_weight=w))
+_interval_width = _of_intervals(lambda y, ends, c, w: interval_width(ends, sample_weight=w))
+_coverage_error = _of_intervals(
+    lambda y, ends, c, w: abs(interval_coverage(y, ends, sample_weight=w) - c)
+)
 
 
 def _neg_pinball_loss(
@@ -117,10 +115,10 @@ _SCORES: dict[str, tuple[Callable[..., float], str]] = {
     "log_predictive_density": (_log_predictive_density, "log_predictive_density"),
     "neg_brier_score": (_neg_brier_score, "predict_proba"),
     "neg_calibration_error": (_neg_calibration_error, "predict"),
-    "neg_coverage_error": (_neg_coverage_error, "predict_interval"),
+    "neg_coverage_error": (_coverage_error, "predict_interval"),
     "neg_crps": (_neg_crps, "predict_cdf"),
-    "neg_interval_score": (_neg_interval_score, "predict_interval"),
-    "neg_interval_width": (_neg_interval_width, "predict_interval"),
+    "neg_interval_score": (_interval_score, "predict_interval"),
+    "neg_interval_width": (_interval_width, "predict_interval"),
     "neg_pinball_loss": (_neg_pinball_loss, "predict_cdf"),
 }
 

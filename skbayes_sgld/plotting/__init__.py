@@ -1,9 +1,14 @@
 """Displays of draws and predictions, in scikit-learn's manner; they need the extra ``plot``."""
 
-from skbayes_sgld.plotting.chains import AutocorrelationDisplay, RankDisplay, TraceDisplay
 from skbayes_sgld.plotting.criticism import ModelCheckDisplay, ModelComparisonDisplay
 from skbayes_sgld.plotting.dependence import PartialDependenceDisplay
-from skbayes_sgld.plotting.draws import DensityDisplay, ForestDisplay
+from skbayes_sgld.plotting.draws import (
+    AutocorrelationDisplay,
+    DensityDisplay,
+    ForestDisplay,
+    RankDisplay,
+    TraceDisplay,
+)
 from skbayes_sgld.plotting.intervals import CoverageDisplay, PredictiveIntervalDisplay
 from skbayes_sgld.plotting.probabilities import ProbabilityContourDisplay, ReliabilityDisplay
 

@@ -12,6 +12,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.plotting.axes import COLORS, Array, Display, finish, percent
 from skbayes_sgld.prediction.effects import components, dependence
+from skbayes_sgld.prediction.intervals import tails
 from skbayes_sgld.prediction.wrappers import unwrap
 
 
@@ -122,11 +123,10 @@ class PartialDependenceDisplay(Display):
         response = "y" if of != "class" else "probability"
         if second:
             draws, response = draws[..., [1]], f"probability of class {found[1]}"
-        tails = [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage]
         display = cls(
             values,
             draws.mean(axis=1),
-            np.moveaxis(np.quantile(draws, tails, axis=1), 0, 1),
+            np.moveaxis(np.quantile(draws, tails(coverage), axis=1), 0, 1),
             None if of is None or second else [str(one) for one in found],
             coverage,
             name,

@@ -1,4 +1,4 @@
-"""Displays of the draws: densities and intervals; base of all displays of draws.
+"""Displays of draws: densities, intervals, traces, ranks and autocorrelations; and their base.
 
 Each is made by ``from_estimator``, from a fitted estimator, or a pipeline or search around one; or
 by ``from_draws``, from ``PosteriorDraws`` such as ``model.posterior_`` or ``result.draws``.
@@ -6,20 +6,22 @@ by ``from_draws``, from ``PosteriorDraws`` such as ``model.posterior_`` or ``res
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.stats import gaussian_kde
+from scipy.stats import binom, gaussian_kde, rankdata
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import quantiles
-from skbayes_sgld.plotting.axes import BLUE, GREY, Array, Display, finish, percent
+from skbayes_sgld.plotting.axes import BLUE, COLORS, GREY, Array, Display, finish, percent
+from skbayes_sgld.prediction.intervals import tails
 from skbayes_sgld.prediction.wrappers import unwrap_for
 
-_GRID = 200  # points of a density
-_INNER = 0.5  # probability of the thick part of an interval
+_INNER = 0.5  # probability of the thick part of an interval of a forest
+_BINS = 20  # of ranks
 
 
 @numpy_defaults
@@ -45,7 +47,6 @@ class DrawsDisplay(Display):
 
     _most: ClassVar[int]  # parameters shown if none are named
     _stem: ClassVar[str | None] = None  # of the names of these parameters, if there are any such
-    _height: ClassVar[float] = 1.6  # of a panel, in inches
 
     values: Array
     names: list[str]
@@ -111,7 +112,7 @@ class DrawsDisplay(Display):
     def _by_parameter(self, ax: Any) -> Array:
         """Panels, one a parameter."""
         n = len(self.names)
-        panels = self._panels(ax, (6.4, max(2.4, self._height * n + 0.5)), n)
+        panels = self._panels(ax, (6.4, max(2.4, 1.6 * n + 0.5)), n)
         self._tell_omitted(panels[0])
         return panels
 
@@ -190,12 +191,12 @@ class DensityDisplay(DrawsDisplay):
         """
         check_number(coverage, "coverage", low=0, high=1)
         flat, weights = self._flat()
-        self.intervals_ = quantiles(flat, _tails(coverage), weights)
+        self.intervals_ = quantiles(flat, tails(coverage), weights)
         means = np.average(flat, axis=1, weights=weights)
         panels, lines = self._by_parameter(ax), []
         for k, panel in enumerate(panels):
             density = gaussian_kde(flat[k], weights=weights)
-            x = np.linspace(*_range(flat[k]), _GRID)
+            x = np.linspace(*_range(flat[k]), 200)
             low, high = self.intervals_[k]
             inside = np.concatenate([[low], x[(x > low) & (x < high)], [high]])
             panel.fill_between(
@@ -260,8 +261,8 @@ class ForestDisplay(DrawsDisplay):
         self._tell_omitted(panel)
         flat, weights = self._flat()
         rows = np.arange(len(self.names))
-        self.intervals_ = quantiles(flat, _tails(coverage), weights)
-        inner = quantiles(flat, _tails(_INNER), weights)
+        self.intervals_ = quantiles(flat, tails(coverage), weights)
+        inner = quantiles(flat, tails(_INNER), weights)
         means = np.average(flat, axis=1, weights=weights)
         panel.axvline(0.0, color=GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
         self.lines_ = [
@@ -278,12 +279,203 @@ class ForestDisplay(DrawsDisplay):
         return self
 
 
-def _tails(coverage: float) -> Array:
-    return np.array([(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
-
-
 def _range(values: Array) -> tuple[float, float]:
     """Range of a density's axis: all but the last thousandth of either tail, and a margin."""
     low, high = np.quantile(values, [0.001, 0.999])
     margin = 0.1 * (high - low)
     return float(low - margin), float(high + margin)
+
+
+# ---- chains --------------------------------------------------------------------------------------
+
+
+class _ChainsDisplay(DrawsDisplay):
+    """Base of the displays with one panel a parameter and one line a chain."""
+
+    _most = 6
+
+    def _draw_chains(self, ax: Any, values: Array, draw: Callable[..., Any]) -> Array:
+        """Panels with the lines that ``draw`` makes of a panel, a chain's values and a color."""
+        panels = self._by_parameter(ax)
+        self.lines_ = np.array(
+            [
+                [draw(panel, chain, COLORS[c % len(COLORS)]) for c, chain in enumerate(chains)]
+                for panel, chains in zip(panels, np.moveaxis(values, 2, 0), strict=True)
+            ],
+            dtype=object,
+        )
+        if 1 < len(values) <= len(COLORS):  # every chain has a colour of its own
+            names = [str(c) for c in range(len(values))]
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
+            legend = panels[0].legend(self.lines_[0], names, title="chain", **beside)
+            for handle in legend.get_lines():
+                handle.set(linewidth=2.0, alpha=1.0)
+        return panels
+
+
+@numpy_defaults
+class TraceDisplay(_ChainsDisplay):
+    """Traces: every chain's draws in their order.
+
+    Chains that agree look alike. A trend, or a chain apart from the others, means that the chains
+    have not converged.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_chains, n_draws, n_shown)
+    names : list of str
+    weights : ndarray of shape (n_draws,) or None, default=None
+    n_params : int or None, default=None
+
+    Attributes
+    ----------
+    ax_ : ndarray of Axes, of shape (n_shown,)
+    figure_ : matplotlib Figure
+    lines_ : ndarray of Line2D, of shape (n_shown, n_chains)
+    """
+
+    def plot(self, ax: Any = None) -> TraceDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : array-like of Axes, default=None
+            One a parameter.
+
+        Returns
+        -------
+        display : TraceDisplay
+        """
+
+        def draw(panel: Any, chain: Array, color: str) -> Any:
+            (line,) = panel.plot(chain, color=color, linewidth=0.5, alpha=0.7)
+            return line
+
+        panels = self._draw_chains(ax, self.values, draw)
+        for name, panel in zip(self.names, panels, strict=True):
+            panel.set(ylabel=name, xlim=(0, max(self.values.shape[1] - 1, 1)))
+            finish(panel)
+        panels[-1].set_xlabel("draw")
+        return self
+
+
+@numpy_defaults
+class RankDisplay(_ChainsDisplay):
+    """Ranks: how each chain's draws are spread over the ranks of all draws.
+
+    If chains agree, every line stays near 1. The band holds 95 % of the bins of independent draws;
+    autocorrelated draws scatter more.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_chains, n_draws, n_shown)
+    names : list of str
+    weights : ndarray of shape (n_draws,) or None, default=None
+        Not used: the ranks are of the draws as they came.
+    n_params : int or None, default=None
+
+    Attributes
+    ----------
+    ax_ : ndarray of Axes, of shape (n_shown,)
+    figure_ : matplotlib Figure
+    lines_ : ndarray of StepPatch, of shape (n_shown, n_chains)
+
+    References
+    ----------
+    Vehtari, Gelman, Simpson, Carpenter & Buerkner (2021), Rank-normalization, folding, and
+    localization, Section 4.4.
+    """
+
+    def plot(self, ax: Any = None) -> RankDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : array-like of Axes, default=None
+            One a parameter.
+
+        Returns
+        -------
+        display : RankDisplay
+        """
+        n_chains, n_draws, _ = self.values.shape
+        total = n_chains * n_draws
+        edges = np.linspace(0.5, total + 0.5, _BINS + 1)
+        expected = n_draws / _BINS
+        band = binom.ppf([0.025, 0.975], n_draws, 1.0 / _BINS) / expected
+        flat = self.values.reshape(total, -1)
+        ranks = rankdata(flat, method="average", axis=0).reshape(self.values.shape)
+
+        def draw(panel: Any, chain: Array, color: str) -> Any:
+            height = np.histogram(chain, edges)[0] / expected
+            return panel.stairs(height, edges, baseline=None, color=color, linewidth=1.3)
+
+        panels = self._draw_chains(ax, ranks, draw)
+        for name, panel in zip(self.names, panels, strict=True):
+            panel.axhspan(*band, color="0.9", zorder=0)
+            panel.axhline(1.0, color=GREY, linewidth=0.8)
+            panel.set(ylabel=f"{name}\nshare / expected", xlim=edges[[0, -1]])
+            finish(panel, grid="x")
+        panels[-1].set_xlabel("rank among the draws of all chains")
+        return self
+
+
+@numpy_defaults
+class AutocorrelationDisplay(DrawsDisplay):
+    """Autocorrelations of the draws, averaged over the chains.
+
+    The band holds 95 % of the autocorrelations of independent draws.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_chains, n_draws, n_shown)
+    names : list of str
+    weights : ndarray of shape (n_draws,) or None, default=None
+        Not used.
+    n_params : int or None, default=None
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : ndarray of Line2D, of shape (n_shown,)
+    """
+
+    _most = 7
+
+    def plot(self, ax: Any = None, max_lag: int = 30) -> AutocorrelationDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+        max_lag : int, default=30
+            Longest lag, in draws.
+
+        Returns
+        -------
+        display : AutocorrelationDisplay
+        """
+        from arviz_stats.base import array_stats
+
+        check_number(max_lag, "max_lag", low=1, closed="left", integer=True)
+        panel = self._panel(ax, (6.4, 3.6))
+        self._tell_omitted(panel)
+        n_chains, n_draws, _ = self.values.shape
+        covariance = array_stats.autocov(self.values, axis=1).mean(axis=0)
+        correlation = (covariance / covariance[0])[: max_lag + 1].T
+        chance = 1.96 / np.sqrt(n_chains * n_draws)
+        panel.axhspan(-chance, chance, color="0.9", zorder=0)
+        lines = []
+        for k, values in enumerate(correlation):
+            color, marker = COLORS[k % len(COLORS)], "os^Dv<>"[k % 7]
+            lines += panel.plot(
+                values, color=color, marker=marker, markersize=3, linewidth=1.0, label=self.names[k]
+            )
+        panel.set(
+            xlabel="lag, in draws", ylabel="autocorrelation", xlim=(0, correlation.shape[1] - 1)
+        )
+        panel.legend(loc="upper right", frameon=False, fontsize="small")
+        finish(panel, grid="y")
+        self.lines_ = np.array(lines, dtype=object)
+        return self

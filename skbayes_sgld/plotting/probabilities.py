@@ -22,7 +22,7 @@ from skbayes_sgld.plotting.axes import (
     percent,
     share_interval,
 )
-from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap, unwrap_for
+from skbayes_sgld.prediction.wrappers import predict_proba_interval, unwrap_for
 
 _CONTOURS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MARKERS = "osD^v<>"
@@ -94,7 +94,7 @@ class ReliabilityDisplay(Display):
         display : ReliabilityDisplay
         """
         model = unwrap_for(cls.__name__, "predict_proba", estimator).model
-        k = _position(_classes(estimator), pos_label)
+        k = _position(estimator, pos_label)
         y, proba = as_array(y, "y", dtype=None), estimator.predict_proba(X)[:, k]
         check_lengths(X=proba, y=y)
         return cls.from_predictions(
@@ -266,7 +266,7 @@ class ProbabilityContourDisplay(Display):
         if hasattr(X, "columns"):
             names = (str(X.columns[0]), str(X.columns[1]))
             grid = type(X)(grid, columns=X.columns)
-        k = _position(_classes(estimator), pos_label)
+        k = _position(estimator, pos_label)
         if y is not None:
             y = as_array(y, "y", dtype=None)
             check_lengths(X=values, y=y)
@@ -329,17 +329,11 @@ class ProbabilityContourDisplay(Display):
         return self
 
 
-def _classes(estimator: Any) -> Array:
-    """Classes of a fitted classifier."""
-    unwrap(estimator)
+def _position(estimator: Any, pos_label: Any) -> int:
+    """Position, among the classes of a fitted classifier, of the class that is shown."""
     if not hasattr(estimator, "classes_"):
         raise TypeError(f"estimator={estimator!r} has no classes_; give a fitted classifier.")
-    classes: Array = estimator.classes_
-    return classes
-
-
-def _position(classes: Array, pos_label: Any) -> int:
-    """Position of the class that is shown."""
+    classes = estimator.classes_
     if pos_label is None:
         if len(classes) != 2:
             raise ValueError(f"there are {len(classes)} classes; give pos_label one of them.")

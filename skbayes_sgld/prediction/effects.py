@@ -20,6 +20,7 @@ from scipy import sparse
 
 from skbayes_sgld._checks import as_array, as_numbers, check_lengths, check_number, naming
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld.prediction.intervals import tails
 from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
 
 Array = NDArray[Any]
@@ -380,7 +381,7 @@ def _table(
     table = []
     for (column, contrast), values in draws.items():
         for name, each in zip(names, np.reshape(values, (len(values), -1)).T, strict=True):
-            lower, upper = np.quantile(each, [0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage])
+            lower, upper = np.quantile(each, tails(coverage))
             of = {} if kind is None else {kind: name}
             row = {"column": column, "contrast": contrast, **of, "estimate": each.mean()}
             table.append(row | {"sd": each.std(), "lower": lower, "upper": upper})

@@ -38,6 +38,11 @@ def check_quantiles(q: Any, argument: str = "q") -> Array:
     return levels.astype(float)
 
 
+def tails(coverage: float) -> Array:
+    """Levels between which an equal-tailed interval lies ``(2,)``."""
+    return np.array([(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
+
+
 def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:
     """Intervals ``(..., 2)``, or ``(..., 2, n_coverages)`` for several coverages.
 

@@ -10,23 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.posterior.likelihoods import (
-    Bernoulli,
-    LabelLikelihood,
-    Likelihood,
-    as_totals,
-)
+from skbayes_sgld.posterior.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
+from skbayes_sgld.posterior.likelihoods.base import Average
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
-from skbayes_sgld.prediction.quadrature import OwnNodes, Quadrature
+from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
 
 Array = NDArray[Any]
-
-_MIXTURES = 512, 4096  # least and most rows whose expansions are solved together
-_MANY_ROWS = 200  # with fewer, double precision costs little
-_TINY = 1e-30  # mean probability below which single precision has lost draws that matter
 
 
 @dataclass(frozen=True)
@@ -203,21 +195,16 @@ class Predictive:
 
     def quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
-        share, likelihood = self.share, self.likelihood
-
-        def quantiles_of(X: Array, offset: Any) -> Array:
-            u = self.local(X, offset)
-            return np.column_stack([likelihood.mixture_quantile(u, share, p) for p in q])
-
-        def averaged(average: Callable[..., Array], n: int) -> Array:
-            return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
-
+        likelihood = self.likelihood
         if likelihood.quadratic:
             t = self._of_normal_mixtures(lambda mixtures, X: mixtures.quantiles(X, q), X)
             return t if offset is None else t + offset[:, None]
-        if self._allows_quadrature:
-            return self._by_quadrature(averaged, X, offset)
-        return self._by_blocks(quantiles_of, 4, X, offset)
+
+        def averaged(average: Average, n: int) -> Array:
+            return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
+
+        by = self._by_quadrature if self._allows_quadrature else self._by_sums
+        return by(averaged, X, offset)
 
     def _of_normal_mixtures(self, function: Callable[..., Array], X: Array, *more: Array) -> Array:
         """Values of ``function(mixtures, X, *more)``, by blocks of rows."""
@@ -229,16 +216,35 @@ class Predictive:
 
         with one_blas_thread():
             mixtures = NormalMixtures(self._spread(X), unit, scale, self.share)
-            return map_blocks(values_of, n_rows, int(np.clip(n_rows // 8, *_MIXTURES)))
+            # rows of a block: their expansions are solved together
+            return map_blocks(values_of, n_rows, int(np.clip(n_rows // 8, 512, 4096)))
 
-    def _by_quadrature(
+    def _by_sums(
         self, function: Callable[..., Array], X: Array, offset: Array | None, *more: Array
     ) -> Array:
         """Values, by blocks of rows, of a function of averages over the draws.
 
         The function takes the average (see :meth:`Likelihood.averaged_quantile`), the number of
-        rows in the block, and the block's part of ``more``. Counts of 100,000 rows take a tenth of
-        the time that sums over all draws do.
+        rows in the block, and the block's part of ``more``.
+        """
+        share = self.share
+
+        def values_of(X: Array, offset: Any, *more: Array) -> Array:
+            u = self.local(X, offset)
+
+            def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
+                return function(u if len(rows) == len(u) else u[rows], rows) @ share
+
+            return function(average, len(u), *more)
+
+        return self._by_blocks(values_of, 4, X, offset, *more)
+
+    def _by_quadrature(
+        self, function: Callable[..., Array], X: Array, offset: Array | None, *more: Array
+    ) -> Array:
+        """Values as :meth:`_by_sums`, by a quadrature.
+
+        Counts of 100,000 rows take a tenth of the time that sums over all draws do.
         """
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
         own = np.zeros((len(share), 0)) if self.own is None else self.own
@@ -261,14 +267,14 @@ class Predictive:
                 trials = np.broadcast_to(offset if np.ndim(offset) else 1.0, y.shape)
                 y = as_totals(trials * y, trials)
             information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
-            mixture = Quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
+            mean = quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
 
             def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
                 def of_rows(u: Array, some: Array) -> Array:
                     known = offset[some] if np.ndim(offset) else offset
                     return function(self._with_trials(u, known), some)
 
-                return mixture.mean(of_rows, rows)
+                return mean(of_rows, rows)
 
             return function(average, len(center), *more)
 
@@ -300,29 +306,24 @@ class Predictive:
 
         Of many rows the error is below 3e-6.
         """
-        share, likelihood = self.share, self.likelihood
+        likelihood, many = self.likelihood, X.shape[0] >= 200  # few cost little in any way
 
-        def averaged(average: Callable[..., Array], n: int, t: Array) -> Array:
+        def averaged(average: Average, n: int, t: Array) -> Array:
             def mean_of(at: Array) -> Array:
                 return average(lambda u, rows: likelihood.cdf(u, at[rows, None]), np.arange(n))
 
             return np.column_stack([mean_of(at) for at in t.T])
 
-        def plainly(X: Array, offset: Any, t: Array) -> Array:
-            u = self.local(X, offset)
-            return np.column_stack([likelihood.cdf(u, at[:, None]) @ share for at in t.T])
-
-        if X.shape[0] >= _MANY_ROWS and likelihood.quadratic:
+        if many and likelihood.quadratic:
             at = t if offset is None else t - offset[:, None]
             values = self._of_normal_mixtures(lambda mixtures, X, t: mixtures.cdf(X, t), X, at)
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
                 some = None if offset is None else offset[rest]
-                values[rest] = self._by_blocks(plainly, 4, X[rest], some, t[rest])
+                values[rest] = self._by_sums(averaged, X[rest], some, t[rest])
             return values
-        if X.shape[0] >= _MANY_ROWS and self._allows_quadrature:
-            return self._by_quadrature(averaged, X, offset, t)
-        return self._by_blocks(plainly, 4, X, offset, t)
+        by = self._by_quadrature if many and self._allows_quadrature else self._by_sums
+        return by(averaged, X, offset, t)
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""
@@ -391,7 +392,8 @@ class Predictive:
         rest = 1.0 - p
         np.put_along_axis(rest, likeliest, others.sum(axis=1, keepdims=True), axis=1)
         both = np.stack([p, rest], axis=-1)
-        tiny = (both < _TINY).any(axis=(1, 2))
+        # single precision has lost draws that matter
+        tiny = (both < 1e-30).any(axis=(1, 2))
         with np.errstate(divide="ignore"):
             log_mean = np.log(both)
         if tiny.any():

@@ -16,15 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld.posterior.likelihoods.base import Average
+
 Array = NDArray[Any]
-Function = Callable[[Array], Array]
 
 _ERROR = 1e-6  # of a mean, relative to the function's largest value: single precision has no more
 _MOST = 24  # largest degree; beyond it, all draws cost less
 
 
-class Quadrature:
-    """Means over the draws of functions of one predictor, for several rows.
+def quadrature(
+    center: Array,
+    deviation: Array,
+    share: Array,
+    rate: Array,
+    exact: Callable[[Array], Array],
+    own: OwnNodes,
+) -> Average:
+    """Function that gives means over the draws of functions of one predictor, for several rows.
 
     Parameters
     ----------
@@ -41,48 +49,39 @@ class Quadrature:
         ``(len(rows), n_local, S)``.
     own : OwnNodes
         Nodes of the own parameters.
+
+    Returns
+    -------
+    mean : callable
+        Takes a function of local parameters ``(r, n_local, m)`` and of the rows' positions
+        ``(r,)``, and these positions; its means over the draws ``(r,)``.
     """
+    reach = np.maximum(deviation.max(axis=1), -deviation.min(axis=1)).astype(float)
+    degree = _degree(float((reach * rate).max()))
+    at, to_coefficients = _chebyshev(degree)
+    weight = share[:, None] * own.values
+    moments = _moments(deviation, np.where(reach > 0, reach, 1.0), weight, degree)
+    n, J = len(center), len(own.nodes)
+    eta = center[:, None] + reach[:, None] * at
+    nodes = np.empty((n, 1 + own.nodes.shape[1], len(at) * J))
+    nodes[:, 0] = np.repeat(eta, J, axis=1)
+    nodes[:, 1:] = np.tile(own.nodes.T, len(at))
+    weights = np.swapaxes(moments @ own.to_coefficients, 1, 2) @ to_coefficients
+    weights = np.swapaxes(weights, 1, 2).reshape(n, -1)
+    both = np.kron(to_coefficients, own.to_coefficients)
+    last = both[np.add.outer(np.arange(degree + 1) >= degree - 1, own.last).ravel()].T
 
-    def __init__(
-        self,
-        center: Array,
-        deviation: Array,
-        share: Array,
-        rate: Array,
-        exact: Callable[[Array], Array],
-        own: OwnNodes,
-    ) -> None:
-        reach = np.maximum(deviation.max(axis=1), -deviation.min(axis=1)).astype(float)
-        degree = _degree(float((reach * rate).max()))
-        at, to_coefficients = _chebyshev(degree)
-        weight = share[:, None] * own.values
-        moments = _moments(deviation, np.where(reach > 0, reach, 1.0), weight, degree)
-        n, J = len(center), len(own.nodes)
-        eta = center[:, None] + reach[:, None] * at
-        self.nodes = np.empty((n, 1 + own.nodes.shape[1], len(at) * J))
-        self.nodes[:, 0] = np.repeat(eta, J, axis=1)
-        self.nodes[:, 1:] = np.tile(own.nodes.T, len(at))
-        weights = np.swapaxes(moments @ own.to_coefficients, 1, 2) @ to_coefficients
-        self.weights = np.swapaxes(weights, 1, 2).reshape(n, -1)
-        both = np.kron(to_coefficients, own.to_coefficients)
-        last = np.add.outer(np.arange(degree + 1) >= degree - 1, own.last).ravel()
-        self._last = both[last].T
-        self._share, self._exact = share, exact
-
-    def mean(self, function: Callable[[Array, Array], Array], rows: Array) -> Array:
-        """Means ``(len(rows),)`` of a function of local parameters and of the rows' positions.
-
-        The function takes arrays ``(r, n_local, m)`` and ``(r,)``.
-        """
-        whole = len(rows) == len(self.nodes)
-        nodes, weights = (each if whole else each[rows] for each in (self.nodes, self.weights))
-        at_nodes = function(nodes, rows)
-        mean = (at_nodes * weights).sum(axis=1)
-        error = np.abs(at_nodes @ self._last).sum(axis=1)
+    def mean(function: Callable[[Array, Array], Array], rows: Array) -> Array:
+        chosen = slice(None) if len(rows) == n else rows
+        at_nodes = function(nodes[chosen], rows)
+        mean = (at_nodes * weights[chosen]).sum(axis=1)
+        error = np.abs(at_nodes @ last).sum(axis=1)
         far = ~(error <= _ERROR * np.abs(at_nodes).max(axis=1))
         if far.any():
-            mean[far] = function(self._exact(rows[far]), rows[far]) @ self._share
+            mean[far] = function(exact(rows[far]), rows[far]) @ share
         return mean
+
+    return mean
 
 
 class OwnNodes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -126,10 +126,14 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
     """Take pipelines, searches and transformed targets off a fitted estimator."""
     with naming("estimator"):
         check_is_fitted(estimator)
-    core = Core(estimator, X)
-    while (layer := _without_layer(core)) is not None:
-        core = layer
-    return core
+    model, transformers = estimator, tuple[Any, ...]()
+    while (layer := wrapped(model)) is not None:
+        if layer.is_step and X is not None and len(model) > 1:
+            X = model[:-1].transform(X)
+        if layer.transformer is not None:
+            transformers = (*transformers, layer.transformer)
+        model = layer.estimator
+    return Core(model, X, transformers)
 
 
 def has_no_posterior(model: Any) -> bool:
@@ -198,20 +202,6 @@ def wrapped(outer: Any) -> Layer | None:
     if isinstance(outer, (FixedThresholdClassifier, TunedThresholdClassifierCV)):
         return Layer(getattr(outer, "estimator_", outer.estimator), "estimator")
     return Layer(outer.estimator) if isinstance(outer, FrozenEstimator) else None
-
-
-def _without_layer(core: Core) -> Core | None:
-    """Core with the outermost wrapper taken off; None where the model wraps nothing."""
-    outer, layer = core.model, wrapped(core.model)
-    if layer is None:
-        return None
-    X = core.X
-    if layer.is_step and X is not None and len(outer) > 1:
-        X = outer[:-1].transform(X)
-    transformers = core.transformers
-    if layer.transformer is not None:
-        transformers = (*transformers, layer.transformer)
-    return replace(core, model=layer.estimator, X=X, transformers=transformers)
 
 
 def column_names(estimator: Any) -> list[str] | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skbayes_sgld.prediction.quadrature import OwnNodes, Quadrature
+from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
 
 
 @pytest.mark.parametrize("reach", [0.0, 0.3, 1.0, 1.5])
@@ -23,10 +23,13 @@ def test_the_nodes_alone_average_a_normal_distribution_function(reach):
         raise AssertionError(f"rows {rows} were averaged over all draws")
 
     own = OwnNodes(np.zeros((500, 0)))
-    quadrature = Quadrature(center, deviation, share, np.full(3, 2.0), exact, own)
-    mean = quadrature.mean(lambda u, rows: ndtr(2.0 * u[:, 0]), np.arange(3))
-    np.testing.assert_allclose(mean, expected, atol=1e-6)
-    assert quadrature.nodes.shape[2] == degree + 1  # no more than these need
+
+    def at(u, rows):
+        assert u.shape[2] == degree + 1  # no more nodes than these need
+        return ndtr(2.0 * u[:, 0])
+
+    average = quadrature(center, deviation, share, np.full(3, 2.0), exact, own)
+    np.testing.assert_allclose(average(at, np.arange(3)), expected, atol=1e-6)
 
 
 def test_the_nodes_of_own_parameters_average_over_them_too():
@@ -43,6 +46,6 @@ def test_the_nodes_of_own_parameters_average_over_them_too():
 
     every = np.broadcast_to(own.T, (3, 2, 500))
     u = np.concatenate([(center[:, None] + deviation)[:, None], every], axis=1)
-    quadrature = Quadrature(center, deviation, share, np.full(3, 1.5), exact, OwnNodes(own))
-    mean = quadrature.mean(lambda u, rows: at(u), np.arange(3))
+    average = quadrature(center, deviation, share, np.full(3, 1.5), exact, OwnNodes(own))
+    mean = average(lambda u, rows: at(u), np.arange(3))
     np.testing.assert_allclose(mean, at(u) @ share, atol=1e-6)

@@ -311,23 +311,6 @@ class Likelihood(Component):
         """Draws of an observation ``(C, B)``."""
         raise NotImplementedError
 
-    def mixture_quantile(self, u: Array, share: Array, q: float) -> Array:
-        """Quantile ``(C,)`` of each row's observation under the mixture of all draws.
-
-        Parameters
-        ----------
-        u : ndarray of shape (C, n_local, B)
-        share : ndarray of shape (B,)
-            Probabilities of the draws.
-        q : float
-            Level of the quantile, in (0, 1).
-        """
-
-        def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
-            return function(u if len(rows) == len(u) else u[rows], rows) @ share
-
-        return self.averaged_quantile(average, len(u), q)
-
     def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
         """Quantile ``(n_rows,)`` of each row's observation under a mixture.
 

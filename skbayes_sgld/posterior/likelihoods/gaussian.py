@@ -11,7 +11,6 @@ from scipy.special import ndtr
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
-from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
 _LOG_2_PI = float(np.log(2 * np.pi))
@@ -132,19 +131,6 @@ class HeteroscedasticGaussian(Gaussian):
     """Normal observations whose log variance gamma differs from row to row."""
 
     quadratic = False
-
-    def mixture_quantile(self, u: Array, share: Array, q: float) -> Array:
-        """Quantile ``(C,)`` of each row's observation under the mixture of all draws."""
-        eta, inverse = u[:, 0], np.exp(-0.5 * u[:, 1])
-        first = eta @ share
-        second = np.square(eta - first[:, None]) @ share + self.variance(u) @ share
-
-        def cdf(t: Array, rows: Array) -> Array:
-            z = t[:, None] - (eta if len(rows) == len(eta) else eta[rows])
-            z *= inverse if len(rows) == len(eta) else inverse[rows]
-            return ndtr(z, out=z) @ share
-
-        return solve_quantile(cdf, q, first, np.sqrt(second))
 
 
 @dataclass(eq=False, repr=False)

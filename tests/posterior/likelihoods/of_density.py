@@ -97,7 +97,7 @@ def check_mixture_quantile(likelihood, q):
     own = some_u(likelihood, draws)[0, likelihood.n_predictors :]
     share = rng.dirichlet(np.ones(draws))
     u = np.stack([eta, *(np.broadcast_to(each, eta.shape) for each in own)], axis=1)
-    t = likelihood.mixture_quantile(u, share, q)
+    t = likelihood.averaged_quantile(lambda of, rows: of(u[rows], rows) @ share, n, q)
     at, sd = likelihood.cdf(u, t[:, None]) @ share, np.sqrt(likelihood.variance(u) @ share)
     if likelihood.whole:
         assert np.all(at >= q)
