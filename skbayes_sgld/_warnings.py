@@ -69,13 +69,13 @@ class ModelMisfitWarning(UserWarning):
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning at the user's own line; inside a search it names candidate and split."""
     known: dict[str, Any] = {}
-    level, frame = 1, sys._getframe()
-    fit = _Fit()
+    frames, frame = [], sys._getframe(1)
+    # not the caller's frame: looking at its variables would keep them alive
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         known |= _known_of(frame)
-        fit.enter(frame)  # not the caller's frame: looking at its variables would keep them alive
-        level, frame = level + 1, frame.f_back
-    message = fit.name_columns(message)
+        frames.append(frame)
+        frame = frame.f_back
+    message = _name_columns(message, frames)
     record = _Record(message, issubclass(category, ConvergenceWarning), **known)
     if _gather(record):
         return
@@ -84,7 +84,7 @@ def warn(message: str, category: type[Warning]) -> None:
             f" This is of candidate {record.candidate} of {record.n_candidates} "
             f"({record.settings}), split {record.split} of {record.n_splits}."
         )
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(message, category, stacklevel=len(frames) + 2)
 
 
 def _known_of(frame: FrameType) -> dict[str, Any]:
@@ -106,43 +106,37 @@ def _known_of(frame: FrameType) -> dict[str, Any]:
     }
 
 
-class _Fit:
-    """The model that is being fitted, and the pipelines around it, found in the frames above it.
+def _name_columns(message: str, frames: Iterable[FrameType]) -> str:
+    """Message with names for numbers of columns, or with a sentence on how to see names.
 
-    A pipeline counts if the model, or a pipeline that counts, is its last step: an ensemble in
+    The frames, from the inside out, have the model that is being fitted and the pipelines around
+    it. A pipeline counts if the model, or a pipeline that counts, is its last step: an ensemble in
     between may choose columns.
     """
-
-    def __init__(self) -> None:
-        self._model: Any = None
-        self._outermost: Any = None
-        self._pipelines: list[Any] = []
-        self._in_pipeline = False
-
-    def enter(self, frame: FrameType) -> None:
-        """Look at the next frame outwards."""
+    model: Any = None
+    outermost: Any = None
+    pipelines: list[Any] = []
+    in_pipeline = False
+    for frame in frames:
         module: str = frame.f_globals.get("__name__", "")
         outer: Any = frame.f_locals.get("self")
         if module.startswith("skbayes_sgld.") and hasattr(outer, "n_features_in_"):
-            self._model = self._outermost = outer
+            model = outermost = outer
         if frame.f_code.co_name != "fit" or not module.startswith("sklearn."):
-            return
+            continue
         last = getattr(outer, "regressor_", None)  # of a TransformedTargetRegressor
         if module == "sklearn.pipeline" and hasattr(outer, "steps"):
-            self._in_pipeline, last = True, outer.steps[-1][1]
-        if last is not None and last is self._outermost:
-            self._outermost = outer
+            in_pipeline, last = True, outer.steps[-1][1]
+        if last is not None and last is outermost:
+            outermost = outer
             if hasattr(outer, "steps"):
-                self._pipelines.insert(0, outer)
-
-    def name_columns(self, message: str) -> str:
-        """Message with names for numbers of columns, or with a sentence on how to see names."""
-        if self._model is None or hasattr(self._model, "feature_names_in_"):
-            return message
-        names = names_behind(self._pipelines, self._model.n_features_in_)
-        if names is not None:
-            return with_names(message, names)
-        return message + _HINT if self._in_pipeline and _NUMBERED.search(message) else message
+                pipelines.insert(0, outer)
+    if model is None or hasattr(model, "feature_names_in_"):
+        return message
+    names = names_behind(pipelines, model.n_features_in_)
+    if names is not None:
+        return with_names(message, names)
+    return message + _HINT if in_pipeline and _NUMBERED.search(message) else message
 
 
 def names_behind(pipelines: Iterable[Any], n_columns: int) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from skbayes_sgld.estimators.base import Array, unchanged_on_error
+from skbayes_sgld.estimators.base import unchanged_on_error
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.counts import CountRegressor, TotalsRegressor
 from skbayes_sgld.estimators.map import MAPEstimator
@@ -386,12 +386,7 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     _score = D2_GAMMA
     _positive = True
     _target = "Above 0."
-
-    def _exponential(self) -> str:
-        return "mean"
-
-    def _check_scored(self, y: Any) -> Array:
-        return self._likelihood().check_target(super()._check_scored(y))
+    _exponential = "mean"
 
 
 @parameters

@@ -119,6 +119,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
     _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument by row
     _target: ClassVar[str] = ""  # what y holds, for the documentation of fit
+    _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
+    _n_predictors: int  # of a linear model
     _stream: Any = None  # earlier batches of partial_fit; None after fit
     _prior_choice: Any = None  # prior="auto": the choice of the last fit
 
@@ -479,7 +481,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         draws = self.posterior_
         if not check_flag(exponentiate, "exponentiate"):
             return draws.summary(coverage)
-        if (unit := self._exponential()) is None:
+        unit = self._exponential
+        if not unit or self._n_predictors > 1:
             raise ValueError(
                 f"exponentiate=True is not accepted by this {type(self).__name__}: exponentials of "
                 "coefficients are odds ratios of two classes and rate ratios of counts. "
@@ -490,10 +493,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         kept = [k for k, name in enumerate(draws.names) if name in ratios]
         names = [ratios[draws.names[k]] for k in kept]
         return replace(draws, values=np.exp(draws.values[..., kept]), names=names).summary(coverage)
-
-    def _exponential(self) -> str | None:
-        """Name of the exponential of the linear predictor, such as the odds; None without one."""
-        return None
 
     def to_arviz(
         self,

@@ -402,6 +402,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     """
 
     _row_argument = "n_trials"
+    _exponential = "odds"
     _target = (
         "Labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
         "success, and probabilities are those of one trial. The posterior is that of as many rows "
@@ -466,7 +467,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         if not fitting:
             return super()._as_numbers(y, fitting)
         self._seen, seen = None, np.flatnonzero(np.bincount(y))
-        if len(seen) < len(self.classes_) and not self._has_absent_classes():
+        # classes without rows stay in the model where later rows or a prior inform them
+        stay = self._stream is not None or not self.fit_intercept
+        if len(seen) < len(self.classes_) and not (stay or self._resolve("intercept_prior").proper):
             if len(seen) < 2:
                 only = self.classes_[seen].tolist()[0]
                 raise ValueError(
@@ -476,12 +479,6 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                 )
             self._seen, y = seen, np.searchsorted(seen, y)
         return super()._as_numbers(y)
-
-    def _has_absent_classes(self) -> bool:
-        """Whether classes without rows stay in the model: later rows or a prior inform them."""
-        if self._stream is not None or not self.fit_intercept:
-            return True
-        return bool(self._resolve("intercept_prior").proper)
 
     def _encoding(self, moments: Moments) -> Encoding:
         # two rows a label stand for all of them
@@ -504,9 +501,6 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         if y is not None:
             labels, codes = np.unique(y, return_inverse=True)
         return codes.astype(float), self._of_labels(len(labels)), labels
-
-    def _exponential(self) -> str | None:
-        return "odds" if len(self.classes_) == 2 else None
 
     def _class_names(self) -> list[str]:
         seen = self.classes_ if self._seen is None else self.classes_[self._seen]

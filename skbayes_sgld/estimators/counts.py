@@ -33,6 +33,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
 
     _family = "poisson"
     _row_argument = "exposure"
+    _exponential = "rate"
     _exposed = cast("bool", False)  # whether the counts of the fit had exposures
     _score = D2_POISSON
     _positive = True
@@ -42,9 +43,6 @@ class CountRegressor(RegressionModel, LinearEstimator):
         "``exposure`` takes the counts themselves. Of other fractions ``fit`` warns."
     )
     _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
-
-    def _exponential(self) -> str:
-        return "rate"
 
     def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
         self._exposed = source.has_exposure
@@ -73,9 +71,6 @@ class CountRegressor(RegressionModel, LinearEstimator):
             )
         return super()._as_numbers(y, fitting)
 
-    def _check_scored(self, y: Any) -> Array:
-        return self._likelihood().check_target(super()._check_scored(y))
-
 
 @parameters
 class TotalsRegressor(RegressionModel, LinearEstimator):
@@ -89,12 +84,10 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
 
     _family = "beta_binomial"
     _row_argument = "n_trials"
+    _exponential = "odds"
     _score = D2_BINOMIAL
     _positive = True
     _target = "Whole numbers of successes."
-
-    def _exponential(self) -> str:
-        return "odds"
 
     def _source(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> RowSource | None:
         source = super()._source(X, y, sample_weight, **row_data)

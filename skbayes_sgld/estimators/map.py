@@ -175,9 +175,8 @@ class MAPEstimator(LinearEstimator):
                 f"projection={self.projection!r} is of one vector of coefficients, and y has "
                 f"{posterior.n_predictors} classes with one each; set projection=None."
             )
-        start = start_of(posterior, settings)
         with show_progress(self, settings.climb.max_iter, "climbing") as progress:
-            found = find(posterior, start, settings, progress)
+            found = find(posterior, settings, progress)
         check_mode(posterior, found.end.theta)
         if not found.end.distance <= settings.climb.tol:
             message = far_message(found.end.distance, settings.climb)
@@ -290,28 +289,23 @@ def check_average(average: Any, max_iter: int) -> int:
     return first
 
 
-def start_of(posterior: GLMPosterior, settings: MAPSettings) -> Array:
-    """Point ``(P,)`` that the climb starts from."""
-    if not isinstance(settings.init, str):
-        return given_start(posterior, settings.init, 1)[0]
-    if settings.init == "zeros":
-        return posterior.zeros()
-    if settings.init == "prior":
+def find(posterior: GLMPosterior, settings: MAPSettings, progress: Any) -> Climb:
+    """Climb from ``init``; raise an error that names a step size where one overflows."""
+    init, projection = settings.init, settings.projection
+    if not isinstance(init, str):
+        start = given_start(posterior, init, 1)[0]
+    elif init == "zeros":
+        start = posterior.zeros()
+    elif init == "prior":
         drawn = posterior.draw_prior(start_generators(settings.climb.seed, range(1)))
-        return posterior.reported.theta(drawn)[0]
-    return posterior.start()
-
-
-def find(posterior: GLMPosterior, start: Array, settings: MAPSettings, progress: Any) -> Climb:
-    """Climb from ``start (P,)``; raise an error that names a step size where one overflows."""
-    rule, projection = settings.climb.optimizer, settings.projection
-    if isinstance(rule, Newton):
+        start = posterior.reported.theta(drawn)[0]
+    else:
+        start = posterior.start()
+    if isinstance(settings.climb.optimizer, Newton):
         mode = find_mode(posterior, start)
         end = NewtonStep(mode.theta, mode.metric, 0.0, np.zeros_like(start))
         return Climb(end, np.array([start, mode.theta]), np.arange(2), 1, 1.0, None, 0.0)
-    bound = None
-    if projection is not None:
-        bound = BoundProjection(projection, posterior.n_features)
+    bound = None if projection is None else BoundProjection(projection, posterior.n_features)
     plan = replace(settings.climb, projection=bound)
     target: Any = posterior
     if posterior.prior.nonsmooth:  # a climb over kinks would not come to rest

@@ -105,9 +105,6 @@ class OrdinalClassifier(LinearClassifier):
     def _likelihood(self) -> LabelLikelihood:
         return Ordinal(len(self.classes_ if self._seen is None else self._seen))
 
-    def _exponential(self) -> str:
-        return "odds"
-
     # ---- draws --------------------------------------------------------------------------------
 
     def _split(self, values: Array) -> dict[str, Array]:

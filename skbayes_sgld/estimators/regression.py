@@ -303,7 +303,10 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Numbers of y to score predictions of; an error names y."""
         values = as_array(y, "y", (1, 2))
         self._check_size(values)
-        check_size(float(np.abs(values).max()), "y", 0.0, _SQUARED)  # networks fit any other size
+        # a network fits numbers of any other size
+        check_size(float(np.abs(values).max()), "y", 0.0, _SQUARED)
+        if self._positive and not self._likelihood().totals:  # which are checked with their trials
+            values = self._likelihood().check_target(values)
         return values
 
 

@@ -26,7 +26,7 @@ from skbayes_sgld.inference.decisions import GIVEN, Choice, choose_prior
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
-from skbayes_sgld.posterior import CoefficientPrior, GLMPosterior, Likelihood
+from skbayes_sgld.posterior import GLMPosterior, Likelihood
 from skbayes_sgld.posterior.further_rows import site_of, under_priors
 from skbayes_sgld.posterior.hierarchical import with_hyperparameters
 from skbayes_sgld.posterior.linear_prior import in_units
@@ -481,7 +481,9 @@ class SampledEstimator(LinearEstimator):
             )
         coef, intercept, own = stream.priors
         posterior = posterior._with(own_priors=OwnPriors(own))
-        intercept = intercept if held else normal_intercept(posterior)
+        if not held:
+            data = posterior.likelihood, posterior.y, posterior.weight
+            intercept = in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
         kept = not held or rows.X.size + 2 * len(rows.y) <= _KEPT_BATCHES
         stream = replace(stream, known=site, rows=rows._replace(columns=None) if kept else None)
         return under_priors(posterior, coef, intercept, site), stream
@@ -490,12 +492,6 @@ class SampledEstimator(LinearEstimator):
         """Priors of a posterior, with numbers for scales."""
         intercept = posterior.linear_prior.intercept or self._resolve("intercept_prior")
         return posterior.prior, intercept, posterior.own_priors.parts
-
-
-def normal_intercept(posterior: GLMPosterior) -> CoefficientPrior:
-    """Prior of the intercepts named "normal", in the units of a model's data."""
-    data = posterior.likelihood, posterior.y, posterior.weight
-    return in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
 
 
 def copied(rows: Rows) -> Rows:
