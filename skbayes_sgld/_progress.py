@@ -12,11 +12,6 @@ from typing import Self
 Progress = Callable[[int], bool]
 
 
-def unending(progress: Progress | None) -> Progress | None:
-    """Reports whose answer never ends the run."""
-    return None if progress is None else lambda n_done: bool(progress(n_done)) and False
-
-
 class TextProgress:
     """A line on standard error at every tenth of a run; a terminal shows only the last."""
 

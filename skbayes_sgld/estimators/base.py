@@ -40,6 +40,7 @@ from skbayes_sgld.estimators.row_arguments import ROW_ARGUMENTS, totals_of, with
 from skbayes_sgld.estimators.validation import (
     FLOATS,
     check_finite,
+    check_numeric,
     check_real,
     check_weight,
     warn_of_light_rows,
@@ -349,6 +350,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         rows = as_rows(rows) if issparse(rows) else rows
         if isinstance(y, str) and y == "no_validation":
             return rows
+        if y_numeric:
+            check_numeric(y)
         with np.errstate(all="ignore"), naming("y"):
             y = _check_y(y, y_numeric=y_numeric, estimator=self)
         with naming("X", "y"):

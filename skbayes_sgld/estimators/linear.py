@@ -279,10 +279,9 @@ class LinearEstimator(BayesianEstimator):
         intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
         parts = {"coef": linear[..., :d], "intercept": intercept}
         others = self._names[K * width :]
-        for name, columns in by_name(others).items() if others else ():
-            has_index = others[columns[0]] != name
+        for name, columns in by_name(others).items():
             own = values[:, [K * width + j for j in columns]]
-            parts[name] = own if has_index else own[:, 0]
+            parts[name] = own[:, 0] if others[columns[0]] == name else own
         return parts
 
     def _draws(self) -> dict[str, Array]:

@@ -197,15 +197,13 @@ class MAPEstimator(LinearEstimator):
         batch_size = number_or_auto(
             self.batch_size, "batch_size", low=1, closed="left", integer=True
         )
-        rule, projection = self._resolve("optimizer"), None
-        if self.projection is not None:
-            projection = self._resolve("projection")
+        rule = self._resolve("optimizer")
+        projection = None if self.projection is None else self._resolve("projection")
         if rule.full_gradient and batch_size is not None:
             raise ValueError(
                 f"batch_size={batch_size!r} is not used by optimizer={self.optimizer!r}, "
                 "which takes all rows; set optimizer='sgd' or batch_size='auto'."
             )
-        preconditioner = resolve_preconditioner(self.preconditioner) or Curvature()
         if isinstance(rule, Newton):
             unused = {"step_size": step_size, "projection": projection, "clip": self.clip}
             for name, value in unused.items():
@@ -217,11 +215,11 @@ class MAPEstimator(LinearEstimator):
         return MAPSettings(
             ClimbSettings(
                 optimizer=rule,
-                step_size=None if step_size is None else float(step_size),
+                step_size=step_size,
                 schedule=self._resolve("schedule"),
-                batch_size=None if batch_size is None else int(batch_size),
+                batch_size=batch_size,
                 replacement=bool(self.replacement),
-                preconditioner=preconditioner,
+                preconditioner=resolve_preconditioner(self.preconditioner) or Curvature(),
                 clip=self._resolve("clip"),
                 average=average,
                 temperature=float(self.temperature),

@@ -13,7 +13,6 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import as_int, check_number
-from skbayes_sgld._progress import unending
 from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
@@ -420,11 +419,16 @@ class BackpropNetwork(NetworkEstimator):
         start = posterior.random_start(start_normals(seed, range(1), P))
         n_steps = _TRAINING_STEPS + q.max_iter
         with show_progress(self, n_steps, "approximating") as progress:
-            progress = unending(progress)
-            trained = train(posterior, start, _TRAINING_STEPS, seed, progress=progress)[0]
+
+            def report(n_done: int) -> bool:
+                if progress is not None:
+                    progress(n_done)  # which may ask for an end, and there are no draws so far
+                return False
+
+            trained = train(posterior, start, _TRAINING_STEPS, seed, progress=report)[0]
             with np.errstate(all="ignore"):
                 # a tenth as wide as the weights of random networks
-                q.fit(posterior, trained, 0.1 * posterior.unit, progress)
+                q.fit(posterior, trained, 0.1 * posterior.unit, report)
         self.elbo_, self.elbo_steps_, self.n_iter_ = q.elbo_, q.elbo_steps_, q.max_iter
         values = posterior.reported.values(q.sample(n_draws, seed))[None]
         choices = {"approximation": Choice(clone(q), GIVEN)}

@@ -12,13 +12,13 @@ from sklearn.utils import Tags
 
 from skbayes_sgld._checks import as_array, check_flag, check_lengths, check_size
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
+from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.scores import R2, Score
-from skbayes_sgld.estimators.validation import check_numeric, check_weight
+from skbayes_sgld.estimators.validation import check_weight
 from skbayes_sgld.posterior import (
     LIKELIHOODS,
     FixedGaussian,
@@ -55,10 +55,6 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return LIKELIHOODS[self._family]()
 
     # ---- the target ---------------------------------------------------------------------------
-
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
-        check_numeric(y)
-        return super()._check_data(X, y, sample_weight, **row_data)
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         self._check_size(y)

@@ -19,7 +19,7 @@ from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.criticism.screen import screen, screen_size
 from skbayes_sgld.estimators.base import Array, Rows
-from skbayes_sgld.estimators.callbacks import has_callbacks, show_progress
+from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.decisions import GIVEN, Choice, choose_prior
@@ -280,12 +280,11 @@ class SampledEstimator(LinearEstimator):
         n_batches = 0 if stream is None else stream.n_batches
         # chains that continue, and batches, must not repeat earlier noise
         seed = draw_seed(self.random_state) + n_fits + n_batches
-        watched = self.verbose or has_callbacks(self)
-        watch = partial(show_progress, self) if watched else None
         workers = rows.workers(settings.n_jobs) if isinstance(rows, RowSource) else None
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
         data["exposure"] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
+        watch = partial(show_progress, self)
         result = plan_and_run(target, settings, inputs, seed, positions, watch, workers)
         result = result if posterior.X.size <= _KEPT else result.without_data()
         self.result_: SamplingResult = result
