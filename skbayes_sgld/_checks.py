@@ -81,12 +81,6 @@ def check_number(
         )
 
 
-def as_int(value: Any) -> Any:
-    """A whole number as Python's int, since one of NumPy's may overflow; all else as it is."""
-    whole = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
-    return int(value) if whole else value
-
-
 def check_flag(value: Any, argument: str) -> bool:
     """A bool; raise where the value is something else."""
     if not isinstance(value, (bool, np.bool_)):

@@ -35,7 +35,7 @@ from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
-from skbayes_sgld.estimators.outputs import by_output
+from skbayes_sgld.estimators.outputs import by_output, has_outputs
 from skbayes_sgld.estimators.row_arguments import ROW_ARGUMENTS, totals_of, with_row_argument
 from skbayes_sgld.estimators.validation import (
     FLOATS,
@@ -120,6 +120,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
     _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument by row
     _target: ClassVar[str] = ""  # what y holds, for the documentation of fit
+    _of_columns: ClassVar[str] = ""  # what to give where y has several columns
     _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
     _n_predictors: int  # of a linear model
     _stream: Any = None  # earlier batches of partial_fit; None after fit
@@ -277,6 +278,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
+        if self._of_columns and has_outputs(y) and np.asarray(y).shape[1] > 1:
+            raise ValueError(f"y has shape {np.asarray(y).shape}; {self._of_columns}")
         checks = {**self._y_checks, "reset": not self._is_later_batch}
         if self._is_later_batch:  # a batch may be a single row
             checks["ensure_min_samples"] = 1
@@ -375,7 +378,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _offset(self, X: Any, row_data: dict[str, Any]) -> Array | None:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
         given = self._given(X, row_data)
-        return None if given is None else ROW_ARGUMENTS[self._row_argument].offset(given)
+        return np.log(given) if self._row_argument == "exposure" and given is not None else given
 
     def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
         """Rows, observations (numbers or codes of labels) and, if there is one, the offset."""

@@ -20,10 +20,9 @@ from sklearn.utils.multiclass import (
 from skbayes_sgld._checks import naming
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
+from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.block_predictions import by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
-from skbayes_sgld.estimators.outputs import has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.row_arguments import totals_of_fit
 from skbayes_sgld.estimators.scores import ACCURACY, share_of_hits
@@ -63,13 +62,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     class_weight: Any = None
     # codes of the classes in the model, None for all; an annotation would make it a parameter
     _seen = cast("Array | None", None)
+    _of_columns = (
+        "a classifier takes one label a row. Of columns of successes and failures, "
+        "SGLDLogisticRegression takes the first and the totals: fit(X, y[:, 0], "
+        "n_trials=y.sum(axis=1)). Of columns that are 1 for the class of the row give "
+        "y.argmax(axis=1)."
+    )
     _argument_hints: ClassVar[dict[str, str]] = {
         "return_std": "the uncertainty of a probability is in predict_proba_interval"
     }
-
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
-        _check_one_column(y)
-        return super()._check_data(X, y, sample_weight, **row_data)
 
     def _target_of_fit(
         self, X: Any, y: Array, weight: Array | None
@@ -332,22 +333,6 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
         weight = 1.0 if sample_weight is None else check_weight(sample_weight, rows)
         return float(np.average(hits, weights=trials * weight))
-
-
-def _check_one_column(y: Any) -> None:
-    """Raise where y has several columns; the error says how to give totals or indicators."""
-    if not has_outputs(y) or np.asarray(y).shape[1] < 2:
-        return
-    shape = np.asarray(y).shape
-    told = f"y has shape {shape}; a classifier takes one label a row."
-    if shape[1] == 2:
-        raise ValueError(
-            f"{told} Of columns of successes and failures, SGLDLogisticRegression takes the first "
-            "and the totals: fit(X, y[:, 0], n_trials=y.sum(axis=1))."
-        )
-    raise ValueError(
-        f"{told} Of columns that are 1 for the class of the row give y.argmax(axis=1)."
-    )
 
 
 def codes_of(y: Array, classes: Array, known_from: str) -> Array:

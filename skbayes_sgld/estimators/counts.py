@@ -9,7 +9,6 @@ import numpy as np
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.linear import LinearEstimator
-from skbayes_sgld.estimators.outputs import has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.row_arguments import totals_of, totals_of_fit
@@ -42,6 +41,10 @@ class CountRegressor(RegressionModel, LinearEstimator):
         "``sample_weight`` has the exposures, as of ``sklearn.linear_model.PoissonRegressor``; "
         "``exposure`` takes the counts themselves. Of other fractions ``fit`` warns."
     )
+    _of_columns = (
+        "give one count a row. What the counts were made over is exposure; for several kinds of "
+        "counts fit a model of each column, as sklearn.multioutput.MultiOutputRegressor does."
+    )
     _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
 
     def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
@@ -49,7 +52,6 @@ class CountRegressor(RegressionModel, LinearEstimator):
         return super()._model_of_source(settings, source)
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
-        _check_one_column(y)
         rows = super()._check_data(X, y, sample_weight, **row_data)
         weighted_rates = rows.offset is None and sample_weight is not None
         if not (weighted_rates and self._takes_rates):
@@ -115,16 +117,6 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
     def _shares(self, y: Array, given: Array) -> Array:
         totals = totals_of(given, np.ravel(y), given)
         return totals["successes"] / np.maximum(totals["trials"], 1.0)
-
-
-def _check_one_column(y: Any) -> None:
-    """Raise where y has several columns; the error says how to give exposures."""
-    if has_outputs(y) and np.asarray(y).shape[1] > 1:
-        raise ValueError(
-            f"y has shape {np.asarray(y).shape}; give one count a row. What the counts were made "
-            "over is exposure; for several kinds of counts fit a model of each column, as "
-            "sklearn.multioutput.MultiOutputRegressor does."
-        )
 
 
 def _first_fraction(y: Array) -> float | None:

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import check_flag
+from skbayes_sgld._checks import SMALLEST, check_flag
 from skbayes_sgld._components import Registry
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.moments import Moments
@@ -100,10 +100,7 @@ class LinearEstimator(BayesianEstimator):
         check_flag(self.fit_intercept, "fit_intercept")
 
     def _check_values(self, X: Array, fitting: bool = True) -> None:
-        if fitting:
-            check_columns(X, self)
-        else:
-            check_columns(X, self, smallest=0.0)
+        check_columns(X, self, SMALLEST if fitting else 0.0)
 
     # ---- the model ----------------------------------------------------------------------------
 
@@ -173,26 +170,38 @@ class LinearEstimator(BayesianEstimator):
                 f"partial_fit takes the rows of one block, and X is {type(source).__name__}; call "
                 "it once a block, or call fit."
             )
-        if source.n_features >= MAX_DENSE:
-            raise ValueError(
-                f"the blocks have {source.n_features} columns; a pass adds up a matrix of "
-                f"parameters by parameters, and takes fewer than {MAX_DENSE}. Use fewer columns."
-            )
+        self._check_sums(source.n_features, "a pass over blocks")
         self.n_features_in_ = source.n_features
         self.__dict__.pop("feature_names_in_", None)
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
-        if not self._noise().constant:
-            raise ValueError(
-                f"noise_model={self.noise_model!r} has no sums over rows that a pass could add up; "
-                "set noise_model='constant', or give arrays."
-            )
         likelihood = None  # of labels, which are yet to be read
         if isinstance(self, RegressorMixin) or self._totals:
             likelihood = self._likelihood()
             if likelihood.quadratic:
                 return self._model_of_sums(settings, source, likelihood)
         return self._model_of_sample(settings, source, likelihood)
+
+    def _check_sums(self, n_columns: int, taker: str) -> None:
+        """Raise where the model is not one whose rows can be added up part by part."""
+        if n_columns >= MAX_DENSE:
+            raise ValueError(
+                f"X has {n_columns} columns; {taker} adds up a matrix of parameters by parameters, "
+                f"and takes fewer than {MAX_DENSE}. Use fewer columns."
+            )
+        if not self._noise().constant:
+            raise ValueError(
+                f"noise_model={self.noise_model!r} has no sums over rows that {taker} could add "
+                "up; set noise_model='constant', or give fit arrays."
+            )
+
+    def _check_known_scale(self, taker: str) -> None:
+        """Raise where the prior learns its scale."""
+        if self._resolve("prior").hierarchical:
+            raise ValueError(
+                f"prior={self.prior!r} learns its scale from all rows; {taker} takes a prior of a "
+                "known scale, such as prior='normal'."
+            )
 
     def _model_of_sums(
         self, settings: Any, source: RowSource, likelihood: Likelihood
@@ -234,11 +243,7 @@ class LinearEstimator(BayesianEstimator):
             return self._model(settings, rows._replace(columns=None))
         obstacle = "a scale is not learned from rows in blocks"
         self._choose_prior(settings, rows, self._likelihood(), obstacle)
-        if self._resolve("prior").hierarchical:
-            raise ValueError(
-                f"prior={self.prior!r} learns its scale from all rows, and these are in blocks; "
-                "give a prior of a known scale, such as prior='normal'."
-            )
+        self._check_known_scale("a sample of the rows of blocks")
         model = self._bind(rows, center=settings.uses_curvature)
         check_weights(model)
         return find_posterior(model, source, encoding)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import as_int, check_number
+from skbayes_sgld._checks import check_number
 from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
@@ -390,32 +390,28 @@ class BackpropNetwork(NetworkEstimator):
     batch_size: Any = "auto"
     n_draws: int = 1000
 
-    def _settings(self) -> None:
+    def _settings(self) -> BayesByBackprop:
         super()._settings()
         check_verbose(self.verbose)
         check_number(self.n_draws, "n_draws", low=1, closed="left", integer=True)
-        number_or_auto(self.batch_size, "batch_size", low=1, closed="left", integer=True)
-        self._approximation(None, None).check()
-
-    def _approximation(self, batch_size: int | None, seed: int | None) -> BayesByBackprop:
-        return BayesByBackprop(
+        size = number_or_auto(self.batch_size, "batch_size", low=1, closed="left", integer=True)
+        q = BayesByBackprop(
             step_size=self.step_size,
-            max_iter=as_int(self.max_iter),
-            n_particles=as_int(self.n_particles),
-            batch_size=batch_size,
-            random_state=seed,
+            max_iter=self.max_iter,
+            n_particles=self.n_particles,
+            batch_size=size,
         )
+        q.check()
+        return q.set_params(max_iter=int(q.max_iter), n_particles=int(q.n_particles))
 
-    def _run(self, settings: Any, posterior: MLPPosterior, rows: Rows) -> None:
+    def _run(self, settings: BayesByBackprop, posterior: MLPPosterior, rows: Rows) -> None:
         """Fit the approximation, whose mean begins at a trained network, and draw from it."""
-        n_draws, P = as_int(self.n_draws), posterior.n_params
+        q, n_draws, P = settings, int(self.n_draws), posterior.n_params
         check_room(1, n_draws, P)
-        batch_size = None if isinstance(self.batch_size, str) else as_int(self.batch_size)
-        if batch_size is None and posterior.n_samples > 2000:
-            batch_size = 200
-        check_batch_size(batch_size, posterior.n_samples)
-        seed = draw_seed(self.random_state)
-        q = self._approximation(batch_size, seed)
+        if q.batch_size is None and posterior.n_samples > 2000:
+            q.batch_size = 200
+        check_batch_size(q.batch_size, posterior.n_samples)
+        q.random_state = seed = draw_seed(self.random_state)
         start = posterior.random_start(start_normals(seed, range(1), P))
         n_steps = _TRAINING_STEPS + q.max_iter
         with show_progress(self, n_steps, "approximating") as progress:

@@ -33,14 +33,11 @@ class RowArgument:
     ----------
     check : callable
         Numbers as floats ``(n,)``, from the argument and the rows X; errors name the argument.
-    offset : callable
-        These as a predictive distribution takes them.
     text, in_fit : str
         Documentation, of predictions and of ``fit``.
     """
 
     check: Callable[[Any, Any], Array]
-    offset: Callable[[Array], Array]
     text: str
     in_fit: str
 
@@ -48,7 +45,6 @@ class RowArgument:
 ROW_ARGUMENTS = {
     "exposure": RowArgument(
         check_exposure,
-        np.log,
         """exposure : array-like of shape (n_samples,) or float, default=None
             Time, area or population of each row's count. None: 1, which makes a mean a rate,
             whatever ``fit`` saw (as in statsmodels).
@@ -60,7 +56,6 @@ ROW_ARGUMENTS = {
     ),
     "n_trials": RowArgument(
         check_trials,
-        np.asarray,
         """n_trials : array-like of shape (n_samples,) or int, default=None
             Trials of each row, where ``fit`` had them. None: 1.
 """,

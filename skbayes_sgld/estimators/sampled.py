@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import Registry
-from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._random import draw_seed, screen_generator
 from skbayes_sgld._warnings import ModelMisfitWarning, warn
 from skbayes_sgld.blocks.source import RowSource
@@ -423,21 +422,8 @@ class SampledEstimator(LinearEstimator):
         self, settings: Settings, stream: Stream, rows: Rows
     ) -> tuple[GLMPosterior, Stream]:
         """Posterior of all batches, given the rows of the last; and the batches with these rows."""
-        if rows.X.shape[1] >= MAX_DENSE:
-            raise ValueError(
-                f"X has {rows.X.shape[1]} columns; partial_fit keeps a matrix of parameters by "
-                f"parameters, and takes fewer than {MAX_DENSE}. Use fit, or fewer columns."
-            )
-        if self._resolve("prior").hierarchical:
-            raise ValueError(
-                f"prior={self.prior!r} learns its scale from all rows; partial_fit takes a prior "
-                "of a known scale, such as prior='normal'."
-            )
-        if not self._noise().constant:
-            raise ValueError(
-                f"noise_model={self.noise_model!r} has no sums over rows that partial_fit could "
-                "keep; set noise_model='constant'."
-            )
+        self._check_sums(rows.X.shape[1], "partial_fit")
+        self._check_known_scale("partial_fit")
         add = self._add_to_sums if self._likelihood().quadratic else self._add_to_rows
         posterior, stream = add(settings, stream, rows)
         check_proper(posterior)
