@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b, file_digest
 from importlib.metadata import version
+from numbers import Integral
 from pathlib import Path
 from pickle import PicklingError
 from time import monotonic
@@ -36,11 +37,9 @@ from skbayes_sgld.sampling.run import Chains, RunState
 
 Array = NDArray[Any]
 
-_FORMAT = 1  # of the file; it counts changes of its content
+_FORMAT = 2  # of the file; it counts changes of its content
 _SECONDS = 10.0  # least time from one checkpoint to the next
 _SHARE = 20.0  # the same, over the time that the last one took to write
-_BLOCK = 2**20  # numbers of an array that are digested at a time
-_LENGTH = 60  # characters of a setting in an error
 _DIGEST = blake2b().digest_size  # bytes at the end of a file
 _STATE = "state."  # prefix of the sampler's arrays
 # settings that may differ where a run is resumed: they change no draw, or only how many there are
@@ -65,7 +64,7 @@ class Checkpoint:
         Start, first positions and log densities of the chains, which a resumed run must repeat.
     lengths : dict of str to int
         Burn-in and thinning.
-    libraries : dict of str to str
+    libraries : str
         Versions of the libraries that round, and the machine.
     finished : bool
         Whether the run came to its end.
@@ -76,7 +75,7 @@ class Checkpoint:
     origin: Origin
     first: Array
     lengths: dict[str, int]
-    libraries: dict[str, str]
+    libraries: str
     finished: bool
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
@@ -113,8 +112,8 @@ class Checkpoint:
             raise ValueError(
                 f"resume_from={str(self.path)!r} cannot be gone on with: the same settings lead to "
                 "other numbers here. The posterior is another one, or the machine or its "
-                f"libraries round differently: there were {_listed(self.libraries)}, here are "
-                f"{_listed(_libraries())}."
+                f"libraries round differently: there were {printable(self.libraries)}, here are "
+                f"{_libraries()}."
             )
 
 
@@ -184,12 +183,9 @@ def write_arrays(path: Path, arrays: dict[str, Array]) -> None:
             os.close(folder)
 
 
-def _libraries() -> dict[str, str]:
-    return {"numpy": np.__version__, "scipy": scipy.__version__, "machine": platform.machine()}
-
-
-def _listed(libraries: dict[str, str]) -> str:
-    return printable(", ".join(f"{name} {what}" for name, what in libraries.items()))
+def _libraries() -> str:
+    machine = platform.machine()
+    return f"numpy {np.__version__}, scipy {scipy.__version__}, machine {machine}"
 
 
 @dataclass(frozen=True)
@@ -238,11 +234,13 @@ class Origin:
         if settings.checkpoint is None and settings.resume_from is None:
             return origin
         check_free(settings)
-        inputs = digest(inputs, settings.random_state)
+        known = {name: _known_by(v) for name, v in inputs.items() if name not in _FREE}
+        if isinstance(settings.random_state, Integral):  # any other one may have moved on since
+            known["random_state"] = [str(int(settings.random_state))] * 2
         if settings.resume_from is None:
-            return replace(origin, inputs=inputs)
+            return replace(origin, inputs=known)
         saved = read(settings.resume_from)
-        saved.check_inputs(inputs)
+        saved.check_inputs(known)
         return replace(saved.origin, saved=saved, begin=origin.begin)
 
     def interrupted(self, path: Path | None) -> KeyboardInterrupt:
@@ -267,37 +265,18 @@ class Origin:
             f"{last.chains.draws.shape[1]} draws a chain"
         )
 
-    def limit(self, settings: Settings) -> float:
-        """When the time of the run is up, on the monotonic clock."""
-        return np.inf if settings.max_time is None else self.begin + settings.max_time
 
-
-def digest(inputs: dict[str, Any], random_state: Any) -> dict[str, list[str]]:
-    """Digest and short text of each of the inputs of a run that its draws depend on."""
-    digests = {name: [_digest(v), _shown(v)] for name, v in inputs.items() if name not in _FREE}
-    if isinstance(random_state, (int, np.integer)):  # any other one may have moved on since
-        digests["random_state"] = [str(int(random_state)), str(int(random_state))]
-    return digests
-
-
-def _digest(value: Any) -> str:
-    if isinstance(value, np.ndarray) and value.ndim and value.dtype.kind in "biuf":
-        sums = blake2b(f"{value.dtype.str} {value.shape}".encode(), digest_size=16)
-        size = max(1, _BLOCK // max(1, value[0].size)) if len(value) else 1
-        for first in range(0, len(value), size):
-            sums.update(np.ascontiguousarray(value[first : first + size]).data)
-        return sums.hexdigest()
-    try:
-        return str(joblib.hash(value))
+def _known_by(value: Any) -> list[str]:
+    """Digest and short text of an input."""
+    try:  # an array is known whatever its layout in memory
+        value = np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
+        digest = str(joblib.hash(value))
     except (TypeError, AttributeError, ValueError, PicklingError):  # of what cannot be pickled
-        return type(value).__qualname__
-
-
-def _shown(value: Any) -> str:
+        digest = type(value).__qualname__
     if hasattr(value, "shape") and hasattr(value, "dtype"):
-        return f"arrays {value.shape} of {value.dtype}"
+        return [digest, f"arrays {value.shape} of {value.dtype}"]
     text = repr(value)
-    return text if len(text) <= _LENGTH else f"{text[:_LENGTH]}..."
+    return [digest, text if len(text) <= 60 else f"{text[:60]}..."]
 
 
 def first_steps(plan: Plan) -> Array:
@@ -311,11 +290,11 @@ def first_steps(plan: Plan) -> Array:
 class Writer:
     """Writes a run to its file: at once where it begins, and then at intervals.
 
-    Where the file cannot be written at the beginning that is an error; later it is a warning, and
+    Where the file cannot be written at the beginning that is an OSError; later it is a warning, and
     the run goes on: its draws are in memory, and the last checkpoint stays as it is.
     """
 
-    def __init__(self, path: Path, plan: Plan, origin: Origin) -> None:
+    def __init__(self, path: Path, plan: Plan, origin: Origin, chains: Chains) -> None:
         self.path = path
         self._header = {
             "format": _FORMAT,
@@ -329,22 +308,12 @@ class Writer:
         self._arrays = {"first": first_steps(plan)}
         if origin.positions is not None:
             self._arrays["positions"] = origin.positions
-        self._next, self.n_draws = 0.0, 0  # of the checkpoint in the file
-
-    def begin(self, chains: Chains) -> None:
-        """Write the first checkpoint.
-
-        Raises
-        ------
-        OSError
-            Where the file cannot be written.
-        """
         try:
             self._write(chains, False)
         except OSError as error:
             raise type(error)(
                 error.errno,
-                f"checkpoint={str(self.path)!r} cannot be written ({error.strerror}); give a path "
+                f"checkpoint={str(path)!r} cannot be written ({error.strerror}); give a path "
                 "in a folder that can be written to and has room, or checkpoint=None",
             ) from None
 
@@ -353,8 +322,8 @@ class Writer:
         """Whether the last checkpoint is old enough."""
         return monotonic() >= self._next
 
-    def write(self, chains: Chains, finished: bool = False) -> bool:
-        """Write a checkpoint, and tell whether it is there; warn where it is not."""
+    def write(self, chains: Chains, finished: bool = False) -> None:
+        """Write a checkpoint; warn where it cannot be written."""
         try:
             self._write(chains, finished)
         except OSError as error:
@@ -365,8 +334,6 @@ class Writer:
                 f"still has the checkpoint of {self.n_draws} of them.",
                 UserWarning,
             )
-            return False
-        return True
 
     def _write(self, chains: Chains, finished: bool) -> None:
         begin = monotonic()
@@ -386,7 +353,7 @@ class Writer:
             **{_STATE + name: array for name, array in state.sampler_state.items()},
         }
         write_arrays(self.path, arrays)
-        self.n_draws = chains.draws.shape[1]
+        self.n_draws = chains.draws.shape[1]  # of the checkpoint in the file
         end = monotonic()
         self._next = end + max(_SECONDS, _SHARE * (end - begin))
 

@@ -91,16 +91,15 @@ class Tuned:
     run : Run
     center : Mode or None
         Centre and metric of the posterior: the mode's, or of a pilot's draws.
-    time : float or None
+    autocorrelation_time : float or None
         Steps to an independent draw, in the slowest direction, from which thinning and burn-in
         follow; None if it is not known.
     why_sampler, why_step_size : str
         Reasons for the two.
     bias : tuple of float or None
         Largest bias of the step size, with twice its standard error; None where not measured.
-    autocorrelation : float
-        Integrated autocorrelation time of the slowest direction, in steps, in a pilot that adapted
-        the sampler; 1 without such a pilot.
+    pilot_time : float
+        Autocorrelation time that a pilot measured, in steps, whatever a step costs; 1 without one.
     most_spaced : int
         Largest affordable number of steps from draw to draw.
     share : float
@@ -114,19 +113,20 @@ class Tuned:
 
     run: Run
     center: Mode | None
-    time: float | None
+    autocorrelation_time: float | None
     why_sampler: str = GIVEN
     why_step_size: str = GIVEN
     bias: tuple[float, float] | None = None
-    autocorrelation: float = 1.0
+    pilot_time: float = 1.0
     most_spaced: int = THRESHOLDS.max_thin
     share: float = 1.0
     pilot_ends: Array | None = None
     pilot_steps: int = 0
 
-    def at(self, step_size: float, why: str) -> Tuned:
-        """Copy with another step size and its reason."""
-        return replace(self, run=replace(self.run, step_size=step_size), why_step_size=why)
+    def at(self, step_size: float, why: str, time: float | None) -> Tuned:
+        """Copy with another step size, its reason and its autocorrelation time."""
+        run = replace(self.run, step_size=step_size)
+        return replace(self, run=run, why_step_size=why, autocorrelation_time=time)
 
 
 # ---- settings that are used as they are given ---------------------------------------------------
@@ -217,10 +217,10 @@ def choose_gradient(
     n, tau = posterior.n_samples, settings.tau
     if gradient is None and batch_size is None:
         n_walkers = expected_walkers(settings, posterior)
-        if settings.sampler is not None and settings.sampler.full_gradient:
-            return all_rows(f"{settings.sampler} takes all rows"), None
-        if fallback is not None and fallback.step_size is None:
-            return all_rows(f"{HMC()} takes all rows"), None
+        overflowed = fallback is not None and fallback.step_size is None
+        sampler = HMC() if overflowed else settings.sampler
+        if sampler is not None and sampler.full_gradient:
+            return all_rows(f"{sampler} takes all rows"), None
         if why := reason_for_all_rows(posterior, n_walkers):
             return all_rows(why), None
         gradient, batch_size, why, noise = cheapest_gradient(
@@ -352,22 +352,20 @@ def choose_sampler(
             if largest < tuned.run.step_size:
                 step_size = max(largest, pilots.step_sizes(draft.sampler)[-1])
                 time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
-                tuned = tuned.at(step_size, "a longer one needs a larger batch")
-                tuned = replace(tuned, time=time)
+                tuned = tuned.at(step_size, "a longer one needs a larger batch", time)
     else:
         rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
         with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
             eta, time = draft.sampler.pace(rates, None if given is None else given * first)
         stable = "stable in the steepest direction at the mode"
-        tuned = Tuned(replace(draft, step_size=eta), mode, time, why)
-        tuned = replace(tuned, why_step_size=stable if given is None else GIVEN)
-    tuned = tuned.at(tuned.run.step_size / first, tuned.why_step_size)
+        why_step_size = stable if given is None else GIVEN
+        tuned = Tuned(replace(draft, step_size=eta), mode, time, why, why_step_size)
+    tuned = replace(tuned, run=replace(tuned.run, step_size=tuned.run.step_size / first))
     if fallback is None or fallback.step_size is None:
         return tuned
     longer = max(1.0, tuned.run.step_size / fallback.step_size)
-    time = None if tuned.time is None else longer * tuned.time
-    shortened = tuned.at(tuned.run.step_size / longer, f"shortened: {fallback.why}")
-    return replace(shortened, time=time)
+    time = None if tuned.autocorrelation_time is None else longer * tuned.autocorrelation_time
+    return tuned.at(tuned.run.step_size / longer, f"shortened: {fallback.why}", time)
 
 
 def tune(
@@ -404,7 +402,10 @@ def tune(
     elif may_switch and overflowed:
         finding = overflowed
     else:
-        piloted = _on_all_rows(run, mode) if quiet and _all_rows_cost_less(run) else run
+        # all rows may cost a pilot less than batches, which its chains do not share
+        of_all = quiet and run.n_samples <= (run.batch_size or 0) * pilots.n_chains(run)
+        of_all = of_all and posterior.facts.shares_batches
+        piloted = _on_all_rows(run, mode) if of_all else run
         chosen = pilots.choose_step_size(piloted, mode, seed, spare=may_switch)
         if chosen is None:
             finding = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
@@ -431,14 +432,6 @@ def _jump(run: Run, mode: Mode, seed: int) -> float:
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_trajectories(posterior))
     moves = np.sqrt(tau) * mode.metric.sqrt(start_normals(seed, chains, mode.theta.size))
     return energy_error(posterior, mode, mode.theta + moves, tau, seed)[1]
-
-
-def _all_rows_cost_less(run: Run) -> bool:
-    """Whether all rows cost a pilot less than batches, which its chains do not share."""
-    posterior, B = run.dynamics.gradient.posterior, run.batch_size
-    if B is None or not posterior.facts.shares_batches:
-        return False
-    return run.n_samples <= B * pilots.n_chains(run)
 
 
 def _on_all_rows(run: Run, mode: Mode) -> Run:
@@ -496,7 +489,7 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
         finding,
         f"a pilot accepted {adapted.acceptance:.0%} at about it",
         (0.0, 0.0),
-        autocorrelation=adapted.autocorrelation,
+        pilot_time=adapted.autocorrelation,
         most_spaced=affordable(run),
         share=share,
         pilot_ends=adapted.places if begins_at_ends else None,
@@ -602,14 +595,15 @@ def choose_n_draws(tuned: Tuned, settings: Settings, n_params: int) -> tuple[Tun
     rows = tuned.run.dynamics.whitened
     if rows and not rows.collapsed and settings.sampler is None and settings.thin is None:
         few = in_time < wanted
-        enough = in_time if few else THRESHOLDS.enough * tuned.autocorrelation
+        enough = in_time if few else THRESHOLDS.enough * tuned.pilot_time
         n_points = int(np.clip(wanted / enough, 1, THRESHOLDS.max_points[few]))
         if n_points > 1:
-            assert tuned.time is not None
+            assert tuned.autocorrelation_time is not None
             sampler = along_rows(rows, n_points)
             step_size = sampler.whole_steps(tuned.run.step_size)
             run = replace(tuned.run, sampler=sampler, step_size=step_size)
-            tuned = replace(tuned, run=run, time=n_points * tuned.time, most_spaced=1)
+            time = n_points * tuned.autocorrelation_time
+            tuned = replace(tuned, run=run, autocorrelation_time=time, most_spaced=1)
             in_time *= n_points
     fewest = 16  # whatever they cost
     n_draws = max(min(wanted, in_memory, in_time), min(wanted, fewest))
@@ -639,12 +633,17 @@ def choose_thin(tuned: Tuned, settings: Settings) -> Choice:
     """Steps from draw to draw."""
     if settings.thin is not None:
         return Choice(settings.thin, GIVEN)
-    if tuned.time is None:
+    if tuned.autocorrelation_time is None:
         return Choice(10, "nothing is known of the posterior's widths")
-    thin, why = usual_thin(tuned.time), f"{tuned.time:.3g} steps to an independent draw"
+    thin, why = (
+        usual_thin(tuned.autocorrelation_time),
+        f"{tuned.autocorrelation_time:.3g} steps to an independent draw",
+    )
     if tuned.most_spaced < thin:
         return Choice(tuned.most_spaced, f"{why}, and more steps a draw would take too long")
-    return Choice(thin, f"{why}; closer draws cost less" if thin + 1 <= tuned.time else why)
+    return Choice(
+        thin, f"{why}; closer draws cost less" if thin + 1 <= tuned.autocorrelation_time else why
+    )
 
 
 def choose_burnin(
@@ -656,15 +655,15 @@ def choose_burnin(
     if continues:
         return Choice(0, "the chains of the last fit go on")
     n_burnin, why = n_draws * thin, "half of the run"
-    if tuned.time is not None:
-        n_burnin = min(usual_burnin(tuned.time), n_burnin)
+    if tuned.autocorrelation_time is not None:
+        n_burnin = min(usual_burnin(tuned.autocorrelation_time), n_burnin)
         why = "ten independent draws' worth, at most half of the run"
         if tuned.run.dynamics.whitened is not None:
             n_burnin = min(ceil(0.5 * n_burnin), ceil(0.06 * n_draws) * thin)
             why = "five independent draws' worth, from where trajectories have led already"
         elif settings.init_is("auto") and tuned.pilot_ends is not None:
             # the correlation between walkers from one pilot chain falls to 10 %
-            least = min(n_burnin, ceil(2.0 * tuned.time))
+            least = min(n_burnin, ceil(2.0 * tuned.autocorrelation_time))
             n_burnin, why = n_burnin - tuned.pilot_steps, f"{why}, with the pilot's part"
             if n_burnin < least:
                 n_burnin, why = least, "two independent draws' worth, after those of the pilot"

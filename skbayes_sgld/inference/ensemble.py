@@ -54,10 +54,8 @@ def is_ensemble(posterior: BasePosterior, settings: Settings) -> bool:
     )
 
 
-def choose_ensemble(
-    posterior: MLPPosterior, settings: Settings
-) -> tuple[Run, int, int, dict[str, Choice]]:
-    """Run of an ensemble before its metric is measured, burn-in, thinning, and all choices."""
+def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, dict[str, Choice]]:
+    """Run of an ensemble before its metric is measured, and all choices."""
     n, tau = posterior.n_samples, settings.tau
     batch_size, by_rows = settings.batch_size, "by the number of rows"
     if batch_size is None:
@@ -82,8 +80,6 @@ def choose_ensemble(
     why, n_burnin, thin = "with momentum", 500, 12
     if not momentum:
         sampler, why, n_burnin, thin = SGLD(integrator), "without momentum", 2000, 40
-    n_burnin = n_burnin if settings.n_burnin is None else settings.n_burnin
-    thin = settings.thin or thin
     run = Run(
         sampler,
         Dynamics(
@@ -98,23 +94,24 @@ def choose_ensemble(
         replacement=False,
     )
 
-    def reason(name: str, automatic: str) -> str:
-        return automatic if getattr(settings, name) is None else GIVEN
+    def choice(name: str, automatic: Any, why: str) -> Choice:
+        given = getattr(settings, name)
+        return Choice(automatic, why) if given is None else Choice(given, GIVEN)
 
     bounded = f"but for gradients longer than {_BOUND:g} sds of the metric"
     choices = as_given(settings) | {
         "sampler": Choice(sampler, why),
-        "step_size": Choice(step_size, reason("step_size", "stable, and little noise")),
+        "step_size": choice("step_size", step_size, "stable, and little noise"),
         "gradient": Choice(gradient, by_rows),
-        "batch_size": Choice(batch_size, reason("batch_size", by_rows)),
+        "batch_size": choice("batch_size", batch_size, by_rows),
         "preconditioner": Choice("equilibration", "measured in the burn-in, a diagonal per chain"),
         "parameterization": Choice("centered", "the network's own coordinates"),
         "clip": Choice(None, bounded),
         "init": Choice("training", "by Adam, from random weights of each chain"),
-        "n_burnin": Choice(n_burnin, reason("n_burnin", why)),
-        "thin": Choice(thin, reason("thin", why)),
+        "n_burnin": choice("n_burnin", n_burnin, why),
+        "thin": choice("thin", thin, why),
     }
-    return run, n_burnin, thin, choices
+    return run, choices
 
 
 def check_batch_size(batch_size: int | None, n_samples: int) -> None:

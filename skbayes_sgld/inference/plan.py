@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
-from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.decisions import (
     Choice,
     Fallback,
@@ -26,7 +25,6 @@ from skbayes_sgld.inference.decisions import (
     shown,
     step_bias,
 )
-from skbayes_sgld.inference.diagnosis import diagnose_outputs
 from skbayes_sgld.inference.ensemble import choose_ensemble, is_ensemble
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_room
@@ -36,7 +34,7 @@ from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling.base import check_requirements
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.run import Run, constrained_draws
+from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
@@ -137,20 +135,6 @@ class Plan:
         variances = np.maximum(flat.var(axis=0), np.finfo(float).tiny) / self.settings.tau
         return Mode(flat.mean(axis=0), Diagonal(variances))
 
-    def effective_size(self, draws: Array) -> tuple[float, str]:
-        """Least bulk effective sample size of any parameter, and a clause that names it.
-
-        Of an ensemble that which 95 % of the predictions exceed.
-        """
-        posterior: Any = self.posterior
-        if posterior.facts.ensemble:
-            invariant = posterior.likelihood.shift_invariant
-            ess = diagnose_outputs(posterior.outputs(draws), 0.0, invariant).ess
-            return ess, f"95 % of the predictions have an effective sample size above {ess:.0f}"
-        ess, worst = least_ess(constrained_draws(posterior, draws, self.n_burnin, self.thin))
-        name = posterior.reported.names[worst]
-        return ess, f"the least bulk effective sample size is {ess:.0f}, of {name}"
-
     def __str__(self) -> str:
         """Table of settings, values and reasons."""
         return as_table(self.choices)
@@ -248,7 +232,7 @@ def make_plan(
         n_draws=n_draws,
         n_burnin=n_burnin,
         thin=thin,
-        choices={name: choices[name] for name in _ORDER if name in choices},
+        choices=_in_order(choices),
         settings=settings,
         mode=mode,
         center=tuned.center,
@@ -296,7 +280,8 @@ def _draft(
 def _plan_ensemble(posterior: Any, settings: Settings, seed: int) -> Plan:
     """Plan of chains that are trained, each from random weights, before they sample."""
     check_room(settings.n_chains, settings.n_draws, posterior.n_params)
-    run, n_burnin, thin, choices = choose_ensemble(posterior, settings)
+    run, choices = choose_ensemble(posterior, settings)
+    n_burnin = choices["n_burnin"].value
     normals = start_normals(seed, range(settings.n_chains), posterior.n_params)
     return Plan(
         posterior=posterior,
@@ -305,29 +290,20 @@ def _plan_ensemble(posterior: Any, settings: Settings, seed: int) -> Plan:
         seed=seed,
         n_draws=settings.n_draws,
         n_burnin=n_burnin,
-        thin=thin,
-        choices={name: choices[name] for name in _ORDER if name in choices},
+        thin=choices["thin"].value,
+        choices=_in_order(choices),
         settings=settings,
         n_training=n_burnin,
     )
 
 
-_ORDER = (
-    "prior",
-    "sampler",
-    "step_size",
-    "schedule",
-    "temperature",
-    "gradient",
-    "batch_size",
-    "preconditioner",
-    "parameterization",
-    "clip",
-    "init",
-    "n_draws",
-    "n_burnin",
-    "thin",
-)
+def _in_order(choices: dict[str, Choice]) -> dict[str, Choice]:
+    """Choices in the order of the table."""
+    names = (
+        "prior sampler step_size schedule temperature gradient batch_size preconditioner "
+        "parameterization clip init n_draws n_burnin thin"
+    )
+    return {name: choices[name] for name in names.split() if name in choices}
 
 
 def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
@@ -339,22 +315,17 @@ def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
     return settings.batch_size is not None or not reason_for_all_rows(posterior)
 
 
-def _looks_for_center(settings: Settings) -> bool:
-    """Whether the tuning looks for a centre of its own where most is far from the mode."""
-    if settings.step_size is not None or not settings.uses_curvature:
-        return False
-    if settings.sampler is not None:
-        return settings.sampler.adjusted
-    return settings.takes_all_rows and settings.clip is None
-
-
 def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     """Mode and curvature there; for a posterior that may have no mode, the start alone."""
     known = posterior.centered_normal()
     if known is not None:
         return Mode.of_curvature(*known)
     tolerance = TOLERANCE
-    if posterior.facts.far_from_mode and _looks_for_center(settings):
+    centers = settings.takes_all_rows and settings.clip is None
+    if settings.sampler is not None:
+        centers = settings.sampler.adjusted
+    centers = centers and settings.step_size is None and settings.uses_curvature
+    if centers and posterior.facts.far_from_mode:
         # the tuning moves on to a centre far from the mode: of 3,000 rows and 2,100 columns at a
         # squared distance of 5.0 a parameter. The search takes 3 s rather than 8 s
         tolerance = 0.01 * posterior.n_params

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
+from skbayes_sgld.diagnostics import least_ess, mean_of_draws, say_uncertain, uncertain_sds
 from skbayes_sgld.inference.checkpoint import Origin, Writer
 from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice, Fallback
 from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
@@ -144,7 +144,7 @@ def _warmed_up(
 ) -> Plan:
     """Plan of an ensemble's draws, after its chains were trained and its metric was measured."""
     # a resumed run has draws already
-    limit = np.inf if origin.saved else origin.limit(plan.settings)
+    limit = np.inf if origin.saved else origin.begin + (plan.settings.max_time or np.inf)
 
     def report(n_done: int) -> bool:
         if monotonic() >= limit:
@@ -212,7 +212,8 @@ def _draw(
     KeyboardInterrupt
         Where the user interrupts; the checkpoint is written once more.
     """
-    settings, saved, limit = plan.settings, origin.saved, origin.limit(plan.settings)
+    settings, saved = plan.settings, origin.saved
+    limit = origin.begin + (settings.max_time or np.inf)
     ends = stopping_points(plan.n_each, settings.target_ess)
     parts: list[Chains] = []
     if saved is not None:
@@ -223,8 +224,7 @@ def _draw(
     writer = None
     if settings.checkpoint is not None:
         parts = parts or [run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed)]
-        writer = Writer(settings.checkpoint, plan, origin)
-        writer.begin(parts[0])
+        writer = Writer(settings.checkpoint, plan, origin, parts[0])
     stopped, late = None, False
     try:
         for end in ends:
@@ -305,7 +305,16 @@ def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
         return Choice("callback", f"a callback asked to stop after {n_draws} draws a chain")
     if target is None:
         return None
-    ess, figure = plan.effective_size(chains.draws)
+    posterior: Any = plan.posterior
+    if posterior.facts.ensemble:
+        invariant = posterior.likelihood.shift_invariant
+        ess = diagnose_outputs(posterior.outputs(chains.draws), 0.0, invariant).ess
+        figure = f"95 % of the predictions have an effective sample size above {ess:.0f}"
+    else:
+        values = constrained_draws(posterior, chains.draws, plan.n_burnin, plan.thin)
+        ess, worst = least_ess(values)
+        name = posterior.reported.names[worst]
+        figure = f"the least bulk effective sample size is {ess:.0f}, of {name}"
     if ess >= target:
         return Choice("target_ess", f"{figure}: target_ess={target:g} is reached")
     if n_draws >= _MOST * plan.n_draws:

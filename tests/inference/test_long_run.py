@@ -249,7 +249,7 @@ def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp
     change = {
         "version": {"version": escape},
         "format": {"format": escape},
-        "libraries": {"libraries": {escape: escape}},
+        "libraries": {"libraries": escape},
         "inputs": {"inputs": inputs | {"y": ["other", escape]}},
         "a name": {"inputs": inputs | {escape: ["other", "value"]}},
     }[entry]
@@ -439,7 +439,7 @@ def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_f
 
 def test_no_option_costs_nothing(monkeypatch):
     monkeypatch.setattr(running, "_SECONDS", None)  # a run in parts would compare it
-    monkeypatch.setattr(files, "digest", None)
+    monkeypatch.setattr(files, "_known_by", None)
     SGLDLinearRegression(**SETTINGS).fit(X, Y)
     for option, error in (({"max_time": 1.0}, "not supported"), ({"checkpoint": "x"}, "callable")):
         with pytest.raises(TypeError, match=error):

@@ -65,7 +65,7 @@ def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
     adapted = Adapted(MODE, 1.0, 0.8, measured, np.empty((0, 3)), 0)
     monkeypatch.setattr(decisions, "adapt", lambda *args: adapted)
     monkeypatch.setattr(HMC, "gradients", lambda self, step: 1.0)
-    assert decisions.tune(run, MODE, 0).time == pytest.approx(spaced)
+    assert decisions.tune(run, MODE, 0).autocorrelation_time == pytest.approx(spaced)
 
 
 def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():
