@@ -228,7 +228,7 @@ class LinearEstimator(BayesianEstimator):
         seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
         moments, extent, sample, fraction = first_pass(source, likelihood, seed)
         check_ranges(extent.low, extent.high, self)
-        warn_of_fraction(fraction.value, source.has_exposure)
+        warn_of_fraction(fraction, source.has_exposure)
         if likelihood is None:
             encoding = self._encoding(moments)
         else:

@@ -55,26 +55,14 @@ def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, A
     return {f"{variable}_dim_0": range(len(labels)) if numbered else labels}
 
 
-def sample_stats(
-    values: Array,
-    lp: Array | None,
-    step_size: Array,
-    acceptance_rate: float,
-    weights: Array | None,
-) -> Any:
-    """Data set of statistics of every draw, ``(chain, draw)`` each."""
-    known = {
-        "lp": lp,
-        "step_size": step_size,
-        "acceptance_rate": np.asarray(acceptance_rate),
-        "weight": weights,
-    }
+def sample_stats(shape: tuple[int, int], figures: Mapping[str, Any]) -> Any:
+    """Data set of statistics of every draw, ``(chain, draw)`` each; without those that are None."""
     data = {
-        name: (_DRAWS, np.broadcast_to(array, values.shape[:2]).astype(float))
-        for name, array in known.items()
-        if array is not None
+        name: (_DRAWS, np.broadcast_to(np.asarray(values, dtype=float), shape))
+        for name, values in figures.items()
+        if values is not None
     }
-    return _dataset(data, _of_draws(values.shape))
+    return _dataset(data, _of_draws(shape))
 
 
 def log_densities(posterior: BasePosterior, theta: Array) -> Array:

@@ -120,23 +120,28 @@ class Diagnosis(Judgement):
 
     def __str__(self) -> str:
         """Report of several lines."""
-        worst = self.table
+        table = self.table
         near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
         normality = "a normal approximation would do" if near else "not normal: the samples matter"
         if not self.usable:  # the distance may be that of the draws from the posterior
             normality = ""
         halved = "" if np.isnan(self.halved_bias) else f"; {self.halved_bias:.1%} at half of it"
         wider = f"an sd is {np.sqrt(1.0 + self.noise_ratio) - 1.0:.1%} too wide at most"
+        pull, pulled = np.nan, ""
+        if self.conflict is not None:
+            worst, pull = self.conflict.furthest
+            alone = "" if np.isfinite(pull) else ": not determined by the data"
+            pulled = self.conflict.names[worst] + alone
         no_data, no_mode = ": the data were not kept", ": no mode was looked for"
         lines = [
             *self._verdict(),
             *(f"  Note: {note}" for note in self.notes),
             "",
-            _line("R-hat", "r_hat", worst, largest=True, fmt=".3f"),
-            _line("bulk effective sample size", "ess_bulk", worst, largest=False, fmt=".0f"),
-            _line("tail effective sample size", "ess_tail", worst, largest=False, fmt=".0f"),
-            _line("standard error of a mean, in sds", "error_mean", worst, largest=True, fmt=".3f"),
-            _line("standard error of an sd, relative", "error_sd", worst, largest=True, fmt=".3f"),
+            _line("R-hat", "r_hat", table, largest=True, fmt=".3f"),
+            _line("bulk effective sample size", "ess_bulk", table, largest=False, fmt=".0f"),
+            _line("tail effective sample size", "ess_tail", table, largest=False, fmt=".0f"),
+            _line("standard error of a mean, in sds", "error_mean", table, largest=True, fmt=".3f"),
+            _line("standard error of an sd, relative", "error_sd", table, largest=True, fmt=".3f"),
             _figure("minibatch over injected noise", self.noise_ratio, ".3f", wider),
             _figure("bias of the step size", self.bias, ".1%", f"+- {self.bias_error:.1%}{halved}"),
             _figure("acceptance, were steps tested", self.acceptance, ".2f", "", no_data),
@@ -144,16 +149,9 @@ class Diagnosis(Judgement):
             _figure("divergent chains", len(self.divergent), "d"),
             _figure("mean from the mode, in sds", self.shift, ".2f", normality, no_mode),
             _figure("sd over that at the mode, less 1", self.width, ".1%", "", no_mode),
-            _figure("largest pull of the prior, in sds", *self._pull()),
+            _figure("largest pull of the prior, in sds", pull, ".2f", pulled),
         ]
         return _report(lines)
-
-    def _pull(self) -> tuple[float, str, str]:
-        if self.conflict is None:
-            return np.nan, ".2f", ""
-        worst, size = self.conflict.furthest
-        alone = "" if np.isfinite(size) else ": not determined by the data"
-        return size, ".2f", self.conflict.names[worst] + alone
 
 
 def _report(lines: Iterable[str]) -> str:
@@ -326,14 +324,10 @@ def diagnose_outputs(
     n_chains, n_draws, n_rows, n_outputs = outputs.shape
     flat = outputs.reshape(n_chains, n_draws, -1)
     figures: dict[str, Array] = {
-        name: np.full(flat.shape[2], np.nan) for name in ("r_hat", "ess_bulk", "ess_tail")
+        "r_hat": potential_scale_reduction(flat),
+        "ess_bulk": effective_sample_size(flat),
+        "ess_tail": effective_sample_size(flat, "tail"),
     }
-    if n_draws >= _FEWEST:
-        figures = {
-            "r_hat": potential_scale_reduction(flat),
-            "ess_bulk": effective_sample_size(flat),
-            "ess_tail": effective_sample_size(flat, "tail"),
-        }
     figures = {name: values.reshape(n_rows, n_outputs) for name, values in figures.items()}
     # pandas leaves NaN out
     r_hat = pd.Series(figures["r_hat"].ravel()).quantile(1.0 - _TAIL)

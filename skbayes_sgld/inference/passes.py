@@ -77,35 +77,30 @@ def sum_up(source: RowSource) -> tuple[GaussianStatistics, Extent]:
     return _some(source.reduce(_sums, add_up))
 
 
-@dataclass(frozen=True)
-class Fraction:
-    """First count of the rows read that is not whole; None without one."""
-
-    value: float | None
-
-    @classmethod
-    def of_block(cls, block: Block) -> Fraction:
-        """First fraction of one block; rates without an exposure are what weights are for."""
-        if block.exposure is None and block.weight is not None:
-            return cls(None)
-        broken = block.y[block.y != np.floor(block.y)]
-        return cls(float(broken[0]) if len(broken) else None)
+class Fraction(float):
+    """A count that is not whole: the first of those read."""
 
     def plus(self, other: Fraction) -> Fraction:
-        """First fraction of both."""
-        return other if self.value is None else self
+        """First of both."""
+        return self
 
 
 def _moments_and_sample(
     block: Block, likelihood: Likelihood | None, how: Sampling
-) -> tuple[Moments, Extent | None, Sample, Fraction]:
-    labels, codes, fraction = np.zeros(1), None, Fraction(None)
+) -> tuple[Moments, Extent | None, Sample, Fraction | None]:
+    labels, codes, fraction = np.zeros(1), None, None
     if likelihood is None:
         codes, labels = pd.factorize(_check_labels(block), sort=True)
     else:
         block = _numbers(block)
-        _check_target(block, likelihood)
-        fraction = Fraction.of_block(block) if likelihood.whole else fraction
+        try:
+            likelihood.check_target(_totals(block) if likelihood.totals else block.y)
+        except ValueError as error:
+            raise ValueError(f"block {block.number}: {error}") from None
+        # rates without an exposure are what weights are for
+        if likelihood.whole and (block.exposure is not None or block.weight is None):
+            broken = block.y[block.y != np.floor(block.y)]
+            fraction = Fraction(broken[0]) if len(broken) else None
     X = _with_weight(block).X
     counted = block
     if likelihood is not None and likelihood.totals:
@@ -134,17 +129,10 @@ def _check_labels(block: Block) -> Array:
     return y
 
 
-def _check_target(block: Block, likelihood: Likelihood) -> None:
-    try:
-        likelihood.check_target(_totals(block) if likelihood.totals else block.y)
-    except ValueError as error:
-        raise ValueError(f"block {block.number}: {error}") from None
-
-
 def first_pass(
     source: RowSource, likelihood: Likelihood | None, seed: int
-) -> tuple[Moments, Extent, Sample, Fraction]:
-    """Moments and ranges of the columns, a sample of rows and a fraction, in one pass.
+) -> tuple[Moments, Extent, Sample, Fraction | None]:
+    """Moments and ranges of the columns, a sample of rows and the first fraction, in one pass.
 
     ``likelihood`` is None where y is a label.
     """
@@ -155,7 +143,7 @@ def first_pass(
 
 
 def _some(found: tuple[Any, ...]) -> Any:
-    if any(part is None for part in found):
+    if found[1] is None:  # no row has an extent
         raise ValueError("the weights of all rows are zero; at least one must be positive.")
     return found
 

@@ -169,14 +169,12 @@ class PosteriorDraws:
 
     def choose(self, n_samples: int | None, rng: np.random.RandomState) -> Array:
         """Indices in :attr:`flat` of ``n_samples`` draws, chosen by their weights; None: all."""
-        total = self.values.shape[0] * self.values.shape[1]
-        weights = self.flat_weights
-        if weights is None:
-            if n_samples is None:
-                return np.arange(total)
-            return rng.choice(total, n_samples, replace=n_samples > total)
+        weights, total = self.flat_weights, len(self.flat)
+        if weights is None and n_samples is None:
+            return np.arange(total)
         size = total if n_samples is None else n_samples
-        return rng.choice(total, size, p=weights / weights.sum())
+        shares = None if weights is None else weights / weights.sum()
+        return rng.choice(total, size, replace=shares is not None or size > total, p=shares)
 
 
 @numpy_defaults
@@ -244,11 +242,6 @@ class SamplingResult(PosteriorDraws):
         return self.plan.settings.tau
 
     @property
-    def n_hot(self) -> int:
-        """Steps before the chains reached that temperature."""
-        return self.plan.n_hot
-
-    @property
     def left_start(self) -> bool:
         """Whether the chains have left their starts."""
         return have_left_start(self.values)
@@ -270,20 +263,21 @@ class SamplingResult(PosteriorDraws):
 
     def arviz_groups(self, with_stats: bool = True) -> dict[str, Any]:
         """The groups of :meth:`to_arviz`, with or without ``sample_stats``."""
+        groups = {"posterior": self.to_xarray()}
         if not with_stats:
-            return {"posterior": self.to_xarray()}
+            return groups
         n_burnin, thin = (self.choices[name].value for name in ("n_burnin", "thin"))
         steps = n_burnin + thin * np.arange(1, self.values.shape[1] + 1) - 1
-        stats = arviz.sample_stats(
-            self.values,
-            None
-            if not self.plan.has_data
-            else arviz.log_densities(self.plan.posterior, self.theta),
-            self.choices["step_size"].value * self.choices["schedule"].value(steps),
-            1.0 if self.acceptance is None else self.acceptance,
-            self.weights,
-        )
-        return {"posterior": self.to_xarray(), "sample_stats": stats}
+        plan, lp = self.plan, None
+        if plan.has_data:
+            lp = arviz.log_densities(plan.posterior, self.theta)
+        figures = {
+            "lp": lp,
+            "step_size": self.choices["step_size"].value * self.choices["schedule"].value(steps),
+            "acceptance_rate": 1.0 if self.acceptance is None else self.acceptance,
+            "weight": self.weights,
+        }
+        return groups | {"sample_stats": arviz.sample_stats(self.values.shape[:2], figures)}
 
     def diagnose(self) -> Diagnosis | NetworkDiagnosis:
         """Diagnosis of the draws, which is printed too.

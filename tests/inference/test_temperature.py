@@ -132,7 +132,7 @@ def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the
     np.testing.assert_allclose(ratio, 1.0, atol=4 / np.sqrt(4000))
     assert hot.diagnose().usable
     hot.fit(X, y)  # chains that continue are not heated again
-    assert hot.n_burnin_ == hot.result_.n_hot == 0 and hot.result_.plan.run.temperature is None
+    assert hot.n_burnin_ == hot.result_.plan.n_hot == 0 and hot.result_.plan.run.temperature is None
 
 
 def test_draws_that_are_kept_while_it_cools_are_told():
