@@ -98,17 +98,17 @@ class Schedule(Component):
 
     As ``schedule`` of an estimator it multiplies the step size. As ``temperature`` it is the
     temperature itself, and must become constant.
+
+    Attributes
+    ----------
+    decay_power : float
+        Power p of the decay ``t^-p``; 0 where the value does not vanish, nan where unknown.
+    settles_at : float
+        Step from which the value is constant; infinity if it never is.
     """
 
-    @property
-    def decay_power(self) -> float:
-        """Power p of the decay ``t^-p``; 0 where the value does not vanish, nan where unknown."""
-        return np.nan
-
-    @property
-    def settles_at(self) -> float:
-        """Step from which the value is constant; infinity if it never is."""
-        return np.inf
+    decay_power = np.nan
+    settles_at = np.inf
 
     @property
     def satisfies_condition_27(self) -> bool | None:

@@ -45,15 +45,7 @@ class Constant(Schedule):
     [1.0, 1.0]
     """
 
-    @property
-    def decay_power(self) -> float:
-        """Zero: it does not decay."""
-        return 0.0
-
-    @property
-    def settles_at(self) -> float:
-        """The first step."""
-        return 0.0
+    decay_power = settles_at = 0.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Ones in the shape of ``t``."""
@@ -81,14 +73,11 @@ class Harmonic(Schedule):
 
     t0: float = 1.0
 
+    decay_power = 1.0
+
     def check(self) -> None:
         """Raise where t0 is not positive."""
         check_number(self.t0, "schedule.t0", low=0)
-
-    @property
-    def decay_power(self) -> float:
-        """One."""
-        return 1.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """``t0 / (t + 1)``."""
@@ -136,12 +125,12 @@ class Polynomial(Schedule):
             )
 
     @property
-    def decay_power(self) -> float:
+    def decay_power(self) -> float:  # type: ignore[override]
         """The power."""
         return self.power
 
     @property
-    def settles_at(self) -> float:
+    def settles_at(self) -> float:  # type: ignore[override]
         """Infinity, or the first step where the power is zero."""
         return np.inf if self.power > 0 else 0.0
 
@@ -181,6 +170,8 @@ class FlatDecayFlat(Schedule):
     power: float = 1.0
     floor: float = 0.1
 
+    decay_power = 0.0  # the decay ends
+
     def check(self) -> None:
         """Raise where a parameter is out of range."""
         check_number(self.hold, "schedule.hold", low=0)
@@ -188,12 +179,7 @@ class FlatDecayFlat(Schedule):
         check_number(self.floor, "schedule.floor", low=0, high=1, closed="right")
 
     @property
-    def decay_power(self) -> float:
-        """Zero: the decay ends."""
-        return 0.0
-
-    @property
-    def settles_at(self) -> float:
+    def settles_at(self) -> float:  # type: ignore[override]
         """The step at which the decay ends."""
         if self.power == 0 or self.floor == 1:
             return 0.0
@@ -229,14 +215,11 @@ class Cyclical(Schedule):
 
     period: int = 1000
 
+    decay_power = 0.0  # the cycles go on
+
     def check(self) -> None:
         """Raise where the period is not a positive whole number."""
         check_number(self.period, "schedule.period", low=1, closed="left", integer=True)
-
-    @property
-    def decay_power(self) -> float:
-        """Zero: the cycles go on."""
-        return 0.0
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """``(cos(pi (t mod period) / period) + 1) / 2``."""
@@ -277,6 +260,8 @@ class Cooling(Schedule):
     decay: int = 2000
     low: float = 1.0
 
+    decay_power = 0.0  # the decay ends
+
     def check(self) -> None:
         """Raise where a parameter is out of range or the schedule would heat."""
         check_number(self.low, "schedule.low", low=0)
@@ -290,12 +275,7 @@ class Cooling(Schedule):
         check_number(self.decay, "schedule.decay", low=1, closed="left", integer=True)
 
     @property
-    def decay_power(self) -> float:
-        """Zero: the decay ends."""
-        return 0.0
-
-    @property
-    def settles_at(self) -> float:
+    def settles_at(self) -> float:  # type: ignore[override]
         """The step at which ``low`` is reached."""
         return float(self.hold + self.decay)
 

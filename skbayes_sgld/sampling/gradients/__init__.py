@@ -2,7 +2,6 @@
 
 from skbayes_sgld._components import Registry
 from skbayes_sgld.sampling.base import Gradient
-from skbayes_sgld.sampling.dynamics import BoundGradient
 from skbayes_sgld.sampling.gradients.control_variate import ControlVariate
 from skbayes_sgld.sampling.gradients.full import Full
 from skbayes_sgld.sampling.gradients.minibatch import Minibatch
@@ -17,14 +16,3 @@ GRADIENTS: Registry[Gradient] = Registry(
     svrg=SVRG,
     saga=SAGA,
 )
-
-__all__ = [
-    "GRADIENTS",
-    "SAGA",
-    "SVRG",
-    "BoundGradient",
-    "ControlVariate",
-    "Full",
-    "Gradient",
-    "Minibatch",
-]

@@ -24,15 +24,3 @@ SAMPLERS: Registry[Sampler] = Registry(
     hmc=HMC,
     parallel_tempering=ParallelTempering,
 )
-
-__all__ = [
-    "HMC",
-    "MALA",
-    "PSGLD",
-    "SAMPLERS",
-    "SGHMC",
-    "SGLD",
-    "SGNHT",
-    "ParallelTempering",
-    "RandomWalk",
-]

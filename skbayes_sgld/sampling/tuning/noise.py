@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.gradients import BoundGradient, ControlVariate, Full, Gradient
+from skbayes_sgld.sampling.dynamics import BoundGradient
+from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
