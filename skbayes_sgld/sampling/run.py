@@ -162,15 +162,12 @@ def join_chains(groups: list[Chains]) -> Chains:
     )
 
 
-def constrained_draws(
-    posterior: BasePosterior, draws: Array, n_burnin: int, thin: int, n_walkers: int = 1
-) -> Array:
+def constrained_draws(posterior: BasePosterior, draws: Array, n_burnin: int, thin: int) -> Array:
     """Draws in the parameters' own units; raise where these overflow."""
     n_chains, n_draws, P = draws.shape
     with np.errstate(all="ignore"):
         values = posterior.reported.values(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
     if not np.isfinite(values).all():
         first = int(np.isfinite(values).all(axis=(0, 2)).argmin())
-        step = n_burnin + (first % -(-n_draws // n_walkers) + 1) * thin - 1
-        raise overflow_at(step, values[:, first], P)
+        raise overflow_at(n_burnin + (first + 1) * thin - 1, values[:, first], P)
     return values

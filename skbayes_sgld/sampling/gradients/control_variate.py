@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from typing import Any
 
@@ -19,85 +18,68 @@ from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.gradients.svrg import SnapshotGradient
 
 
-class RowExpansions:
-    """Expansion of each row's score around the centre, ``s - W (u - u_0)``.
+def expand_rows(posterior: BasePosterior, expansion: Expansion, idx: Array) -> tuple[Array, Array]:
+    """Expansion ``s - W (u - u_0)`` of the scores of the rows ``idx (C, B)`` around the centre.
 
-    It is kept as ``s + W u_0`` and W.
-
-    Parameters
-    ----------
-    posterior : BasePosterior
-    expansion : Expansion
-        Expansion of the log likelihood.
+    It is ``s + W u_0 (C, n_local, B)`` and ``W (C, n_local, n_local, B)``.
     """
+    batches = posterior.bind_batches(*idx.shape)
+    rows = batches.gather(idx[None])[0]
+    u = batches.local(np.tile(expansion.theta, (len(idx), 1)), rows)
+    score, curvature = batches.score_and_curvature(u.copy(), rows)
+    return score + np.einsum("cabn,cbn->can", curvature, u), curvature
 
-    def __init__(self, posterior: BasePosterior, expansion: Expansion) -> None:
-        self._posterior, self._expansion = posterior, expansion
-        self._center = expansion.theta[None]
 
-    @cached_property
-    def _all(self) -> list[Array]:
-        """Expansions of all rows, ``(n, n_local)`` and ``(n, n_local^2)``.
+def expand_all_rows(posterior: BasePosterior, expansion: Expansion) -> list[Array]:
+    """Expansions of all rows of one local parameter, ``(n,)`` each.
 
-        Empty where rows have several local parameters: computing them anew takes half as long.
-        """
-        if self._expansion.by_row:
-            return [of_row[:, None] for of_row in self._expansion.by_row]
-        n, parts = self._posterior.n_samples, []
-        for start in range(0, n, ROW_BLOCK):
-            parts.append(self._expand(np.arange(start, min(start + ROW_BLOCK, n))[None]))
-            if parts[0][0].shape[1] > 1:
-                return []
-        return [
-            np.concatenate([part.reshape(-1, part.shape[-1]).T for part in a])
-            for a in zip(*parts, strict=True)
-        ]
-
-    def _expand(self, idx: Array) -> tuple[Array, Array]:
-        """Expansion of the rows ``idx (C, B)``: ``s + W u_0 (C, n_local, B)`` and W."""
-        batches = self._posterior.bind_batches(*idx.shape)
-        rows = batches.gather(idx[None])[0]
-        u = batches.local(np.tile(self._center, (len(idx), 1)), rows)
-        score, curvature = batches.score_and_curvature(u.copy(), rows)
-        return score + np.einsum("cabn,cbn->can", curvature, u), curvature
-
-    def take(self, idx: Array) -> list[Array]:
-        """Expansions of the rows ``idx (T, C, B)``."""
-        if self._all:
-            L = self._all[0].shape[1]
-            shapes = (L,), (L, L)
-            # each number of all rows together: products along rows that lie apart are far slower
-            return [
-                np.ascontiguousarray(a.take(idx, axis=0).swapaxes(3, 2)).reshape(
-                    *idx.shape[:2], *shape, idx.shape[2]
-                )
-                for a, shape in zip(self._all, shapes, strict=True)
-            ]
-        # every step of every chain a product of its own, so that they round alike
-        found = self._expand(idx.reshape(-1, idx.shape[2]))
-        return [a.reshape(*idx.shape[:2], *a.shape[1:]) for a in found]
+    Empty where rows have several: to compute them anew takes half as long as to gather them.
+    """
+    if expansion.by_row:
+        return list(expansion.by_row)
+    n, parts = posterior.n_samples, []
+    for start in range(0, n, ROW_BLOCK):
+        idx = np.arange(start, min(start + ROW_BLOCK, n))[None]
+        parts.append(expand_rows(posterior, expansion, idx))
+        if parts[0][0].shape[1] > 1:
+            return []
+    return [np.concatenate([part.ravel() for part in a]) for a in zip(*parts, strict=True)]
 
 
 @dataclass(eq=False)
 class ExpandedGradient(MinibatchGradient):
-    """The gradient's expansion around the centre, exact, plus the batch's estimate of the rest."""
+    """The gradient's expansion around the centre, exact, plus the batch's estimate of the rest.
+
+    Attributes
+    ----------
+    expansion : Expansion
+        Expansion of the log likelihood.
+    rows : list of ndarray
+        That of each row, as :func:`expand_all_rows` has it.
+    """
 
     expansion: Expansion | None = None
-    rows: RowExpansions | None = None
+    rows: Sequence[Array] = ()
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches, with the expansions of their rows: the walkers of a chain share both."""
-        assert self.rows is not None
-        gathered, (at_center, W) = super().prepare(idx), self.rows.take(idx)
-        # of one local parameter a product is four times as fast as einsum
-        shared = at_center[:, :, None], W[:, :, 0, None] if W.shape[2] == 1 else W
-        return [(*step, *of_rows) for step, *of_rows in zip(gathered, *shared, strict=True)]
+        assert self.expansion is not None
+        T, C, B = idx.shape
+        if self.rows:
+            at_center, W = (of_row.take(idx)[:, :, None, None] for of_row in self.rows)
+        else:  # every step of every chain a product of its own, so that they round alike
+            found = expand_rows(self.posterior, self.expansion, idx.reshape(-1, B))
+            at_center, W = (a.reshape(T, C, *a.shape[1:]) for a in found)
+            at_center = at_center[:, :, None]
+        gathered = super().prepare(idx)
+        return [(*step, *of_rows) for step, *of_rows in zip(gathered, at_center, W, strict=True)]
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Score of each row less its expansion around the centre ``(C, n_local, B)``."""
         bound, rows, at_center, W = batch
         u = bound.local(theta, rows)
         v = u.reshape(len(at_center), self.n_sharing, *u.shape[1:])
+        # of one local parameter a product is four times as fast as einsum
         rest = W * v if u.shape[1] == 1 else np.einsum("cabn,cwbn->cwan", W, v)
         rest -= at_center
         rest = rest.reshape(u.shape)
@@ -177,5 +159,5 @@ class ControlVariate(Gradient):
         if expansion is None:
             assert center is not None
             expansion = posterior.expand_likelihood(center)
-        rows = RowExpansions(posterior, expansion)
+        rows = expand_all_rows(posterior, expansion)
         return ExpandedGradient(posterior, expansion=expansion, rows=rows)
