@@ -64,7 +64,11 @@ class _OneBlasThread:
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
-                self._limit()
+                libraries = [lib for lib in _threads().lib_controllers if lib.user_api == "blas"]
+                # noted before the first is set, and kept if a restoration was interrupted
+                self._before = self._before or [(lib, lib.num_threads) for lib in libraries]
+                for library, _ in self._before:
+                    library.set_num_threads(1)
             me = get_ident()
             self._inside[me] = self._inside.get(me, 0) + 1
 
@@ -88,13 +92,6 @@ class _OneBlasThread:
                 self._inside.pop(get_ident(), None)
             if not self._inside:
                 self._restore()
-
-    def _limit(self) -> None:
-        libraries = [lib for lib in _threads().lib_controllers if lib.user_api == "blas"]
-        # noted before the first is set, and kept if a restoration was interrupted
-        self._before = self._before or [(lib, lib.num_threads) for lib in libraries]
-        for library, _ in self._before:
-            library.set_num_threads(1)
 
     def _restore(self) -> None:
         for library, n_threads in self._before:
@@ -216,17 +213,14 @@ def row_parts(
     return [blocks[part] for part in equal_slices(len(blocks), n_parts)]
 
 
-def row_blocks(X: Array, center: Array | None = None) -> Iterator[tuple[slice, Array]]:
+def row_blocks(X: Array, center: Array) -> Iterator[tuple[slice, Array]]:
     """Slices of rows, and the rows of X minus ``center (d,)`` in float64 and C order.
 
     A block is the same array whatever the dtype and the memory order of X, so no sum depends on
     them. X is never copied as a whole.
     """
     for rows in row_slices(*X.shape):
-        if center is None:
-            yield rows, np.ascontiguousarray(X[rows], dtype=np.float64)
-        else:
-            yield rows, np.subtract(X[rows], center, dtype=np.float64, order="C")
+        yield rows, np.subtract(X[rows], center, dtype=np.float64, order="C")
 
 
 def sums_of_squares(X: Array) -> Array:
@@ -241,24 +235,14 @@ def sums_of_squares(X: Array) -> Array:
         return np.asarray(sum_in_threads(of_part, row_parts(*X.shape)), dtype=float)
 
 
-@cache
-def _largest_divisor(n: int, most: int) -> int:
-    return max((k for k in range(1, 1 + most) if n % k == 0), default=1)
-
-
 def _beside(X: Array) -> Array:
     """Rows side by side, so that loops over few columns are long.
 
     A default linear fit of 1,000,000 x 5 takes 58 ms in place of 77 ms.
     """
     n, d = X.shape
-    several = _largest_divisor(n, 1024 // d)
+    several = next((k for k in range(1024 // d, 1, -1) if n % k == 0), 1)
     return X.reshape(n // several, several * d) if X.flags.c_contiguous else X
-
-
-def _column_sums(X: Array) -> Array:
-    """Sum of each column ``(d,)``."""
-    return _beside(X).sum(axis=0).reshape(-1, X.shape[1]).sum(axis=0)
 
 
 def _column_squares(X: Array) -> Array:
@@ -282,21 +266,6 @@ def matmul_rows(a: Array, b: Array, group: int = GROUP) -> Array:
     return product.reshape(-1, b.shape[1])[:n_rows]
 
 
-def column_means(X: Array, weight: Array | None) -> Array:
-    """Weighted mean of each column ``(d,)``, without a temporary of the size of X."""
-    w = np.ones(X.shape[0]) if weight is None else weight
-    if issparse(X):
-        return _sparse.column_sums(X, w) / float(w.sum())
-
-    def of_part(blocks: list[slice]) -> Array:
-        total = np.zeros(X.shape[1])
-        for rows in blocks:
-            total += w[rows] @ np.ascontiguousarray(X[rows], dtype=np.float64)
-        return total
-
-    return sum_in_threads(of_part, row_parts(*X.shape)) / float(w.sum())
-
-
 def column_ranges(X: Array) -> tuple[Array, Array]:
     """Least and largest value of each column, ``(d,)`` each."""
     return _sparse.column_ranges(X) if issparse(X) else (X.min(axis=0), X.max(axis=0))
@@ -306,20 +275,16 @@ def column_squares(X: Array, origin: Array, weight: Array) -> Array:
     """Weighted sum of the squares of the columns less ``origin (d,)``."""
     if issparse(X):
         return _sparse.squares_about(X, origin, weight)
-    total = np.zeros(X.shape[1])
-    for rows, block in row_blocks(X, origin):
-        total += np.square(block).T @ weight[rows]
-    return total
+    parts = (np.square(block).T @ weight[rows] for rows, block in row_blocks(X, origin))
+    return sum(parts, np.zeros(X.shape[1]))
 
 
 def gram_about(X: Array, origin: Array) -> Array:
     """Sum of the products of the columns less ``origin (d,)``, a matrix ``(d, d)``."""
     if issparse(X):
         return _sparse.gram_about(X, origin)
-    gram = np.zeros((X.shape[1],) * 2)
-    for _, block in row_blocks(X, origin):
-        gram += block.T @ block
-    return gram
+    parts = (block.T @ block for _, block in row_blocks(X, origin))
+    return sum(parts, np.zeros((X.shape[1],) * 2))
 
 
 def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]:
@@ -372,8 +337,11 @@ def _sums_of_columns(
             z = z - shift
         if scaled:
             z = z / unit
-        sums[0] += _column_sums(z) if weight is None else weight[rows] @ z
-        sums[1] += _column_squares(z) if weight is None else weight[rows] @ (z * z)
+        if weight is None:
+            sums[0] += _beside(z).sum(axis=0).reshape(-1, z.shape[1]).sum(axis=0)
+            sums[1] += _column_squares(z)
+        else:
+            sums += weight[rows] @ z, weight[rows] @ (z * z)
     return sums
 
 

@@ -13,7 +13,7 @@ from scipy import linalg
 from scipy.sparse import issparse
 from scipy.special import logsumexp
 
-from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_means, column_moments
+from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_moments
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
@@ -127,7 +127,7 @@ class GLMPosterior(BasePosterior):
             if statistics is not None:
                 mean = statistics.x_mean
             else:
-                mean = column_means(X, by_trial) if columns is None else columns[0]
+                mean = (columns or column_moments(X, by_trial))[0]
 
         self.X: Any = X
         self.y, self.weight, self.offset = y, sample_weight, offset

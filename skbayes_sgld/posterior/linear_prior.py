@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import column_means, column_squares
+from skbayes_sgld._linalg import column_moments, column_squares
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
 from skbayes_sgld.posterior.priors.flat import Flat
@@ -305,7 +305,7 @@ def _shift_precision(
     n, d = X.shape
     pin, w = np.zeros(d + has_intercept), np.ones(n) if weight is None else weight
     if coef_is_free:
-        square = column_squares(X, column_means(X, weight), w)
+        square = column_squares(X, column_moments(X, weight)[0], w)
         pin[:d] = np.where(square > 0, square, 1.0)
     if intercept_is_free:
         pin[-1] = w.sum()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from skbayes_sgld._linalg import column_means, column_ranges, gram_about
+from skbayes_sgld._linalg import column_moments, column_ranges, gram_about
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood
 from skbayes_sgld.posterior.sparse_design import as_array
@@ -185,7 +185,7 @@ def _unbounded(posterior: GLMPosterior) -> ImproperPosteriorError:
 def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
     X, d = posterior.X, posterior.n_features
     free = posterior.intercept_is_free  # under a proper prior the data need not determine it
-    mean = column_means(X, posterior.weight) if free else np.zeros(d)
+    mean = column_moments(X, posterior.weight)[0] if free else np.zeros(d)
     low, high = column_ranges(X)
     largest = np.maximum(np.abs(low), np.abs(high))
     spread = high - low if free else largest
