@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import MAX_DENSE, largest_eigenvalue, largest_eigenvalue_of
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.sampling.dynamics import BoundGradient
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
@@ -21,18 +20,8 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
-# Rows of a probe: at most, and at least where their products take more than so many
-# multiplications. The largest eigenvalue of a covariance from few rows is too large: 1,000, 4,000,
-# 8,000 and all of 10,000 rows of 300 columns gave batches of 1,000, 530, 450 and 430 rows
-_PROBE_ROWS = 8_000, 20_000
-_PROBE_WORK = 2e8
 _PROBE_DRAWS = 16
-_PROBE_TIME = 0.15  # nanoseconds of processor time a multiplication
 _FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
-_FIRST_ROWS = 2048  # of a probe that is enough where a larger one costs more than it can save
-_OVERSTATED = 4  # times that of all rows, at most, is the noise that it finds
-_QUIETER = 5  # times less noise than is accepted, where a batch is of few rows
-_STEPS = 9_000  # of all positions together, for 4,000 draws
 
 
 @dataclass(frozen=True)
@@ -68,7 +57,8 @@ class NoiseLevel:
         size = self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise
         if n_walkers > 1:
             of_mean = step_size * n_walkers * self.common / (2.0 * temperature)
-            size = max(size, of_mean / THRESHOLDS.max_common_noise)
+            # a third of their noise is common, and the reported Monte Carlo error misses 4 %
+            size = max(size, of_mean / 0.08)
         return int(np.ceil(size))
 
     def step_size(self, batch_size: int, temperature: float) -> float:
@@ -88,11 +78,13 @@ def measure_noise(
     """Measure the noise of one-row minibatches at draws from the Laplace approximation.
 
     ``metric`` is that of the preconditioner, by default of the curvature; up to ``most_rows`` rows
-    are read, by default 8,000 to 20,000.
+    are read, by default 8,000 to 20,000. From few rows the largest eigenvalue of a covariance is
+    too large: 1,000, 4,000, 8,000 and all of 10,000 rows of 300 columns gave batches of 1,000, 530,
+    450 and 430 rows.
     """
     n = posterior.n_samples
     stream = ChainStreams(seed, FIRST_CHAIN)
-    size = _probe_rows(posterior) if most_rows is None else most_rows
+    size = most_rows or int(np.clip(2e8 / posterior.n_params**2, 8_000, 20_000))
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
     normals = start_normals(
         seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
@@ -101,8 +93,14 @@ def measure_noise(
     bound = gradient.bind(posterior, mode.theta, mode.expansion)
     metric = mode.metric if metric is None else metric
     if "local_rows" not in posterior.abilities:
-        rests = np.concatenate([_row_rests(bound, theta, idx[:_FEW_ROWS]) for theta in draws])
-        return NoiseLevel(_largest_variance(metric.sqrt_t(rests)))
+        # each row as a chain
+        idx = idx[:_FEW_ROWS]
+        batch = bound.prepare(idx[None, :, None])[0]
+        estimates = np.stack([bound(np.tile(theta, (len(idx), 1)), batch) for theta in draws])
+        rests = (estimates - estimates.mean(axis=1, keepdims=True)).reshape(-1, draws.shape[1])
+        rests = metric.sqrt_t(rests)
+        small = rests if rests.shape[1] <= rests.shape[0] else rests.T
+        return NoiseLevel(largest_eigenvalue(small.T @ small) / len(rests))
     batches = posterior.bind_batches(1, len(idx))
     rows = batches.gather(idx[None, None])[0]
     batch = bound.prepare(idx[None, None])[0]
@@ -135,24 +133,6 @@ def measure_noise(
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
 
 
-def _probe_rows(posterior: BasePosterior) -> int:
-    """Most rows of a probe."""
-    return int(np.clip(_PROBE_WORK / posterior.n_params**2, *_PROBE_ROWS))
-
-
-def _row_rests(bound: BoundGradient, theta: Array, idx: Array) -> Array:
-    """One-row estimates at ``theta (P,)`` less their mean, each row as a chain."""
-    batch = bound.prepare(idx[None, :, None])[0]
-    estimates = bound(np.tile(theta, (len(idx), 1)), batch)
-    return estimates - estimates.mean(axis=0)
-
-
-def _largest_variance(rests: Array) -> float:
-    """Largest eigenvalue of ``rests' rests / N``, rests being ``(N, P)``."""
-    small = rests if rests.shape[1] <= rests.shape[0] else rests.T
-    return largest_eigenvalue(small.T @ small) / len(rests)
-
-
 def cheapest_gradient(
     posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int = 1
 ) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
@@ -163,10 +143,9 @@ def cheapest_gradient(
     n, gradient = posterior.n_samples, ControlVariate()
     if mode.expansion is None:
         mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
-    level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=_FIRST_ROWS)
-    wanted = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
-    if _larger_probe_pays(posterior, wanted, n_walkers):
-        level = measure_noise(posterior, gradient, mode, temperature, seed)
+    # more rows cost more than a smaller batch saves
+    size = max(2_000, 10 * posterior.n_params)
+    level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=size)
     batch_size = _quiet_batch(level, temperature, n_walkers)
     if not batch_pays(posterior, batch_size, n_walkers):
         taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
@@ -178,30 +157,18 @@ def cheapest_gradient(
     return gradient, batch_size, why, level
 
 
-def _larger_probe_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:
-    """Whether half of the batch that a small probe found costs a run more than a larger probe."""
-    if posterior.n_samples <= _FIRST_ROWS or _QUIETER * batch_size <= THRESHOLDS.cheap_batch:
-        return False
-    if not batch_pays(posterior, batch_size // _OVERSTATED, n_walkers):
-        return False
-    if n_walkers == 1:
-        return True
-    work = min(posterior.n_samples, _probe_rows(posterior)) * posterior.n_params**2
-    saved = 0.5 * batch_size * (_numbers(posterior) @ THRESHOLDS.shared_row)
-    return bool(_STEPS * saved > _PROBE_TIME * work)
-
-
 def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:
     """Whether a step on a batch, which ``n_walkers`` share, costs less than one on all rows.
 
     Where all rows cost little it has to cost much less, since they have no noise.
     """
     n = posterior.n_samples
-    if n_walkers == 1:
-        return n > THRESHOLDS.few_rows and THRESHOLDS.gathered_cost * batch_size <= n
+    if n_walkers == 1:  # a gathered row costs about four times one that is read in order
+        return n > THRESHOLDS.few_rows and 4 * batch_size <= n
     of_batch, of_all = step_costs(posterior, batch_size)
-    little = of_all <= THRESHOLDS.cheap_step
-    return of_batch <= (THRESHOLDS.much_cheaper if little else 1.0) * of_all
+    # as much again as 2,500 ns is a step's own. On the rookies (2,400) a batch costs 0.42 and a fit
+    # three quarters; on ten classes of 1,000 rows (13,100) 0.49 and 0.79
+    return of_batch <= (0.4 if of_all <= 2500.0 else 1.0) * of_all
 
 
 def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]:
@@ -227,5 +194,6 @@ def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> 
 def _quiet_batch(level: NoiseLevel, temperature: float, n_walkers: int = 1) -> int:
     """Batch size without visible noise; where few rows are enough, one with less than that."""
     wanted = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
-    quiet = max(THRESHOLDS.min_batch, min(_QUIETER * wanted, THRESHOLDS.cheap_batch))
-    return max(wanted, quiet)
+    # up to 32 rows a fifth of the noise costs little. On 100,000 rows of 50 columns batches of 8,
+    # 16 and 32 rows: 82, 95 and 122 ms a run, 0.07, 0.04 and 0.02 % of an sd
+    return max(THRESHOLDS.min_batch, wanted, min(5 * wanted, 32))

@@ -25,16 +25,10 @@ class Thresholds:
     # sampler that no step size keeps within it: the memory of PSGLD leaves 1.6 %. Steps shorter
     # than 0.1 (2.8 %) gave a sixth of the draws a gradient
     max_rough_bias: float = 0.015
-    # Step sizes that are tried before HMC takes over. A trajectory costs as much as four to six
-    # steps, and SGLD makes three steps from draw to draw
-    n_tried: int = 3
     # Largest ratio of a variance to that at the mode. Heavy tails and nearly separated classes
     # exceed it, and steps in the mode's metric are then too short to cross the posterior. At a
     # ratio of 2, draws two steps of 1 apart are worth half of their number
     max_width: float = 2.0
-    # Ratio of the errors at two step sizes above which the step size is not their cause: shorter
-    # steps then only mix more slowly
-    least_gain: float = 0.8
 
     # ---- rows ---------------------------------------------------------------------------------
 
@@ -59,13 +53,6 @@ class Thresholds:
     # Rows up to which chains without walkers take all of them at every step, without noise: four
     # take 75 microseconds on all of the rookies, and 54 on a batch
     few_rows: int = 2000
-    # Nanoseconds a position of all rows, up to which those of a batch that walkers share must be at
-    # most 0.4 of them: as much again is a step's own. On the rookies (2,400) a batch costs 0.42
-    # and a fit three quarters; on ten classes of 1,000 rows (13,100) 0.49 and 0.79
-    cheap_step: float = 2500.0
-    much_cheaper: float = 0.4
-    # A gathered row costs about four times one that is read in order
-    gathered_cost: int = 4
     # Nanoseconds a position for each number of a row, each linear predictor of it and each pair of
     # two predictors: in a batch that 16 walkers share, and in all rows. Measured in fits of four
     # chains with one, three and ten classes and 5 to 150 columns (`python -m benchmarks.rates`)
@@ -73,28 +60,11 @@ class Thresholds:
     row_of_all: tuple[float, float, float] = (0.035, 1.1, 0.0)
     # The same for each parameter and each pair of parameters, of a control variate's own products
     control_variate: tuple[float, float] = (10.0, 0.075)
-    # Largest growth of the variance of a chain's mean by batches that its walkers share: a third of
-    # their noise is common, and the reported Monte Carlo error misses 4 % at most
-    max_common_noise: float = 0.08
-    # Rows below which a batch costs no less (the step's own overhead is in the way), and up to
-    # which rows bring its noise below a fifth of max_noise. On 100,000 rows of 50 columns batches
-    # of 8, 16 and 32 rows: 82, 95 and 122 ms a run, 0.07, 0.04 and 0.02 % of an sd
+    # Rows below which a batch costs no less: the step's own overhead is in the way
     min_batch: int = 8
-    cheap_batch: int = 32
 
     # ---- pilots -------------------------------------------------------------------------------
 
-    # Chains of the pilot that measures a bias, in mirrored pairs: on the rookies the eight of 16
-    # give standard errors of 0.15 % of an sd, where 16 pairs without mirrors gave 0.6 %
-    pilot_chains: tuple[int, int] = (16, 128)
-    # Largest number of the pilot's chains times rows
-    pilot_rows: int = 20_000
-    # Steps at a step size of 1, 48 times the autocorrelation time of two; on most posteriors an
-    # eighth or a quarter of them settles it
-    pilot_steps: int = 96
-    # Pilot burn-in, in autocorrelation times: e^-2 of the start is left. The start is exact on a
-    # normal posterior
-    pilot_burnin: float = 2.0
     # Ratio of a measured autocorrelation time to the one that the sampler declares, above which the
     # measured one is used. For one parameter it is measured to a quarter
     distrust: float = 2.0
@@ -102,9 +72,6 @@ class Thresholds:
     # trajectories take shorter steps. Log-linear noise of 17 to 45 rows with three for each column:
     # 4 to 7 % were, and a chain stood still for 40 to 160 trajectories, then for 20
     max_lost: float = 0.03
-    # Coordinates of the normal target on which an undeclared variance is measured: with 25 times
-    # the autocorrelation time of each, to 0.2 %
-    normal_coordinates: int = 20_000
 
     # Sds of the chains' starts, in posterior sds: wider than the posterior, so that R-hat sees
     # chains that have not met
@@ -127,10 +94,8 @@ class Thresholds:
     spared: float = 1.0
     # Largest number of gradients from draw to draw; slower mixing is reported instead
     max_gradients: int = 400
-    # Largest number of multiplications of a chain from draw to draw: a minute for a thousand draws
-    # of four chains
-    max_work: float = 5e7
-    # The same along whitened rows, where walkers share products: for the first half of the draws
+    # Largest number of multiplications of a chain from draw to draw along whitened rows, where
+    # walkers share products: for the first half of the draws
     # that are asked for, and for all. It is half a minute and 20 seconds on two cores for 4,000
     # draws. If a trajectory takes more, fewer draws are made. With 3,000 rows of 2,100 columns 540
     # of 1,000 a chain have an effective sample size of 1,100 in the worst column

@@ -133,22 +133,6 @@ def test_a_batch_has_to_be_much_cheaper_where_all_rows_cost_little():
     assert noise.batch_pays(of_classes(2001, 3, 2), 8, 1)
 
 
-@pytest.mark.parametrize(
-    "n, wanted, pays",
-    [
-        (30_000, 3, False),  # quiet anyway
-        (30_000, 600, False),  # half of it takes 28 ms of a run, and the probe 30
-        (30_000, 700, True),  # 33 ms
-        (30_000, 60_000, False),  # a fourth of it costs more than all rows
-        (2000, 500, False),  # the probe had all of them
-    ],
-)
-def test_a_larger_probe_is_made_where_it_can_save_more_than_it_costs(n, wanted, pays):
-    # the probe: 20,000 rows of 101 parameters squared at 0.15 ns; the run: 11 ns a row 9,000 times
-    posterior = of_classes(n, 100, 2)
-    assert noise._larger_probe_pays(posterior, wanted, 16) == pays
-
-
 def test_the_noise_of_wide_rows_is_measured_with_enough_of_them():
     # of 4,000 rows of 150 columns 1,000 give a largest eigenvalue that is far too large
     rng = np.random.default_rng(0)
