@@ -1,6 +1,5 @@
 """Data sets: cars, NBA rookies, S&P 500 returns, and generators whose true parameters are known."""
 
-from ._cars import load_cars
 from ._generators import (
     make_correlated_pair,
     make_cubic,
@@ -9,8 +8,8 @@ from ._generators import (
     make_tied_means_mixture,
     make_two_clusters,
 )
-from ._nba import load_nba_rookies
 from ._sp500 import load_sp500_returns
+from ._tables import load_cars, load_nba_rookies
 
 __all__ = [
     "load_cars",

@@ -54,8 +54,10 @@ def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> B
     price = sp500.load()["Adj Close"]
     returns = np.log(price).diff().iloc[1:]  # before the selection, whose first day has a return
     for name, day in {"start": start, "end": end}.items():
-        if day is not None:
-            _check_date(name, day)
+        try:
+            pd.Timestamp(day or 0)
+        except ValueError as error:
+            raise ValueError(f"{name}={day!r} is not a date, such as '2008-05-01'.") from error
     returns = returns.loc[start:end]
     if len(returns) < 2:
         first, last = price.index[[1, -1]].strftime("%Y-%m-%d")
@@ -64,10 +66,3 @@ def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> B
             f"needed, and the data run from {first} to {last}."
         )
     return Bunch(returns=returns.to_numpy(), dates=returns.index.to_numpy("datetime64[D]"))
-
-
-def _check_date(name: str, day: str) -> None:
-    try:
-        pd.Timestamp(day)
-    except ValueError as error:
-        raise ValueError(f"{name}={day!r} is not a date, such as '2008-05-01'.") from error
