@@ -31,8 +31,14 @@ from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning import bias as pilots
-from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, around
-from skbayes_sgld.sampling.tuning.energy import energy_error, n_trajectories
+from skbayes_sgld.sampling.tuning.adaptation import (
+    FIRST_CHAIN,
+    adapt,
+    affordable,
+    around,
+    hmc_along,
+    soften,
+)
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import (
     NoiseLevel,
@@ -41,8 +47,8 @@ from skbayes_sgld.sampling.tuning.noise import (
     choose_batch_size,
     measure_noise,
 )
+from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from skbayes_sgld.sampling.tuning.trajectories import affordable, along_rows, soften
 
 Array = NDArray[Any]
 
@@ -396,7 +402,7 @@ def tune(
     elif may_switch and center is not mode:
         finding = "the posterior is far from its mode, with few rows per parameter"
         # acceptance aimed at in many dimensions: Beskos et al. (2013)
-        exact = along_rows(center.whitened) if center.whitened else HMC(target_acceptance=0.65)
+        exact = hmc_along(center.whitened) if center.whitened else HMC(target_acceptance=0.65)
     elif may_switch and (jump := _jump(run, mode, seed)):
         finding = f"the density jumps by {jump:.2g} nats, of which its gradient says nothing"
     elif may_switch and overflowed:
@@ -599,7 +605,7 @@ def choose_n_draws(tuned: Tuned, settings: Settings, n_params: int) -> tuple[Tun
         n_points = int(np.clip(wanted / enough, 1, THRESHOLDS.max_points[few]))
         if n_points > 1:
             assert tuned.autocorrelation_time is not None
-            sampler = along_rows(rows, n_points)
+            sampler = hmc_along(rows, n_points)
             step_size = sampler.whole_steps(tuned.run.step_size)
             run = replace(tuned.run, sampler=sampler, step_size=step_size)
             time = n_points * tuned.autocorrelation_time

@@ -39,7 +39,7 @@ from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
-from skbayes_sgld.sampling.tuning.other_modes import KnownMode, find_modes
+from skbayes_sgld.sampling.tuning.own_models import KnownMode, find_modes
 
 Array = NDArray[Any]
 

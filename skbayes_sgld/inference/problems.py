@@ -20,7 +20,7 @@ from skbayes_sgld.inference.diagnosis import cap_problem, describe_point, firmer
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.sampling.samplers import ParallelTempering
-from skbayes_sgld.sampling.tuning.energy import energy_error, n_trajectories
+from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]

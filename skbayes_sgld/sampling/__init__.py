@@ -16,23 +16,20 @@ from skbayes_sgld.sampling.gradients import (
     Minibatch,
 )
 from skbayes_sgld.sampling.kernel import Kernel, KernelState
-from skbayes_sgld.sampling.optimizers import (
+from skbayes_sgld.sampling.optimizers.find import find_mode
+from skbayes_sgld.sampling.optimizers.projections import PROJECTIONS, Ball, Box, Projection
+from skbayes_sgld.sampling.optimizers.rules import (
     GD,
     OPTIMIZERS,
-    PROJECTIONS,
     SGD,
     AdaGrad,
     Adam,
-    Ball,
-    Box,
     Momentum,
     Newton,
     Optimizer,
-    Projection,
     RMSprop,
     SVRGDescent,
 )
-from skbayes_sgld.sampling.optimizers.find import find_mode
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import (
     PRECONDITIONERS,

@@ -18,9 +18,9 @@ from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning.adaptation import soften
 from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.trajectories import soften
 from tests.references.closed_forms import importance_sampling, laplace_fit, logistic_log_density
 from tests.references.targets import NormalMean, make_run
 

@@ -11,9 +11,8 @@ from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import HMC, SAMPLERS, SGLD, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.tuning.energy import energy_error
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
-from skbayes_sgld.sampling.tuning.other_modes import find_modes
+from skbayes_sgld.sampling.tuning.own_models import energy_error, find_modes
 
 
 def mixture(means, sds, weights):

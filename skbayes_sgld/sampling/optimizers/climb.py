@@ -15,7 +15,7 @@ from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
-from skbayes_sgld.sampling.tuning.curvature import inverse_diagonal
+from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
 
 _BLOCK_NUMBERS = 2**16  # gathered values of a block, which then stays in cache
 

@@ -14,10 +14,9 @@ from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
-from skbayes_sgld.sampling.optimizers import OPTIMIZERS
 from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
-from skbayes_sgld.sampling.optimizers.rules import Newton, Optimizer
+from skbayes_sgld.sampling.optimizers.rules import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.sampling.preconditioners import Preconditioner, preconditioner_of
 from skbayes_sgld.sampling.schedules import SCHEDULES
 from skbayes_sgld.sampling.tuning import mode as tuning

@@ -11,7 +11,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
-from skbayes_sgld.sampling.tuning.curvature import structured_metric
+from skbayes_sgld.sampling.tuning.mode import structured_metric
 
 
 @dataclass(frozen=True)

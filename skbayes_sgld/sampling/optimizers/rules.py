@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._checks import check_number
+from skbayes_sgld._components import Registry
 from skbayes_sgld.sampling.base import Algorithm
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full, Gradient, Minibatch
@@ -89,7 +90,7 @@ class GD(Optimizer):
 
 
 @dataclass(eq=False, repr=False)
-class Newton(Optimizer):
+class Newton(GD):
     """Newton's method with a line search, all rows at every step (:func:`find_mode`).
 
     It has neither step size, batches nor schedule.
@@ -100,9 +101,6 @@ class Newton(Optimizer):
     >>> SGDMAPClassifier(optimizer="newton", max_iter=50)
     SGDMAPClassifier(max_iter=50, optimizer='newton')
     """
-
-    full_gradient = True
-    noisy = False
 
 
 @dataclass(eq=False, repr=False)
@@ -197,7 +195,12 @@ class _UnitSteps(Optimizer):
     """A rule whose direction has about unit length in every coordinate."""
 
     epsilon: float
+    accumulators: tuple[str, ...] = ("square",)
     unit_steps = True
+
+    def check(self) -> None:
+        """Raise where a parameter is out of range."""
+        check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def scale(self, state: State) -> Array:
         """Reciprocal root of the squares."""
@@ -226,12 +229,7 @@ class AdaGrad(_UnitSteps):
     """
 
     epsilon: float = 1e-8
-    accumulators = ("square",)
     shrinks = True
-
-    def check(self) -> None:
-        """Raise where epsilon is not positive."""
-        check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def step_size(self, steepest: float, away: float) -> float:
         """Half of the distance to the mode: the steps shrink by themselves."""
@@ -264,12 +262,11 @@ class RMSprop(_UnitSteps):
 
     decay: float = 0.99
     epsilon: float = 1e-8
-    accumulators = ("square",)
 
     def check(self) -> None:
         """Raise where a parameter is out of range."""
+        super().check()
         check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
-        check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def direction(self, state: State, gradient: Array) -> Array:
         """Gradient scaled by the reciprocal root of its squares."""
@@ -305,9 +302,9 @@ class Adam(_UnitSteps):
 
     def check(self) -> None:
         """Raise where a parameter is out of range."""
+        super().check()
         check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
         check_number(self.square_decay, "optimizer.square_decay", low=0, high=1, closed="left")
-        check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def direction(self, state: State, gradient: Array) -> Array:
         """Mean gradient, corrected for its start and scaled."""
@@ -320,3 +317,16 @@ class Adam(_UnitSteps):
         """Reciprocal root of the squares, corrected for their start."""
         square = state["square"] / (1 - self.square_decay ** state["count"][:, None])
         return 1.0 / (np.sqrt(square) + self.epsilon)
+
+
+OPTIMIZERS: Registry[Optimizer] = Registry(
+    Optimizer,
+    gd=GD,
+    sgd=SGD,
+    momentum=Momentum,
+    svrg=SVRGDescent,
+    adagrad=AdaGrad,
+    rmsprop=RMSprop,
+    adam=Adam,
+    newton=Newton,
+)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +14,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-from skbayes_sgld.sampling.metric import Dense, Diagonal, Metric
-from skbayes_sgld.sampling.tuning.curvature import structured_metric
+from skbayes_sgld.sampling.metric import Dense, Diagonal, LowRank, Metric
 
 Array = NDArray[Any]
 
@@ -102,10 +100,10 @@ def find_mode(
     """
     if not isinstance(posterior, BasePosterior):
         posterior = as_posterior(posterior)
-    if _has_subsets(posterior):
+    subset = _subset(posterior)
+    if subset is not None:
         # the rows left out may be those that determine the mode, and may be far from where it is
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
-            subset = posterior.subset(slice(None, None, _share(posterior.n_samples)))
             # a tenth of an sd a parameter goes unseen
             rough = max(_ROUGH, 0.1 * posterior.n_params)
             of_subset = find_mode(subset, start, near=rough, tolerance=rough)
@@ -115,16 +113,15 @@ def find_mode(
     return _find(posterior, start, tolerance, spread)
 
 
-def _has_subsets(posterior: BasePosterior) -> bool:
+def _subset(posterior: BasePosterior) -> BasePosterior | None:
+    """Posterior of a subset of many rows, whose mode is found first; None of few."""
     n, P = posterior.n_samples, posterior.n_params
+    share = int(np.clip(n // _SUBSET_FROM, 8, 64))
     if posterior.facts.cheap_full_gradient or "subset" not in posterior.abilities:
-        return False
-    return n > _SUBSET_FROM and n >= _share(n) * max(1000, 10 * P) and P <= MAX_DENSE
-
-
-def _share(n_samples: int) -> int:
-    """Rows for each one of the subset: of many rows, such that ``_SUBSET_FROM`` are left."""
-    return int(np.clip(n_samples // _SUBSET_FROM, 8, 64))
+        return None
+    if n <= _SUBSET_FROM or n < share * max(1000, 10 * P) or P > MAX_DENSE:
+        return None
+    return posterior.subset(slice(None, None, share))
 
 
 def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, near: float) -> Mode:
@@ -215,12 +212,13 @@ def _find(
 def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
     # beyond 2,000 parameters no curvature is taken by differences of gradients
     largest = MAX_DENSE if "curvature" in posterior.abilities else min(2000, MAX_DENSE)
-    newton = partial(_damped_newton, tolerance=tolerance)
-    find = newton if start.size <= largest else _climb
+    start = start.astype(float)
     # a Cholesky factorisation by two threads of BLAS takes twenty times as long on a busy machine;
     # a step may go too far, and the line search takes it back
     with one_blas_thread(), np.errstate(all="ignore"):
-        return find(posterior, start.astype(float))
+        if start.size > largest:
+            return _climb(posterior, start)
+        return _damped_newton(posterior, start, tolerance)
 
 
 def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
@@ -310,3 +308,22 @@ def climb_whitened(
 
     start = np.zeros_like(origin) if z is None else z
     return minimize(negative, start, jac=True, method="L-BFGS-B", options=options).x
+
+
+def structured_metric(posterior: BasePosterior, theta: Array) -> Metric:
+    """Inverse curvature at ``theta (P,)``: a diagonal, and a term for each of a few rows.
+
+    It is exact where the posterior can tell a diagonal and a factor of few rows, and the inverse
+    of the curvature's diagonal elsewhere.
+    """
+    diagonal, factor = posterior.curvature_factor(theta)
+    if factor is not None:
+        return LowRank(diagonal, factor)
+    return inverse_diagonal(diagonal)
+
+
+def inverse_diagonal(diagonal: Array) -> Diagonal:
+    """Inverse of a diagonal; where that is not positive, the median of the others stands in."""
+    positive = diagonal > 0
+    usual = np.median(diagonal[positive]) if positive.any() else 1.0
+    return Diagonal(1.0 / np.where(positive, diagonal, usual))

@@ -30,7 +30,7 @@ from skbayes_sgld.sampling.metric import (
 from skbayes_sgld.sampling.optimizers.climb import column_scales
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning.curvature import inverse_diagonal, structured_metric
+from skbayes_sgld.sampling.tuning.mode import inverse_diagonal, structured_metric
 from tests.references.targets import CorrelatedNormal, NormalMean
 from tests.sampling.preconditioners.test_registry import check_metric
 
@@ -208,10 +208,7 @@ def many(n_params):
 FEW_DENSE = [
     "skbayes_sgld.posterior.glm.MAX_DENSE",
     "skbayes_sgld.sampling.metric.MAX_DENSE",
-    *(
-        f"skbayes_sgld.sampling.tuning.{name}.MAX_DENSE"
-        for name in ("mode", "noise", "trajectories")
-    ),
+    *(f"skbayes_sgld.sampling.tuning.{name}.MAX_DENSE" for name in ("mode", "noise", "adaptation")),
     "skbayes_sgld.inference.decisions.MAX_DENSE",
 ]
 

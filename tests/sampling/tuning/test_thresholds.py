@@ -9,10 +9,9 @@ from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Full
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning.adaptation import Adapted
+from skbayes_sgld.sampling.tuning.adaptation import Adapted, affordable
 from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.trajectories import affordable
 from tests.references.targets import NormalMean, make_run
 
 MODE = Mode(np.zeros(1), Diagonal(np.ones(1)))
