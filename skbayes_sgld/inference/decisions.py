@@ -19,7 +19,8 @@ from skbayes_sgld._random import start_normals
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.averaging import averaged_normal
-from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.boundary import require
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.sampling.base import Sampler

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
-from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.protocol import MEMBERS, Expansion
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import MEMBERS, Expansion, Facts, Reported
 
 Array = NDArray[Any]
 
@@ -127,14 +125,11 @@ class BasePosterior:
 
         Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly.
         """
-        raise self._lacking("row_curvature")
+        raise NotImplementedError
 
     def subset(self, rows: slice) -> BasePosterior:
         """Posterior given some of the rows, reweighted to stand for all."""
-        raise self._lacking("subset")
-
-    def _lacking(self, ability: str) -> TypeError:
-        return TypeError(f"{self._describe()} has no {', '.join(self.lacks(ability))}.")
+        raise NotImplementedError
 
     # ---- curvature ----------------------------------------------------------------------------
 
@@ -205,10 +200,6 @@ class BasePosterior:
         """Reported parameters ``(C, n_reported)``, drawn from the prior; None where unknown."""
         return None
 
-    def _describe(self) -> str:
-        """Name of the model in an error."""
-        return type(self).__name__
-
 
 class Batches:
     """Batches of one size for the chains of one run, in one thread.
@@ -273,45 +264,6 @@ def _is_default(cls: type, member: str) -> bool:
     if member in BasePosterior.__annotations__:  # constructors set these
         return False
     return getattr(cls, member, None) is getattr(BasePosterior, member, None)
-
-
-def require(
-    posterior: BasePosterior, ability: str, argument: str, value: object, remedy: str
-) -> None:
-    """Raise where a posterior lacks an ability that a component needs.
-
-    Parameters
-    ----------
-    posterior : BasePosterior
-    ability : str
-        Name in :data:`~skbayes_sgld.posterior.protocol.MEMBERS`, one of its ``requires``.
-    argument : str
-        Argument that needs it: ``"gradient"``.
-    value : object
-        What it is.
-    remedy : str
-        Alternative to adding what is missing: ``"set gradient='svrg'"``.
-
-    Raises
-    ------
-    TypeError
-        When it is missing; the error names component, ability, missing members and remedy.
-    ValueError
-        When the ability is not known.
-    """
-    if ability not in MEMBERS:
-        raise ValueError(
-            f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
-            f"there are {', '.join(map(repr, MEMBERS))}."
-        )
-    missing = posterior.lacks(ability)
-    if missing:
-        what = ability.replace("_", " ")
-        raise TypeError(
-            f"{argument}={value!r} needs a posterior with {what} "
-            f"({', '.join(MEMBERS[ability])}); {posterior._describe()} has no "
-            f"{', '.join(missing)}. Add what is missing, or {remedy}."
-        )
 
 
 def by_name(names: Sequence[str]) -> dict[str, list[int]]:

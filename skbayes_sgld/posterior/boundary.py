@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.protocol import MEMBERS
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import MEMBERS, Facts, Reported
 
 Array = NDArray[Any]
 
@@ -80,9 +78,11 @@ class UserPosterior(BasePosterior):
         See :func:`as_posterior`.
     argument : str
         Name of the argument in errors.
+    batched : bool
+        False for functions of one chain, ``x (P,)`` and its ``idx (B,)``.
     """
 
-    def __init__(self, model: Any, argument: str = "posterior") -> None:
+    def __init__(self, model: Any, argument: str = "posterior", batched: bool = True) -> None:
         if isinstance(model, type):
             raise TypeError(f"{argument}={model!r} is a class; give an instance of it.")
         self.model, self._argument = model, argument
@@ -100,10 +100,11 @@ class UserPosterior(BasePosterior):
             self.n_samples = int(model.n_samples)
         for ability in self.abilities:
             for name in MEMBERS[ability]:
-                function = getattr(model, name, None)
+                function: Any = getattr(model, name, None)
+                if name in _CHECKED:
+                    function = _Checked(self, name, function if batched else _each(function))
                 if callable(function):  # param_names has a default
-                    checked = name in _CHECKED
-                    setattr(self, name, _Checked(self, name, function) if checked else function)
+                    setattr(self, name, function)
 
     @property
     def facts(self) -> Facts:
@@ -129,9 +130,6 @@ class UserPosterior(BasePosterior):
         """Members that the model lacks for an ability."""
         return _missing(self.model, ability)
 
-    def _describe(self) -> str:
-        return type(self.model).__name__
-
     def _refusal(self) -> str:
         head = f"{self._argument}={self.model!r} is not accepted: it has no "
         lacking = [_missing(self.model, ability) for ability in ("density", "rows")]
@@ -154,14 +152,8 @@ class UserPosterior(BasePosterior):
                 f"{self._argument}.start() returned the shape {np.shape(start)}; it must return "
                 f"({self.n_params},)."
             )
-        functions = [
-            name
-            for ability in ("density", "rows")
-            if ability in self.abilities
-            for name in MEMBERS[ability]
-            if name in _CHECKED
-        ]
-        for name in functions:
+        known = self.abilities & {"density", "rows"}
+        for name in [m for a in sorted(known) for m in MEMBERS[a] if m in _CHECKED]:
             checked = getattr(self, name)
             _check_signature(checked.function, name, 2 if name in _ROW_FUNCTIONS else 1)
             returned = checked.call(theta)
@@ -169,6 +161,46 @@ class UserPosterior(BasePosterior):
             check_returned(name, returned, shape, shown, theta, finite=True)
             if isinstance(returned, np.ndarray) and returned.dtype.kind == "f":
                 self._precision = max(self._precision, float(np.finfo(returned.dtype).eps))
+
+
+def require(
+    posterior: BasePosterior, ability: str, argument: str, value: object, remedy: str
+) -> None:
+    """Raise where a posterior lacks an ability that a component needs.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+    ability : str
+        Name in :data:`~skbayes_sgld.posterior.protocol.MEMBERS`, one of its ``requires``.
+    argument : str
+        Argument that needs it: ``"gradient"``.
+    value : object
+        What it is.
+    remedy : str
+        Alternative to adding what is missing: ``"set gradient='svrg'"``.
+
+    Raises
+    ------
+    TypeError
+        When it is missing; the error names component, ability, missing members and remedy.
+    ValueError
+        When the ability is not known.
+    """
+    if ability not in MEMBERS:
+        raise ValueError(
+            f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
+            f"there are {', '.join(map(repr, MEMBERS))}."
+        )
+    missing = posterior.lacks(ability)
+    if missing:
+        model = posterior.model if isinstance(posterior, UserPosterior) else posterior
+        what = ability.replace("_", " ")
+        raise TypeError(
+            f"{argument}={value!r} needs a posterior with {what} "
+            f"({', '.join(MEMBERS[ability])}); {type(model).__name__} has no "
+            f"{', '.join(missing)}. Add what is missing, or {remedy}."
+        )
 
 
 class _Checked:
@@ -179,16 +211,20 @@ class _Checked:
     """
 
     def __init__(self, owner: UserPosterior, name: str, function: Callable[..., Any]) -> None:
-        self.name, self.function = name, function
-        self._n_samples, self._n_params, self._names = 0, owner.n_params, owner.param_names
-        if "rows" in owner.abilities:
-            self._n_samples = owner.n_samples
+        self.name, self.function, self._n_samples = name, function, owner.n_samples
+        self._n_params, self._names = owner.n_params, owner.param_names
 
     def __call__(self, theta: Array, idx: Array | None = None) -> Any:
         returned = self.call(theta, idx)
-        if self.name == "value_and_grad":
-            return self._both(returned, theta)
-        return self._floats(self.name, returned, self.shape(len(theta), idx), theta)
+        if self.name != "value_and_grad":
+            return self._floats(self.name, returned, self.shape(len(theta), idx), theta)
+        if not isinstance(returned, tuple) or len(returned) != 2:
+            raise TypeError(
+                f"{self.name} returned {type(returned).__name__}; it must return a tuple of the "
+                "log density (C,) and its gradient (C, P)."
+            )
+        value = self._floats(f"{self.name}[0]", returned[0], (len(theta),), theta)
+        return value, self._floats(f"{self.name}[1]", returned[1], theta.shape, theta)
 
     def shape(self, n_chains: int, idx: Array | None) -> tuple[int, ...]:
         """Shape that the function must return."""
@@ -205,15 +241,6 @@ class _Checked:
         except Exception as error:
             error.add_note(f"{self.name} raised it, called {_at(self._names, theta)}.")
             raise
-
-    def _both(self, returned: Any, theta: Array) -> tuple[Array, Array]:
-        if not isinstance(returned, tuple) or len(returned) != 2:
-            raise TypeError(
-                f"{self.name} returned {type(returned).__name__}; it must return a tuple of the "
-                "log density (C,) and its gradient (C, P)."
-            )
-        value = self._floats(f"{self.name}[0]", returned[0], (len(theta),), theta)
-        return value, self._floats(f"{self.name}[1]", returned[1], theta.shape, theta)
 
     def _floats(self, name: str, returned: Any, shape: tuple[int, ...], theta: Array) -> Array:
         usual = type(returned) is np.ndarray and returned.dtype.kind == "f"
@@ -321,3 +348,14 @@ def check_returned(
             f"{name} is not finite at the start, where {_values(param_names, theta[0])}; give a "
             "start where it is, or the range of a parameter, as in transforms={'s': 'positive'}."
         )
+
+
+def _each(function: Callable[..., Any]) -> Callable[..., Array]:
+    """Function of all chains ``(C, P)`` from a function of one ``(P,)``."""
+
+    def of_all(x: Array, idx: Array | None = None) -> Array:
+        if idx is None:
+            return np.stack([function(one) for one in x])
+        return np.stack([function(one, rows) for one, rows in zip(x, idx, strict=True)])
+
+    return of_all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._checks import as_numbers, check_number
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import UserPosterior
-from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Facts, Reported
 from skbayes_sgld.posterior.transforms import Coordinates, Elementwise, Transform
 
 Array = NDArray[Any]
@@ -107,7 +107,7 @@ class CustomPosterior(Reparameterized):
         batched: bool = True,
     ) -> None:
         self.model = model
-        functions = UserPosterior(model if batched else _OneByOne(model), "model")
+        functions = UserPosterior(model, "model", batched)
         names = functions.param_names
         if transforms is None or isinstance(transforms, Mapping):
             transforms = Elementwise(names, transforms or {})
@@ -272,46 +272,7 @@ class FunctionPosterior(CustomPosterior):
         for name, function in (("log_density", log_density), ("grad", grad)):
             if not callable(function):
                 raise TypeError(f"{name}={function!r} must be a function.")
-        if not batched:
-            log_density, grad = _each(log_density), _each(grad)
-        model = _Density(log_density, grad, n_params, param_names)
-        super().__init__(model, transforms=transforms, start=start)
-
-
-class _Density:
-    """Two functions as a model."""
-
-    def __init__(
-        self,
-        log_density: Callable[[Array], Array],
-        grad: Callable[[Array], Array],
-        n_params: int,
-        param_names: Sequence[str] | None,
-    ) -> None:
-        self.log_density, self.grad = log_density, grad
-        self.n_params, self.param_names = n_params, param_names
-
-
-class _OneByOne:
-    """A model whose functions take one chain at a time."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-
-    def __getattr__(self, name: str) -> Any:
-        """The model's own attribute; a function becomes one of all chains."""
-        if name.startswith("_"):
-            raise AttributeError(name)
-        value = getattr(self._model, name)
-        return _each(value) if callable(value) else value
-
-
-def _each(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Function of all chains ``(C, P)`` from a function of one ``(P,)``."""
-
-    def of_all(x: Array, idx: Array | None = None) -> Array:
-        if idx is None:
-            return np.stack([function(one) for one in x])
-        return np.stack([function(one, rows) for one, rows in zip(x, idx, strict=True)])
-
-    return of_all
+        model = SimpleNamespace(
+            log_density=log_density, grad=grad, n_params=n_params, param_names=param_names
+        )
+        super().__init__(model, transforms=transforms, start=start, batched=batched)

@@ -18,14 +18,12 @@ from skbayes_sgld._sparse import as_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import FixedGaussian, Gaussian, GivenOwn, Likelihood
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.predictor_maps import Contrasts, Predictors, WithOwn
 from skbayes_sgld.posterior.priors import NOISE_PRIORS, CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior, OwnPriors
-from skbayes_sgld.posterior.protocol import Expansion
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics

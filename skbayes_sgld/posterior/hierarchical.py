@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors import Flat, HierarchicalPrior, Normal
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Facts, Reported
 
 Array = NDArray[Any]
 

@@ -27,12 +27,11 @@ from skbayes_sgld._linalg import (
     solve_positive,
 )
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.predictor_maps import WithOwn
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Facts, Reported
 
 Array = NDArray[Any]
 

@@ -16,11 +16,10 @@ from sklearn.base import clone
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Facts, Reported
 
 Array = NDArray[Any]
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._checks import check_flag
 from skbayes_sgld._components import Component
-from skbayes_sgld.posterior.base import BasePosterior, require
-from skbayes_sgld.posterior.boundary import as_posterior
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.boundary import as_posterior, require
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Dynamics, State
 from skbayes_sgld.sampling.metric import Metric

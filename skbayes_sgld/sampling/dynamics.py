@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
+from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.metric import Metric

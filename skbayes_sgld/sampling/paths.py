@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
+from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.sampling.base import Algorithm
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.samplers.sgld import SGLD

@@ -25,7 +25,7 @@ NEWER_PLACES = (
     "estimators",
     "inference/decisions.py",
     "posterior/likelihoods",
-    "posterior/reported.py",
+    "posterior/protocol.py",
     "posterior/tilt.py",
     "prediction/effects.py",
 )

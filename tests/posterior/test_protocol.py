@@ -18,9 +18,9 @@ from skbayes_sgld.posterior import (
     Posterior,
     as_posterior,
 )
-from skbayes_sgld.posterior.base import BasePosterior, require
-from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.protocol import MEMBERS
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.boundary import require
+from skbayes_sgld.posterior.protocol import MEMBERS, Facts
 from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch, find_mode
 from tests.references.targets import NormalMean
 
@@ -157,7 +157,7 @@ def test_a_posterior_of_the_package_passes_the_boundary_as_it_is():
     for posterior in (glm, network, density, CustomPosterior(NormalMean())):
         assert isinstance(posterior, BasePosterior)
         assert as_posterior(posterior) is posterior
-    assert {"rows", "local_rows", "row_curvature", "subset", "smoothed"} <= glm.abilities
+    assert {"rows", "local_rows", "row_curvature", "subset", "curvature"} <= glm.abilities
     assert "rows" in network.abilities and "local_rows" not in network.abilities
     assert "rows" not in density.abilities
     assert "rows" in CustomPosterior(NormalMean()).abilities

@@ -13,7 +13,7 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Reported
 from skbayes_sgld.sampling import (
     SGLD,
     Adam,

@@ -10,7 +10,7 @@ import pytest
 from joblib import delayed
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
-from skbayes_sgld.posterior.facts import Facts
+from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, chains, find_mode, workers
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.clipping import NormClip, ValueClip

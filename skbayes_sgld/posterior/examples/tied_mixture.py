@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.custom import CustomPosterior
-from skbayes_sgld.posterior.facts import Facts
+from skbayes_sgld.posterior.protocol import Facts
 
 Array = NDArray[Any]
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.facts import Facts
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Facts, Reported
 
 Array = NDArray[Any]
 

@@ -34,7 +34,7 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import Normal
-from skbayes_sgld.posterior.reported import Reported
+from skbayes_sgld.posterior.protocol import Reported
 
 Array = NDArray[Any]
 
