@@ -115,7 +115,11 @@ def run_parts(
     else:
         streams = [ChainStreams(seed, first_chain + c) for c in range(len(start))]
         state = RunState(0, run.initial_state(start), streams)
-    unit_size, n_positions = run.dynamics.unit_size, len(state.streams)
+    # neighbouring positions that one process takes together: in other groups draws would be rounded
+    # otherwise
+    unit_size, whitened = run.dynamics.n_walkers, run.dynamics.whitened
+    unit_size = unit_size if whitened is None else lcm(unit_size, whitened.group)
+    n_positions = len(state.streams)
     n_units = -(-n_positions // unit_size)
     if workers is None and effective_n_jobs(n_jobs) > 1:
         workers = Processes(n_jobs)

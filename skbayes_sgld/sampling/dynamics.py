@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
-from math import lcm
 from typing import Any
 
 from numpy.typing import NDArray
@@ -125,15 +124,6 @@ class Dynamics:
     rounded: bool = False
     whitened: WhitenedPosterior | None = None
     n_walkers: int = 1
-
-    @property
-    def unit_size(self) -> int:
-        """Number of neighbouring positions that one process must take together.
-
-        Draws in other groups would be rounded otherwise.
-        """
-        walkers = self.n_walkers
-        return walkers if self.whitened is None else lcm(walkers, self.whitened.group)
 
     def in_groups_of(self, size: int | None, n_sharing: int = 1) -> Dynamics:
         """Dynamics whose matrix products take ``size`` positions at once, or all if it is None.

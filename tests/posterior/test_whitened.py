@@ -12,7 +12,7 @@ from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
 from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
 from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.sampling.run import Chains
-from skbayes_sgld.sampling.samplers.hamiltonian import along_rows
+from skbayes_sgld.sampling.samplers.hmc import along_rows
 
 
 def make_posterior(n=700, d=25, *, weighted=False, scale=1.5, intercept_prior=None, seed=0):

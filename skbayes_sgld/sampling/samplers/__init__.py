@@ -6,9 +6,9 @@ from skbayes_sgld._components import Registry
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.samplers.mala import MALA
+from skbayes_sgld.sampling.samplers.metropolis import RandomWalk
 from skbayes_sgld.sampling.samplers.parallel_tempering import ParallelTempering
 from skbayes_sgld.sampling.samplers.psgld import PSGLD
-from skbayes_sgld.sampling.samplers.random_walk import RandomWalk
 from skbayes_sgld.sampling.samplers.sghmc import SGHMC
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.samplers.sgnht import SGNHT

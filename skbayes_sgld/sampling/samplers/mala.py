@@ -8,7 +8,7 @@ import numpy as np
 
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
-from skbayes_sgld.sampling.samplers.hamiltonian import Hamiltonian
+from skbayes_sgld.sampling.samplers.hmc import Hamiltonian
 
 
 @dataclass(eq=False, repr=False)

@@ -10,8 +10,6 @@ import numpy as np
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 
-_INTEGRATORS = ("euler", "leimkuhler_matthews")
-
 
 @dataclass(eq=False, repr=False)
 class SGLD(Sampler):
@@ -44,11 +42,7 @@ class SGLD(Sampler):
 
     def check(self) -> None:
         """Raise where the integrator is not known."""
-        if self.integrator not in _INTEGRATORS:
-            raise ValueError(
-                f"sampler.integrator={self.integrator!r} is not known; choose one of "
-                f"{', '.join(map(repr, _INTEGRATORS))}."
-            )
+        check_integrator(self.integrator)
 
     def gaussian_inflation(self, eta: float) -> float:
         """Variance of the chain over the target's, on a normal target of precision 1."""
@@ -75,3 +69,12 @@ class SGLD(Sampler):
         move += theta  # in place: 1.2x of a step of four chains
         move += noise
         state["theta"] = move
+
+
+def check_integrator(integrator: str) -> None:
+    """Raise where an integrator of SGLD or SGHMC is not known."""
+    if integrator not in ("euler", "leimkuhler_matthews"):
+        raise ValueError(
+            f"sampler.integrator={integrator!r} is not known; choose one of 'euler', "
+            "'leimkuhler_matthews'."
+        )

@@ -9,7 +9,7 @@ import numpy as np
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
-from skbayes_sgld.sampling.samplers.underdamped import Underdamped
+from skbayes_sgld.sampling.samplers.sghmc import Underdamped
 
 
 @dataclass(eq=False, repr=False)

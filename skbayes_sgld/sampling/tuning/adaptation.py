@@ -23,8 +23,7 @@ from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, RunState
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
-from skbayes_sgld.sampling.samplers.hamiltonian import along_rows
-from skbayes_sgld.sampling.samplers.hmc import HMC
+from skbayes_sgld.sampling.samplers.hmc import HMC, along_rows
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.tuning.mode import Mode
 

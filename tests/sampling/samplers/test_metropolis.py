@@ -19,7 +19,7 @@ from skbayes_sgld.posterior.likelihoods import FixedGaussian
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Kernel, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.metric import Dense
-from skbayes_sgld.sampling.samplers import hamiltonian
+from skbayes_sgld.sampling.samplers import hmc
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
@@ -136,9 +136,9 @@ def test_trajectories_of_unequal_kicks_err_less_than_those_of_leapfrog(monkeypat
     run = turning_run(GLMPosterior(columns, y, Bernoulli(), Normal(1.0)), 0.6)
     start = run.dynamics.center + np.zeros((200, 1))
     acceptance = []
-    for share in (0.0, hamiltonian._LOBATTO):
-        monkeypatch.setattr(hamiltonian, "_LOBATTO", share)
-        hamiltonian.unequal_kicks.cache_clear()
+    for share in (0.0, hmc._LOBATTO):
+        monkeypatch.setattr(hmc, "_LOBATTO", share)
+        hmc.unequal_kicks.cache_clear()
         acceptance.append(run_chains(run, start, n_draws=20).acceptance)
     assert 1.0 - acceptance[1] < 0.75 * (1.0 - acceptance[0])
 
@@ -146,8 +146,8 @@ def test_trajectories_of_unequal_kicks_err_less_than_those_of_leapfrog(monkeypat
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 50])
 def test_kicks_are_between_equal_ones_and_those_of_a_quadrature(n_steps, monkeypatch):
     def integral(share, power):
-        monkeypatch.setattr(hamiltonian, "_LOBATTO", share)
-        kicks, drifts = hamiltonian.unequal_kicks.__wrapped__(n_steps) / n_steps
+        monkeypatch.setattr(hmc, "_LOBATTO", share)
+        kicks, drifts = hmc.unequal_kicks.__wrapped__(n_steps) / n_steps
         np.testing.assert_allclose(kicks, kicks[::-1], rtol=1e-9)  # a path back is the same one
         np.testing.assert_allclose(drifts[:-1], drifts[-2::-1], rtol=1e-9)
         assert drifts[-1] == 0.0
