@@ -27,7 +27,7 @@ from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior import GLMPosterior, Likelihood
 from skbayes_sgld.posterior.further_rows import site_of, under_priors
-from skbayes_sgld.posterior.hierarchical import with_hyperparameters
+from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.posterior.priors.noise import OwnPriors
@@ -274,7 +274,7 @@ class SampledEstimator(LinearEstimator):
         prior, stream = self._resolve("prior"), self._stream
         given = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
         settings = replace(settings, prior=self._prior_choice or Choice(given, GIVEN))
-        target: Any = with_hyperparameters(posterior, prior) if prior.hierarchical else posterior
+        target: Any = HierarchicalPosterior(posterior, prior) if prior.hierarchical else posterior
         positions, n_fits = self._last_positions(settings, target.reported.names)
         n_batches = 0 if stream is None else stream.n_batches
         # chains that continue, and batches, must not repeat earlier noise

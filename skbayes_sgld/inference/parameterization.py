@@ -13,7 +13,7 @@ from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
+from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
 from skbayes_sgld.posterior.parameterizations.noncentered import noncentered

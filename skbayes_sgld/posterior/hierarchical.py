@@ -41,6 +41,11 @@ class HierarchicalPosterior(BasePosterior):
     """
 
     def __init__(self, model: GLMPosterior, prior: HierarchicalPrior) -> None:
+        if model.noise_columns is not None:
+            raise ValueError(
+                f"prior={prior!r} is of models with one noise variance; set "
+                "noise_model='constant', or prior='normal'."
+            )
         d, unit = model.n_features, model.prior
         scale = np.broadcast_to(np.asarray(unit.get_params()["scale"], dtype=float), d)
         self.model = model
@@ -52,9 +57,9 @@ class HierarchicalPosterior(BasePosterior):
         self.infers_noise = model.likelihood.infers_noise
         features = [f"[{name}]" for name in model.coords["feature"]]
         self._hyper_names = self.prior.names(features)
-        self._m, self.n_params = len(self._hyper_names), model.n_params + len(self._hyper_names)
-        names, L = model.param_names, self.n_linear
-        self.param_names = names[:L] + self._hyper_names + names[L:]
+        self._m, L = len(self._hyper_names), self.n_linear
+        self.n_params = model.n_params + self._m
+        self.param_names = model.param_names[:L] + self._hyper_names + model.param_names[L:]
         self.own_priors, self.noise_columns = model.own_priors, model.noise_columns
         self.likelihood = model.likelihood
         self.flat = model.with_prior(replace(model.linear_prior, coef=Flat()))
@@ -93,33 +98,24 @@ class HierarchicalPosterior(BasePosterior):
         """Log density of the hyperparameters, and its gradients in h and in gamma."""
         return self.prior.value_and_grad(h, gamma)
 
-    def _scales_value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Log density of the coefficients given h, and of h, with its gradient in theta."""
+    def _add_scales(self, theta: Array, value: Array | float, grad: Array) -> tuple[Array, Array]:
+        """Add the log density of the coefficients given h, and of h, and its gradient in theta.
+
+        ``value`` and ``grad``, which is overwritten, are those of the model without the prior of
+        its coefficients.
+        """
         of_model, h, gamma = self.split(theta)
-        d, L, in_model = self.model.n_features, self.n_linear, np.zeros_like(of_model)
+        d = self.model.n_features
         coef, log_scale = self.model._linear(of_model)[..., :d], self.prior.log_scale(h)
         precise = coef * np.exp(-2.0 * log_scale)[:, None]
         square = (coef * precise).sum(axis=1)
-        value = -0.5 * square.sum(axis=1) - self.n_predictors * log_scale.sum(axis=1)
-        self.model._linear(in_model)[..., :d] = -precise
+        value = value - 0.5 * square.sum(axis=1) - self.n_predictors * log_scale.sum(axis=1)
+        self.model._linear(grad)[..., :d] -= precise
         of_h, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
         if gamma is not None:
-            in_model[:, L] = in_gamma
+            grad[:, self.n_linear] += in_gamma
         in_h = self.prior.pull_back(h, square - self.n_predictors) + own_in_h
-        return value + of_h, self._join(in_model, in_h)
-
-    def _with_scales(
-        self, in_model: Callable[[Array], tuple[Array, Array]]
-    ) -> Callable[[Array], tuple[Array, Array]]:
-        """Value and gradient at theta, from those of the model without its coefficients' prior."""
-
-        def value_and_grad(theta: Array) -> tuple[Array, Array]:
-            of_model, h, _ = self.split(theta)
-            value, grad = in_model(of_model)
-            of_scales, in_scales = self._scales_value_and_grad(theta)
-            return value + of_scales, self._join(grad, np.zeros_like(h)) + in_scales
-
-        return value_and_grad
+        return value + of_h, self._join(grad, in_h)
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Log likelihood of each row ``(C, B)``."""
@@ -130,33 +126,35 @@ class HierarchicalPosterior(BasePosterior):
         of_model, h, _ = self.split(theta)
         return self._join(self.flat.grad_log_likelihood(of_model, idx), np.zeros_like(h))
 
+    def _prior(self, theta: Array) -> tuple[Array, Array]:
+        """Log prior of theta ``(C,)`` and its gradient ``(C, P)``."""
+        at = self.split(theta)[0]
+        return self._add_scales(theta, self.flat.log_prior(at), self.flat.grad_log_prior(at))
+
     def log_prior(self, theta: Array) -> Array:
         """Log prior of theta ``(C,)``."""
-        return self.flat.log_prior(self.split(theta)[0]) + self._scales_value_and_grad(theta)[0]
+        return self._prior(theta)[0]
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        of_model, h, _ = self.split(theta)
-        grad = self._join(self.flat.grad_log_prior(of_model), np.zeros_like(h))
-        return grad + self._scales_value_and_grad(theta)[1]
+        return self._prior(theta)[1]
 
     def log_density(self, theta: Array) -> Array:
         """Log posterior density of theta up to a constant ``(C,)``."""
-        return self.flat.log_density(self.split(theta)[0]) + self._scales_value_and_grad(theta)[0]
+        return self.value_and_grad(theta)[0]
 
     def grad(self, theta: Array) -> Array:
         """Gradient of the log posterior ``(C, P)``."""
-        return self.value_and_grad(theta)[1]
+        return self.bind_grad()(theta)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        return self._with_scales(self.flat.value_and_grad)(theta)
+        return self._add_scales(theta, *self.flat.value_and_grad(self.split(theta)[0]))
 
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
         """:meth:`grad` for one run in one thread."""
         in_model = self.flat.bind_grad(group)
-        bound = self._with_scales(lambda of_model: (np.zeros(1), in_model(of_model)))
-        return lambda theta: bound(theta)[1]
+        return lambda theta: self._add_scales(theta, 0.0, in_model(self.split(theta)[0]))[1]
 
     def bind_value_and_grad(
         self, followed: BasePosterior | None = None, group: int | None = GROUP
@@ -164,7 +162,8 @@ class HierarchicalPosterior(BasePosterior):
         """:meth:`value_and_grad` for one run in one thread."""
         if followed is not None and followed is not self:
             return super().bind_value_and_grad(followed, group)
-        return self._with_scales(self.flat.bind_value_and_grad(group=group))
+        in_model = self.flat.bind_value_and_grad(group=group)
+        return lambda theta: self._add_scales(theta, *in_model(self.split(theta)[0]))
 
     # ---- reported parameters --------------------------------------------------------------------
 
@@ -203,13 +202,3 @@ class HierarchicalPosterior(BasePosterior):
             model = self.model.with_prior(replace(self.model.linear_prior, coef=scale))
             values.append(np.append(model.draw_prior([rng])[0], np.exp(h)))
         return np.array(values)
-
-
-def with_hyperparameters(model: GLMPosterior, prior: HierarchicalPrior) -> HierarchicalPosterior:
-    """Posterior of the model and of the hyperparameters of its prior."""
-    if model.noise_columns is not None:
-        raise ValueError(
-            f"prior={prior!r} is of models with one noise variance; set noise_model='constant', or "
-            "prior='normal'."
-        )
-    return HierarchicalPosterior(model, prior)

@@ -1,23 +1,44 @@
-"""Models of the noise of a normal regression, by name: constant, or log-linear in columns."""
+r"""Models of the noise of a normal regression: constant, or log-linear in columns of X.
+
+.. math:: y_i \sim N(x_i \beta + b, \sigma_i^2), \quad
+    \log \sigma_i = \alpha_0 + (z_i - \bar z) \alpha, \quad \alpha_j \sim N(0, s_j^2),
+
+with z some columns of X. At their mean the noise is :math:`\exp(\alpha_0)`: its prior, and the
+unit of coefficients whose prior is scaled by the noise, are those of the noise there, so that
+:math:`\alpha = 0` is the model of constant noise.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from skbayes_sgld._checks import check_array_or_number
 from skbayes_sgld._components import Component, Registry
+from skbayes_sgld._linalg import (
+    MAX_DENSE,
+    column_moments,
+    inverse_root,
+    one_blas_thread,
+    solve_positive,
+)
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian, Likelihood
-from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
-from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior
+from skbayes_sgld.posterior.predictor_maps import WithOwn
+from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
+from skbayes_sgld.posterior.protocol import Facts, Reported
 
 Array = NDArray[Any]
 OwnPriors = NoisePrior | Sequence[NoisePrior]
+
+_NEAR = 0.1  # squared distance to the centre, in sds, at which a search that has to end may end
 
 
 class NoiseModel(Component):
@@ -131,8 +152,9 @@ class LogLinearNoise(NoiseModel):
             )
         columns = self._positions(X.shape[1], options.get("feature_names"))
         by_row = HeteroscedasticGaussian() if likelihood.quadratic else likelihood
-        priors = prior, own_priors
-        return LogLinearNoisePosterior(X, y, by_row, *priors, columns, self.scale, **options)
+        return LogLinearNoisePosterior(
+            X, y, by_row, prior, own_priors, columns, self.scale, **options
+        )
 
     def _positions(self, d: int, names: Sequence[str] | None) -> Array:
         if isinstance(self.columns, str):
@@ -161,3 +183,245 @@ def _position(column: Any, d: int, names: Sequence[str] | None) -> int:
 NOISE_MODELS: Registry[NoiseModel] = Registry(
     NoiseModel, constant=ConstantNoise, log_linear=LogLinearNoise
 )
+
+
+class LogLinearNoisePosterior(GLMPosterior):
+    """Posterior of a linear model whose log noise is linear in columns of X.
+
+    ``theta`` holds the coefficients and the intercept of the mean, then ``2 alpha``, the slopes of
+    the log variance, then ``gamma = 2 alpha_0``, the log variance at the mean of the columns, and
+    last the coordinates of the likelihood's other own parameters.
+
+    Parameters
+    ----------
+    X, y : ndarray of shape (n, d) and (n,)
+    likelihood : Likelihood
+        Whose first own parameter is the noise variance, which it takes row by row.
+    prior : CoefficientPrior
+        Prior of the coefficients of the mean.
+    own_priors : NoisePrior or sequence of NoisePrior
+        Prior of the noise at the mean of the columns, and of the other own parameters.
+    columns : ndarray of int of shape (m,)
+        Columns of X that the noise depends on.
+    scale : "auto", float or ndarray of shape (m,), default="auto"
+        Standard deviations of the prior of alpha; ``"auto"`` is 1 over the spread of a column.
+    **options : dict
+        Further parameters of :class:`GLMPosterior`.
+    """
+
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        likelihood: Likelihood,
+        prior: CoefficientPrior,
+        own_priors: NoisePrior | Sequence[NoisePrior],
+        columns: Array,
+        scale: Any = "auto",
+        **options: Any,
+    ) -> None:
+        if issparse(X):
+            raise TypeError(
+                "X is sparse, and noise_model='log_linear' takes dense columns; give "
+                "X.toarray(), or noise_model='constant'."
+            )
+        super().__init__(X, y, likelihood, prior, own_priors, **options)
+        self.noise_columns = columns
+        self._noise_mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
+        alpha_prior = Normal(scale)
+        alpha_prior.check(len(columns), "noise_model")
+        known = alpha_prior.for_data(1.0, spread).get_params()["scale"]
+        self.noise_scale = np.broadcast_to(np.asarray(known, dtype=float), len(columns))
+        self._precision = 1.0 / np.square(2.0 * self.noise_scale)
+        # the design is centred already, or has to be
+        self._shift = np.zeros(len(columns)) if self.center is not None else self._noise_mean
+        self._slopes = slice(self._n_linear, self._n_linear + len(columns))
+        self._level = self._slopes.stop
+        self.n_params += len(columns)
+        features = [self.param_names[j].removeprefix("coef") for j in columns]
+        names = [f"log_variance_slope{name}" for name in features]
+        self.param_names[self._n_linear : self._n_linear] = names
+        if self.n_samples <= self.n_params:
+            raise ValueError(
+                f"the noise of {len(columns)} columns makes {self.n_params} parameters of "
+                f"{self.n_samples} rows: the fit would find rows without any noise. Choose a few "
+                "columns, noise_model=LogLinearNoise(columns=[...]), or noise_model='constant'."
+            )
+        self._noise_names = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
+        self._noise_names += [own.name for own in likelihood.own[1:]]
+
+    def _parameterizations(self) -> tuple[str, ...]:
+        # with few rows and normal priors also those in which the coefficients are normal
+        # rows times coefficients squared are what a step then takes for each chain
+        few = self._few_rows and self.n_samples * self._n_linear**2 <= 2**17
+        normal = self._is_normal and self.linear_prior.normal
+        return ("centered", "noncentered") if few and normal else ("centered",)
+
+    # ---- reported parameters --------------------------------------------------------------------
+
+    @property
+    def reported(self) -> Reported:
+        """Reported parameters; those of the noise are of log sigma at X = 0."""
+        names = self.param_names[: self._n_linear] + self._noise_names
+        return replace(super().reported, names=names)
+
+    def _constrain(self, theta: Array) -> Array:
+        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
+        values = super()._constrain(theta)
+        alpha = 0.5 * theta[:, self._slopes]
+        values[:, self._slopes] = alpha
+        values[:, self._level] = 0.5 * theta[:, self._level] - alpha @ self._noise_mean
+        return values
+
+    def _unconstrain(self, values: Array) -> Array:
+        """Theta ``(S, P)`` at the reported parameters."""
+        alpha, level = values[:, self._slopes], values[:, self._level]
+        gamma = 2.0 * (level + alpha @ self._noise_mean)
+        with_variance = values.copy()
+        with_variance[:, self._level] = np.exp(gamma)
+        theta = super()._unconstrain(with_variance)
+        theta[:, self._slopes], theta[:, self._level] = 2.0 * alpha, gamma
+        return theta
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
+        values = super().draw_prior(generators)
+        alpha = [rng.standard_normal(len(self.noise_scale)) for rng in generators]
+        values[:, self._slopes] = np.array(alpha) * self.noise_scale
+        at_mean = 0.5 * np.log(values[:, self._level])
+        values[:, self._level] = at_mean - values[:, self._slopes] @ self._noise_mean
+        return values
+
+    def _predictors(self) -> WithOwn:
+        """Mean and log variance as two predictors of one design."""
+        assert self.noise_columns is not None
+        args = self.n_features, self.fit_intercept, self.noise_columns, self._shift
+        return WithOwn(1, self.n_own, *args)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Facts about the posterior's shape: it is nearly normal where rows are many."""
+        light = self.prior.normal and self.prior.proper and not self._few_rows
+        return replace(super().facts, light_tailed=light, shares_batches=True)
+
+    @property
+    def _is_normal(self) -> bool:
+        """Whether the noise is normal, so that the coefficients are given it."""
+        return self.n_own == 1
+
+    @property
+    def _few_rows(self) -> bool:
+        return self.n_samples < 20 * self.n_params  # the joint mode is then off the centre
+
+    # ---- the prior of alpha ---------------------------------------------------------------------
+
+    def log_prior(self, theta: Array) -> Array:
+        """Log prior up to a constant ``(C,)``."""
+        slopes = theta[:, self._slopes]
+        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        quadratic = np.einsum("cm,m->c", np.square(slopes), self._precision)
+        return super().log_prior(theta) - 0.5 * quadratic
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Gradient of the log prior ``(C, P)``."""
+        grad = super().grad_log_prior(theta)
+        grad[:, self._slopes] = -theta[:, self._slopes] * self._precision
+        return grad
+
+    def add_prior_curvature(self, H: Array, theta: Array) -> None:
+        """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
+        super().add_prior_curvature(H, theta)
+        at = np.arange(self.n_params)[self._slopes]
+        H[at, at] += self._precision
+
+    # ---- few rows per parameter -----------------------------------------------------------------
+
+    def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
+        """Mean and precision of a normal near the posterior, the coefficients integrated out.
+
+        None with many rows per parameter, where the mode serves as well; unless one is needed
+        ``anyway``, since no mode was found. Always None where the noise is not normal.
+        """
+        if not self._is_normal or self.n_params > MAX_DENSE or not (anyway or self._few_rows):
+            return None
+        with one_blas_thread():
+            smooth = self.smoothed(None)
+            found = restricted_normal(smooth, within=np.inf if anyway else _NEAR)
+            for _ in range(0 if anyway else 3):  # each over the width that the last one found
+                if found is None or smooth is self:
+                    break
+                smooth = self.smoothed(np.sqrt(np.diagonal(np.linalg.inv(found[1]))))
+                found = restricted_normal(smooth, found[0])
+        return found
+
+    def mean_and_noise(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Designs of the mean and of the log variance, each with a level, and the log variance."""
+        rows = slice(0, self.n_samples)
+        design = self.rows().design.block(rows)
+        assert self.noise_columns is not None
+        Z = design.take([*self.noise_columns, -1], axis=1)
+        Z[:, :-1] -= self._shift
+        return design[:, : self._width], Z, Z @ theta[self._n_linear :]
+
+    def prior_precision(self, theta: Array) -> Array:
+        """Curvature of the log prior without what couples noise and coefficients."""
+        H, L = np.zeros((self.n_params, self.n_params)), self._n_linear
+        self.add_prior_curvature(H, theta)
+        H[:L, L:] = H[L:, :L] = 0.0
+        return H
+
+    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
+        """Diagonal ``(P,)`` of the curvature at one ``theta (P,)``, and no factor."""
+        return BasePosterior.curvature_factor(self, theta)
+
+
+def restricted_normal(
+    posterior: LogLinearNoisePosterior, start: Array | None = None, within: float = _NEAR
+) -> tuple[Array, Array] | None:
+    """Mean and precision of a normal distribution near the posterior; None where none is found.
+
+    With few rows per parameter the joint mode is no centre: the coefficients fit some rows so
+    closely that the noise there goes to zero. The coefficients are therefore integrated out, as in
+    restricted maximum likelihood, by scoring (Smyth & Verbyla 1999): with the leverages h of the
+    weighted regression, the score of a row's log variance is ``(r^2 / sigma^2 - (1 - h)) / 2`` and
+    its information ``(1 - h)^2 / 2``.
+
+    If the search does not settle, the nearest point that it has seen is taken, provided that its
+    squared distance to the centre is below ``within``, in sds.
+    """
+    theta = posterior.start() if start is None else start.copy()
+    weight = 1.0 if posterior.weight is None else posterior.weight
+    # the information is that of the expected residuals, and overshoots
+    damping, moved, least = 0.7, None, within
+    found: tuple[Array, Array] | None = None
+    for _ in range(300):  # of 45 rows with 15 columns, 43; of binary columns and responses, 190
+        design, Z, log_variance = posterior.mean_and_noise(theta)
+        L, H = design.shape[1], posterior.prior_precision(theta)
+        of_mean = H[:L, :L].copy()  # in units of the noise at the centre, if the prior is
+        known = weight * np.exp(-log_variance)
+        H[:L, :L] += (design.T * known) @ design
+        try:
+            root = inverse_root(H[:L, :L])
+            theta[:L] += root @ (root.T @ posterior.grad(theta[None])[0, :L])
+            grad = posterior.grad(theta[None])[0, L:]
+            leverage = known * np.square(design @ root).sum(axis=1)
+            share = np.clip(1.0 - leverage, 0.0, 1.0)
+            H[L:, L:] += (Z.T * (0.5 * weight * np.square(share))) @ Z
+            grad += 0.5 * leverage @ Z
+            if posterior.prior.scaled_by_noise:
+                grad[-1] += 0.5 * float(np.sum(root * (of_mean @ root)))
+            step = solve_positive(H[L:, L:], grad)
+        except np.linalg.LinAlgError:
+            break
+        distance = float(grad @ step)
+        if not np.isfinite(distance):
+            break
+        if distance < least:
+            least, found = distance, (theta.copy(), H)
+        if distance < 1e-3:
+            break
+        overshot = moved is not None and float(grad @ moved) < 0.0
+        damping = 0.7 * damping if overshot else min(1.1 * damping, 0.7)
+        moved = step * min(damping, 1.0 / np.abs(Z @ step).max())  # log variances move by 1 at most
+        theta[L:] += moved
+    return found

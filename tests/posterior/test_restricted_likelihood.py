@@ -6,7 +6,7 @@ from scipy import optimize
 
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, LogLinearNoise, Normal
 from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian
-from skbayes_sgld.posterior.log_linear_noise import restricted_normal
+from skbayes_sgld.posterior.noise_models import restricted_normal
 
 SHAPE, RATE, SCALE, SLOPE = 2.0, 1.5, 0.8, 0.6  # of the priors
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
-from skbayes_sgld.posterior.log_linear_noise import LogLinearNoisePosterior
+from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Map
 from skbayes_sgld.posterior.parameterizations.conditional import NormalCoefficients, inverse_factors
 
