@@ -17,12 +17,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
-from skbayes_sgld._linalg import (
-    MAX_DENSE,
-    equal_slices,
-    in_threads,
-    one_blas_thread,
-)
+from skbayes_sgld._linalg import MAX_DENSE, equal_slices, in_threads, one_blas_thread
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood, OffsetKernel, RowKernel, WeightedKernel
@@ -34,15 +29,10 @@ from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
 
-_ROUNDS = 20
-_DAMPING = 0.5, 0.7  # factors on the log variances' change: the first rounds overshoot most
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of
 # a pilot. Of 3,000 rows and 2,100 columns five rounds end 0.1 from the posterior mean, and ten 0.16
 # (root mean square): the averages are approximations
 _CHANGE = 0.35
-# First variance of a row's predictor times the row's curvature; it is below 1 in the end. Labels do
-# not reach it, but averages of a rate grow as the exponential of the variance does
-_FIRST = 10.0
 
 
 class AveragedNormal(NamedTuple):
@@ -107,14 +97,9 @@ def averaged_normal(
             rows = collapsed_rows(posterior, theta) if collapse else None
             rows = rows or sparse_rows(posterior, theta)
         return None if rows is None else AveragedNormal(theta, rows.inverse, rows)
-    with one_blas_thread():
-        return _search(posterior, theta, temperature)
-
-
-def _search(posterior: GLMPosterior, theta: Array, temperature: float) -> AveragedNormal | None:
-    # the first is enough for a metric, in a third of the time
+    # single precision is enough for a metric, in a third of the time
     for dtype in (np.float32, np.float64):
-        with suppress(linalg.LinAlgError):
+        with one_blas_thread(), suppress(linalg.LinAlgError):
             return _rounds(posterior, theta, temperature, dtype)
     return None
 
@@ -122,27 +107,32 @@ def _search(posterior: GLMPosterior, theta: Array, temperature: float) -> Averag
 def _rounds(
     posterior: GLMPosterior, theta: Array, temperature: float, dtype: type
 ) -> AveragedNormal | None:
+    """Normal distribution nearest in expectation, by rounds from ``theta (P,)``."""
     sums = posterior.rows(dtype)
     u, bends = np.empty((2, posterior.n_samples))
     for rows, block, curvature in sums.curvatures(theta):
         u[rows], bends[rows] = (theta[None, None] @ block.T)[0, 0], curvature[0, 0]
     H = sums.gram(bends)
     posterior.add_prior_curvature(H, theta)
-    lower = _factor(H, dtype)
-    variances = _row_variances(posterior, lower) * temperature
-    while np.any(wide := variances * _curvatures(posterior, u, variances) > _FIRST):
+    variances = _row_variances(posterior, _factor(H, dtype)) * temperature
+    wide = np.ones(len(u), bool)
+    # A row's variance times its curvature is below 1 in the end. Labels do not reach 10 at first,
+    # but averages of a rate grow as the exponential of the variance does
+    while wide.any():
+        with np.errstate(over="ignore"):
+            averaged = _kernel(posterior, variances).score_and_curvature(u[None, None].copy())[1]
+        wide = variances * averaged.ravel() > 10.0
         variances[wide] *= 0.5
-    for number in range(_ROUNDS):
+    for number in range(20):
         grad, H, weights = _averaged(posterior, theta, variances, dtype)
         lower = _factor(H, dtype)
         step = linalg.cho_solve((lower, True), grad, check_finite=False)
         moves = np.log(_row_variances(posterior, lower) * temperature / variances)
         theta = theta + step
-        variances = variances * np.exp(_DAMPING[number > 3] * moves)
+        variances = variances * np.exp((0.7 if number > 3 else 0.5) * moves)  # the first overshoot
         far = float(grad @ step) > _CHANGE**2 * theta.size * temperature
         if not far and np.square(moves).mean() < _CHANGE**2:
-            whitened = whiten_rows(posterior, theta, weights)
-            return AveragedNormal(theta, H, whitened)
+            return AveragedNormal(theta, H, whiten_rows(posterior, theta, weights))
     return None
 
 
@@ -172,12 +162,6 @@ def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64)
     if posterior.weight is not None:
         kernel = WeightedKernel(kernel, posterior.weight.astype(dtype))
     return kernel
-
-
-def _curvatures(posterior: GLMPosterior, u: Array, variances: Array) -> Array:
-    """Averaged curvature ``(n,)`` of each row at predictors ``u (n,)``."""
-    with np.errstate(over="ignore"):
-        return _kernel(posterior, variances).score_and_curvature(u[None, None].copy())[1].ravel()
 
 
 def _averaged(

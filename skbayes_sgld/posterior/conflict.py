@@ -34,8 +34,6 @@ Array = NDArray[Any]
 
 _NODES = np.linspace(-8.0, 8.0, 321)  # normal scores at which a prior's quantiles are taken
 _LEAST = 1e-12  # curvature over the prior's, or the largest, below which the data say nothing
-_SMALL = 0.1  # posterior sds; the error of Newton's method is then about the square
-_STEPS = 20  # of Newton's method; where classes are separated they do not end
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ def _estimate(
     """
     (K, d), (H, g) = sds.shape, expansion
     width, known = len(g) // K, np.zeros((K, d), dtype=bool)
-    for _ in range(_STEPS):
+    for _ in range(20):  # where classes are separated they do not end
         if not (np.isfinite(H).all() and np.isfinite(g).all()):
             break
         if K > 1:  # hold the common shift of softmax predictors, which changes nothing
@@ -200,7 +198,7 @@ def _estimate(
                 break  # not beyond the maximum along it by nearly as much as before it
             step, rise = 0.5 * step, 0.5 * rise
         theta = landing
-        moving = np.abs(_without_shift(step.reshape(K, width)[:, :d])) > _SMALL * sds
+        moving = np.abs(_without_shift(step.reshape(K, width)[:, :d])) > 0.1 * sds
         if not (moving & known).any():
             break
     else:

@@ -143,14 +143,10 @@ class GLMPosterior(BasePosterior):
             own_priors = [NOISE_PRIORS[own.default]().for_data(unit) for own, unit in named]
         parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
         self.own_priors = OwnPriors(parts)
+        spread = columns[1] if columns is not None and prior.automatic else None
+        priors, rows = (prior, intercept_prior or Flat()), (X, y, sample_weight)
         self.linear_prior = LinearPrior.of_data(
-            prior,
-            intercept_prior or Flat(),
-            likelihood,
-            (X, y, sample_weight),
-            columns[1] if columns is not None and prior.automatic else None,
-            self.center,
-            self.fit_intercept,
+            *priors, likelihood, rows, spread, self.center, self.fit_intercept
         )
         self.tilt: Tilt | None = None  # what is known of further rows
         self._known_normal: tuple[Array, Array] | None = None  # mean, precision: from all rows
@@ -272,17 +268,8 @@ class GLMPosterior(BasePosterior):
         pays = n_walkers > 1 and batch_size * self.n_features >= _ROUNDED_BATCH
         rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
         sums = self.rows(np.float32 if rounds else np.float64)
-        return LinearBatches(
-            sums.design,
-            self.likelihood,
-            self.y,
-            self.weight,
-            self.offset,
-            sums.predictors,
-            n_chains,
-            batch_size,
-            n_walkers,
-        )
+        rows, sizes = (self.y, self.weight, self.offset), (n_chains, batch_size, n_walkers)
+        return LinearBatches(sums.design, self.likelihood, *rows, sums.predictors, *sizes)
 
     # ---- subsets that stand for all rows --------------------------------------------------------
 

@@ -18,7 +18,6 @@ Array = NDArray[Any]
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
 _MAX_LP = 2_000_000  # coefficients of the linear programme at most
 _HELD = 1e-3  # weight of rows below which 4,000 draws tell little of a parameter under a flat prior
-_RANK = 1e-14  # smallest over largest eigenvalue of the scaled Gram matrix
 
 
 class ImproperPosteriorError(ValueError):
@@ -167,7 +166,7 @@ def check_expanded(posterior: GLMPosterior, precision: Array, value: float, leas
 def _check_independent(H: Array, scale: Array, names: list[str]) -> None:
     """Raise if the columns with these products, in units of ``scale``, are linearly dependent."""
     eigenvalues, vectors = np.linalg.eigh(H / scale / scale[:, None])
-    if eigenvalues[0] < _RANK * eigenvalues[-1]:
+    if eigenvalues[0] < 1e-14 * eigenvalues[-1]:
         involved = [names[j] for j in np.flatnonzero(np.abs(vectors[:, 0]) > 1e-3)[:5]]
         raise ImproperPosteriorError(
             f"columns {', '.join(involved)} of X are linearly dependent: under prior='flat' the "
