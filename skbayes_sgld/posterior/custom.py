@@ -110,19 +110,21 @@ class CustomPosterior(Reparameterized):
         functions = UserPosterior(model, "model", batched)
         names = functions.param_names
         if transforms is None or isinstance(transforms, Mapping):
-            transforms = Elementwise(names, transforms or {})
-        elif not isinstance(transforms, Coordinates):
+            coordinates: Any = Elementwise(names, transforms or {})
+        elif isinstance(transforms, Coordinates):
+            coordinates = _UserMap(transforms)
+        else:
             raise TypeError(
                 f"transforms={transforms!r} is not accepted; give a dictionary from the names of "
                 "parameters to transforms, as {'s': 'positive'}, or an instance with the methods "
                 "of Coordinates."
             )
-        super().__init__(functions, _UserMap(transforms), 1.0)
+        super().__init__(functions, coordinates, 1.0)
         if "rows" not in functions.abilities:
             self.abilities = self.abilities - {"rows"} | {"density"}
-        self.param_names = transforms.param_names
+        self.param_names = coordinates.param_names
         self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
-        functions.check_functions(transforms.forward(self._start[None])[0])
+        functions.check_functions(coordinates.forward(self._start[None])[0])
 
     @property
     def constrained_names(self) -> list[str]:
@@ -194,7 +196,7 @@ class _UserMap(Map):
     """The map of a user's coordinates."""
 
     def __init__(self, coordinates: Coordinates) -> None:
-        self._coordinates = coordinates
+        self._coordinates, self.param_names = coordinates, coordinates.param_names
 
     def forward(self, phi: Array) -> Array:
         """Parameters at phi."""

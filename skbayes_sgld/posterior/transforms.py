@@ -17,6 +17,7 @@ from scipy.special import expit, log_expit, logit
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld.posterior.base import by_name
+from skbayes_sgld.posterior.parameterizations.base import Expanded, Map
 
 Array = NDArray[Any]
 
@@ -154,7 +155,7 @@ class Coordinates(Protocol):
         """Gradient of the log determinant ``(C, P)``."""
 
 
-class Elementwise:
+class Elementwise(Map):
     """Coordinates that transform some of the parameters one by one; the others are unchanged.
 
     Parameters
@@ -183,16 +184,9 @@ class Elementwise:
             for j in columns:
                 self.param_names[j] = f"{transform.prefix}_{names[j]}"
 
-    def forward(self, theta: Array) -> Array:
-        """Parameters ``(C, P)`` at theta."""
-        values = theta.copy()
-        for columns, transform in self._parts:
-            values[:, columns] = transform.forward(theta[:, columns])
-        return values
-
-    def inverse(self, values: Array) -> Array:
-        """Theta ``(C, P)``; a value out of its parameter's range raises ValueError."""
-        theta = values.astype(float)
+    def inverse(self, theta: Array) -> Array:
+        """Coordinates ``(C, P)``; a value out of its parameter's range raises ValueError."""
+        phi = theta.astype(float)
         for columns, transform in self._parts:
             x = theta[:, columns]
             outside = np.argwhere(~((x > transform.low) & (x < transform.high)))
@@ -202,26 +196,19 @@ class Elementwise:
                     f"{self._names[columns[column]]}={x[row, column]:g} is out of range; it must "
                     f"be in ({transform.low:g}, {transform.high:g})."
                 )
-            theta[:, columns] = transform.inverse(x)
-        return theta
+            phi[:, columns] = transform.inverse(x)
+        return phi
 
-    def pull_back(self, grad: Array, theta: Array) -> Array:
-        """Gradient in theta ``(C, P)`` of a function of gradient ``grad`` in the parameters."""
-        out = grad.copy()
+    def expand(self, phi: Array) -> Expanded:
+        """Parameters at phi, the log Jacobian and the chain rule."""
+        values, log_slope, bend = phi.copy(), np.zeros_like(phi), np.zeros_like(phi)
         for columns, transform in self._parts:
-            out[:, columns] *= np.exp(transform.log_slope(theta[:, columns]))
-        return out
+            t = phi[:, columns]
+            values[:, columns] = transform.forward(t)
+            log_slope[:, columns] = transform.log_slope(t)
+            bend[:, columns] = transform.grad_log_slope(t)
 
-    def log_jacobian(self, theta: Array) -> Array:
-        """Log determinant of d parameters / d theta ``(C,)``."""
-        total = np.zeros(len(theta))
-        for columns, transform in self._parts:
-            total += transform.log_slope(theta[:, columns]).sum(axis=1)
-        return total
+        def pull_back(grad: Array, tau: float) -> Array:
+            return grad * np.exp(log_slope) + tau * bend
 
-    def grad_log_jacobian(self, theta: Array) -> Array:
-        """Gradient of the log determinant ``(C, P)``."""
-        grad = np.zeros_like(theta)
-        for columns, transform in self._parts:
-            grad[:, columns] = transform.grad_log_slope(theta[:, columns])
-        return grad
+        return Expanded(values, log_slope.sum(axis=1), pull_back)
