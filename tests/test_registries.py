@@ -135,13 +135,11 @@ def scaled(kernel, factor, dtype=None):
     """Kernel whose score is wrong by a factor, in one precision or in both."""
 
     class Scaled(kernel):
-        def score(self, u):
-            right = super().score(u)
-            return right * u.dtype.type(factor if dtype in (None, u.dtype) else 1.0)
-
-        def value_and_score(self, u):
-            value, score = super().value_and_score(u)
-            return value, score * u.dtype.type(factor if dtype in (None, u.dtype) else 1.0)
+        def derivatives(self, u, *orders):
+            found = list(super().derivatives(u, *orders))
+            if 1 in orders and 2 not in orders:
+                found[-1] = found[-1] * u.dtype.type(factor if dtype in (None, u.dtype) else 1.0)
+            return found
 
     return Scaled
 
@@ -156,17 +154,18 @@ class WrongKernelInFloat32(posterior.Poisson):
 
 class WrongRowCurvature(posterior.Bernoulli):
     class kernel(posterior.Bernoulli.kernel):
-        def score_and_curvature(self, u):
-            score, curvature = super().score_and_curvature(u)
-            return score, 1.001 * curvature
+        def derivatives(self, u, *orders):
+            found = list(super().derivatives(u, *orders))
+            return [*found[:-1], found[-1] * (1.001 if 2 in orders else 1.0)]
 
 
 class WrongBatches(posterior.Bernoulli):
     """Scores of gathered rows, which each chain has of its own, are those of other labels."""
 
     class kernel(posterior.Bernoulli.kernel):
-        def score(self, u):
-            return super().score(u) * (1.001 if self.y.ndim > 2 and len(self.y) > 1 else 1.0)
+        def derivatives(self, u, *orders):
+            found, batch = super().derivatives(u, *orders), self.y.ndim > 2 and len(self.y) > 1
+            return [each * (1.001 if batch and orders == (1,) else 1.0) for each in found]
 
 
 class WideLabels(posterior.Bernoulli):

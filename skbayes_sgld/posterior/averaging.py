@@ -9,6 +9,7 @@ the averaged gradient vanishes, and the averaged curvature as its precision.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -63,8 +64,8 @@ class AveragedKernel(RowKernel):
         """Kernel of some of the rows."""
         return AveragedKernel(self.likelihood, self.y[at], self.variance[at])
 
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Averaged score and curvature."""
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Averaged score and curvature, whose orders are 1 and 2."""
         score, curvature = self.likelihood.averaged(u, self.variance, self.y)
         return score, curvature[:, None]
 
@@ -120,7 +121,7 @@ def _rounds(
     # but averages of a rate grow as the exponential of the variance does
     while wide.any():
         with np.errstate(over="ignore"):
-            averaged = _kernel(posterior, variances).score_and_curvature(u[None, None].copy())[1]
+            averaged = _kernel(posterior, variances).derivatives(u[None, None].copy(), 1, 2)[1]
         wide = variances * averaged.ravel() > 10.0
         variances[wide] *= 0.5
     for number in range(20):

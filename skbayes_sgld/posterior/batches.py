@@ -59,7 +59,7 @@ class LinearBatches(Batches):
         self._room: Array | None = None
         self._identity = type(predictors) is Predictors  # theta holds the coefficients in order
         # products of two vectors, and the same numbers: 1.3x of a step of one chain
-        whole = isinstance(design, DenseDesign) and design.held(slice(0, 1)) is not None
+        whole = isinstance(design, DenseDesign) and design.held is not None
         self._single = whole and n_chains * n_walkers == 1 and self._identity and K == 1
 
     def gather(self, idx: Array) -> Sequence[Any]:
@@ -93,7 +93,7 @@ class LinearBatches(Batches):
 
     def score(self, u: Array, batch: Any) -> Array:
         """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
-        return batch[1].score(u)
+        return batch[1].derivatives(u, 1)[0]
 
     def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
         """Gradient in theta ``(C, P)``: ``out``, or a new array."""
@@ -118,11 +118,12 @@ class LinearBatches(Batches):
 
     def log_density(self, u: Array, batch: Any) -> Array:
         """Weighted log density of each row ``(C, B)``."""
-        return batch[1].log_density(u)
+        return batch[1].derivatives(u, 0)[0]
 
     def score_and_curvature(self, u: Array, batch: Any) -> tuple[Array, Array]:
         """Weighted score, and minus the Hessian of each row in u."""
-        return batch[1].score_and_curvature(u)
+        score, curvature = batch[1].derivatives(u, 1, 2)
+        return score, curvature
 
     def gram(self, idx: Array, local: Array) -> Array:
         """Sum over rows ``idx (B,)`` of ``A^T W A (P, P)``, where A maps theta to a row's u."""

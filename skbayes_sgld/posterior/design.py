@@ -37,14 +37,14 @@ class DenseDesign:
     ) -> None:
         self.center, self.dtype, self._X, self._has_level = center, dtype, X, has_level
         self.shape = X.shape[0], X.shape[1] + has_level
-        self._held: Array | None = None
+        self.held: Array | None = None
         if center is None and not has_level and X.dtype == dtype and X.flags.c_contiguous:
-            self._held = X
+            self.held = X
         elif dtype is np.float32 or X.size <= HELD_NUMBERS:
             held = np.empty(self.shape, dtype)
             for rows in row_slices(*X.shape):
                 self._fill(held[rows], X[rows])
-            self._held = held
+            self.held = held
 
     def _fill(self, out: Array, columns: Array) -> None:
         d = columns.shape[-1]
@@ -54,18 +54,10 @@ class DenseDesign:
             np.subtract(columns, self.center, out=out[..., :d], casting="same_kind")
         out[..., d:] = 1.0
 
-    def held(self, rows: slice) -> Array | None:
-        """Some of the rows, where the design is held."""
-        return None if self._held is None else self._held[rows]
-
-    def room(self, rows: slice) -> Array:
-        """Array in which :meth:`block` may form as many rows."""
-        return np.empty((rows.stop - rows.start, self.shape[1]))
-
     def block(self, rows: slice, room: Array | None = None) -> Array:
         """Some of the rows, which must not be changed."""
-        if self._held is not None:
-            return self._held[rows]
+        if self.held is not None:
+            return self.held[rows]
         columns = self._X[rows]
         out = np.empty((len(columns), self.shape[1])) if room is None else room[: len(columns)]
         self._fill(out, columns)
@@ -87,8 +79,8 @@ class DenseDesign:
 
     def rows(self, idx: Array) -> Array:
         """Rows of the design ``(..., B, width)``."""
-        if self._held is not None:
-            return self._held.take(idx, axis=0)
+        if self.held is not None:
+            return self.held.take(idx, axis=0)
         out = np.empty((*idx.shape, self.shape[1]))
         self._fill(out, self._X.take(idx, axis=0))
         return out
@@ -101,7 +93,7 @@ class DenseDesign:
         Rows of a large X come as they are, ``(..., B, d)``: centring each would cost as much as
         gathering it.
         """
-        source = self._X if self._held is None else self._held
+        source = self._X if self.held is None else self.held
         if out is None:
             out = np.empty((*idx.shape, source.shape[1]), self.dtype)
         if source.flags.c_contiguous and source.dtype == self.dtype:

@@ -9,7 +9,7 @@ rows: 1e-5 for a thousand rows and predictors of order 10. Sums over blocks are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -30,8 +30,7 @@ from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.sparse_design import SparseDesign, weighted_squares
 
 Array = NDArray[Any]
-Blocks = list[tuple[slice, RowKernel, Any]]  # rows, their kernel, and their design where it is held
-Products = list[tuple[RowKernel, Any, Any]]  # a kernel, its rows, and their transpose
+Blocks = list[tuple[slice, RowKernel]]
 
 _COPIED = 2**22  # numbers of a held design up to which it is copied for its products
 _REGISTER = 8  # numbers in single precision
@@ -56,71 +55,44 @@ class RowSum:
         self.design: Any = design
         self.kernel, self.predictors = kernel, predictors
         self._known: dict[tuple[int, ...], list[Blocks]] = {}
-        self._bound: dict[int, list[Products]] = {}
 
     def _parts(self, n_products: int, fewest: int = 32, sums: int = 1) -> list[Blocks]:
         """Blocks of rows with their kernels, in the parts that threads share."""
         key = n_products, fewest, sums
         if key not in self._known:
-            self._known[key] = [
-                [(rows, self.kernel[..., rows], self.design.held(rows)) for rows in part]
-                for part in self.design.parts(n_products, fewest, sums)
-            ]
+            parts = self.design.parts(*key)
+            self._known[key] = [[(rows, self.kernel[..., rows]) for rows in part] for part in parts]
         return self._known[key]
 
     def _coefficients(self, theta: Array) -> Array:
         return self.predictors.coefficients(theta).astype(self.design.dtype, copy=False)
 
     def _blocks(self, part: Blocks) -> Iterator[tuple[slice, RowKernel, Any]]:
-        room = None
-        for rows, kernel, block in part:
-            if block is None:
-                room = self.design.room(rows) if room is None else room
-                yield rows, kernel, self.design.block(rows, room)
-            else:
-                yield rows, kernel, block
+        room = None  # the first block is the largest
+        for rows, kernel in part:
+            block = self.design.block(rows, room)
+            room = block if room is None else room
+            yield rows, kernel, block
 
     @cached_property
-    def _folded(self) -> tuple[RowKernel, Array, Array] | None:
-        """Kernel, rows and their transpose as products take them; None of a large design."""
-        n, width = self.design.shape
-        block = self.design.held(slice(0, n)) if n * width <= _COPIED else None
-        if not isinstance(block, np.ndarray):
+    def _single(self) -> tuple[Array, Array] | None:
+        """Rows in single precision and their transpose, as products take them, if they are few."""
+        held = self.design.held
+        if held is None or held.dtype != np.float32 or held.size > _COPIED:
             return None
-        kernel, folded = self.kernel.fold(block)
-        if folded.dtype != np.float32:
-            rows = np.ascontiguousarray(folded)
-            return kernel, rows, rows.T
         # BLAS in float32 takes columns that do not fill a register one at a time: without zeros
         # beside them an adjoint takes 1.2 to 1.8 times as long
+        n, width = held.shape
         rows = np.zeros((n, width + -width % _REGISTER), np.float32)
-        rows[:, :width] = folded
+        rows[:, :width] = held
         # and 1.3 to 2 times as long for predictors from rows in this order
-        return kernel, rows, np.ascontiguousarray(folded.T)
+        return rows, np.ascontiguousarray(held.T)
 
-    def _products(self, n_products: int) -> list[Any]:
-        """Parts of the rows that threads share: blocks of the folded rows, or :meth:`_parts`."""
-        if self._folded is None:
-            return self._parts(n_products)
-        if n_products not in self._bound:
-            kernel, rows, turned = self._folded
-            self._bound[n_products] = [
-                [(kernel[..., some], rows[some], turned[:, some]) for some in part]
-                for part in self.design.parts(n_products)
-            ]
-        return self._bound[n_products]
+    def _derivatives(self, theta: Array, group: int | None, *orders: int) -> list[Array]:
+        """Log likelihood ``(C,)``, of order 0, and its gradient in the coefficients, of order 1.
 
-    def _over_blocks(
-        self,
-        theta: Array,
-        group: int | None,
-        of_block: Callable[[int, Array, RowKernel, Any, Any], tuple[Array, ...]],
-    ) -> tuple[Array, ...]:
-        """Sums over the blocks of what ``of_block(C, left, kernel, block, block.T)`` returns.
-
-        ``left (groups, n_each * n_products, width)`` are the coefficients in groups of positions,
-        zeros in place of those that the last group lacks: products take whole groups, kernels take
-        the C positions.
+        Products take whole groups of positions, with zeros in place of those that the last group
+        lacks; kernels take the C positions.
         """
         coefficients = self._coefficients(theta)
         C, K, width = coefficients.shape
@@ -130,78 +102,58 @@ class RowSum:
             coefficients = np.concatenate([coefficients, zeros])
         left = coefficients.reshape(-1, size * K, width)
 
-        parts, folded = self._products(size * K), self._folded is not None
-        if folded and len(parts) == 1 == len(parts[0]):  # few rows
-            sums = of_block(C, left, *parts[0][0])
-            return tuple([each.astype(float, copy=False) for each in sums])
+        def of_block(rows: slice, kernel: RowKernel, block: Any) -> list[Array]:
+            if self._single is None:
+                columns = block.T
+            else:
+                block, columns = self._single[0][rows], self._single[1][:, rows]
+            u = left @ columns
+            B = u.shape[-1]
+            sums = list(kernel.derivatives(u.reshape(-1, K, B)[:C], *orders))
+            if 0 in orders:
+                sums[0] = sums[0].sum(axis=1, dtype=float)
+            if 1 in orders:
+                score = sums[-1]
+                if lacking:
+                    score = np.concatenate([score, np.zeros((lacking, K, B), score.dtype)])
+                grad = score.reshape(len(left), -1, B) @ block
+                sums[-1] = grad.reshape(-1, K, grad.shape[2])[:C, :, :width]
+            return sums
 
-        def of_part(part: Any) -> tuple[Array, ...]:
-            blocks = iter(part) if folded else ((k, b, b.T) for _, k, b in self._blocks(part))
-            total = tuple(a.astype(float) for a in of_block(C, left, *next(blocks)))
-            for block in blocks:
-                for sum_, each in zip(total, of_block(C, left, *block), strict=True):
-                    sum_ += each
-            return total
+        def of_part(part: Blocks) -> list[Array]:
+            return _total(of_block(*each) for each in self._blocks(part))
 
-        first, *others = in_threads(of_part, parts)
-        for other in others:
-            for sum_, each in zip(first, other, strict=True):
-                sum_ += each
-        return first
+        parts = self._parts(size * K)
+        if len(parts) == 1 == len(parts[0]):  # few rows
+            rows, kernel = parts[0][0]
+            found = of_block(rows, kernel, self.design.block(rows))
+            return [each.astype(float, copy=False) for each in found]
+        return _total(in_threads(of_part, parts))
 
     def value_and_grad(self, theta: Array, group: int | None = GROUP) -> tuple[Array, Array]:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)`` at ``theta (C, P)``.
 
         ``group`` is the number of positions in a product; None takes all.
         """
-        value, grad = self._over_blocks(theta, group, self._value_and_grad)
+        value, grad = self._derivatives(theta, group, 0, 1)
         return value, self.predictors.gradient(grad)
 
     def grad(self, theta: Array, group: int | None = GROUP) -> Array:
         """Gradient of the log likelihood ``(C, P)``."""
         with np.errstate(over="ignore"):  # of the odds of rows that are well explained
-            grad = self._over_blocks(theta, group, self._grad)[0]
+            (grad,) = self._derivatives(theta, group, 1)
         return self.predictors.gradient(grad)
 
     def value(self, theta: Array) -> Array:
         """Log likelihood ``(C,)``."""
-        return self._over_blocks(theta, GROUP, self._value)[0]
-
-    def _local(self, C: int, left: Array, columns: Any) -> Array:
-        """Local parameters of a block ``(C, n_products, B)``, given its transpose."""
-        u = left @ columns
-        return u.reshape(-1, self.predictors.n_products, u.shape[-1])[:C]
-
-    def _adjoint(self, score: Array, left: Array, block: Any) -> Array:
-        """Gradient in the coefficients ``(C, n_products, width)``."""
-        (C, K, B), (groups, size, width) = score.shape, left.shape
-        if lacking := groups * size // K - C:
-            score = np.concatenate([score, np.zeros((lacking, K, B), score.dtype)])
-        grad = score.reshape(groups, size, B) @ block
-        return grad.reshape(-1, K, grad.shape[2])[:C, :, :width]
-
-    def _value(
-        self, C: int, left: Array, kernel: RowKernel, block: Any, columns: Any
-    ) -> tuple[Array]:
-        return (kernel.log_density(self._local(C, left, columns)).sum(axis=1, dtype=float),)
-
-    def _grad(
-        self, C: int, left: Array, kernel: RowKernel, block: Any, columns: Any
-    ) -> tuple[Array]:
-        return (self._adjoint(kernel.score(self._local(C, left, columns)), left, block),)
-
-    def _value_and_grad(
-        self, C: int, left: Array, kernel: RowKernel, block: Any, columns: Any
-    ) -> tuple[Array, Array]:
-        value, score = kernel.value_and_score(self._local(C, left, columns))
-        return value.sum(axis=1, dtype=float), self._adjoint(score, left, block)
+        return self._derivatives(theta, GROUP, 0)[0]
 
     def by_row(self, theta: Array) -> Array:
         """Log likelihood of each row ``(C, n)``."""
-        coefficients, values = self._coefficients(theta), []
+        coefficients, values = self._coefficients(theta), list[Array]()
         for part in self._parts(len(theta) * self.predictors.n_products):
             for _, kernel, block in self._blocks(part):
-                values.append(kernel.log_density(coefficients @ block.T))
+                values += kernel.derivatives(coefficients @ block.T, 0)
         return np.concatenate(values, axis=1)
 
     # ---- second derivatives ---------------------------------------------------------------------
@@ -214,11 +166,7 @@ class RowSum:
         # of rows with several local parameters they would have a size like that of X
         by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
         work = partial(self._expand, coefficients, by_row)
-        sums = in_threads(work, self._parts(len(draws) * K, P, P * P))
-        grad, H = sums[0]
-        for slope, curvature in sums[1:]:
-            grad += slope
-            H += curvature
+        grad, H = _total(in_threads(work, self._parts(len(draws) * K, P, P * P)))
         return Expansion(
             theta,
             self.predictors.gradient(grad[None])[0],
@@ -226,23 +174,21 @@ class RowSum:
             tuple(by_row),
         )
 
-    def _expand(self, coefficients: Array, by_row: Array, part: Blocks) -> tuple[Array, Array]:
-        size = coefficients[0].size
-        grad, H = np.zeros(coefficients.shape[1:]), np.zeros((size, size))
-        for rows, kernel, block in self._blocks(part):
+    def _expand(self, coefficients: Array, by_row: Array, part: Blocks) -> Sequence[Array]:
+        def of_block(rows: slice, kernel: RowKernel, block: Any) -> tuple[Array, Array]:
             u = coefficients @ block.T
             if len(by_row):
                 by_row[0, rows] = u[0, 0]
             with np.errstate(over="ignore"):
-                found = kernel.score_and_curvature(u)
+                found = kernel.derivatives(u, 1, 2)
             score, curvature = (each.mean(axis=0) for each in found)
             if len(by_row):
                 by_row[0, rows] *= curvature[0, 0]
                 by_row[0, rows] += score[0]
                 by_row[1, rows] = curvature[0, 0]
-            grad += score @ block
-            H += gram_of_predictors(block, curvature)
-        return grad, H
+            return score @ block, gram_of_predictors(block, curvature)
+
+        return _total(of_block(*each) for each in self._blocks(part))
 
     def curvatures(self, theta: Array) -> Iterator[tuple[slice, Any, Array]]:
         """Blocks of rows and their curvatures ``(n_products, n_products, B)`` at ``theta (P,)``."""
@@ -250,7 +196,7 @@ class RowSum:
         for part in self._parts(self.predictors.n_products):
             for rows, kernel, block in self._blocks(part):
                 with np.errstate(over="ignore"):
-                    curvature = kernel.score_and_curvature(coefficients @ block.T)[1][0]
+                    curvature = kernel.derivatives(coefficients @ block.T, 1, 2)[1][0]
                 yield rows, block, curvature
 
     def gram(self, weights: Array) -> Array:
@@ -272,3 +218,13 @@ class RowSum:
             weights = self.predictors.row_weights(curvature)
             total = total + np.array([weighted_squares(block, weight) for weight in weights])
         return self.predictors.diagonal(total)
+
+
+def _total(found: Iterable[Iterable[Array]]) -> list[Array]:
+    """Sums of each array over all that are found, in double precision."""
+    each = iter(found)
+    total = [array.astype(float, copy=False) for array in next(each)]
+    for arrays in each:
+        for sum_, array in zip(total, arrays, strict=True):
+            sum_ += array
+    return total

@@ -38,6 +38,7 @@ class SparseDesign:
     """
 
     __array_ufunc__ = None  # products of arrays with it are its own
+    held = None  # it never is an array
 
     def __init__(
         self, X: Any, center: Array | None, has_level: bool, lead: tuple[int, ...] | None = None
@@ -46,10 +47,6 @@ class SparseDesign:
         self._center = None if center is None else center.astype(self.dtype, copy=False)
         self._lead = (X.shape[0],) if lead is None else lead
         self._slices: dict[tuple[int, int], SparseDesign] = {}
-
-    def held(self, rows: slice) -> SparseDesign:
-        """Some of the rows, which share the memory of all."""
-        return self[rows]
 
     def block(self, rows: slice, room: None = None) -> SparseDesign:
         """Some of the rows."""

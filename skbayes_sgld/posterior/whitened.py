@@ -52,25 +52,16 @@ class QuadraticKernel(RowKernel):
         """Kernel of some of the rows."""
         return QuadraticKernel(self.kernel[at], self.offset[at], self.curvature[at])
 
-    def score(self, u: Array) -> Array:
-        """Score at ``v + offset``, plus ``curvature v``."""
-        score = self.kernel.score(u + self.offset)
-        u *= self.curvature
-        u += score
-        return u
-
-    def log_density(self, u: Array) -> Array:
-        """Log density at ``v + offset``, plus ``curvature v^2 / 2``."""
-        value = self.kernel.value_and_score(u + self.offset)[0]
-        return value + 0.5 * (self.curvature * np.square(u))[:, 0]
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        value, score = self.kernel.value_and_score(u + self.offset)
-        score += self.curvature * u
-        u *= u
-        u *= self.curvature
-        return value + 0.5 * u[:, 0], score
+    def derivatives(self, u: Array, *orders: int) -> list[Array]:
+        """Log density or score at ``v + offset``, plus ``curvature v^2 / 2`` or its derivative."""
+        found = list(self.kernel.derivatives(u + self.offset, *orders))
+        bent = self.curvature * u
+        if 1 in orders:
+            found[-1] += bent
+        if 0 in orders:
+            bent *= u
+            found[0] = found[0] + 0.5 * bent[:, 0]
+        return found
 
 
 class WhitenedRows(WhitenedPosterior):

@@ -252,42 +252,38 @@ class Likelihood(Component):
 
     def log_density(self, u: Array, y: Array) -> Array:
         """Log density of each observation ``(C, B)``."""
-        return self._checked_kernel(y).log_density(self._kernel_input(u))
+        return self._of_kernel(u, y, 0)[0]
 
     def score(self, u: Array, y: Array) -> Array:
         """Gradient of the log density in u ``(C, n_local, B)``."""
-        with np.errstate(over="ignore"):
-            return self._of_local(self._checked_kernel(y).score(self._kernel_input(u)), 1)
+        return self._of_kernel(u, y, 1)[0]
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Minus the Hessian of the log density in u ``(C, n_local, n_local, B)``."""
-        with np.errstate(over="ignore"):
-            _, H = self._checked_kernel(y).score_and_curvature(self._kernel_input(u))
-        return self._of_local(self._of_local(H, 1), 2)
+        return self._of_kernel(u, y, 1, 2)[1]
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
         """Log density and score."""
-        value, score = self.bind(y).value_and_score(self._kernel_input(u))
-        return value, self._of_local(score, 1)
+        if self.kernel is RowKernel:
+            return self.log_density(u, y), self.score(u, y)
+        value, score = self._of_kernel(u, y, 0, 1)
+        return value, score
 
-    def _checked_kernel(self, y: Array) -> RowKernel:
-        """Kernel of y; raise where the family defines neither a kernel nor plain functions."""
+    def _of_kernel(self, u: Array, y: Array, *orders: int) -> list[Array]:
+        """Log density and derivatives in all local parameters, from those that the kernel has."""
         if self.kernel is RowKernel:
             raise NotImplementedError(
                 f"{type(self).__name__} defines neither log_density, score and curvature nor a "
                 "kernel."
             )
-        return self.bind(y)
-
-    def _kernel_input(self, u: Array) -> Array:
-        """Copy of local parameters as kernels take them."""
-        return u[:, :-1] - u[:, -1:] if self.shift_invariant else np.array(u, dtype=float)
-
-    def _of_local(self, derivative: Array, axis: int) -> Array:
-        """Derivatives in all local parameters, from those in contrasts: they sum to zero."""
-        if not self.shift_invariant:
-            return derivative
-        return np.concatenate([derivative, -derivative.sum(axis=axis, keepdims=True)], axis=axis)
+        local = u[:, :-1] - u[:, -1:] if self.shift_invariant else np.array(u, dtype=float)
+        with np.errstate(over="ignore"):
+            found = list(self.bind(y).derivatives(local, *orders))
+        for i, order in enumerate(orders):
+            for axis in range(1, 1 + order * self.shift_invariant):  # they sum to zero
+                last = -found[i].sum(axis=axis, keepdims=True)
+                found[i] = np.concatenate([found[i], last], axis=axis)
+        return found
 
     def noise_variance(self, gamma: Array | None) -> Array | float:
         """Variance of an observation, for a family in which it does not depend on eta."""

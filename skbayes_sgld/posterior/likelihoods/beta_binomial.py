@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ from skbayes_sgld.posterior.likelihoods.binomial import (
     as_totals,
     split_totals,
 )
-from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, RowKernel, as_matrices
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, within
 from skbayes_sgld.posterior.likelihoods.stirling import rise
 from skbayes_sgld.posterior.transforms import Interval
@@ -24,7 +25,7 @@ _STRETCH = 64  # probabilities that follow from one: its underflow is that of th
 _NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable
 
 
-class BetaBinomialKernel(PartsKernel, BinomialKernel):
+class BetaBinomialKernel(BinomialKernel):
     """Totals, in terms of ``a = p r`` and ``b = (1 - p) r`` with ``r = (1 - rho) / rho``.
 
     The log density is that of a binomial total plus ``f(y, a) + f(n - y, b) - f(n, r)``, where
@@ -32,61 +33,40 @@ class BetaBinomialKernel(PartsKernel, BinomialKernel):
     float64: the special functions take no less time in float32.
     """
 
-    def parts(self, u: Array) -> tuple[tuple[Array, Array], ...]:
-        """Successes with log a, failures with log b, and trials with log r."""
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, and its derivatives in eta and in the log odds of rho."""
         eta, log_r = u[:, 0].astype(float), -within(u[:, 1].astype(float))
         rest = log_r - np.log1p(np.exp(-np.abs(eta)))
-        successes = self.y, rest + np.minimum(eta, 0.0)
-        failures = self.trials - self.y, rest - np.maximum(eta, 0.0)
-        return successes, failures, (self.trials, log_r)
-
-    def value_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
-        """Log density of each row."""
-        of_successes, of_failures, of_trials = (_excess(*part) for part in parts)
-        binomial = BinomialKernel.log_density(self, u[:, :1].astype(float))
-        return (binomial + of_successes + of_failures - of_trials).astype(u.dtype)
-
-    def score_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
-        """Score in eta and in the log odds of rho."""
-        A, B, R = (_slope(*part) for part in parts)
-        p, q = _probabilities(*parts)
-        return np.stack([q * A - p * B, R - A - B], axis=1).astype(u.dtype)
-
-    def curvature_of(self, u: Array, *parts: tuple[Array, Array]) -> Array:
-        """Curvature in eta and in the log odds of rho."""
-        (A, B, _), (a, b, r) = ([each(*part) for part in parts] for each in (_slope, _bend))
-        p, q = _probabilities(*parts)
-        cross = q * a - p * b
-        in_eta = p * q * (A + B) - q * q * a - p * p * b
-        return as_matrices([[in_eta, cross], [cross, r - a - b]]).astype(u.dtype)
+        log_a, log_b = rest + np.minimum(eta, 0.0), rest - np.maximum(eta, 0.0)
+        p, q = np.exp(log_a - log_r), np.exp(log_b - log_r)
+        counts = (self.y, log_a), (self.trials - self.y, log_b), (self.trials, log_r)
+        found = []
+        if 0 in orders:
+            of_successes, of_failures, of_trials = (_growth(0, *count) for count in counts)
+            (binomial,) = super().derivatives(u[:, :1].astype(float), 0)
+            found.append(binomial + of_successes + of_failures - of_trials)
+        if 1 in orders:
+            A, B, R = (_growth(1, *count) for count in counts)
+            found.append(np.stack([q * A - p * B, R - A - B], axis=1))
+        if 2 in orders:
+            a, b, r = (_growth(2, *count) for count in counts)
+            cross = q * a - p * b
+            in_eta = p * q * (A + B) - q * q * a - p * p * b
+            found.append(as_matrices([[in_eta, cross], [cross, r - a - b]]))
+        return [each.astype(u.dtype) for each in found]
 
 
-def _probabilities(*parts: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Probabilities of success and of failure: a / r and b / r."""
-    (_, log_a), (_, log_b), (_, log_r) = parts
-    return np.exp(log_a - log_r), np.exp(log_b - log_r)
+def _growth(order: int, m: Array, log_x: Array) -> Array:
+    """Function f of the kernel, for whole numbers m; for order 1 or 2 a derivative in log x.
 
-
-# with log Gamma(x + m) - log Gamma(x) = log x + log Gamma(x + m) - log Gamma(x + 1) no function of
-# x has a pole at 0
-
-
-def _excess(m: Array, log_x: Array) -> Array:
-    """Log of ``Gamma(x + m) / Gamma(x)`` over ``x^m``, for whole numbers m: f of the kernel."""
+    The derivatives are of ``log Gamma(x + m) - log Gamma(x)``, without the term ``m log x``. This
+    is ``log x + log Gamma(x + m) - log Gamma(x + 1)``: no function of x has a pole at 0.
+    """
     k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
-    return k * np.logaddexp(0.0, -log_x) + rise(k, 1.0 + x)
-
-
-def _slope(m: Array, log_x: Array) -> Array:
-    """Derivative in log x of the log of ``Gamma(x + m) / Gamma(x)``, for whole numbers m."""
-    k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
-    return (m > 0) + x * rise(k, 1.0 + x, 1)
-
-
-def _bend(m: Array, log_x: Array) -> Array:
-    """Derivative in log x of :func:`_slope`."""
-    k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
-    return x * rise(k, 1.0 + x, 1) + np.square(x) * rise(k, 1.0 + x, 2)
+    if order == 0:
+        return k * np.logaddexp(0.0, -log_x) + rise(k, 1.0 + x)
+    slope = x * rise(k, 1.0 + x, 1)
+    return (m > 0) + slope if order == 1 else slope + np.square(x) * rise(k, 1.0 + x, 2)
 
 
 @dataclass(eq=False, repr=False)

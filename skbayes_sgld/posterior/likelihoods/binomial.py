@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -52,30 +53,23 @@ class BinomialKernel(RowKernel):
         at_share += xlogy(n - y, (n - y) / np.maximum(n, 1.0))
         return np.where((y == 0.0) | (y == n), 0.0, at_share).astype(self.y.dtype)
 
-    def log_density(self, u: Array) -> Array:
-        """``log C(n, y) + y eta - n log(1 + exp(eta))``."""
-        eta, y, n, share = u[:, 0], self.y, self.trials, self.share
-        delta = eta - np.log(share / (1 - share))
-        beyond = np.maximum(delta - u.dtype.type(_FAR), 0)
-        value = y * delta - n * (np.log1p(share * np.expm1(delta - beyond)) + beyond)
-        value += self.constant
-        # all successes or none: nothing cancels, and small probabilities keep their digits
-        sided = np.where(y == 0, eta, -eta)
-        return np.where((y == 0) | (y == n), -n * np.logaddexp(0, sided), value)
-
-    def score(self, u: Array) -> Array:
-        """``y - n p``."""
-        return (self.y - self.trials * expit(u[:, 0]))[:, None]
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        return self.log_density(u), self.score(u)
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """``y - n p`` and ``n p (1 - p)``."""
-        p = expit(u)
-        bend = self.trials[..., None, :] * p * expit(-u)
-        return self.y[..., None, :] - self.trials[..., None, :] * p, bend[:, None]
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """``log C(n, y) + y eta - n log(1 + exp(eta))``, ``y - n p`` and ``n p (1 - p)``."""
+        eta, y, n, found = u[:, 0], self.y, self.trials, []
+        if 0 in orders:
+            delta = eta - np.log(self.share / (1 - self.share))
+            beyond = np.maximum(delta - u.dtype.type(_FAR), 0)
+            value = y * delta - n * (np.log1p(self.share * np.expm1(delta - beyond)) + beyond)
+            value += self.constant
+            # all successes or none: nothing cancels, and small probabilities keep their digits
+            sided = np.where(y == 0, eta, -eta)
+            found.append(np.where((y == 0) | (y == n), -n * np.logaddexp(0, sided), value))
+        if 1 in orders:
+            mean = n * expit(eta)
+            found.append((y - mean)[:, None])
+        if 2 in orders:
+            found.append((mean * expit(-eta))[:, None, None])
+        return found
 
 
 @dataclass(eq=False, repr=False)

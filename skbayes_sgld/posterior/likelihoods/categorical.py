@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -27,43 +27,14 @@ class CategoricalKernel(RowKernel):
         classes = np.arange(likelihood.n_products)[:, None]
         return cls(likelihood, (y[..., None, :] == classes).astype(y.dtype))
 
-    def log_density(self, u: Array) -> Array:
-        """Log of the observed class's probability."""
-        return self.value_and_score(u)[0]
-
-    def score(self, u: Array) -> Array:
-        """``[y = k] - p_k``, in place."""
-        self._probabilities(u)
-        return np.subtract(self.y, u, out=u)
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """``u_y - log(1 + sum exp(u_k))``, and the score."""
-        value: Array = np.add.reduce(u * self.y, axis=1)
-        total, shift = self._probabilities(u)
-        value -= np.log(total)
-        if shift is not None:
-            value -= shift
-        return value, np.subtract(self.y, u, out=u)
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """``[y = k] - p_k`` and ``diag(p) - p p^T``."""
-        self._probabilities(u)
-        outer = u[:, :, None] * u[:, None]
-        np.negative(outer, out=outer)
-        k = np.arange(u.shape[1])
-        outer[:, k, k] += u
-        return np.subtract(self.y, u, out=u), outer
-
-    @staticmethod
-    def _probabilities(u: Array) -> tuple[Array, Array | None]:
-        """Replace u by the probabilities, and return ``1 + sum exp(u_k)`` of each row.
-
-        Where the largest exponential of a row would overflow they are less that predictor, the
-        second array, which is 0 for other rows: the rounding of these depends on no other chain.
-        """
-        shift: Array | None = None
-        last: Any = 1.0
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """``u_y - log(1 + sum exp(u_k))``, ``[y = k] - p_k`` and ``diag(p) - p p^T``."""
+        found, shift, last = list[Array](), np.zeros(1, u.dtype), np.ones(1, u.dtype)
+        if 0 in orders:
+            found.append(np.add.reduce(u * self.y, axis=1))
         if u.max(initial=0.0) > _LARGEST:
+            # where the largest exponential of a row would overflow, all are less that predictor;
+            # the others stay as they are: the rounding of these depends on no other chain
             largest = u.max(axis=1)
             shift = np.where(largest > _LARGEST, largest, 0.0).astype(u.dtype)
             u -= shift[:, None]
@@ -72,7 +43,18 @@ class CategoricalKernel(RowKernel):
         total: Array = np.add.reduce(u, axis=1)
         total += last
         u /= total[:, None]
-        return total, shift
+        if 0 in orders:
+            found[0] -= np.log(total)
+            found[0] -= shift
+        if 2 in orders:
+            curvature = u[:, :, None] * u[:, None]
+            np.negative(curvature, out=curvature)
+            k = np.arange(u.shape[1])
+            curvature[:, k, k] += u
+            return np.subtract(self.y, u, out=u), curvature
+        if 1 in orders:
+            found.append(np.subtract(self.y, u, out=u))
+        return found
 
 
 @dataclass(eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincinv, gammaln
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Average, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
@@ -17,7 +18,7 @@ from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 _FARTHEST = 350.0  # predictor whose mean can be squared
 
 
-class GammaKernel(PartsKernel):
+class GammaKernel(RowKernel):
     """Gamma rows of log mean eta and log dispersion t, the shape being ``k = exp(-t)``.
 
     The log density is its maximum in eta less k times half the unit deviance, ``y / mu - 1 -
@@ -29,25 +30,21 @@ class GammaKernel(PartsKernel):
         """Logs of the observations."""
         return np.log(np.maximum(self.y, np.finfo(self.y.dtype).tiny))
 
-    def parts(self, u: Array) -> tuple[Array, Array, Array]:
-        """``y / mu - 1``, half the unit deviance, and k."""
-        log_ratio = self.log_y - u[:, 0]
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, and its derivatives in eta and in the log dispersion."""
+        log_ratio, k, found = self.log_y - u[:, 0], np.exp(-within(u[:, 1])), []
         away = np.expm1(log_ratio)
-        return away, away - log_ratio, np.exp(-within(u[:, 1]))
-
-    def value_of(self, u: Array, away: Array, half: Array, k: Array) -> Array:
-        """Log density of each row."""
-        level = 0.5 * (np.log(k) - LOG_2_PI) - _of_shapes(k, 0)
-        return (level - self.log_y - k * half).astype(u.dtype)
-
-    def score_of(self, u: Array, away: Array, half: Array, k: Array) -> Array:
-        """Score in eta and in the log dispersion."""
-        return np.stack([k * away, k * half - 0.5 - k * _of_shapes(k, 1)], axis=1)
-
-    def curvature_of(self, u: Array, away: Array, half: Array, k: Array) -> Array:
-        """Curvature in eta and in the log dispersion."""
-        cross, own = k * away, k * (half - _of_shapes(k, 1) + k * _of_shapes(k, 2))
-        return as_matrices([[cross + k, cross], [cross, own]])
+        half = away - log_ratio  # of the unit deviance
+        if 0 in orders:
+            level = 0.5 * (np.log(k) - LOG_2_PI) - _of_shapes(k, 0)
+            found.append((level - self.log_y - k * half).astype(u.dtype))
+        if 1 in orders:
+            in_t = k * half - 0.5 - k * _of_shapes(k, 1)
+            found.append(np.stack([k * away, in_t], axis=1))
+        if 2 in orders:
+            cross, own = k * away, in_t + 0.5 + k * k * _of_shapes(k, 2)
+            found.append(as_matrices([[cross + k, cross], [cross, own]]))
+        return found
 
 
 def _of_shapes(k: Array, order: int) -> Array:

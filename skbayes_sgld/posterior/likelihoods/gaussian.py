@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ from scipy.special import ndtr
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
 _LOG_2_PI = float(np.log(2 * np.pi))
@@ -67,36 +68,19 @@ class _Normal(Likelihood):
 class GaussianKernel(RowKernel):
     """Normal rows of mean eta and log variance gamma, from one exponential a row."""
 
-    def log_density(self, u: Array) -> Array:
-        """``-(log 2 pi + gamma + (y - eta)^2 exp(-gamma)) / 2``."""
-        return self.value_and_score(u)[0]
-
-    def score(self, u: Array) -> Array:
-        """``((y - eta) exp(-gamma), ((y - eta)^2 exp(-gamma) - 1) / 2)``."""
-        return self.value_and_score(u)[1]
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        score, gamma = np.empty_like(u), u[:, 1]
-        scaled, half = score[:, 0], score[:, 1]
-        residual = np.subtract(self.y, u[:, 0])
-        np.exp(np.negative(gamma, out=scaled), out=scaled)
-        scaled *= residual
-        np.multiply(residual, scaled, out=half)
-        value: Array = -0.5 * (gamma + half)
-        value -= 0.5 * _LOG_2_PI
-        half -= 1.0
-        half *= 0.5
-        return value, score
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score, and curvature in (eta, gamma) ``(C, 2, 2, B)``."""
-        residual, precision = self.y - u[:, 0], np.exp(-u[:, 1])
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, score, and curvature in (eta, gamma)."""
+        gamma, found = u[:, 1], []
+        residual, precision = self.y - u[:, 0], np.exp(-gamma)
         cross = residual * precision
         half = 0.5 * residual * cross
-        rows = [[precision, cross], [cross, half]]
-        curvature = np.stack([np.stack(row, axis=1) for row in rows], axis=1)
-        return np.stack([cross, half - 0.5], axis=1), curvature
+        if 0 in orders:
+            found.append(-0.5 * (gamma + _LOG_2_PI) - half)
+        if 1 in orders:
+            found.append(np.stack([cross, half - 0.5], axis=1))
+        if 2 in orders:
+            found.append(as_matrices([[precision, cross], [cross, half]]))
+        return found
 
 
 @dataclass(eq=False, repr=False)

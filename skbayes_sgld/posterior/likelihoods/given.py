@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,28 +21,13 @@ class GivenOwnKernel(RowKernel):
         """Kernel of some of the rows."""
         return type(self)(self.kernel[at], self.own)
 
-    def _with_own(self, u: Array) -> Array:
-        C, _, B = u.shape
-        return np.concatenate([u, np.broadcast_to(self.own, (C, len(self.own), B))], axis=1)
-
-    def log_density(self, u: Array) -> Array:
-        """Log density of each row."""
-        return self.kernel.log_density(self._with_own(u))
-
-    def score(self, u: Array) -> Array:
-        """Score in the linear predictors."""
-        return self.kernel.score(self._with_own(u))[:, : u.shape[1]]
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density, and score in the linear predictors."""
-        value, score = self.kernel.value_and_score(self._with_own(u))
-        return value, score[:, : u.shape[1]]
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score and curvature in the linear predictors."""
-        score, curvature = self.kernel.score_and_curvature(self._with_own(u))
-        K = u.shape[1]
-        return score[:, :K], curvature[:, :K, :K]
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, and its derivatives in the linear predictors."""
+        C, K, B = u.shape
+        own = np.broadcast_to(self.own, (C, len(self.own), B))
+        found = self.kernel.derivatives(np.concatenate([u, own], axis=1), *orders)
+        linear = np.s_[:], np.s_[:, :K], np.s_[:, :K, :K]
+        return [each[linear[order]] for each, order in zip(found, orders, strict=True)]
 
 
 class GivenOwn(Likelihood):

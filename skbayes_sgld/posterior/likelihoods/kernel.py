@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +16,8 @@ class RowKernel:
 
     ``u (C, n_products, B)`` holds the linear predictors of B rows for C positions and, last, the
     coordinates of the likelihood's own parameters. Predictors of a shift-invariant likelihood are
-    contrasts: all but the last one, less the last one. Every method may overwrite u. This kernel
-    calls the likelihood's functions; a family may have a faster one of its own.
+    contrasts: all but the last one, less the last one. This kernel calls the likelihood's
+    functions; a family may have a faster one of its own.
 
     Parameters
     ----------
@@ -37,26 +38,15 @@ class RowKernel:
         """Kernel of some of the rows, ``[..., rows]``, or of one entry of a leading axis."""
         return type(self)(self.likelihood, self.y[at])
 
-    def fold(self, design: Array) -> tuple[RowKernel, Array]:
-        """Kernel and rows ``(B, width)`` of the same likelihood that are cheaper to sum."""
-        return self, design
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density of each row and its derivatives in u, which may be overwritten.
 
-    def log_density(self, u: Array) -> Array:
-        """Log density of each row ``(C, B)``."""
-        return self.likelihood.log_density(u, self.y)
-
-    def score(self, u: Array) -> Array:
-        """Gradient of the log density in u ``(C, n_products, B)``."""
-        return self.likelihood.score(u, self.y)
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        return self.log_density(u), self.score(u)
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score, and minus the Hessian of the log density ``(C, n_products, n_products, B)``."""
-        curvature = self.likelihood.curvature(u, self.y)
-        return self.score(u), curvature
+        Order 0 is the log density ``(C, B)``, order 1 the score ``(C, n_products, B)``, and order 2
+        minus the Hessian ``(C, n_products, n_products, B)``. Sums over rows ask for 0, for 1, for
+        0 and 1, or for 1 and 2.
+        """
+        of_order = self.likelihood.log_density, self.likelihood.score, self.likelihood.curvature
+        return [of_order[order](u, self.y) for order in orders]
 
 
 class OffsetKernel(RowKernel):
@@ -69,30 +59,10 @@ class OffsetKernel(RowKernel):
         """Kernel of some of the rows."""
         return OffsetKernel(self.kernel[at], self.offset[at])
 
-    def fold(self, design: Array) -> tuple[RowKernel, Array]:
-        """Fold the offset as one more column of the rows."""
-        kernel, folded = self.kernel.fold(np.column_stack([design, self.offset]))
-        return OffsetKernel(kernel, folded[:, -1].copy()), folded[:, :-1]
-
-    def _moved(self, u: Array) -> Array:
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density and derivatives at the predictor with its offset."""
         u[:, 0] += self.offset
-        return u
-
-    def log_density(self, u: Array) -> Array:
-        """Log density at the predictor with its offset."""
-        return self.kernel.log_density(self._moved(u))
-
-    def score(self, u: Array) -> Array:
-        """Score at the predictor with its offset."""
-        return self.kernel.score(self._moved(u))
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        return self.kernel.value_and_score(self._moved(u))
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score and curvature."""
-        return self.kernel.score_and_curvature(self._moved(u))
+        return self.kernel.derivatives(u, *orders)
 
 
 class WeightedKernel(RowKernel):
@@ -105,70 +75,12 @@ class WeightedKernel(RowKernel):
         """Kernel of some of the rows."""
         return WeightedKernel(self.kernel[at], self.weight[at])
 
-    def fold(self, design: Array) -> tuple[RowKernel, Array]:
-        """Fold the kernel that is weighted."""
-        kernel, folded = self.kernel.fold(design)
-        return WeightedKernel(kernel, self.weight), folded
-
-    def log_density(self, u: Array) -> Array:
-        """Weighted log density."""
-        return self.kernel.log_density(u) * self.weight
-
-    def score(self, u: Array) -> Array:
-        """Weighted score."""
-        return self.kernel.score(u) * self.weight[..., None, :]
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Weighted log density and score."""
-        value, score = self.kernel.value_and_score(u)
-        return value * self.weight, score * self.weight[..., None, :]
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Weighted score and curvature."""
-        score, curvature = self.kernel.score_and_curvature(u)
-        weight = self.weight[..., None, :]
-        return score * weight, curvature * weight[..., None, :]
-
-
-class PartsKernel(RowKernel):
-    """A kernel whose value, score and curvature have terms in common, which are computed once.
-
-    A family defines these terms, and the three as functions of u and of the terms.
-    """
-
-    def parts(self, u: Array) -> tuple[Any, ...]:
-        """Terms in common."""
-        raise NotImplementedError
-
-    def value_of(self, u: Array, *parts: Any) -> Array:
-        """Log density ``(C, B)``, given the terms."""
-        raise NotImplementedError
-
-    def score_of(self, u: Array, *parts: Any) -> Array:
-        """Score ``(C, m, B)``, given the terms."""
-        raise NotImplementedError
-
-    def curvature_of(self, u: Array, *parts: Any) -> Array:
-        """Curvature ``(C, m, m, B)``, given the terms."""
-        raise NotImplementedError
-
-    def log_density(self, u: Array) -> Array:
-        """Log density of each row."""
-        return self.value_of(u, *self.parts(u))
-
-    def score(self, u: Array) -> Array:
-        """Score in the predictors and the own parameters."""
-        return self.score_of(u, *self.parts(u))
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """Log density and score."""
-        parts = self.parts(u)
-        return self.value_of(u, *parts), self.score_of(u, *parts)
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """Score and curvature."""
-        parts = self.parts(u)
-        return self.score_of(u, *parts), self.curvature_of(u, *parts)
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Weighted log density and derivatives."""
+        w = self.weight
+        of_order = w, w[..., None, :], w[..., None, None, :]
+        found = self.kernel.derivatives(u, *orders)
+        return [each * of_order[order] for each, order in zip(found, orders, strict=True)]
 
 
 def as_matrices(rows: list[list[Array]]) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, fdtrc
 
 from skbayes_sgld.posterior.likelihoods.base import Array
-from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
+from skbayes_sgld.posterior.likelihoods.kernel import as_matrices
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson, PoissonKernel
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
@@ -20,7 +20,7 @@ _SUMMED = 100  # counts whose probabilities are summed, which takes less time th
 _RANGE = 600.0  # logarithm of the least probability that sums begin at
 
 
-class NegativeBinomialKernel(PartsKernel, PoissonKernel):
+class NegativeBinomialKernel(PoissonKernel):
     """Counts, in terms of ``r = 1 / dispersion``.
 
     The log density is its maximum, at ``mu = y``, plus
@@ -44,14 +44,28 @@ class NegativeBinomialKernel(PartsKernel, PoissonKernel):
         """Kernel of some of the rows."""
         return type(self)(self.likelihood, self.y[at], self.n_levels)
 
-    def parts(self, u: Array) -> tuple[Array, Array, Array]:
-        """``mu``, ``log((mu + r) / (y + r))``, and r, ``(C, 1)`` if it is the same in all rows."""
-        r = np.exp(-first_if_equal(within(u[:, 1])))
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, and its derivatives in eta and in the log dispersion."""
+        # r is ``(C, 1)`` if it is the same in all rows
+        y, r, found = self.y, np.exp(-first_if_equal(within(u[:, 1]))), []
         # of the same rounded ratio to y that the log density takes
-        mu = np.exp(u[:, 0] - self.log_y) * np.maximum(self.y, self.y == 0)
-        away = mu - self.y
-        ratio = np.log1p(np.abs(away) / (np.minimum(mu, self.y) + r))
-        return mu, np.copysign(ratio, away), r
+        mu = np.exp(u[:, 0] - self.log_y) * np.maximum(y, y == 0)
+        away = mu - y
+        # log((mu + r) / (y + r))
+        ratio = np.copysign(np.log1p(np.abs(away) / (np.minimum(mu, y) + r)), away)
+        if 0 in orders:
+            value: Array = y * (u[:, 0] - self.log_y) - (y + r) * ratio
+            found.append(value + self._of_counts(_largest, r))
+        if 1 in orders:
+            mu = np.minimum(mu, _FAR)
+            share, left = (mu - y) / (mu + r), r / (mu + r)
+            in_t = r * (ratio - share) + self._of_counts(_slope, r)
+            found.append(np.stack([-r * share, in_t], axis=1))
+        if 2 in orders:
+            bend, cross = left * (y + r) * (mu / (mu + r)), -left * mu * share
+            own = cross + r * (ratio - left * (mu - y) / (y + r)) + self._of_counts(_bend, r)
+            found.append(as_matrices([[bend, cross], [cross, own]]))
+        return found
 
     def _of_counts(self, function: Callable[[Array, Array], Array], r: Array) -> Array:
         """Values of ``function(y, r)``, one for each row."""
@@ -61,29 +75,6 @@ class NegativeBinomialKernel(PartsKernel, PoissonKernel):
         table = function(np.arange(float(self.n_levels)), exact).astype(y.dtype)
         at = np.broadcast_to(y.astype(np.intp), (len(r), y.shape[-1]))
         return np.take_along_axis(table, at, axis=1)
-
-    def value_of(self, u: Array, mu: Array, ratio: Array, r: Array) -> Array:
-        """Log density of each row."""
-        value: Array = self.y * (u[:, 0] - self.log_y) - (self.y + r) * ratio
-        value += self._of_counts(_largest, r)
-        return value
-
-    def score_of(self, u: Array, mu: Array, ratio: Array, r: Array) -> Array:
-        """Score in eta and in the log dispersion."""
-        mu = np.minimum(mu, _FAR)
-        share = (mu - self.y) / (mu + r)
-        in_t = r * (ratio - share) + self._of_counts(_slope, r)
-        return np.stack([-r * share, in_t], axis=1)
-
-    def curvature_of(self, u: Array, mu: Array, ratio: Array, r: Array) -> Array:
-        """Curvature in eta and in the log dispersion."""
-        far = np.minimum(mu, _FAR)
-        left = r / (far + r)
-        bend = left * (self.y + r) * (far / (far + r))
-        cross = -left * far * ((far - self.y) / (far + r))
-        own = cross + r * (ratio - left * (far - self.y) / (self.y + r))
-        own += self._of_counts(_bend, r)
-        return as_matrices([[bend, cross], [cross, own]])
 
 
 _FAR = 1e30  # rate, and its ratio to r, beyond which scores no longer change

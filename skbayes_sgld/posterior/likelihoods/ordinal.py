@@ -16,13 +16,13 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
-from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
 _LARGEST = 80.0  # log of a gap, or gap, whose exponential single precision holds
 
 
-class OrdinalKernel(PartsKernel):
+class OrdinalKernel(RowKernel):
     """Rows of ordered classes, by the cut points below and above the class of each.
 
     With ``low`` and ``high`` the predictor less these cut points, and ``width = low - high``,
@@ -32,55 +32,37 @@ class OrdinalKernel(PartsKernel):
     where an outermost class has the term of its one cut point alone. No digits are lost.
     """
 
-    def parts(self, u: Array) -> tuple[Array, ...]:
-        """Low, high and width; the gaps below each row's class, and its own gap ``(C, m, B)``."""
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, and its derivatives in the predictor and the logs of the gaps."""
         y, k = self.y[..., None, :], np.arange(1, u.shape[1])[:, None]
         gap = np.exp(np.clip(u[:, 1:], -_LARGEST, _LARGEST))
-        below, own = gap * (k < y), gap * (k == y)
+        below, own = gap * (k < y), gap * (k == y)  # gaps below each row's class, and its own
         low, width = u[:, 0] - below.sum(axis=1), own.sum(axis=1)
-        return low, low - width, width, below, own
-
-    def _has_ends(self) -> tuple[Array, Array]:
-        """Whether there is a cut point below each row's class, and above it."""
-        return self.y > 0, self.y < self.likelihood.n_classes - 1
-
-    def value_of(self, u: Array, low: Array, high: Array, width: Array, *gaps: Array) -> Array:
-        """Log of the observed class's probability."""
-        lower, upper = self._has_ends()
-        inner = np.log(-np.expm1(-np.where(lower & upper, width, 1.0)))
-        value = np.where(lower, log_expit(low), 0.0) + np.where(upper, log_expit(-high), 0.0)
-        return (value + np.where(lower & upper, inner, 0.0)).astype(low.dtype)
-
-    def score_of(self, u: Array, low: Array, high: Array, width: Array, *gaps: Array) -> Array:
-        """Score in the predictor and the logs of the gaps."""
-        below, own = gaps
-        lower, upper = self._has_ends()
-        of_low, of_high = np.where(lower, expit(-low), 0.0), np.where(upper, expit(high), 0.0)
-        net = (of_high - of_low)[:, None]
-        in_gaps = below * net + own * of_high[:, None] + self._of_width(width, own)
-        return np.concatenate([-net, in_gaps], axis=1).astype(low.dtype)
-
-    def _of_width(self, width: Array, own: Array) -> Array:
-        """Slope of ``log(1 - exp(-width))`` in the logs of the gaps."""
-        inner = own > 0.0
-        held = np.where(inner, np.minimum(width, _LARGEST)[:, None], 1.0)
-        return np.where(inner, own / np.expm1(held), 0.0)
-
-    def curvature_of(self, u: Array, low: Array, high: Array, width: Array, *gaps: Array) -> Array:
-        """``p (1 - p)`` of each end times the squares of its slopes."""
-        below, own = gaps
-        score, one = self.score_of(u, low, high, width, below, own), np.ones_like(low)[:, None]
-        C, m, B = score.shape
-        H = np.zeros((C, m, m, B), score.dtype)
-        ends = zip(self._has_ends(), (low, high), (below, below + own), strict=True)
-        for has, at, moved in ends:
-            slope = np.concatenate([one, -moved], axis=1)
-            bend = np.where(has, expit(at) * expit(-at), 0.0)
-            H += bend[:, None, None] * slope[:, :, None] * slope[:, None]
-        ratio = self._of_width(width, own)
-        k = np.arange(1, H.shape[1])
-        H[:, k, k] += ratio * (ratio + own) - score[:, 1:]
-        return H
+        high = low - width
+        # whether there is a cut point below each row's class, and above it
+        lower, upper = self.y > 0, self.y < self.likelihood.n_classes - 1
+        found = []
+        if 0 in orders:
+            inner = np.log(-np.expm1(-np.where(lower & upper, width, 1.0)))
+            value = np.where(lower, log_expit(low), 0.0) + np.where(upper, log_expit(-high), 0.0)
+            found.append(value + np.where(lower & upper, inner, 0.0))
+        if 1 in orders:
+            of_low, of_high = np.where(lower, expit(-low), 0.0), np.where(upper, expit(high), 0.0)
+            net = (of_high - of_low)[:, None]
+            # slope of log(1 - exp(-width)) in the logs of the gaps
+            held = np.where(own > 0.0, np.minimum(width, _LARGEST)[:, None], 1.0)
+            ratio = np.where(own > 0.0, own / np.expm1(held), 0.0)
+            in_gaps = below * net + own * of_high[:, None] + ratio
+            found.append(np.concatenate([-net, in_gaps], axis=1))
+        if 2 in orders:  # p (1 - p) of each end times the squares of its slopes
+            H, one = np.zeros((len(u), *u.shape[1:2] * 2, u.shape[2])), np.ones_like(net)
+            for has, at, moved in ((lower, low, below), (upper, high, below + own)):
+                slope = np.concatenate([one, -moved], axis=1)
+                bend = np.where(has, expit(at) * expit(-at), 0.0)
+                H += bend[:, None, None] * slope[:, :, None] * slope[:, None]
+            H[:, k[:, 0], k[:, 0]] += ratio * (ratio + own) - in_gaps
+            found.append(H)
+        return [each.astype(low.dtype) for each in found]
 
 
 @dataclass(eq=False, repr=False)

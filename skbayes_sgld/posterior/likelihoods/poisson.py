@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,20 +34,15 @@ class PoissonKernel(RowKernel):
         constant = np.where(y > 0, xlogy(y, y) - y - gammaln(y + 1.0), 0.0)
         return constant.astype(y.dtype)
 
-    def log_density(self, u: Array) -> Array:
-        """Log density of each row."""
-        return self.value_and_score(u)[0]
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """``y eta - exp(eta) - log y!``, ``y - mu`` and ``mu``.
 
-    def score(self, u: Array) -> Array:
-        """``y - mu``."""
-        return self.y[..., None, :] - np.exp(u, out=u)
-
-    def value_and_score(self, u: Array) -> tuple[Array, Array]:
-        """``y eta - exp(eta) - log y!``, about its maximum, and ``y - mu``.
-
-        For large counts the three terms nearly cancel; the expansion keeps the difference. Of a
-        count of 0 only ``-exp(eta)`` is left, however small.
+        The log density is about its maximum. For large counts its three terms nearly cancel; the
+        expansion keeps the difference. Of a count of 0 only ``-exp(eta)`` is left, however small.
         """
+        if 0 not in orders:
+            rate = np.exp(u, out=u)
+            return (self.y[..., None, :] - rate, rate[:, None])[: len(orders)]
         delta = u[:, 0] - self.log_y
         if u.dtype == np.float64:
             score = np.where(self.y > 0, -self.y * np.expm1(delta), -np.exp(u[:, 0]))
@@ -56,12 +52,7 @@ class PoissonKernel(RowKernel):
         delta *= self.y
         delta += score
         delta += self.constant
-        return delta, score[:, None]
-
-    def score_and_curvature(self, u: Array) -> tuple[Array, Array]:
-        """``y - mu`` and ``mu``."""
-        rate = np.exp(u)
-        return self.y[..., None, :] - rate, rate[:, None]
+        return (delta, score[:, None])[: len(orders)]
 
 
 @dataclass(eq=False, repr=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.special import stdtr, stdtrit
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Average
 from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
-from skbayes_sgld.posterior.likelihoods.kernel import PartsKernel, as_matrices
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
@@ -22,7 +23,7 @@ _WEAK = 1e-4  # weight of its prior, beside that of all rows
 _FARTHEST = 1e100  # draw of T, whose square still is a number
 
 
-class StudentTKernel(PartsKernel):
+class StudentTKernel(RowKernel):
     """Rows of location eta, log squared scale gamma and log degrees of freedom t.
 
     With ``nu = exp(t)`` and ``z^2 = (y - eta)^2 exp(-gamma)``, the log density is
@@ -31,38 +32,32 @@ class StudentTKernel(PartsKernel):
     computed, whose other terms cancel.
     """
 
-    def parts(self, u: Array) -> tuple[Array, Array, Array, Array]:
-        """``(y - eta) exp(-gamma)``, z^2, nu, and ``nu + z^2``."""
-        residual, nu = self.y - u[:, 0], np.exp(within(u[:, 2]))
-        scaled = residual * np.exp(-u[:, 1])
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, and its derivatives in eta, gamma and t.
+
+        The curvature is negative in eta where ``z^2 > nu``.
+        """
+        residual, precision, nu = self.y - u[:, 0], np.exp(-u[:, 1]), np.exp(within(u[:, 2]))
+        scaled = residual * precision
         square = residual * scaled
-        return scaled, square, nu, nu + square
-
-    def value_of(self, u: Array, scaled: Array, square: Array, nu: Array, total: Array) -> Array:
-        """Log density of each row."""
-        fall = (nu + 1.0) * np.log1p(square / nu)
-        value: Array = _of_degrees(nu, 0) - 0.5 * (u[:, 1] + fall)
-        return value
-
-    def score_of(self, u: Array, scaled: Array, square: Array, nu: Array, total: Array) -> Array:
-        """Score in eta, gamma and t."""
-        pull, share = (nu + 1.0) / total, square / total
-        in_t = 0.5 * (nu + 1.0) * share - 0.5 * nu * np.log1p(square / nu) + _of_degrees(nu, 1)
-        return np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1)
-
-    def curvature_of(
-        self, u: Array, scaled: Array, square: Array, nu: Array, total: Array
-    ) -> Array:
-        """Curvature in eta, gamma and t: negative in eta where ``z^2 > nu``."""
-        pull, share, rest = (nu + 1.0) / total, square / total, nu / total
-        precision = np.exp(-u[:, 1])
-        cross = pull * rest * scaled
-        corner = 0.5 * (nu + 1.0) * share * rest
-        in_t = 0.5 * share * rest * (1.0 - square)
-        own = in_t + 0.5 * nu * (np.log1p(square / nu) - share) - _of_degrees(nu, 2)
-        both = rest * (1.0 - square) / total * scaled
-        in_eta = pull * (rest - share) * precision
-        return as_matrices([[in_eta, cross, both], [cross, corner, in_t], [both, in_t, own]])
+        total, fall = nu + square, np.log1p(square / nu)
+        found = []
+        if 0 in orders:
+            found.append(_of_degrees(nu, 0) - 0.5 * (u[:, 1] + (nu + 1.0) * fall))
+        if 1 in orders:
+            pull, share = (nu + 1.0) / total, square / total
+            in_t = 0.5 * ((nu + 1.0) * share - nu * fall) + _of_degrees(nu, 1)
+            found.append(np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1))
+        if 2 in orders:
+            rest = nu / total
+            cross, corner = pull * rest * scaled, 0.5 * (nu + 1.0) * share * rest
+            in_t = 0.5 * share * rest * (1.0 - square)
+            own = in_t + 0.5 * nu * (fall - share) - _of_degrees(nu, 2)
+            both = rest * (1.0 - square) / total * scaled
+            in_eta = pull * (rest - share) * precision
+            rows = [[in_eta, cross, both], [cross, corner, in_t], [both, in_t, own]]
+            found.append(as_matrices(rows))
+        return found
 
 
 def _of_degrees(nu: Array, order: int) -> Array:
@@ -112,7 +107,8 @@ class StudentTNoise(Gaussian):
 
         def loss(local: Array) -> tuple[float, Array]:
             u = np.concatenate([np.zeros(free.start), local])
-            value, score = kernel.value_and_score(np.repeat(u[None, :, None], len(y), axis=2))
+            at = np.repeat(u[None, :, None], len(y), axis=2)
+            value, score = kernel.derivatives(at, 0, 1)
             # a weak prior keeps the scale off 0 where observations are equal
             away = u[1:] - (0.0, np.log(_START))
             slope = -score.sum(axis=2)[0]
