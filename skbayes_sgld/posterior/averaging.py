@@ -112,7 +112,7 @@ def _rounds(
     sums = posterior.rows(dtype)
     u, bends = np.empty((2, posterior.n_samples))
     for rows, block, curvature in sums.curvatures(theta):
-        u[rows], bends[rows] = (theta[None, None] @ block.T)[0, 0], curvature[0, 0]
+        u[rows], bends[rows] = sums.design.apply(theta[None, None], block)[0, 0], curvature[0, 0]
     H = sums.gram(bends)
     posterior.add_prior_curvature(H, theta)
     variances = _row_variances(posterior, _factor(H, dtype)) * temperature

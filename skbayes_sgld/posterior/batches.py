@@ -72,16 +72,15 @@ class LinearBatches(Batches):
         y, weight, offset = taken
         assert y is not None
         kernel = self._likelihood.bind(y, weight, self._design.dtype, offset)
-        design = self._gathered(idx[:, 0] if self._alone else idx)
-        return [(design[t], kernel[t]) for t in range(len(idx))]
-
-    def _gathered(self, idx: Array) -> Any:
         if isinstance(self._design, SparseDesign):
-            return self._design.take(idx)
-        if self._room is None or len(self._room) < len(idx):
-            self._room = self._design.take(idx)
-            return self._room
-        return self._design.take(idx, self._room[: len(idx)])
+            return [(self._design.rows(idx[t]), kernel[t]) for t in range(len(idx))]
+        at = idx[:, 0] if self._alone else idx
+        room = None if self._room is None else self._room[: len(idx)]
+        if room is None or len(room) < len(idx):
+            self._room = room = self._design.take(at)
+        else:
+            self._design.take(at, room)
+        return [(room[t], kernel[t]) for t in range(len(idx))]
 
     def local(self, theta: Array, batch: Any) -> Array:
         """Local parameters ``(C, n_products, B)``."""

@@ -28,14 +28,13 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
-from skbayes_sgld._linalg import in_threads
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Bernoulli
 from skbayes_sgld.posterior.priors import Normal
 from skbayes_sgld.posterior.sparse_design import SparseDesign
-from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
+from skbayes_sgld.posterior.whitening import CollapsedPosterior
 
 Array = NDArray[Any]
 
@@ -55,6 +54,9 @@ _OF_A_ROW = 0.015
 class CollapsedRows(CollapsedPosterior):
     """Posterior of sparse rows in the prior's coordinates, with the rows' own noise split off.
 
+    Chains are at duals ``(C, n + 1)``: a, and last the intercept in a unit of its own. A pair
+    ``(2, C, n + 1)`` holds duals and their values, v and the intercept.
+
     Parameters
     ----------
     posterior : GLMPosterior
@@ -72,60 +74,42 @@ class CollapsedRows(CollapsedPosterior):
 
     def __init__(self, posterior: GLMPosterior, theta: Array) -> None:
         P, n = posterior.n_params, posterior.n_samples
-        self.n_rows = n
-        self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
+        self.n_rows, self.n_params, self.param_names = n, P, [f"z[{j}]" for j in range(P)]
         own, pull = posterior.prior_diagonal(theta), posterior.grad_log_prior(theta[None])[0]
         flat = own <= 0.0  # of the intercept
-        self._set_metric(np.where(flat, 1.0, own))
+        self.inverse = np.where(flat, 1.0, own)
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
-        design = posterior.design(slice(0, n))
-        self._d, signs = design.columns.shape[1], 2.0 * posterior.y - 1.0
-        self._has_level = np.float32(self._d < P)
-        self._offset = (signs * (design @ self.center))[:, None].astype(np.float32)
-        design = self._less_centered(design)
-        norms = np.sqrt(design.lengths(self.root[: self._d]))
-        # columns in units of the prior, and rows, signed, of unit length
-        center = None if design.center is None else design.center * self.root[: self._d]
-        X = scale_columns(design.columns, self.root[: self._d]).astype(np.float32)
-        self._design = SparseDesign(X, center, self._d < P)
-        self._unit = (signs / norms)[:, None].astype(np.float32)
-        self._norms, self._signs = norms[:, None].astype(np.float32), signs[:, None].astype("f4")
+        design, self._signs = posterior.design(slice(0, n)), 2.0 * posterior.y - 1.0
+        at_center = design.apply(self.center[None, None], design)[0, 0]
+        d, unit = posterior.n_features, 1.0 / np.sqrt(self.inverse[: posterior.n_features])
+        # Rows about their mean add up to 0; about 0 they have a direction in common, which would be
+        # the steepest by far. About a share of their mean they are independent, and the intercept
+        # is elsewhere
+        mean = design.center * unit
+        steepness = np.sqrt(np.sum(1.0 / design.lengths(unit))) * np.linalg.norm(mean)
+        left = 1.0 / max(1.0, steepness)
+        scaled = SparseDesign(scale_columns(design.X, unit), (1.0 - left) * mean, d < P)
+        self._norms = np.sqrt(scaled.lengths(np.ones(d))).astype(np.float32)
+        self._design = SparseDesign(scaled.X.astype(np.float32), scaled.center, d < P)
+        self._signs, at_center = self._signs.astype(np.float32), at_center.astype(np.float32)
+        self._offset = self._signs * at_center
         low, high = self._bounds = self._extremes()
-        if low < _LEAST[0]:
-            raise ValueError("the rows are too dependent on each other")
         self._own = _SHARE * low
+        if low < _LEAST[0] or np.sqrt(self._own) * self._norms.min() < _LEAST[1]:
+            raise ValueError("the rows are too dependent on each other, or too short")
         self._noise = np.float32(np.sqrt(self._own)) * self._norms
-        if self._noise.min() < _LEAST[1]:
-            raise ValueError("the rows are too short")
         self._total = np.sqrt(np.square(self._noise) + np.float32(_LOGISTIC))
         # a flat prior of the intercept is followed in the unit that the rows give it
         of_rows = _OF_A_ROW * float(np.sum(1.0 / np.square(self._total), dtype=float))
-        self._set_metric(np.where(flat, of_rows, own))
-        self._level_root = np.float32(self.root[-1]) * self._has_level
-        self._slope /= np.float32(self.root[-1])
+        self.inverse = np.where(flat, of_rows, self.inverse)
+        self.inverse_t = np.sqrt(self.inverse)
+        self.root = 1.0 / self.inverse_t
+        self._level = np.float32(self.root[-1] * (d < P))  # unit of the intercept, if there is one
+        self._slope = (left * mean * self.inverse_t[-1]).astype(np.float32)
         self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, _ERROR)
         self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, _ERROR)
         self.softness = float(np.sqrt(self._own))
         self.work = _SLOWER * 2.0 * posterior.X.nnz
-
-    def _set_metric(self, inverse: Array) -> None:
-        self.inverse, self.inverse_t = inverse, np.sqrt(inverse)
-        self.root = 1.0 / self.inverse_t
-
-    def _less_centered(self, design: SparseDesign) -> SparseDesign:
-        """Rows about a share of their centre, which leaves them independent.
-
-        The intercept is then elsewhere. Rows about their mean add up to 0; about 0 they have a
-        direction in common, which would be the steepest by far.
-        """
-        self._slope = np.zeros((self._d, 1), np.float32)
-        if design.center is None:
-            return design
-        scaled = design.center * self.root[: self._d]
-        steepness = np.sqrt(np.sum(1.0 / design.lengths(self.root[: self._d])))
-        left = min(1.0, 1.0 / max(float(steepness * np.linalg.norm(scaled)), 1e-12))
-        self._slope = (left * scaled)[:, None].astype(np.float32)
-        return SparseDesign(design.columns, (1.0 - left) * design.center, True)
 
     def work_of(self, n_steps: int) -> float:
         """Multiplications of a trajectory, its momentum and the draw at its end."""
@@ -134,153 +118,122 @@ class CollapsedRows(CollapsedPosterior):
     # ---- products -----------------------------------------------------------------------------
 
     def _predictors(self, z: Array) -> Array:
-        """``A z (n, C)`` for coefficients ``(P, C)``, the intercept left out."""
-        coefficients = z.T.copy(order="C")  # sums along a chain then round alike
-        coefficients[:, self._d :] = 0.0
-        return self._unit * self._design.predictors(coefficients[:, None])[:, 0].T
+        """``A z (C, n)`` for z ``(C, P)``, the intercept left out: rows are signed, of length 1."""
+        columns = z.copy()
+        columns[:, self._design.X.shape[1] :] = 0.0
+        return self._signs / self._norms * self._design.apply(columns[:, None], self._design)[:, 0]
 
     def _back(self, x: Array) -> Array:
-        """``A^T x``, for coefficients ``(P, C)``: the intercept's entry is 0."""
-        score = np.ascontiguousarray((self._unit * x).T)[:, None]
-        pulled: Array = (score @ self._design)[:, 0].T
-        pulled[self._d :] = 0.0
+        """``A^T x (C, P)``: the intercept's entry is 0."""
+        score = (self._signs / self._norms * x)[:, None]
+        pulled = self._design.adjoint(score, self._design)[:, 0]
+        pulled[:, self._design.X.shape[1] :] = 0.0
         return pulled
 
     def _gram(self, x: Array) -> Array:
-        """``K x``, rows scaled to unit length."""
+        """``K x``, for x ``(C, n)``."""
         return self._predictors(self._back(x))
 
-    def _less_own(self, x: Array) -> Array:
-        """``(K - D) x``."""
-        product = self._gram(x)
-        product -= np.float32(self._own) * x
-        return product
+    def _pair(self, dual: Array) -> Array:
+        """Duals and their values, ``(K - D) a`` and the intercept."""
+        pair = np.stack([dual, dual])
+        pair[1, :, :-1] = self._gram(dual[:, :-1]) - np.float32(self._own) * dual[:, :-1]
+        return pair
 
-    def _polynomial(self, terms: Array, x: Array) -> Array:
-        """Chebyshev series in K, applied to ``x (n, C)``."""
+    def _polynomial(self, terms: list[float], x: Array) -> Array:
+        """Chebyshev series in K, applied to ``x (C, n)``."""
         low, high = self._bounds
-        scale, shift = np.float32(2.0 / (high - low)), np.float32((high + low) / (high - low))
-        before, now = x, scale * self._gram(x) - shift * x
-        total = np.float32(terms[0]) * before + np.float32(terms[1]) * now
+
+        def product(x: Array) -> Array:  # with K, whose bounds are mapped to -1 and 1
+            return (2.0 * self._gram(x) - (high + low) * x) / (high - low)
+
+        before, now = x, product(x)
+        total = terms[0] * before + terms[1] * now
         for term in terms[2:]:
-            after = self._gram(now)
-            after *= np.float32(2.0) * scale
-            after -= np.float32(2.0) * shift * now
-            after -= before
-            total += np.float32(term) * after
-            before, now = now, after
+            before, now = now, 2.0 * product(now) - before
+            total += term * now
         return total
 
     def _extremes(self) -> tuple[float, float]:
         """Bounds on the eigenvalues of K."""
         n = self.n_rows
-        gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(n, 1))[:, 0], dtype=np.float32)
+        gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
         start = probe_generator().standard_normal(n, dtype=np.float32)
-        try:
-            found = eigsh(gram, 2, which="BE", ncv=min(n, 40), v0=start, **_LANCZOS)[0]
-        except ArpackNoConvergence:
-            raise ValueError("the rows are too dependent on each other") from None
+        found = eigsh(gram, 2, which="BE", ncv=min(n, 40), v0=start, **_LANCZOS)[0]
         return _MARGINS[0] * float(found[0]), _MARGINS[1] * float(found[-1])
 
-    # ---- likelihood of the duals ---------------------------------------------------------------
+    # ---- likelihood of the values --------------------------------------------------------------
 
-    def _logits(self, value: Array, level: Array) -> Array:
-        """Signed predictors over the sd of both noises."""
-        scaled = self._norms * value
-        scaled += self._offset + self._signs * (self._level_root * level)
-        scaled /= self._total
-        return scaled
+    def _logits(self, value: Array) -> Array:
+        """Signed predictors ``(C, n)`` over the sd of both noises."""
+        moved = self._norms * value[:, :-1] + self._signs * (self._level * value[:, -1:])
+        return (moved + self._offset) / self._total
 
-    def _kick(self, value: Array, level: Array) -> tuple[Array, Array]:
-        """Gradient of the log likelihood in v, and in the intercept, in its unit."""
-        x = self._logits(value, level)
-        mills = np.concatenate(in_threads(_inverse_mills, np.array_split(x, 4)))
-        mills /= self._total
-        of_level = self._level_root * _sums(self._signs, mills).astype(np.float32)
-        mills *= self._norms
-        return mills, of_level
-
-    def log_likelihood_at(self, place: Place) -> Array:
+    def _log_likelihood(self, value: Array) -> Array:
         """Log likelihood ``(C,)``, the rows' own noise integrated out."""
-        x = self._logits(place.value, place.level)
-        return np.concatenate(in_threads(_sum_of_log_ndtr, np.array_split(x, 4, axis=1)))
+        return _sums(log_ndtr(self._logits(value)))
 
-    def energy(self, place: Place, momentum: Place) -> Array:
-        """Minus the log density ``(C,)`` of a place and a momentum."""
-        quadratic = _sums(place.dual, place.value) + _sums(momentum.dual, momentum.value)
-        quadratic += np.square(momentum.level.astype(float))
-        return 0.5 * quadratic - self.log_likelihood_at(place)
+    def _force(self, value: Array) -> Array:
+        """Gradient of the log likelihood in the values ``(C, n + 1)``."""
+        inverse_mills = np.float32(np.sqrt(2.0 / np.pi)) / erfcx(
+            self._logits(value) * np.float32(-np.sqrt(0.5))
+        )
+        inverse_mills /= self._total
+        in_level = self._level * _sums(self._signs * inverse_mills)
+        return np.column_stack([self._norms * inverse_mills, in_level.astype(np.float32)])
 
     # ---- moves --------------------------------------------------------------------------------
 
-    def enter(self, z: Array, generators: list[np.random.Generator]) -> Place:
-        """Place given ``z (C, P)``: v is drawn from its distribution given u."""
-        columns = np.ascontiguousarray(z.T, dtype=np.float32)
-        level = columns[-1] * self._has_level
-        if self._has_level:
-            level -= _sums(self._slope, columns[:-1]).astype(np.float32)
-            columns[-1] = 0.0
-        u = self._predictors(columns)
-        normals = self._normals(generators, 2 * len(u)).reshape(2, len(u), -1)
-        dual = self._polynomial(self._root_terms, normals[0])
-        v = self._less_own(dual)
-        left = u - v - np.float32(np.sqrt(self._own)) * normals[1]
-        dual += self._polynomial(self._inverse_terms, left)
-        return Place(dual, level, self._less_own(dual))
+    def move(
+        self, dual: Array, step: Array, n_steps: int, generators: list[np.random.Generator]
+    ) -> tuple[Array, Array]:
+        """Ends ``(C, n + 1)`` of trajectories from duals, and their gain of log density ``(C,)``.
 
-    def place(self, dual: Array, level: Array) -> Place:
-        """Place of duals ``(n, C)``."""
-        dual = np.ascontiguousarray(dual, dtype=np.float32)
-        return Place(dual, level.astype(np.float32), self._less_own(dual))
+        The prior turns position and momentum by half a step at the beginning and the end, and by a
+        whole one between two kicks.
+        """
+        normals = self._normals(generators, self.n_rows + 1)
+        normals[:, :-1] = self._polynomial(self._root_terms, normals[:, :-1])
+        normals[:, -1] *= self._level > 0
+        place, momentum = self._pair(dual.astype(np.float32)), self._pair(normals)
+        energy, step = self._energy(place, momentum), step[:, None].astype(np.float32)
+        for number in range(n_steps + 1):
+            angle = step * np.float32(0.5 if number in (0, n_steps) else 1.0)
+            cos, sin = np.cos(angle), np.sin(angle)
+            place, momentum = cos * place + sin * momentum, cos * momentum - sin * place
+            if number < n_steps:
+                force = self._force(place[1])
+                force[:, -1] += place[1, :, -1]  # by a flat prior the intercept is not turned
+                momentum += self._pair(step * force)
+        return place[0], energy - self._energy(place, momentum)
 
-    def momentum(self, generators: list[np.random.Generator]) -> Place:
-        """Momentum of a trajectory."""
-        normals = self._normals(generators, len(self._norms) + 1)
-        dual = self._polynomial(self._root_terms, normals[:-1])
-        return Place(dual, normals[-1] * self._has_level, self._less_own(dual))
+    def _energy(self, place: Array, momentum: Array) -> Array:
+        """Minus the log density ``(C,)`` of pairs of a place and of a momentum."""
+        quadratic = _sums(place[0, :, :-1] * place[1, :, :-1]) + _sums(momentum[0] * momentum[1])
+        return 0.5 * quadratic - self._log_likelihood(place[1])
 
-    def follow(
-        self, place: Place, momentum: Place, step: Array, n_steps: int
-    ) -> tuple[Place, Place]:
-        """Ends of trajectories by steps ``(C,)`` that turn by half, kick, and turn by half."""
-        step = step.astype(np.float32)
-        place, momentum = _turned(place, momentum, 0.5 * step)
-        for number in range(n_steps):
-            force, of_level = self._kick(place.value, place.level)
-            force *= step
-            momentum = Place(
-                momentum.dual + force,
-                momentum.level + step * (of_level + place.level),
-                momentum.value + self._less_own(force),
-            )
-            last = number == n_steps - 1
-            place, momentum = _turned(place, momentum, step * np.float32(0.5 if last else 1.0))
-        return place, momentum
-
-    def leave(self, place: Place, generators: list[np.random.Generator]) -> Array:
-        """Whitened positions z ``(C, P)`` given where trajectories are."""
-        n, P = self.n_rows, self._d
-        normals = self._normals(generators, 2 * n + P)
-        chosen, own = normals[: 2 * n].reshape(2, n, -1)
-        x = self._logits(place.value, place.level).astype(float)
+    def leave(self, dual: Array, generators: list[np.random.Generator]) -> Array:
+        """Whitened positions z ``(C, P)``, drawn given duals: first u given v and y, then z."""
+        n, d = self.n_rows, self._design.X.shape[1]
+        value = self._pair(dual.astype(np.float32))[1]
+        normals = self._normals(generators, 2 * n + d)
+        x = self._logits(value).astype(float)
         # of both noises together, given that the label is as it is
-        both = -ndtri(ndtr(chosen.astype(float)) * ndtr(x))
+        both = -ndtri(ndtr(normals[:, :n].astype(float)) * ndtr(x))
         both = np.where(np.isfinite(both), both, -x).astype(np.float32)
-        other = np.float32(np.sqrt(_LOGISTIC))
-        noise = (np.square(self._noise) * both + self._noise * other * own) / self._total
-        u = place.value + noise / self._norms
-        columns = np.zeros((self.n_params, u.shape[1]), np.float32)
-        columns[:P] = normals[2 * n :]
-        left = u - self._predictors(columns)
-        columns += self._back(self._polynomial(self._inverse_terms, left))
-        if self._has_level:
-            columns[-1] = place.level + _sums(self._slope, columns[:-1])
-        return np.asarray(columns.T, dtype=float)
+        other = self._noise * np.float32(np.sqrt(_LOGISTIC)) * normals[:, n : 2 * n]
+        noise = (np.square(self._noise) * both + other) / self._total
+        z = np.zeros((len(dual), self.n_params), np.float32)
+        z[:, :d] = normals[:, 2 * n :]
+        left = value[:, :-1] + noise / self._norms - self._predictors(z)
+        z += self._back(self._polynomial(self._inverse_terms, left))
+        if self._level > 0:
+            z[:, -1] = value[:, -1] + _sums(self._slope * z[:, :d])
+        return z.astype(float)
 
     def _normals(self, generators: list[np.random.Generator], size: int) -> Array:
-        """Standard normals ``(size, C)``, those of each chain from a generator of its own."""
-        drawn = [rng.standard_normal(size, dtype=np.float32) for rng in generators]
-        return np.ascontiguousarray(np.transpose(drawn))
+        """Standard normals ``(C, size)``, those of each chain from a generator of its own."""
+        return np.array([rng.standard_normal(size, dtype=np.float32) for rng in generators])
 
     def matched(self, draws: Array, temperature: float) -> CollapsedRows:
         """Itself: the metric is the prior's, whatever the draws."""
@@ -289,48 +242,29 @@ class CollapsedRows(CollapsedPosterior):
 
 def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
     """Sparse rows with noise of their own split off; None where they cannot be, or need not."""
-    if not 2 < posterior.n_samples <= posterior.n_params:
-        return None
-    if posterior.weight is not None or posterior.offset is not None:
-        return None
     prior = posterior.prior
+    alike = posterior.weight is None and posterior.offset is None
     separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
     flat = posterior.linear_prior.intercept is None
-    if not (type(posterior.likelihood) is Bernoulli and separate and flat):
+    few = 2 < posterior.n_samples <= posterior.n_params
+    if not (few and alike and type(posterior.likelihood) is Bernoulli and separate and flat):
         return None
     try:
         return CollapsedRows(posterior, theta)
-    except ValueError:
+    except (ValueError, ArpackNoConvergence):
         return None
 
 
-def _terms(function: Any, low: float, high: float, error: float) -> Array:
+def _terms(function: Any, low: float, high: float, error: float) -> list[float]:
     """Coefficients of as many Chebyshev polynomials on an interval as leave this relative error."""
     x = np.linspace(low, high, 1001)
     for degree in range(2, 200):
         series = Chebyshev.interpolate(function, degree, [low, high])
         if np.abs(series(x) / function(x) - 1.0).max() < error:
             break
-    return np.asarray(series.coef)
+    return series.coef.tolist()
 
 
-def _turned(place: Place, momentum: Place, angle: Array) -> tuple[Place, Place]:
-    """Places and momenta that the prior has turned by ``angle (C,)``."""
-    cos, sin = np.cos(angle), np.sin(angle)
-    ahead = [cos * p + sin * q for p, q in zip(place, momentum, strict=True)]
-    moving = [cos * q - sin * p for p, q in zip(place, momentum, strict=True)]
-    return Place(*ahead), Place(*moving)
-
-
-def _inverse_mills(x: Array) -> Array:
-    """Derivative of the log of the normal distribution function."""
-    return np.float32(np.sqrt(2.0 / np.pi)) / erfcx(x * np.float32(-np.sqrt(0.5)))
-
-
-def _sum_of_log_ndtr(x: Array) -> Array:
-    return np.ascontiguousarray(log_ndtr(x).T).sum(axis=1, dtype=float)
-
-
-def _sums(x: Array, y: Array) -> Array:
-    """Sums ``(C,)`` over the rows of a product, each chain's alike whatever the others."""
-    return np.ascontiguousarray((x * y).T).sum(axis=1, dtype=float)
+def _sums(x: Array) -> Array:
+    """Sums ``(C,)`` over the rows ``(C, n)``, in double precision, whatever the other chains."""
+    return x.astype(float).sum(axis=1)

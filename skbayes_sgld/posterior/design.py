@@ -104,7 +104,7 @@ class DenseDesign:
         return out
 
     def apply(self, coefficients: Array, rows: Array) -> Array:
-        """Predictors ``(..., K, B)`` of gathered rows, for coefficients ``(..., K, width)``."""
+        """Predictors ``(..., K, B)`` of rows, for coefficients ``(..., K, width)``."""
         if rows.shape[-1] == self.shape[1]:
             return np.matmul(coefficients, rows.swapaxes(-1, -2))
         columns = coefficients[..., :-1]
@@ -117,8 +117,11 @@ class DenseDesign:
         return u
 
     def adjoint(self, score: Array, rows: Array) -> Array:
-        """Gradient in the coefficients ``(..., K, width)``, given that in the predictors."""
-        if rows.shape[-1] == self.shape[1]:
+        """Gradient in the coefficients ``(..., K, width)``, given that in the predictors.
+
+        Of columns of zeros beside those of the rows it has zeros, too.
+        """
+        if rows.shape[-1] >= self.shape[1]:
             return np.matmul(score, rows)
         total: Array = np.add.reduce(score, axis=-1)[..., None]
         columns: Array = np.matmul(score, rows)  # a product into a part of an array is slow

@@ -27,7 +27,7 @@ from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.likelihoods import RowKernel
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.protocol import Expansion
-from skbayes_sgld.posterior.sparse_design import SparseDesign, weighted_squares
+from skbayes_sgld.posterior.sparse_design import SparseDesign
 
 Array = NDArray[Any]
 Blocks = list[tuple[slice, RowKernel]]
@@ -104,10 +104,9 @@ class RowSum:
 
         def of_block(rows: slice, kernel: RowKernel, block: Any) -> list[Array]:
             if self._single is None:
-                columns = block.T
+                u = self.design.apply(left, block)
             else:
-                block, columns = self._single[0][rows], self._single[1][:, rows]
-            u = left @ columns
+                block, u = self._single[0][rows], left @ self._single[1][:, rows]
             B = u.shape[-1]
             sums = list(kernel.derivatives(u.reshape(-1, K, B)[:C], *orders))
             if 0 in orders:
@@ -116,7 +115,7 @@ class RowSum:
                 score = sums[-1]
                 if lacking:
                     score = np.concatenate([score, np.zeros((lacking, K, B), score.dtype)])
-                grad = score.reshape(len(left), -1, B) @ block
+                grad = self.design.adjoint(score.reshape(len(left), -1, B), block)
                 sums[-1] = grad.reshape(-1, K, grad.shape[2])[:C, :, :width]
             return sums
 
@@ -153,7 +152,8 @@ class RowSum:
         coefficients, values = self._coefficients(theta), list[Array]()
         for part in self._parts(len(theta) * self.predictors.n_products):
             for _, kernel, block in self._blocks(part):
-                values += kernel.derivatives(coefficients @ block.T, 0)
+                u = self.design.apply(coefficients, block)
+                values += kernel.derivatives(u, 0)
         return np.concatenate(values, axis=1)
 
     # ---- second derivatives ---------------------------------------------------------------------
@@ -176,7 +176,7 @@ class RowSum:
 
     def _expand(self, coefficients: Array, by_row: Array, part: Blocks) -> Sequence[Array]:
         def of_block(rows: slice, kernel: RowKernel, block: Any) -> tuple[Array, Array]:
-            u = coefficients @ block.T
+            u = self.design.apply(coefficients, block)
             if len(by_row):
                 by_row[0, rows] = u[0, 0]
             with np.errstate(over="ignore"):
@@ -186,7 +186,8 @@ class RowSum:
                 by_row[0, rows] *= curvature[0, 0]
                 by_row[0, rows] += score[0]
                 by_row[1, rows] = curvature[0, 0]
-            return score @ block, gram_of_predictors(block, curvature)
+            grad = self.design.adjoint(score[None], block)[0]
+            return grad, gram_of_predictors(block, curvature)
 
         return _total(of_block(*each) for each in self._blocks(part))
 
@@ -195,8 +196,9 @@ class RowSum:
         coefficients = self._coefficients(theta[None])
         for part in self._parts(self.predictors.n_products):
             for rows, kernel, block in self._blocks(part):
+                u = self.design.apply(coefficients, block)
                 with np.errstate(over="ignore"):
-                    curvature = kernel.derivatives(coefficients @ block.T, 1, 2)[1][0]
+                    curvature = kernel.derivatives(u, 1, 2)[1][0]
                 yield rows, block, curvature
 
     def gram(self, weights: Array) -> Array:
@@ -216,7 +218,10 @@ class RowSum:
         total: Any = 0.0
         for _, block, curvature in self.curvatures(theta):
             weights = self.predictors.row_weights(curvature)
-            total = total + np.array([weighted_squares(block, weight) for weight in weights])
+            if isinstance(block, np.ndarray):
+                total = total + weights @ np.square(block)
+            else:
+                total = total + np.array([block.squares(weight) for weight in weights])
         return self.predictors.diagonal(total)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,16 +63,10 @@ class WhitenedPosterior(BasePosterior):
         raise NotImplementedError
 
 
-class Place(NamedTuple):
-    """Position of collapsed trajectories: duals ``(n, C)``, the intercept's, and v of the duals."""
-
-    dual: Array
-    level: Array
-    value: Array
-
-
 class CollapsedPosterior(WhitenedPosterior):
     """A whitened posterior whose trajectories are of v, the rows' predictors less their own noise.
+
+    Chains are at duals ``(C, n_rows + 1)``, of which v and the intercept are functions.
 
     Attributes
     ----------
@@ -82,28 +76,12 @@ class CollapsedPosterior(WhitenedPosterior):
     collapsed = True
     n_rows: int
 
-    def enter(self, z: Array, generators: list[np.random.Generator]) -> Place:
-        """Place given ``z (C, P)``, drawn from its distribution."""
+    def move(
+        self, dual: Array, step: Array, n_steps: int, generators: list[np.random.Generator]
+    ) -> tuple[Array, Array]:
+        """Ends of trajectories of leapfrog steps ``(C,)``, and their gain of log density."""
         raise NotImplementedError
 
-    def place(self, dual: Array, level: Array) -> Place:
-        """Place of duals ``(n, C)``."""
-        raise NotImplementedError
-
-    def energy(self, place: Place, momentum: Place) -> Array:
-        """Minus the log density ``(C,)`` of a place and a momentum."""
-        raise NotImplementedError
-
-    def momentum(self, generators: list[np.random.Generator]) -> Place:
-        """Momentum of a trajectory."""
-        raise NotImplementedError
-
-    def follow(
-        self, place: Place, momentum: Place, step: Array, n_steps: int
-    ) -> tuple[Place, Place]:
-        """Ends of trajectories of leapfrog steps ``(C,)``."""
-        raise NotImplementedError
-
-    def leave(self, place: Place, generators: list[np.random.Generator]) -> Array:
-        """Whitened positions z ``(C, P)``, drawn given where trajectories are."""
+    def leave(self, dual: Array, generators: list[np.random.Generator]) -> Array:
+        """Whitened positions z ``(C, P)``, drawn given duals."""
         raise NotImplementedError

@@ -7,6 +7,7 @@ import pytest
 from numpy.polynomial.chebyshev import chebval
 from scipy import sparse
 from scipy.special import log_ndtr
+from scipy.stats import norm
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, _terms, collapsed_rows
@@ -32,10 +33,12 @@ POSTERIOR = make_posterior()
 ROWS = CollapsedRows(POSTERIOR, np.zeros(POSTERIOR.n_params))
 
 
-def place_of(rows, n_chains=3, seed=0):
+def some_duals(rows, n_chains=3, seed=0):
     generators = [np.random.default_rng(seed + c) for c in range(n_chains)]
-    z = np.random.default_rng(9).standard_normal((n_chains, rows.n_params))
-    return rows.enter(z, generators), z, generators
+    dual = np.zeros((n_chains, rows.n_rows + 1))
+    for _ in range(3):
+        dual, _ = rows.move(dual, np.full(n_chains, 0.1), 12, generators)
+    return dual, generators
 
 
 def kernel_of(rows):
@@ -49,12 +52,12 @@ def test_polynomials_are_the_functions_of_the_kernel():
     low, high = ROWS._bounds
     assert low == pytest.approx(0.9 * values[0], rel=1e-3)
     assert high == pytest.approx(1.05 * values[-1], rel=1e-3)
-    x = np.random.default_rng(1).standard_normal((len(K), 2)).astype(np.float32)
+    x = np.random.default_rng(1).standard_normal((2, len(K))).astype(np.float32)
     for terms, powers in [
         (ROWS._inverse_terms, 1.0 / values),
         (ROWS._root_terms, (values - ROWS._own) ** -0.5),
     ]:
-        expected = (vectors * powers) @ vectors.T @ x
+        expected = x @ (vectors * powers) @ vectors.T
         np.testing.assert_allclose(ROWS._polynomial(terms, x), expected, atol=0.01)
 
 
@@ -65,40 +68,41 @@ def test_polynomials_have_no_more_terms_than_their_error_takes():
     assert 2e-4 < np.abs(error).max() < 1e-3
 
 
-def test_a_place_has_the_predictors_of_z_but_for_the_noise_of_the_rows():
-    # averaged over the noise, v given u is (K - D) K^-1 u
-    z = np.tile(np.random.default_rng(2).standard_normal(ROWS.n_params), (2000, 1))
-    generators = [np.random.default_rng(c) for c in range(2000)]
-    place = ROWS.enter(z, generators)
-    theta, K = ROWS.locate(z[:1]), kernel_of(ROWS)
-    signs = 2.0 * POSTERIOR.y - 1.0
-    level = ROWS._level_root * place.level[0]
-    eta = signs * (POSTERIOR.design(slice(0, 50)) @ theta[0])
-    u = (eta - signs * level - ROWS._offset[:, 0]) / ROWS._norms[:, 0]
-    expected = u - ROWS._own * np.linalg.solve(K, u)
-    np.testing.assert_allclose(place.value.mean(axis=1), expected, atol=0.05)
+def test_positions_have_the_predictors_of_their_duals_and_the_noise_that_labels_cut():
+    dual, _ = some_duals(ROWS, 1)
+    generators = [np.random.default_rng(c) for c in range(4000)]
+    z = ROWS.leave(np.tile(dual, (4000, 1)), generators)
+    value, signs = ROWS._pair(dual)[1, 0].astype(float), 2.0 * POSTERIOR.y - 1.0
+    eta = signs * (ROWS.locate(z) @ POSTERIOR.design(slice(0, 50)).toarray().T)
+    u = (eta - signs * ROWS._level * value[-1] - ROWS._offset) / ROWS._norms
+    # of a sum of two normal variables that is above a limit, the mean of one
+    x = ROWS._logits(ROWS._pair(dual)[1])[0].astype(float)
+    mills = norm.pdf(x) / norm.cdf(x)
+    noise = np.square(ROWS._noise) / ROWS._total * mills / ROWS._norms
+    error = u.std(axis=0) / np.sqrt(4000)
+    assert np.abs((u.mean(axis=0) - value[:-1] - noise) / error).max() < 4.5
 
 
-def test_the_kick_is_the_gradient_of_the_log_likelihood():
-    place, _, _ = place_of(ROWS)
-    x = ROWS._logits(place.value, place.level).astype(float)
-    np.testing.assert_allclose(ROWS.log_likelihood_at(place), log_ndtr(x).sum(axis=0), rtol=1e-5)
-    force, of_level = ROWS._kick(place.value, place.level)
-    move = 1e-2 * np.random.default_rng(3).standard_normal(place.value.shape).astype(np.float32)
-    ends = [ROWS.log_likelihood_at(place._replace(value=place.value + s * move)) for s in (1, -1)]
-    np.testing.assert_allclose((ends[0] - ends[1]) / 2, (force * move).sum(axis=0), rtol=0.01)
-    ends = [ROWS.log_likelihood_at(place._replace(level=place.level + s)) for s in (0.02, -0.02)]
-    np.testing.assert_allclose((ends[0] - ends[1]) / 0.04, of_level, rtol=0.01, atol=1e-3)
+def test_the_force_is_the_gradient_of_the_log_likelihood():
+    value = ROWS._pair(some_duals(ROWS)[0])[1]
+    x = ROWS._logits(value).astype(float)
+    np.testing.assert_allclose(ROWS._log_likelihood(value), log_ndtr(x).sum(axis=1), rtol=1e-5)
+    force = ROWS._force(value)
+    move = 1e-2 * np.random.default_rng(3).standard_normal(value.shape).astype(np.float32)
+    move[:, -1] = 0.0
+    level = np.where(np.arange(value.shape[1]) == ROWS.n_rows, np.float32(0.02), np.float32(0.0))
+    ends = [ROWS._log_likelihood(value + s * move) for s in (1, -1)]
+    np.testing.assert_allclose((ends[0] - ends[1]) / 2, (force * move).sum(axis=1), rtol=0.01)
+    ends = [ROWS._log_likelihood(value + s * level) for s in (1, -1)]
+    np.testing.assert_allclose((ends[0] - ends[1]) / 0.04, force[:, -1], rtol=0.01, atol=1e-3)
 
 
 def test_the_error_of_the_energy_falls_with_the_square_of_the_step():
-    place, _, generators = place_of(ROWS)
-    momentum = ROWS.momentum(generators)
-    before, errors = ROWS.energy(place, momentum), []
+    (dual, _), errors = some_duals(ROWS), []
     for n_steps in (20, 40):
-        end, moving = ROWS.follow(place, momentum, np.full(3, 1.0 / n_steps), n_steps)
-        errors.append(np.abs(ROWS.energy(end, moving) - before).max())
-    assert 2.5 < errors[0] / errors[1] < 6.0
+        generators = [np.random.default_rng(c) for c in range(3)]
+        errors.append(np.abs(ROWS.move(dual, np.full(3, 1.0 / n_steps), n_steps, generators)[1]))
+    assert 2.5 < errors[0].max() / errors[1].max() < 6.0
 
 
 def test_a_collapsed_chain_has_the_moments_of_hamiltonian_monte_carlo():

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from skbayes_sgld.posterior.whitening import CollapsedPosterior, Place
+from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
+# Trajectories that are not rejected, from the prior's mean: by steps of leapfrog an energy is
+# systematically larger there, where chains that reject would stay
+_FREE, _FREE_STEP = 8, 0.16  # and their steps, over the rows' softness
 _SEEDS = 4  # numbers of a step that seed a chain's generator of all others
 
 
@@ -33,11 +36,10 @@ class CollapsedHMC(HMC):
         return _SEEDS + 2
 
     def init(self, theta: Array) -> State:
-        """State: positions, and those of trajectories, which the first step draws."""
+        """State: positions, and duals, which are 0 until the first step."""
         state = super().init(theta)
         del state["z"], state["force"]
-        begun, level = np.zeros((2, len(theta)))
-        return state | {"begun": begun, "dual": np.empty((len(theta), 0)), "level": level}
+        return state | {"dual": np.zeros((len(theta), self.n_rows + 1))}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """The normals as they are."""
@@ -49,33 +51,20 @@ class CollapsedHMC(HMC):
         assert isinstance(rows, CollapsedPosterior)
         seeds = np.ascontiguousarray(noise[:, :_SEEDS]).view(np.uint64)
         generators = [np.random.default_rng(seed) for seed in seeds]
-        if not state["begun"].all():
-            moved = state["theta"] - rows.center
-            place = rows.enter(dynamics.preconditioner.whiten(moved), generators)
-            # trajectories that are not rejected: by steps of leapfrog an energy is systematically
-            # larger at the mode, where chains that reject would stay
-            free = self.whole_steps(0.16 * rows.softness)
-            for _ in range(8):
-                place, _ = self._follow(rows, place, rows.momentum(generators), free, noise)
-        else:
-            place = rows.place(state["dual"].T, state["level"])
-        momentum = rows.momentum(generators)
-        end, moving = self._follow(rows, place, momentum, float(eta), noise)
-        gain = rows.energy(place, momentum) - rows.energy(end, moving)
+
+        def move(dual: Array, eta: float) -> tuple[Array, Array]:
+            steps = self.steps(np.asarray(eta), noise[None, :, -1:])[0]
+            return rows.move(dual, steps, self.gradients(eta), generators)
+
+        dual = state["dual"]
+        if not dual.any():
+            for _ in range(_FREE):
+                dual, _ = move(dual, self.whole_steps(_FREE_STEP * rows.softness))
+        end, gain = move(dual, float(eta))
         accept = np.log(ndtr(noise[:, -2])) < gain
-        place = Place(*(np.where(accept, new, old) for new, old in zip(end, place, strict=True)))
-        z = rows.leave(place, generators)
+        dual = np.where(accept[:, None], end, dual)
         state.update(
-            begun=np.ones(len(z)),
-            theta=rows.locate(z),
-            dual=place.dual.T.astype(float),
-            level=place.level.astype(float),
+            theta=rows.locate(rows.leave(dual, generators)),
+            dual=dual.astype(float),
             accepted=state["accepted"] + accept,
         )
-
-    def _follow(
-        self, rows: CollapsedPosterior, place: Place, momentum: Place, eta: float, noise: Array
-    ) -> tuple[Place, Place]:
-        """Ends of trajectories of jittered steps."""
-        step = self.steps(np.asarray(eta), noise[None, :, -1:])[0]
-        return rows.follow(place, momentum, step, self.gradients(eta))
