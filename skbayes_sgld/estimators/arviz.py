@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from skbayes_sgld._checks import naming
@@ -78,18 +80,41 @@ def _row_groups(
     else:
         rows, observed, *offsets = model._observed(X, y, **row_data)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
-    drawn = log_likelihood = None
-    if ("predictions" if y is None else "posterior_predictive") in wanted:
-        drawn = predictive.sample(rows, as_random_state(random_state), *offsets)
-        drawn = drawn.T.reshape(*shape, -1)
-    if observed is not None and "log_likelihood" in wanted:
-        log_likelihood = predictive.log_likelihood(rows, observed, *offsets)
-        log_likelihood = log_likelihood.T.reshape(*shape, -1)
-    names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
-    by_row = None if given is None else {model._row_argument: given}
     labels = {}  # meanings of the numbers, by the CF conventions
     if hasattr(model, "classes_"):
         classes = list(map(str, model.classes_))
         labels = {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
-        observed = None if observed is None else observed.astype(int)
-    return arviz.row_groups(shape, rows, names, drawn, observed, log_likelihood, by_row, labels)
+    of_rows = {arviz.ROWS: np.arange(rows.shape[0])}
+
+    def by_draw(name: str, make: Any, attrs: dict[str, Any]) -> Any:
+        """Data set of y under every draw; empty where the group is not wanted."""
+        data = {}
+        if name in wanted:
+            values = make().T.reshape(*shape, -1)
+            data["y"] = (*arviz.DRAWS, arviz.ROWS), values, attrs
+        return arviz.dataset(data, arviz.draw_coords(shape) | of_rows)
+
+    def sample() -> Any:
+        return predictive.sample(rows, as_random_state(random_state), *offsets)
+
+    constant: dict[str, Any] = {}
+    coords: dict[str, Any] = of_rows
+    if given is not None:
+        constant[model._row_argument] = (arviz.ROWS,), given
+    if not issparse(rows):  # a data set would hold all of its zeros
+        constant["X"] = (arviz.ROWS, "feature"), np.asarray(rows)
+        names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
+        coords = of_rows | {"feature": names}
+    data = arviz.dataset(constant, coords)
+    if observed is None:
+        predictions = by_draw("predictions", sample, labels)
+        return {"predictions": predictions, "predictions_constant_data": data}
+    seen = observed.astype(int) if labels else observed
+    return {
+        "posterior_predictive": by_draw("posterior_predictive", sample, labels),
+        "log_likelihood": by_draw(
+            "log_likelihood", lambda: predictive.log_likelihood(rows, observed, *offsets), {}
+        ),
+        "observed_data": arviz.dataset({"y": ((arviz.ROWS,), seen, labels)}, of_rows),
+        "constant_data": data,
+    }

@@ -12,16 +12,13 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import issparse
 
-from skbayes_sgld.posterior.base import BasePosterior, by_name
+from skbayes_sgld.posterior.base import Array, BasePosterior, by_name
 
-Array = NDArray[Any]
 Coords = Mapping[str, Sequence[str]]
 
-_DRAWS = ("chain", "draw")
-_ROWS = "obs_id"
+DRAWS = ("chain", "draw")
+ROWS = "obs_id"
 _NUMBERS, _FEWEST = 2**16, 32  # predictors, or draws, whose density is taken at a time
 
 
@@ -33,14 +30,14 @@ def posterior_dataset(
     The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
     is that of ``coords`` with these labels, or several of them.
     """
-    data, known = {}, _of_draws(values.shape)
+    data, known = {}, draw_coords(values.shape)
     for variable, columns in by_name(names).items():
         labels = [names[k].partition("[")[2].removesuffix("]") for k in columns]
         dims = _dimensions(variable, labels, coords)
         shape = *values.shape[:2], *(len(each) for each in dims.values())
-        data[variable] = (*_DRAWS, *dims), values[..., columns].reshape(shape)
+        data[variable] = (*DRAWS, *dims), values[..., columns].reshape(shape)
         known |= dims
-    return _dataset(data, known, settings)
+    return dataset(data, known, settings)
 
 
 def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, Any]:
@@ -58,11 +55,11 @@ def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, A
 def sample_stats(shape: tuple[int, int], figures: Mapping[str, Any]) -> Any:
     """Data set of statistics of every draw, ``(chain, draw)`` each; without those that are None."""
     data = {
-        name: (_DRAWS, np.broadcast_to(np.asarray(values, dtype=float), shape))
+        name: (DRAWS, np.broadcast_to(np.asarray(values, dtype=float), shape))
         for name, values in figures.items()
         if values is not None
     }
-    return _dataset(data, _of_draws(shape))
+    return dataset(data, draw_coords(shape))
 
 
 def log_densities(posterior: BasePosterior, theta: Array) -> Array:
@@ -73,7 +70,7 @@ def log_densities(posterior: BasePosterior, theta: Array) -> Array:
     return np.concatenate(parts).reshape(theta.shape[:2])
 
 
-_OF_DRAWS = "posterior", "sample_stats"
+_OFDRAWS = "posterior", "sample_stats"
 _OBSERVED = "posterior_predictive", "log_likelihood", "observed_data", "constant_data"
 _PREDICTED = "predictions", "predictions_constant_data"
 BY_ROW_AND_DRAW = {"posterior_predictive", "log_likelihood", "predictions"}
@@ -90,8 +87,8 @@ def wanted_groups(groups: Any, rows: bool, observed: bool) -> Sequence[str]:
     rows, observed : bool
         Whether X and y are given.
     """
-    known = (*_OF_DRAWS, *_OBSERVED, *_PREDICTED)
-    made = _OF_DRAWS + (() if not rows else _OBSERVED if observed else _PREDICTED)
+    known = (*_OFDRAWS, *_OBSERVED, *_PREDICTED)
+    made = _OFDRAWS + (() if not rows else _OBSERVED if observed else _PREDICTED)
     if groups is None:
         return made
     if isinstance(groups, str) or not isinstance(groups, Iterable):
@@ -111,56 +108,6 @@ def wanted_groups(groups: Any, rows: bool, observed: bool) -> Sequence[str]:
     return wanted
 
 
-def row_groups(
-    shape: tuple[int, int],
-    X: Any,
-    features: Sequence[str],
-    drawn: Array | None,
-    observed: Array | None = None,
-    log_likelihood: Array | None = None,
-    row_data: Mapping[str, Array] | None = None,
-    attrs: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Groups of the rows X: with their observations, or predictions of rows without any.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Numbers of chains and of draws.
-    X : array or sparse matrix of shape (n, n_features)
-        A sparse one is left out: a data set would hold all of its zeros.
-    features : sequence of str
-        Names of the columns of X.
-    drawn : ndarray of shape (n_chains, n_draws, n) or None
-        An observation of every row under every draw. None leaves the group out.
-    observed : ndarray of shape (n,) or None
-    log_likelihood : ndarray of shape (n_chains, n_draws, n) or None
-    row_data : mapping or None
-        Further numbers ``(n,)`` of the rows, by name.
-    attrs : mapping or None
-        Attributes of the observations.
-    """
-    rows = {_ROWS: np.arange(X.shape[0])}
-    draws = _of_draws(shape) | rows
-    constant: dict[str, Any] = {name: ((_ROWS,), array) for name, array in (row_data or {}).items()}
-    if not issparse(X):
-        constant["X"] = (_ROWS, "feature"), np.asarray(X)
-    data = _dataset(constant, rows | ({"feature": list(features)} if "X" in constant else {}))
-
-    def by_draw(values: Array | None, attrs: Mapping[str, Any]) -> Any:
-        return _dataset({} if values is None else {"y": ((*_DRAWS, _ROWS), values, attrs)}, draws)
-
-    of_y = attrs or {}
-    if observed is None:
-        return {"predictions": by_draw(drawn, of_y), "predictions_constant_data": data}
-    return {
-        "posterior_predictive": by_draw(drawn, of_y),
-        "log_likelihood": by_draw(log_likelihood, {}),
-        "observed_data": _dataset({"y": ((_ROWS,), observed, of_y)}, rows),
-        "constant_data": data,
-    }
-
-
 def join_outputs(parts: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:
     """Groups of several outputs as one each, with a dimension ``"output"``."""
     xarray = _xarray()
@@ -174,7 +121,7 @@ def join_outputs(parts: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[
         data = xarray.concat(
             each, output, data_vars="all", coords="minimal", compat="override", join="override"
         )
-        joined[group] = data.transpose(*_DRAWS, _ROWS, "output", ..., missing_dims="ignore")
+        joined[group] = data.transpose(*DRAWS, ROWS, "output", ..., missing_dims="ignore")
     return joined
 
 
@@ -192,14 +139,15 @@ def as_arviz(groups: Mapping[str, Any]) -> Any:
     return _xarray().DataTree.from_dict(groups)
 
 
-def _of_draws(shape: tuple[int, ...]) -> dict[str, Any]:
+def draw_coords(shape: tuple[int, ...]) -> dict[str, Any]:
     """Coordinates of chains and draws, whose numbers are the first two of a shape."""
-    return {name: np.arange(size) for name, size in zip(_DRAWS, shape[:2], strict=True)}
+    return {name: np.arange(size) for name, size in zip(DRAWS, shape[:2], strict=True)}
 
 
-def _dataset(
+def dataset(
     data: Mapping[str, Any], coords: Mapping[str, Any], settings: Mapping[str, str] | None = None
 ) -> Any:
+    """Data set of variables by name, whose attributes name the library and its settings."""
     library = {
         "inference_library": "skbayes-sgld",
         "inference_library_version": version("skbayes-sgld"),

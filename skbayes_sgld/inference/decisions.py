@@ -12,14 +12,13 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._random import start_normals
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.averaging import averaged_normal
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.boundary import require
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
@@ -50,8 +49,6 @@ from skbayes_sgld.sampling.tuning.noise import (
 )
 from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-
-Array = NDArray[Any]
 
 GIVEN, DEFAULT = "given", "the default"
 # Reasons for a run to end before its last draw, and the remedy of each

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from skbayes_sgld.diagnostics import (
     NOT_CONVERGED,
@@ -17,13 +16,11 @@ from skbayes_sgld.diagnostics import (
     potential_scale_reduction,
 )
 from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-
-Array = NDArray[Any]
 
 _TAIL = 0.05  # share of the predictions that may be worse
 _MAX_RHAT, _MIN_ESS = 1.2, 20  # of predictions: chains stay near the modes they began at
@@ -332,19 +329,12 @@ def diagnose_outputs(
     # pandas leaves NaN out
     r_hat = pd.Series(figures["r_hat"].ravel()).quantile(1.0 - _TAIL)
     ess = pd.Series(figures["ess_bulk"].ravel()).quantile(_TAIL)
-    problems = _problems(float(r_hat), float(ess), clipped, n_draws, stopped_by)
-    return NetworkDiagnosis(figures, float(r_hat), float(ess), clipped, problems)
-
-
-def _problems(
-    r_hat: float, ess: float, clipped: float, n_draws: int, stopped_by: Choice | None
-) -> list[str]:
-    """Sentences on predictions that do not agree, or have too small an effective sample size."""
     more = None if stopped_by is None else EARLY_ENDS.get(stopped_by.value)
-    if n_draws < _FEWEST:
-        return [f"{n_draws} draws a chain are too few to judge" + (f"; {more}" if more else "")]
     problems = cap_problem(stopped_by)
-    if r_hat > _MAX_RHAT:
+    if n_draws < _FEWEST:
+        few = f"{n_draws} draws a chain are too few to judge"
+        problems.append(f"{few}; {more}" if more else few)
+    elif r_hat > _MAX_RHAT:
         problems.append(
             f"{NOT_CONVERGED}: R-hat of the predictions is {r_hat:.2f}, above {_MAX_RHAT}; "
             f"{more or 'raise thin, n_burnin or n_chains'}"
@@ -359,7 +349,7 @@ def _problems(
             f"the gradient was bounded on {clipped:.1%} of the steps; set step_size='auto', "
             "or lower it"
         )
-    return problems
+    return NetworkDiagnosis(figures, float(r_hat), float(ess), clipped, problems)
 
 
 def cap_problem(stopped_by: Choice | None) -> list[str]:

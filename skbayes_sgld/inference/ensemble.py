@@ -11,12 +11,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.inference.decisions import GIVEN, Choice, as_given
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
     SGHMC,
@@ -35,8 +34,6 @@ from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run
-
-Array = NDArray[Any]
 
 _ALL_ROWS = 2000  # largest number of rows of which every step takes all
 _ROUNDS = 10  # of the burn-in, each with a metric of its own

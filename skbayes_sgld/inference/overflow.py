@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.diagnosis import describe_point, firmer_priors
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, constrained_draws
-
-Array = NDArray[Any]
 
 _AT_ONCE = 10  # steps; an overflow within them comes of a far too long step size
 _FAR = 1e6  # distance, over the size of the start, from which a chain is about to overflow

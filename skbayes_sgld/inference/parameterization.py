@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.decisions import GIVEN, Choice
-from skbayes_sgld.inference.hyperparameters import standardise
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
+from skbayes_sgld.posterior.differences import difference_curvature
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
@@ -88,23 +90,17 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
-    many = posterior.n_params > THRESHOLDS.many_columns[_needs_row_space(posterior)]
+    # only there, of half the columns or fewer, are trajectories cheap: but a linear model is normal
+    # given its noise, and trajectories of labels take few steps
+    likelihood = posterior.likelihood
+    soft = likelihood.averages and likelihood.bounded_curvature
+    costly = 2 * posterior.n_samples <= posterior.n_features and not (soft or likelihood.quadratic)
+    many = posterior.n_params > THRESHOLDS.many_columns[costly]
     if "row_space" in offered and many and spans:
         return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
     if "noncentered" in offered:
         return "noncentered", "noise and coefficients are then independent"
     return "centered", "the model's own coordinates"
-
-
-def _needs_row_space(posterior: Any) -> bool:
-    """Whether only the row space, of half the columns or fewer, makes trajectories cheap.
-
-    A linear model is normal given its noise, and trajectories of labels take few steps.
-    """
-    likelihood = posterior.likelihood
-    few = 2 * posterior.n_samples <= posterior.n_features
-    soft = likelihood.averages and likelihood.bounded_curvature
-    return few and not (soft or likelihood.quadratic)
 
 
 def integrate_mean(
@@ -145,3 +141,70 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameteri
         gamma = float(line.level[0])
     P = posterior.n_params
     return found, Mode(np.zeros(P), Diagonal(np.ones(P)))
+
+
+def standardise(
+    posterior: HierarchicalPosterior, temperature: float = 1.0
+) -> tuple[Reparameterized, Mode]:
+    """Posterior in coordinates about its mode in the hyperparameters, and its mode there.
+
+    Where z = 0 the log density is that of the hyperparameters with the coefficients integrated
+    out: exactly under a normal likelihood, otherwise by the Laplace approximation.
+    """
+    L = posterior.n_linear
+    center, eta = np.split(posterior.start(), [L])
+    for _ in range(3):  # each expands the likelihood where the last one found the mode
+        center = find_mode(posterior.given(eta), center).theta
+        found = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
+        moved, covariance = _marginal_mode(found, L)
+        eta = eta + moved
+    power = _power(posterior, center, eta, np.sqrt(covariance[0, 0]))
+    found = noncentered_scales(posterior, center, eta, None, power, temperature)
+    moved, covariance = _marginal_mode(found, L)
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 1e-3 * eigenvalues[-1]))
+    found = noncentered_scales(posterior, center, eta + moved, root, power, temperature)
+    return found, Mode(np.zeros(found.n_params), Diagonal(np.ones(found.n_params)))
+
+
+def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float) -> float:
+    """Power of the prior precision that the information of the rows follows, from 0 to 1.
+
+    It is measured at the conditional modes, one sd of the log common scale apart.
+    """
+    if posterior.model.likelihood.quadratic or not posterior.prior.common:
+        return 0.0
+    ends = [posterior.given(np.append(eta[0] + moved, eta[1:])) for moved in (0.0, sd)]
+    modes = [find_mode(conditional, start) for conditional in ends]
+    root = modes[0].metric.root
+    seen = []
+    for conditional, mode in zip(ends, modes, strict=True):
+        H = conditional.likelihood_curvature(mode.theta)
+        seen.append(np.log(np.trace(root.T @ H @ root)))
+    return float(np.clip(0.5 * (seen[0] - seen[1]) / sd, 0.0, 1.0))
+
+
+def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Array]:
+    """Mode in the hyperparameters where z = 0, and their covariance by the curvature there."""
+
+    def at(v: Array) -> Array:
+        return np.hstack([np.zeros((len(v), n_linear)), v])
+
+    def negative(v: Array) -> tuple[float, Array]:
+        value, grad = posterior.value_and_grad(at(v[None]))
+        if not np.isfinite(value[0]):
+            return np.inf, np.zeros_like(v)
+        return -float(value[0]), -grad[0, n_linear:]
+
+    with np.errstate(all="ignore"):
+        m = posterior.n_params - n_linear
+        found = minimize(negative, np.zeros(m), jac=True, method="L-BFGS-B").x
+        H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], found, 0)
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    variances = 1.0 / np.maximum(eigenvalues, 3.0**-2)  # no log scale has an sd above 3
+    covariance = (vectors * variances) @ vectors.T
+    # any coordinates do, and rounding errors of the data are to leave these: the mode to about a
+    # hundredth of an sd, and three digits of the covariance
+    unit = np.exp2(np.rint(0.5 * np.log2(np.diagonal(covariance))) - 6.0)
+    digits = [float(f"{value:.2e}") for value in covariance.flat]
+    return unit * np.rint(found / unit), np.reshape(digits, covariance.shape)

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block, RowSource
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood, as_totals
@@ -31,7 +30,6 @@ from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode, mode_of_expansion
 
-Array = NDArray[Any]
 Rows = tuple[Array, Array, Array | None, Array | None]  # X, y, weight and offset
 
 _STRICT = 1e-16  # squared distance from an expansion's mode at which its search ends

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.decisions import (
@@ -29,7 +28,7 @@ from skbayes_sgld.inference.ensemble import choose_ensemble, is_ensemble
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_room
 from skbayes_sgld.inference.starts import choose_start
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling.base import check_requirements
 from skbayes_sgld.sampling.dynamics import Dynamics
@@ -40,8 +39,6 @@ from skbayes_sgld.sampling.schedules import Constant, check_multipliers
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, find_modes
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -25,6 +25,8 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
+_TO_CROSS = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
+
 
 def find_problems(result: SamplingResult) -> list[str]:
     """Reasons not to rely on the draws, each with its figure and its remedy."""
@@ -47,7 +49,9 @@ def find_problems(result: SamplingResult) -> list[str]:
             f"{n_hot} at the least"
         )
     problems += undefined_problem(*result.undefined, result.acceptance is None)
-    problems += own_problems(result)
+    flat = result.theta.reshape(-1, result.theta.shape[2])
+    if result.plan.posterior.facts.user_defined and np.isfinite(flat).all():
+        problems += missed_problem(result.plan, flat) + jump_problem(result.plan, flat)
     problems += cap_problem(choices.get("stopped_by"))
     return problems + clip_problem(result.clipped, choices["clip"].value)
 
@@ -74,9 +78,7 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
         return ", and ".join(remedies)
     if any(NOT_CONVERGED in problem for problem in apart):
         if isinstance(result.plan.run.sampler, ParallelTempering):
-            return (
-                "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
-            )
+            return _TO_CROSS
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
         return modes + firmer
     return "raise n_draws" + firmer
@@ -147,17 +149,6 @@ def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
 # ---- models of a user's own ---------------------------------------------------------------------
 
 
-def own_problems(result: SamplingResult) -> list[str]:
-    """Sentences on modes and jumps of a user's own model that its draws missed."""
-    plan = result.plan
-    if not plan.posterior.facts.user_defined:
-        return []
-    flat = result.theta.reshape(-1, result.theta.shape[2])
-    if not np.isfinite(flat).all():
-        return []
-    return missed_problem(plan, flat) + jump_problem(plan, flat)
-
-
 def missed_problem(plan: Plan, flat: Array) -> list[str]:
     """Sentence on a mode that has too few of the draws ``(S, P)``."""
     if not plan.modes:
@@ -171,7 +162,7 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
     mode = plan.modes[worst]
     remedy = "set sampler='parallel_tempering'"
     if isinstance(plan.run.sampler, ParallelTempering):
-        remedy = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
+        remedy = _TO_CROSS
     where = describe_point(plan.posterior, mode.theta)
     return [
         f"a mode at {where} has about {mode.share:.0%} of the posterior, by its "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student_t
 from sklearn.exceptions import ConvergenceWarning
 
@@ -26,7 +25,7 @@ from skbayes_sgld.inference.plan import Plan, make_plan
 from skbayes_sgld.inference.problems import find_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.chains import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Chains, Stretch, constrained_draws, join_parts
@@ -34,7 +33,6 @@ from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.workers import Workers
 
-Array = NDArray[Any]
 Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
 
 _SECONDS = 1.0  # longest part, about, of a run that may stop or is written to a file
@@ -225,12 +223,23 @@ def _draw(
     if settings.checkpoint is not None:
         parts = parts or [run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed)]
         writer = Writer(settings.checkpoint, plan, origin, parts[0])
+    seconds = None
+    if settings.in_parts:  # of which there are at least 20 where the time is bounded
+        seconds = min(_SECONDS, (settings.max_time or np.inf) / 20)
+    how: dict[str, Any] = {"progress": progress, "seconds": seconds, "workers": workers}
+    how |= {"seed": plan.seed, "n_jobs": settings.n_jobs}
     stopped, late = None, False
     try:
         for end in ends:
-            if parts and end < parts[0].draws.shape[1]:
+            start: Any = plan.start
+            n_made = n_steps = 0
+            if parts:
+                made = parts[0]
+                start, n_made, n_steps = made.state, made.draws.shape[1], made.n_steps
+            if end < n_made:
                 continue
-            for part in _parts(plan, parts[0] if parts else None, end, progress, workers):
+            rest = Stretch(max(0, plan.n_burnin - n_steps), end - n_made, plan.thin)
+            for part in run_parts(plan.run, start, rest, **how) if rest.n_steps else ():
                 parts.append(part)
                 if writer is not None and writer.due:
                     parts = [join_parts(parts)]
@@ -264,35 +273,6 @@ def _draw(
     if stopped is None and (settings.max_time, settings.target_ess) != (None, None):
         stopped = Choice("n_draws", "all of them were made")
     return chains.in_a_row(plan.n_walkers, plan.n_draws), stopped
-
-
-def _parts(
-    plan: Plan,
-    chains: Chains | None,
-    end: int,
-    progress: Progress | None,
-    workers: Workers | None,
-) -> Iterable[Chains]:
-    """Parts of the run from the ``chains``, or from its start, to ``end`` draws a chain."""
-    n_draws, n_burnin, seconds = end, plan.n_burnin, None
-    if chains is not None:
-        n_draws -= chains.draws.shape[1]
-        n_burnin = max(0, n_burnin - chains.n_steps)
-    if not n_draws + n_burnin:
-        return ()
-    settings = plan.settings
-    if settings.in_parts:  # of which there are at least 20 where the time is bounded
-        seconds = min(_SECONDS, (settings.max_time or np.inf) / 20)
-    return run_parts(
-        plan.run,
-        plan.start if chains is None else chains.state,
-        Stretch(n_burnin, n_draws, plan.thin),
-        seed=plan.seed,
-        n_jobs=settings.n_jobs,
-        progress=progress,
-        seconds=seconds,
-        workers=workers,
-    )
 
 
 def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:

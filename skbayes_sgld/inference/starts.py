@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_generators, start_normals
 from skbayes_sgld.inference.decisions import GIVEN, Choice, Tuned
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, nearer_to_mode, settle
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-
-Array = NDArray[Any]
 
 _REACH = 2.0  # half-width of uniform starts of unconstrained parameters, as in Stan
 

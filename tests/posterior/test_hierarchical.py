@@ -14,7 +14,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld._components import resolve
-from skbayes_sgld.inference.hyperparameters import standardise
+from skbayes_sgld.inference.parameterization import standardise
 from skbayes_sgld.posterior import (
     HIERARCHICAL_PRIORS,
     Bernoulli,
