@@ -93,13 +93,29 @@ class OwnPriors:
         return np.array([part.curvature(float(own[j])) for j, part in enumerate(self.parts)])
 
 
-def _check_scale(scale: Any, argument: str) -> None:
-    """Raise unless the scale is "auto" or a positive number."""
-    if not (isinstance(scale, str) and scale == "auto"):
-        check_number(scale, f"{argument}.scale", low=0)
+class _Positive(NoisePrior):
+    """Prior whose parameters are positive numbers, one of which may be "auto"."""
+
+    _automatic = "scale"
+
+    def check(self, argument: str = "noise_prior") -> None:
+        """Raise where a parameter is not positive."""
+        for name, value in self.get_params().items():
+            if not (name == self._automatic and isinstance(value, str) and value == "auto"):
+                check_number(value, f"{argument}.{name}", low=0)
+
+    def for_data(self, variance: float) -> NoisePrior:
+        """Prior whose ``"auto"`` is set from the variance of y."""
+        if self.get_params().get(self._automatic) != "auto":
+            return self
+        return clone(self).set_params(**{self._automatic: self._from_data(variance)})
+
+    def _from_data(self, variance: float) -> float:
+        """The number for ``"auto"``: by default the standard deviation of y."""
+        return float(np.sqrt(variance))  # a float of Python, for the repr
 
 
-class _GeneralizedGamma(NoisePrior):
+class _GeneralizedGamma(_Positive):
     """Prior of log density ``a gamma - c exp(b gamma)``."""
 
     def _terms(self, gamma: Any) -> tuple[float, float, Any]:
@@ -150,19 +166,17 @@ class InverseGamma(_GeneralizedGamma):
     scale: Any = "auto"
 
     def check(self, argument: str = "noise_prior") -> None:
-        """Raise where shape or scale is not positive."""
+        """Raise where shape or scale is not positive, or the shape is above 1e15."""
         check_number(self.shape, f"{argument}.shape", low=0, high=1e15)
-        _check_scale(self.scale, argument)
+        super().check(argument)
 
     @property
     def conjugate(self) -> tuple[float, float]:
         """Shape and scale."""
         return self.shape, self.scale
 
-    def for_data(self, variance: float) -> InverseGamma:
-        """Prior with ``scale="auto"`` set to ``shape * variance``."""
-        scale = self.shape * variance if self.scale == "auto" else self.scale
-        return InverseGamma(self.shape, scale)
+    def _from_data(self, variance: float) -> float:
+        return self.shape * variance
 
     def _terms(self, gamma: Any) -> tuple[float, float, Any]:
         return -self.shape, -1.0, self.scale * np.exp(-gamma)
@@ -195,23 +209,8 @@ class FlatNoise(_GeneralizedGamma):
         return 0.5, 0.0, np.zeros_like(gamma)  # the Jacobian d sigma / d gamma
 
 
-class _OnDeviation(NoisePrior):
-    """Density of the standard deviation sigma; ``scale="auto"`` is the standard deviation of y."""
-
-    scale: Any
-
-    def check(self, argument: str = "noise_prior") -> None:
-        """Raise where the scale is not positive."""
-        _check_scale(self.scale, argument)
-
-    def for_data(self, variance: float) -> NoisePrior:
-        """Prior with ``scale="auto"`` set to the standard deviation of y."""
-        scale = float(np.sqrt(variance))  # a float of Python, for the repr
-        return clone(self).set_params(scale=scale) if self.scale == "auto" else self
-
-
 @dataclass(eq=False, repr=False)
-class HalfNormal(_OnDeviation, _GeneralizedGamma):
+class HalfNormal(_GeneralizedGamma):
     """Half-normal prior on sigma, density proportional to ``exp(-sigma^2 / (2 scale^2))``.
 
     Parameters
@@ -237,7 +236,7 @@ class HalfNormal(_OnDeviation, _GeneralizedGamma):
 
 
 @dataclass(eq=False, repr=False)
-class HalfStudentT(_OnDeviation):
+class HalfStudentT(_Positive):
     """Half-t prior on sigma (Gelman 2006), ``sigma / scale ~ |t(df)|``.
 
     Parameters
@@ -256,11 +255,6 @@ class HalfStudentT(_OnDeviation):
 
     df: float = 3.0
     scale: Any = "auto"
-
-    def check(self, argument: str = "noise_prior") -> None:
-        """Raise where a parameter is not positive."""
-        check_number(self.df, f"{argument}.df", low=0)
-        super().check(argument)
 
     def _ratio(self, gamma: Array) -> Array:
         return np.exp(gamma) / (self.df * self.scale**2)
@@ -306,7 +300,7 @@ class HalfCauchy(HalfStudentT):
 
 
 @dataclass(eq=False, repr=False)
-class Exponential(_OnDeviation, _GeneralizedGamma):
+class Exponential(_GeneralizedGamma):
     """Exponential prior on sigma, density proportional to ``exp(-sigma / scale)``.
 
     Parameters
@@ -332,7 +326,7 @@ class Exponential(_OnDeviation, _GeneralizedGamma):
 
 
 @dataclass(eq=False, repr=False)
-class LogNormal(NoisePrior):
+class LogNormal(_Positive):
     """Log-normal prior: the log of the parameter is normal.
 
     Parameters
@@ -353,15 +347,10 @@ class LogNormal(NoisePrior):
     width: float = 1.5
     median: Any = "auto"
 
-    def check(self, argument: str = "noise_prior") -> None:
-        """Raise where a parameter is not positive."""
-        check_number(self.width, f"{argument}.width", low=0)
-        if not (isinstance(self.median, str) and self.median == "auto"):
-            check_number(self.median, f"{argument}.median", low=0)
+    _automatic = "median"
 
-    def for_data(self, variance: float) -> LogNormal:
-        """Prior with ``median="auto"`` set to the variance of y."""
-        return LogNormal(self.width, variance) if self.median == "auto" else self
+    def _from_data(self, variance: float) -> float:
+        return variance
 
     def _z(self, gamma: Any) -> Any:
         return (gamma - np.log(self.median)) / self.width
@@ -411,14 +400,8 @@ class GammaPrior(_GeneralizedGamma):
     shape: float = 2.0
     scale: Any = "auto"
 
-    def check(self, argument: str = "noise_prior") -> None:
-        """Raise where a parameter is not positive."""
-        check_number(self.shape, f"{argument}.shape", low=0)
-        _check_scale(self.scale, argument)
-
-    def for_data(self, variance: float) -> GammaPrior:
-        """Prior with ``scale="auto"`` set to 10 units."""
-        return GammaPrior(self.shape, 10.0 * variance) if self.scale == "auto" else self
+    def _from_data(self, variance: float) -> float:
+        return 10.0 * variance
 
     def _terms(self, gamma: Any) -> tuple[float, float, Any]:
         return self.shape, 1.0, np.exp(gamma) / self.scale
