@@ -45,8 +45,8 @@ class BayesByBackprop(Component):
     gradient of the entropy is in closed form. The log likelihood of a minibatch is rescaled by
     n / B, which amounts to spreading the KL evenly over the minibatches (their Section 3.4). The
     draws e come in pairs of opposite sign, so that on a normal posterior the gradient in the mean
-    has no noise; the step size falls linearly to zero, and mean and scale are averaged over the
-    second half of the steps (Polyak & Juditsky 1992).
+    has no noise; the step size falls linearly to zero, and means and log scales are averaged over
+    the second half of the steps (Polyak & Juditsky 1992).
 
     On a normal posterior of precision Lambda the mean is exact. The mean-field variances are
     ``1 / Lambda_jj``: the conditional ones, smaller than the posterior's wherever parameters are
@@ -174,7 +174,9 @@ class BayesByBackprop(Component):
                 normals = streams.normals(_BLOCK * n_pairs, P).reshape(_BLOCK, n_pairs, P)
             noise = np.concatenate([normals[t % _BLOCK], -normals[t % _BLOCK]])[None]
             theta = origin + unit * family.transform(phi, noise)[0]
-            idx = self._rows(streams, n, n_pairs)
+            idx = None  # all rows
+            if self.batch_size is not None:  # a minibatch for each pair
+                idx = np.tile(streams.rows(n_pairs, n, self.batch_size, False), (2, 1))
             if t % every == 0 or t == self.max_iter - 1:
                 entropy = family.entropy(phi, P)[0] + log_unit
                 curve.append(self._log_joint(target, theta, idx).mean() + entropy)
@@ -192,10 +194,10 @@ class BayesByBackprop(Component):
             state["count"] = state["count"] + 1
             state["theta"] = phi + eta * adam.direction(state, ascent)
             if t >= first:
-                average += family.average(state["theta"][0]) / (self.max_iter - first)
+                average += state["theta"][0] / (self.max_iter - first)
             if progress is not None:
                 progress(1)
-        self._set(family, family.of_average(average), origin, unit)
+        self._set(family, average, origin, unit)
         self.elbo_, self.elbo_steps_ = np.array(curve), np.array(steps)
         return self
 
@@ -231,12 +233,6 @@ class BayesByBackprop(Component):
                 f"step_size={self.step_size:g}: the approximation overflowed; set a smaller "
                 "step_size."
             )
-
-    def _rows(self, streams: ChainStreams, n: int, n_pairs: int) -> Array | None:
-        """Minibatch of each particle, the same for both of a pair; None for all rows."""
-        if self.batch_size is None:
-            return None
-        return np.tile(streams.rows(n_pairs, n, self.batch_size, False), (2, 1))
 
     def _log_joint(self, posterior: BasePosterior, theta: Array, idx: Array | None) -> Array:
         """Estimates of the log density at the particles ``(n_particles,)``."""

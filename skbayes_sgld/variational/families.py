@@ -39,7 +39,7 @@ class Family(Component):
 
     def n_params(self, n_variables: int) -> int:
         """Number R of variational parameters."""
-        raise NotImplementedError
+        return len(self.log_scales(n_variables))
 
     def names(self, variables: Sequence[str]) -> list[str]:
         """Names of the variational parameters, made from the names of the variables."""
@@ -56,9 +56,10 @@ class Family(Component):
     def log_scales(self, n_variables: int) -> Array:
         """Weights ``(R,)`` with which the entropy of normal variables grows with phi.
 
-        It is ``phi @ weights + Q log(2 pi e) / 2``; weights are 0 but for logarithms of scales.
+        It is ``phi @ weights + Q log(2 pi e) / 2``; weights are 0 but for logarithms of scales. By
+        default Q locations come first, then the logarithms of Q scales.
         """
-        raise NotImplementedError
+        return np.repeat([0.0, 1.0], n_variables)
 
     def covariance(self, phi: Array) -> Array:
         """Covariance for one ``phi (R,)``: ``(Q, Q)``, or its diagonal ``(Q,)``."""
@@ -75,18 +76,6 @@ class Family(Component):
         the sds, in units of 1.
         """
         return np.zeros(self.n_params(len(unit))), unit
-
-    def average(self, phi: Array) -> Array:
-        """Statistic ``(R,)`` of one ``phi (R,)`` that is averaged over the iterates of a fit.
-
-        On a normal posterior the gradient is nearly linear in variances and in triangular roots,
-        so the noise of the iterates does not bias their average.
-        """
-        return phi
-
-    def of_average(self, average: Array) -> Array:
-        """Parameters ``(R,)`` that have this statistic: the inverse of :meth:`average`."""
-        return average
 
     def entropy(self, phi: Array, n_variables: int) -> Array:
         """Entropy of the distributions ``(C,)``."""
@@ -107,40 +96,23 @@ class MeanField(Family):
     ones, too small wherever variables are correlated (Bishop 2006, Section 10.1.2).
     """
 
-    def n_params(self, n_variables: int) -> int:
-        """``2 Q``."""
-        return 2 * n_variables
-
     def names(self, variables: Sequence[str]) -> list[str]:
         """``mean[x]`` and ``log_sd[x]``."""
         return [f"mean[{v}]" for v in variables] + [f"log_sd[{v}]" for v in variables]
 
     def transform(self, phi: Array, noise: Array) -> Array:
         """``mean + sd noise``."""
-        mean, log_sd = np.split(phi[:, None], 2, axis=2)
-        return mean + np.exp(log_sd) * noise
+        n = noise.shape[2]
+        return phi[:, None, :n] + np.exp(phi[:, None, n:]) * noise
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
         """Gradient in phi ``(C, R)``."""
         sd = np.exp(phi[:, noise.shape[2] :])
         return np.concatenate([grad.sum(axis=1), sd * (grad * noise).sum(axis=1)], axis=1)
 
-    def log_scales(self, n_variables: int) -> Array:
-        """1 for each log sd."""
-        return np.repeat([0.0, 1.0], n_variables)
-
     def covariance(self, phi: Array) -> Array:
         """Variances ``(Q,)``."""
         return np.exp(2.0 * phi[len(phi) // 2 :])
-
-    def average(self, phi: Array) -> Array:
-        """Means and variances."""
-        return np.concatenate([phi[: len(phi) // 2], self.covariance(phi)])
-
-    def of_average(self, average: Array) -> Array:
-        """Means and log sds."""
-        mean, variance = np.split(average, 2)
-        return np.concatenate([mean, 0.5 * np.log(variance)])
 
 
 @dataclass(eq=False, repr=False)
@@ -151,10 +123,6 @@ class FullRank(Family):
     diagonal: ``Q (Q + 3) / 2`` numbers. A normal posterior is itself a member.
     """
 
-    def n_params(self, n_variables: int) -> int:
-        """``Q (Q + 3) / 2``."""
-        return n_variables * (n_variables + 3) // 2
-
     def names(self, variables: Sequence[str]) -> list[str]:
         """``mean[x]``, ``root[x, y]`` below the diagonal and ``log_root[x]`` on it."""
         below = [f"root[{a}, {b}]" for i, a in enumerate(variables) for b in variables[:i]]
@@ -163,7 +131,7 @@ class FullRank(Family):
 
     def triangle(self, phi: Array) -> Array:
         """Lower triangular roots L ``(C, Q, Q)``."""
-        n = _n_variables(phi)
+        n = round(np.sqrt(2.0 * phi.shape[1] + 2.25) - 1.5)  # Q (Q + 3) / 2 parameters
         root = np.zeros((len(phi), n, n))
         i, j = np.tril_indices(n, -1)
         root[:, i, j] = phi[:, n:-n]
@@ -184,7 +152,7 @@ class FullRank(Family):
 
     def log_scales(self, n_variables: int) -> Array:
         """1 for each logarithm of L's diagonal."""
-        weights = np.zeros(self.n_params(n_variables))
+        weights = np.zeros(n_variables * (n_variables + 3) // 2)
         weights[-n_variables:] = 1.0
         return weights
 
@@ -193,43 +161,17 @@ class FullRank(Family):
         root = self.triangle(phi[None])[0]
         return root @ root.T
 
-    def average(self, phi: Array) -> Array:
-        """Means and the elements of L."""
-        return np.where(self._diagonal(phi), np.exp(phi), phi)
-
-    def of_average(self, average: Array) -> Array:
-        """Means, and L with the logarithms of its diagonal."""
-        diagonal = self._diagonal(average)
-        return np.where(diagonal, np.log(np.where(diagonal, average, 1.0)), average)
-
-    def _diagonal(self, phi: Array) -> Array:
-        """Mask ``(R,)`` of the parameters that are L's diagonal."""
-        return self.log_scales(_n_variables(phi)) > 0.0
-
-
-def _n_variables(phi: Array) -> int:
-    """Q of a full-rank family, by the number of its parameters."""
-    return round(np.sqrt(2.0 * phi.shape[-1] + 2.25) - 1.5)
-
 
 @dataclass(eq=False, repr=False)
-class Isotropic(Family):
+class Isotropic(MeanField):
     """Independent normal variables with a common standard deviation.
 
     phi holds the means and, last, the logarithm of the sd.
     """
 
-    def n_params(self, n_variables: int) -> int:
-        """``Q + 1``."""
-        return n_variables + 1
-
     def names(self, variables: Sequence[str]) -> list[str]:
         """``mean[x]`` and ``log_sd``."""
         return [f"mean[{v}]" for v in variables] + ["log_sd"]
-
-    def transform(self, phi: Array, noise: Array) -> Array:
-        """``mean + sd noise``."""
-        return phi[:, None, :-1] + np.exp(phi[:, None, -1:]) * noise
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
         """Gradient in phi ``(C, R)``."""
@@ -245,14 +187,6 @@ class Isotropic(Family):
     def covariance(self, phi: Array) -> Array:
         """Variances ``(Q,)``."""
         return np.full(len(phi) - 1, np.exp(2.0 * phi[-1]))
-
-    def average(self, phi: Array) -> Array:
-        """Means and the variance."""
-        return np.append(phi[:-1], np.exp(2.0 * phi[-1]))
-
-    def of_average(self, average: Array) -> Array:
-        """Means and the log sd."""
-        return np.append(average[:-1], 0.5 * np.log(average[-1]))
 
 
 @dataclass(eq=False, repr=False)
@@ -283,10 +217,6 @@ class Gamma(Family):
     1.5
     """
 
-    def n_params(self, n_variables: int) -> int:
-        """``2 Q``."""
-        return 2 * n_variables
-
     def names(self, variables: Sequence[str]) -> list[str]:
         """``log_mean_exp[x]`` and ``log_cv_exp[x]``, of the exponential of a variable."""
         return [f"log_mean_exp[{v}]" for v in variables] + [f"log_cv_exp[{v}]" for v in variables]
@@ -302,10 +232,6 @@ class Gamma(Family):
         change = _log_ratio(log_cv + _STEP, noise) - _log_ratio(log_cv - _STEP, noise)
         in_cv = (grad * change).sum(axis=1) / (2.0 * _STEP)
         return np.concatenate([grad.sum(axis=1), in_cv], axis=1)
-
-    def log_scales(self, n_variables: int) -> Array:
-        """1 for each log coefficient of variation: in the limit of small ones."""
-        return np.repeat([0.0, 1.0], n_variables)
 
     def entropy(self, phi: Array, n_variables: int) -> Array:
         """``log Gamma(a) - a digamma(a) + a``, summed over the variables."""

@@ -79,13 +79,6 @@ def test_the_gradient_of_the_entropy_is_its_derivative(name):
         np.testing.assert_allclose(got[:, k], change / (2 * h), rtol=1e-6, atol=1e-8)
 
 
-@every_family
-def test_an_average_of_one_member_is_that_member(name):
-    family = FAMILIES[name]()
-    for phi in parameters(family):
-        np.testing.assert_allclose(family.of_average(family.average(phi)), phi, rtol=1e-12)
-
-
 # ---- gamma ---------------------------------------------------------------------------------------
 
 MEANS, CVS = np.array([0.3, 2.0, 50.0]), np.array([0.05, 1.0, 3.0])
