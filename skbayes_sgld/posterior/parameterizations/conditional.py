@@ -25,13 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import GROUP, matmul_rows
+from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 
 Array = NDArray[Any]
-
-_GROUP = 64  # draws of a product that are mapped to theta
 
 
 class EigenScales:
@@ -90,17 +88,14 @@ class EigenScales:
 
         return Expanded(w, -self._total(np.log(root)), pull_back)
 
-    def expand(self, z: Array, log_r: Array | None, log_t: Array, group: int = GROUP) -> Expanded:
-        """Coefficients at z, by products of ``group`` chains.
-
-        The chain rule gives the derivatives in z, log r and log t.
-        """
+    def expand(self, z: Array, log_r: Array | None, log_t: Array) -> Expanded:
+        """Coefficients at z, the log determinant of R, and the chain rule to z, log r and log t."""
         at = self.in_basis(z, self.parts(log_r, log_t))
 
         def pull_back(in_beta: Array, in_log_det: float) -> tuple[Array, Array, Array]:
             return at.pull_back(matmul_rows(in_beta, self.basis), in_log_det)
 
-        return Expanded(matmul_rows(at.theta, self.back, group), at.log_jacobian, pull_back)
+        return Expanded(matmul_rows(at.theta, self.back), at.log_jacobian, pull_back)
 
     def standardise(self, beta: Array, log_r: Array | None, log_t: Array) -> Array:
         """Coordinates z of coefficients."""
@@ -159,7 +154,7 @@ class CholeskyScales:
         mean = np.einsum("cij,ci->cj", A, np.einsum("cij,j->ci", A, self.g)) * t[:, None]
         return A, mean, log_det
 
-    def expand(self, z: Array, log_r: Array, log_t: Array, group: int = GROUP) -> Expanded:
+    def expand(self, z: Array, log_r: Array, log_t: Array) -> Expanded:
         """Coefficients at z, the log determinant of R, and the chain rule to z, log r and log t."""
         precision, t = np.exp(log_r), np.exp(log_t)
         A, mean, log_det = self._parts(precision, t)
@@ -262,12 +257,6 @@ class NormalGivenScales(Map):
     def in_x(self, at: Expanded, in_eta: Array, in_scales: Sequence[Array], tau: float) -> Array:
         """Gradient in x of a function of eta, log r and log t, and of tau log Jacobians."""
         return at.pull_back(in_eta + self.scales.pull_back(at.theta, *in_scales), tau)
-
-    def forward(self, phi: Array) -> Array:
-        """Theta at phi."""
-        z, at = self.split(phi)
-        beta = self.coefficients.expand(z, *self.scales.at(at.theta), _GROUP).theta
-        return np.hstack([self.origin + beta, at.theta])
 
     def inverse(self, theta: Array) -> Array:
         """Phi at theta."""

@@ -82,12 +82,11 @@ class NoiseScale(NamedTuple):
         """Log density at the coefficients ``(C,)``, and its derivative in gamma ``(C, 1)``."""
         gamma = eta[:, -1]
         half = 0.5 * self.square * np.exp(-gamma)
-        value, slope = (
-            self.constant - 0.5 * self.exponent * gamma - half,
-            half - 0.5 * self.exponent,
-        )
+        value = self.constant - 0.5 * self.exponent * gamma - half
+        slope = half - 0.5 * self.exponent
         if self.prior is not None:
-            value, slope = value + self.prior.log_density(gamma), slope + self.prior.grad(gamma)
+            value = value + self.prior.log_density(gamma)
+            slope = slope + self.prior.grad(gamma)
         return value, slope[:, None]
 
 
