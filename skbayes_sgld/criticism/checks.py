@@ -1,21 +1,23 @@
 """Checks of a model against rows that were left out, each with a p-value where it is a test.
 
-Residuals are normal scores of the probability integral transform (Dunn & Smyth 1996): standard
-normal under the true model, whatever the family; those of counts are randomised.
+The probability integral transform of an observation is an interval, ``(below, most)``: the
+probabilities of a smaller observation and of one at most as large. The two are equal where y is
+continuous. Residuals are normal scores of the transform (Dunn & Smyth 1996): standard normal under
+the true model, whatever the family; those of counts are randomised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse, stats
-from scipy.special import ndtri
+from scipy.special import bdtr, bdtrc, ndtri
 
-from skbayes_sgld.criticism.calibration import binomial_p_value, by_mean, pearson, share_inside
 from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
 from skbayes_sgld.posterior.conflict import prior_conflict
 
@@ -117,6 +119,47 @@ def judged(checks: list[Check]) -> list[Check]:
         wrong = wrong and checks[j].p_value * (len(tests) - k) < LEVEL
         found[j] = replace(checks[j], verdict="misfit" if wrong else "fits")
     return found
+
+
+# ---- transforms ----------------------------------------------------------------------------------
+
+
+def share_inside(below: Array, most: Array, coverage: float) -> Array:
+    """Share ``(m,)`` of each observation's transform in the central interval of ``coverage``.
+
+    0 or 1 where y is continuous. The mean of a count's shares is ``coverage`` under the true model,
+    whereas an interval whose ends are whole counts holds more than it says.
+    """
+    return share_between(below, most, 0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage)
+
+
+def share_between(below: Array, most: Array, low: float, high: float) -> Array:
+    """Share ``(m,)`` of each observation's transform between two numbers."""
+    width = most - below
+    part = np.minimum(most, high) - np.maximum(below, low)
+    whole = (low <= most) & (most <= high)
+    return np.where(width > 0, np.clip(part, 0.0, None) / np.where(width > 0, width, 1.0), whole)
+
+
+def binomial_p_value(total: float, n: int, p: float) -> float:
+    """P-value of ``total`` of n rows inside, if each row is with probability p.
+
+    Twice the probability of a number at least as far out. Fractions of a row, as the shares of
+    counts have, make the spread smaller, and are rounded to the side of no departure.
+    """
+    least = floor(total)
+    above = float(bdtrc(least - 1, n, p)) if least > 0 else 1.0
+    return min(1.0, 2.0 * min(float(bdtr(ceil(total), n, p)), above))
+
+
+def by_mean(mean: Array, n_groups: int = 3) -> list[Array]:
+    """Positions of the rows in groups of equal size, by increasing predicted mean."""
+    return np.array_split(np.argsort(mean, kind="stable"), n_groups)
+
+
+def pearson(y: Array, mean: Array, variance: Array) -> Array:
+    """Squared distance of each observation from its mean, over its variance ``(m,)``."""
+    return np.square(y - mean) / variance
 
 
 def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:

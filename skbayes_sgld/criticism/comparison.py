@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._checks import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
-from skbayes_sgld.criticism.leave_one_out import good_k
-from skbayes_sgld.criticism.rows import rows_of_fit
+from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
 
 Array = NDArray[Any]
 

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
-from skbayes_sgld.criticism.rows import FittedRows, rows_of_fit
+from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
 from skbayes_sgld.prediction.wrappers import parameter_namer, wrapped
 
 Array = NDArray[Any]

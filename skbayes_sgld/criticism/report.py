@@ -20,8 +20,8 @@ from skbayes_sgld.criticism.checks import (
     interval_name,
     prior_check,
 )
+from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import MOST_ROWS, Misfit, Trial, choose, try_remedies
-from skbayes_sgld.criticism.rows import rows_of_fit
 from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
 Array = NDArray[Any]

@@ -24,8 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, chdtrc
 
-from skbayes_sgld.criticism.calibration import binomial_p_value, by_mean, pearson, share_inside
-from skbayes_sgld.criticism.checks import residuals
+from skbayes_sgld.criticism.checks import (
+    binomial_p_value,
+    by_mean,
+    pearson,
+    residuals,
+    share_inside,
+)
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 from skbayes_sgld.posterior.likelihoods import Gaussian
 

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.criticism.leave_one_out import good_k
-from skbayes_sgld.criticism.rows import rows_of_fit
+from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
 
 Array = NDArray[Any]
 

@@ -9,8 +9,12 @@ from skbayes_sgld.plotting.draws import (
     RankDisplay,
     TraceDisplay,
 )
-from skbayes_sgld.plotting.intervals import CoverageDisplay, PredictiveIntervalDisplay
-from skbayes_sgld.plotting.probabilities import ProbabilityContourDisplay, ReliabilityDisplay
+from skbayes_sgld.plotting.predictions import (
+    CoverageDisplay,
+    PredictiveIntervalDisplay,
+    ProbabilityContourDisplay,
+    ReliabilityDisplay,
+)
 
 __all__ = [
     "AutocorrelationDisplay",

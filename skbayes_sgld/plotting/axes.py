@@ -13,7 +13,6 @@ Array = NDArray[Any]
 # of Okabe and Ito: colour-blind readers can tell them apart
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 BLUE, ORANGE, GREY = COLORS[0], COLORS[1], "0.45"
-SQUARE = (5.0, 5.0)  # inches
 
 
 class Display:
@@ -62,13 +61,6 @@ def finish(
     panel.spines[["top", "right"]].set_visible(False)
     panel.grid(axis=grid, color="0.9", linewidth=0.8)
     panel.set_axisbelow(True)
-
-
-def draw_diagonal(panel: Any, margin: float) -> None:
-    """Draw the line of equal shares, on equal axes from 0 to 1 with a margin."""
-    panel.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-    ends = (-margin, 1.0 + margin)
-    panel.set(xlim=ends, ylim=ends, aspect="equal")
 
 
 def percent(share: float) -> str:

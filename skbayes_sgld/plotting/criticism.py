@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from textwrap import fill
 from typing import Any
 
@@ -14,7 +15,7 @@ from scipy.stats import binom
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.criticism.calibration import by_mean, share_inside
+from skbayes_sgld.criticism.checks import by_mean, share_between, share_inside
 from skbayes_sgld.criticism.comparison import compare_models
 from skbayes_sgld.criticism.report import ModelCheck, check_model
 from skbayes_sgld.plotting.axes import (
@@ -173,7 +174,8 @@ class ModelCheckDisplay(Display):
         """
         upper, lower = self._panels(ax, (6.4, 7.2), 2)
         n, ends = len(self.mean), np.linspace(0.0, 1.0, self.n_bins + 1)
-        density = _shares(self.below, self.most, ends) * self.n_bins
+        bars = [share_between(self.below, self.most, *bar).mean() for bar in pairwise(ends)]
+        density = np.array(bars) * self.n_bins
         self.bars_ = upper.bar(
             ends[:-1], density, width=1.0 / self.n_bins, align="edge", color=BLUE, alpha=0.6
         )
@@ -218,14 +220,6 @@ class ModelCheckDisplay(Display):
             xlabel="predicted mean", ylabel="share of the observations inside", ylim=(0, 1.04)
         )
         finish(panel, f"bars: {percent(self.band)} credible", "lower right", "y")
-
-
-def _shares(below: Array, most: Array, ends: Array) -> Array:
-    """Mean share of each observation's transform between neighbouring ends."""
-    width = most - below
-    spread = np.clip((ends[:, None] - below) / np.where(width > 0, width, 1.0), 0.0, 1.0)
-    point = (most <= ends[:, None]) & (ends[:, None] > 0)
-    return np.diff(np.where(width > 0, spread, point).mean(axis=1))
 
 
 @numpy_defaults

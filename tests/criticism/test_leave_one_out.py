@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.criticism.calibration import binomial_p_value, by_mean, pearson, share_inside
-from skbayes_sgld.criticism.leave_one_out import good_k, leave_out, leave_out_of
+from skbayes_sgld.criticism.checks import binomial_p_value, by_mean, pearson, share_inside
+from skbayes_sgld.criticism.leave_one_out import good_k, leave_out, rows_of_fit
 from skbayes_sgld.posterior import Normal
 
 N, SCALE, GRID = 40, 1.5, np.linspace(-6.0, 6.0, 8001)
@@ -39,11 +39,10 @@ def left_out_and_truth(family, smooth=True):
     """Leave-one-out of a fit, and a function that averages over the exact posterior without."""
     model, y, law = FAMILIES[family]
     model = clone(model).fit(X, y)
-    data = model._observed(X, y)
     left = (
-        leave_out_of(model, data)
+        rows_of_fit("loo", model, X, y, None, {}).leave_out(np.arange(N))
         if smooth
-        else leave_out(model._predictive(slice(0, None, 8)), data, smooth=False)
+        else leave_out(model._predictive(slice(0, None, 8)), model._observed(X, y), smooth=False)
     )
     law = law(X * GRID)
     each = (law.logpdf if hasattr(law.dist, "pdf") else law.logpmf)(y[:, None])

@@ -18,7 +18,7 @@ from skbayes_sgld import (
     check_model,
 )
 from skbayes_sgld.criticism import screen
-from skbayes_sgld.criticism.calibration import share_inside
+from skbayes_sgld.criticism.checks import share_inside
 from skbayes_sgld.estimators.sampled import SampledEstimator
 
 pytestmark = pytest.mark.filterwarnings("error::skbayes_sgld.ModelMisfitWarning")
