@@ -88,6 +88,13 @@ def check_flag(value: Any, argument: str) -> bool:
     return bool(value)
 
 
+def check_choice(value: Any, argument: str, known: tuple[str, ...]) -> None:
+    """Raise where the value is none of the known names."""
+    if not isinstance(value, str) or value not in known:
+        names = ", ".join(map(repr, known))
+        raise ValueError(f"{argument}={value!r} is not known; choose one of {names}.")
+
+
 def check_array_or_number(
     value: Any, argument: str, size: int | None, *, positive: bool = False
 ) -> None:

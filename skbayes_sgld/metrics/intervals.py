@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._checks import as_array
+from skbayes_sgld._checks import as_array, check_choice
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
 from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles
 
 Array = NDArray[Any]
-
-_NORMS = ("l1", "max")
 
 
 @numpy_defaults
@@ -176,16 +174,10 @@ def quantile_calibration_error(
     Kuleshov, Fenner & Ermon (2018), Accurate uncertainties for deep learning using calibrated
     regression.
     """
-    check_norm(norm)
+    check_choice(norm, "norm", ("l1", "max"))
     y, quantiles, levels = _quantiles(y_true, y_quantiles, q)
     error = np.abs(mean_of_rows(y[:, None] <= quantiles, sample_weight) - levels)
     return float(error.mean() if norm == "l1" else error.max())
-
-
-def check_norm(norm: str) -> None:
-    """Raise unless ``norm`` is the name of a norm."""
-    if not isinstance(norm, str) or norm not in _NORMS:
-        raise ValueError(f"norm={norm!r} is not known; choose one of 'l1', 'max'.")
 
 
 def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, Array]:

@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skbayes_sgld._checks import as_array, as_weights, check_lengths, check_number
+from skbayes_sgld._checks import as_array, as_weights, check_choice, check_lengths, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import mean_of_rows
-from skbayes_sgld.metrics.intervals import check_norm
 
 Array = NDArray[Any]
-
-_STRATEGIES = ("uniform", "quantile")
 
 
 class Bins(NamedTuple):
@@ -116,7 +113,7 @@ def calibration_error(
     >>> print(round(calibration_error([0, 0, 1, 1], [0.25, 0.25, 0.25, 0.95]), 4))
     0.075
     """
-    check_norm(norm)
+    check_choice(norm, "norm", ("l1", "max"))
     happened, proba = _one_hot(y_true, y_proba, labels)
     if proba.shape[1] == 2:
         event, p = happened[:, 1], proba[:, 1]
@@ -132,10 +129,7 @@ def bin_probabilities(
 ) -> Bins:
     """Bins with rows in them, by probability ``p (n,)`` of the ``event (n,)``, which is 0 or 1."""
     check_number(n_bins, "n_bins", low=1, closed="left", integer=True)
-    if not isinstance(strategy, str) or strategy not in _STRATEGIES:
-        raise ValueError(
-            f"strategy={strategy!r} is not known; choose one of 'quantile', 'uniform'."
-        )
+    check_choice(strategy, "strategy", ("quantile", "uniform"))
     levels = np.linspace(0.0, 1.0, n_bins + 1)
     edges = levels if strategy == "uniform" else np.quantile(p, levels)
     index = np.searchsorted(edges[1:-1], p)

@@ -18,20 +18,22 @@ from numpy.typing import ArrayLike, NDArray
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy import sparse
 
-from skbayes_sgld._checks import as_array, as_numbers, check_lengths, check_number, naming
+from skbayes_sgld._checks import (
+    as_array,
+    as_numbers,
+    check_choice,
+    check_lengths,
+    check_number,
+    naming,
+)
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.prediction.intervals import tails
 from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
 
 Array = NDArray[Any]
 
-_KINDS = ("average", "at_mean")
 _MOST_LEVELS = 50  # of a factor; a column of more is one of names or dates
 _NUMBERS = 2**23  # of the response that are held at once: 64 megabytes
-# Half widths of central differences, relative to a value and at least and most relative to the
-# range of its column: the error of the difference is below that of rounding, 1e-8, and no value of
-# a column of positive numbers becomes negative, unless it is a ten millionth of the range
-_WIDTH, _NARROWEST, _WIDEST = 1e-4, 1e-7, 1e-4
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Response:
         if not isinstance(X, pd.DataFrame):
             numbers = {"dtype": np.float64, "accept_sparse": "csr"}
             X = as_array(X, "X", (2,), ensure_all_finite="allow-nan", **numbers)
-        if not len(_column(X, 0)):
+        if not X.shape[0]:
             raise ValueError("X has no rows; give one at least.")
         if exposure is not None:
             exposure = as_numbers(exposure, "exposure")
@@ -71,18 +73,12 @@ class Response:
 
     def averaged(self, kind: Any) -> Self:
         """Response at the rows, or at one row: means of numbers, most frequent levels of others."""
-        if not isinstance(kind, str) or kind not in _KINDS:
-            raise ValueError(f"kind={kind!r} is not known; choose one of 'average', 'at_mean'.")
+        check_choice(kind, "kind", ("average", "at_mean"))
         if kind == "average":
             return self
         with np.errstate(over="ignore", invalid="ignore"):  # the model refuses infinities
             exposure = None if self.exposure is None else self.exposure.mean(keepdims=True)
             return replace(self, X=_typical(self.X), exposure=exposure)
-
-    @property
-    def model(self) -> Any:
-        """Model inside the wrappers."""
-        return unwrap(self.estimator).model
 
     @property
     def names(self) -> list[Any]:
@@ -103,7 +99,10 @@ class Response:
 
     def column(self, j: int) -> Any:
         """Column of the rows, a series or an array."""
-        return _column(self.X, j)
+        X = self.X
+        if isinstance(X, pd.DataFrame):
+            return X.iloc[:, j]
+        return X[:, [j]].toarray().ravel() if sparse.issparse(X) else X[:, j]
 
     def levels(self, j: int) -> list[Any] | None:
         """Levels of a factor, the reference first; None of a column of numbers."""
@@ -158,7 +157,7 @@ class Response:
 
     def total(self, weight: Array) -> Array:
         """Weighted sum over the rows under every draw ``(S,)`` or ``(S, K)``."""
-        model, total = self.model, 0.0
+        model, total = unwrap(self.estimator).model, 0.0
         n_chains, n_draws, _ = model.posterior_.values.shape
         size = max(1, _NUMBERS // (n_chains * n_draws * len(components(model)[1])))
         for start in range(0, self.X.shape[0], size):
@@ -172,16 +171,12 @@ class Response:
     def slope(self, j: int, spread: float) -> Array:
         """Mean over the rows of the derivative by a column of a spread, under every draw."""
         some, x = self.known(j)
-        width = np.clip(_WIDTH * np.abs(x), _NARROWEST * spread, _WIDEST * spread)
+        # the error of the difference is below that of rounding, 1e-8, and no value of a column of
+        # positive numbers becomes negative, unless it is a ten millionth of the range
+        width = np.clip(1e-4 * np.abs(x), 1e-7 * spread, 1e-4 * spread)
         low, high = x - width, x + width
         weight = 1.0 / (high - low) / len(x)
         return some.at(j, high).total(weight) - some.at(j, low).total(weight)
-
-
-def _column(X: Any, j: int) -> Any:
-    if isinstance(X, pd.DataFrame):
-        return X.iloc[:, j]
-    return X[:, [j]].toarray().ravel() if sparse.issparse(X) else X[:, j]
 
 
 def _rows(X: Any, rows: Array) -> Any:
@@ -332,7 +327,7 @@ def effects(
             )
     return _table(
         {(names[j], contrast): draws for j, of in found.items() for contrast, draws in of.items()},
-        *components(rows.model),
+        *components(unwrap(estimator).model),
         coverage,
     )
 

@@ -31,15 +31,8 @@ from skbayes_sgld.prediction.predictors import Spread
 Array = NDArray[Any]
 _ByPower = dict[tuple[int, int], Any]
 
-_COPIES = 2, 4  # arrays of the deviations' size in use by moments, and by a search
 _ORDER = 6  # of the moments
-_NEWTON_STEPS = 3
-_STEEPER = 4.0  # relative error of the density, over that of the quantile in sds
-_ACCEPTED = 1e-5  # error in sds
-_ACCEPTED_CDF = 1e-6
-_EXTREME = 1e-3  # levels nearer to 0 or 1 than this are searched in double precision
 _REACH = 5.5  # beyond it the distribution function is 0 or 1 in single precision
-_SINGLE = 1e30  # a larger width, or a smaller one than 1 / this, has no inverse in single precision
 
 
 class NormalMixtures:
@@ -58,14 +51,13 @@ class NormalMixtures:
         self._spread, self._unit = spread, unit
         self._scale, self._share = scale, share
         self._moments_of = Moments(scale, share)
-        self._sizes = [block_size(copies * len(share)) for copies in _COPIES]
 
     def quantiles(self, X: Array, q: Array) -> Array:
         """Quantiles ``(n, m)`` of the rows' mixtures, accurate to 1e-5 of their sds."""
         center, moments = self._moments(X)
         expansion = expand(moments, q)
         t, _, error = expansion
-        far = np.flatnonzero(~(error < _ACCEPTED).all(axis=1))
+        far = np.flatnonzero(~(error < 1e-5).all(axis=1))
 
         def quantiles_of(part: slice) -> Array:
             rows = far[part]
@@ -75,7 +67,7 @@ class NormalMixtures:
             return np.column_stack([search(*mixtures, *start) for start in starts])
 
         if len(far):
-            t[far] = by_blocks(quantiles_of, len(far), self._sizes[1])
+            t[far] = by_blocks(quantiles_of, len(far), block_size(4 * len(self._share)))
         return center[:, None] + self._unit * t
 
     def cdf(self, X: Array, t: Array) -> Array:
@@ -87,7 +79,7 @@ class NormalMixtures:
             cdf = np.empty(t.shape)
             for number, at in enumerate(t.T):
                 below, normal, hermite = _series((at - center) / self._unit / sd, c)
-                sure = normal * _remainder(hermite, last) < _ACCEPTED_CDF
+                sure = normal * _remainder(hermite, last) < 1e-6
                 cdf[:, number] = np.where(sure, np.clip(below, 0.0, 1.0), np.nan)
         return cdf
 
@@ -98,7 +90,7 @@ class NormalMixtures:
             center, deviation = self._spread.deviations(X[rows], self._unit)
             return np.column_stack([center, self._moments_of(deviation)])
 
-        center, *moments = by_blocks(moments_of, X.shape[0], self._sizes[0]).T
+        center, *moments = by_blocks(moments_of, X.shape[0], block_size(2 * len(self._share))).T
         return center, self._moments_of.by_power(moments)
 
 
@@ -166,7 +158,7 @@ def expand(moments: _ByPower, q: Array) -> Array:
         c, last = _coefficients(moments, sd)
         for number, start in enumerate(ndtri(q)):
             x, change = np.full(len(sd), start), np.zeros(len(sd))
-            for _ in range(_NEWTON_STEPS):
+            for _ in range(3):  # Newton's method
                 x = x - change
                 below, normal, hermite = _series(x, c)
                 slope = normal * (1.0 + sum(c[k] * hermite[k] for k in c))
@@ -176,14 +168,14 @@ def expand(moments: _ByPower, q: Array) -> Array:
     return expansion
 
 
-def _series(x: Array, c: dict[int, Any]) -> tuple[Array, Array, list[Array]]:
+def _series(x: Array, c: dict[int, Any]) -> tuple[Array, Array, Array]:
     """Distribution function by the series, the normal density and Hermite polynomials at x."""
-    hermite = _hermite(x, max(c))
+    hermite = np.polynomial.hermite_e.hermevander(x, max(c)).T
     normal = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
     return ndtr(x) - normal * sum(c[k] * hermite[k - 1] for k in c), normal, hermite
 
 
-def _remainder(hermite: list[Array], last: dict[int, Any]) -> Any:
+def _remainder(hermite: Array, last: dict[int, Any]) -> Any:
     """Size of the last terms of the series. A polynomial has zeros, where the next one is large."""
     return sum(np.abs(last[k]) * (np.abs(hermite[k - 1]) + 0.3 * np.abs(hermite[k])) for k in last)
 
@@ -213,14 +205,6 @@ def _coefficients(moments: _ByPower, sd: Array) -> tuple[dict[int, Any], dict[in
     return c, {5: c5, 6: own, 9: c9, 10: c10}
 
 
-def _hermite(x: Array, order: int) -> list[Array]:
-    """Hermite polynomials ``He_0 ... He_order`` of each point."""
-    values = [np.ones_like(x), x]
-    for k in range(1, order):
-        values.append(x * values[k] - k * values[k - 1])
-    return values
-
-
 # ---- by the distribution function ---------------------------------------------------------------
 
 
@@ -244,7 +228,8 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
     if q > 0.5:  # a small probability keeps its digits
         mirrored = start * [[-1.0], [1.0], [1.0]]
         return -search(-deviation, scale, share, 1.0 - q, mirrored)
-    if q < _EXTREME or not (scale.max() < _SINGLE and scale.min() > 1.0 / _SINGLE):
+    # single precision has too few digits far out, and no inverse of a tiny or huge width
+    if q < 1e-3 or not 1e-30 < scale.min() <= scale.max() < 1e30:
         deviation = deviation.astype(np.float64, copy=False)
     inverse, weight = (1.0 / scale).astype(deviation.dtype), share.astype(deviation.dtype)
     center = (deviation @ weight).astype(float)
@@ -259,7 +244,8 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
         return (cdf_of(z, out=z) @ weight).astype(float)
 
     t, density, error = start
-    doubt = _STEEPER * np.minimum(error, 1.0)  # a series that diverges has any error
+    # relative error of the density, over that of the quantile; a series that diverges has any error
+    doubt = 4.0 * np.minimum(error, 1.0)
     return solve_quantile(cdf, q, center, width, start=(t, density, doubt))
 
 

@@ -25,8 +25,6 @@ Array = NDArray[Any]
 _FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
 _FEWEST_DRAWS = 50  # likewise
 _ROWS_PER_COLUMN = 8  # likewise
-_LARGEST = 1e15  # largest number whose square single precision holds
-_LEAST_ROOT = 1e-8  # of the largest: draws of less weight have no digits in the factor
 
 
 class Predictor:
@@ -103,10 +101,7 @@ class LinearPredictor(Predictor):
 
     def __call__(self, X: Array) -> Array:
         """Linear predictors ``(K, n, S)``."""
-        slopes, levels = self._by_draw
-        eta = _product(X, slopes)
-        eta += levels
-        return eta
+        return _affine(X, *self._by_draw)
 
     @cached_property
     def _by_draw(self) -> tuple[Array, Array]:
@@ -138,7 +133,7 @@ class _Factored(Spread):
 
     def __init__(self, coef: Array, intercept: Array, share: Array) -> None:
         root = np.sqrt(share)
-        some = root > _LEAST_ROOT * root.max()
+        some = root > 1e-8 * root.max()  # draws of less weight have no digits in the factor
         inverse = np.divide(1.0, root, where=some, out=np.zeros_like(root))
         rows, directions = [], []
         for k in range(coef.shape[1]):
@@ -157,13 +152,13 @@ class _Factored(Spread):
 
     def coordinates(self, X: Array) -> Array:
         """``R x`` of each row, and last the mean, ``(K, n, d + 2)``."""
-        coordinates = _product(X, self._slopes)
-        coordinates += self._levels
-        return coordinates
+        return _affine(X, self._slopes, self._levels)
 
     def predictors(self, coordinates: Array) -> Array:
         """Predictors, in single precision where that holds them."""
-        directions = self._directions if _is_large(coordinates) else self._single
+        size = max(coordinates.max(initial=0.0), -coordinates.min(initial=0.0))
+        # the largest numbers whose squares single precision holds
+        directions = self._single if size < 1e15 else self._directions
         if coordinates.ndim == 2:
             directions = directions[0]
         eta: Array = coordinates.astype(directions.dtype, copy=False) @ directions
@@ -176,13 +171,9 @@ class _Factored(Spread):
         return variance
 
 
-def _product(X: Array, matrices: Array) -> Array:
-    """Products ``(K, n, m)`` of the rows with several matrices ``(K, d, m)``."""
-    if issparse(X):  # its product takes one matrix
-        return np.stack([X @ matrix for matrix in matrices])
-    product: Array = X @ matrices
+def _affine(X: Array, slopes: Array, levels: Array) -> Array:
+    """Products ``(K, n, m)`` of the rows with slopes ``(K, d, m)``, plus levels ``(K, 1, m)``."""
+    # a sparse array's product takes one matrix
+    product = np.stack([X @ slope for slope in slopes]) if issparse(X) else X @ slopes
+    product += levels
     return product
-
-
-def _is_large(values: Array) -> bool:
-    return bool(values.size) and not max(values.max(), -values.min()) < _LARGEST
