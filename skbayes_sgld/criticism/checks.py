@@ -24,12 +24,8 @@ from skbayes_sgld.posterior.conflict import prior_conflict
 Array = NDArray[Any]
 
 LEVEL = 0.05  # probability of any misfit at all, were the model true
-_FEWEST_DRAWS, _MOST_DRAWS = 250, 1000  # of a check: their error is far below that of the rows
-_NUMBERS = 2**19  # rows times draws from which on fewer draws are used
 _TINY = 1e-16  # least transform: residuals reach 8.2
 _FEWEST = 20  # rows, below which moments have no normal distribution
-_MOST_COLUMNS = 200  # whose residuals are looked at
-_REPLICATES = 200  # data sets drawn for the distribution of the Pearson statistic
 _FAR = 3.0  # sds at which the squares of a column end
 _FEW_SMALL = 5.0  # variance of a number of rows, below which it is not normal
 _NAMED = 5  # rows whose labels are shown
@@ -72,8 +68,8 @@ class Check:
 
 
 def enough_draws(n_rows: int) -> int:
-    """Number of draws to check so many rows with."""
-    return min(_MOST_DRAWS, max(_NUMBERS // n_rows, _FEWEST_DRAWS))
+    """Number of draws to check so many rows with: their error is far below that of the rows."""
+    return min(1000, max(2**19 // n_rows, 250))
 
 
 def find_checks(
@@ -235,7 +231,7 @@ def _counts(left: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
     _, _, mean, variance = left.numbers
     n = len(mean)
     found = float(pearson(left.y, mean, variance).mean())
-    drawn = left.sample(_REPLICATES, rng)
+    drawn = left.sample(200, rng)  # data sets, for the distribution of the statistic
     each = pearson(drawn, mean[:, None], variance[:, None]).mean(axis=0)
     sd = max(float(each.std(ddof=1)), float(np.sqrt(2.0 / n)))
     shape = 1.0 / sd**2  # of a gamma distribution of mean 1: tails beyond the replicates
@@ -293,8 +289,7 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -
 
 def _columns(X: Any) -> Array | None:
     """Columns to look at, dense; None where they are many."""
-    n, d = X.shape
-    if d > _MOST_COLUMNS or d == 0:
+    if not 0 < X.shape[1] <= 200:
         return None
     return X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
 

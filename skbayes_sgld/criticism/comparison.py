@@ -16,9 +16,6 @@ from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
 
 Array = NDArray[Any]
 
-_STEPS, _STILL = 2000, 1e-7  # of the weights of stacking
-_DIGITS = 4  # of these weights in the table, which more would show in powers of ten
-
 
 @numpy_defaults
 def compare_models(
@@ -115,7 +112,7 @@ def compare_models(
     best = int(table["elpd"].to_numpy().argmax())
     apart = _totals(log_density - log_density[:, [best]], weight, rows)
     table["difference"], table["se_difference"] = apart["elpd"], apart["se"]
-    table["weight"] = stacking_weights(log_density, weight[rows]).round(_DIGITS)
+    table["weight"] = stacking_weights(log_density, weight[rows]).round(4)
     table["bad_k"] = list(bad.values())
     return table.sort_values("elpd", ascending=False)
 
@@ -137,9 +134,9 @@ def stacking_weights(log_density: Array, weight: Array) -> Array:
     """
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     share, found = weight / weight.sum(), np.full(log_density.shape[1], 1 / log_density.shape[1])
-    for _ in range(_STEPS):
+    for _ in range(2000):
         last = found
         found = found * (share @ (density / (density @ found)[:, None]))
-        if np.abs(found - last).max() < _STILL:
+        if np.abs(found - last).max() < 1e-7:
             break
     return found

@@ -23,13 +23,6 @@ from skbayes_sgld.prediction.wrappers import Core, unwrap_for
 
 Array = NDArray[Any]
 
-_NUMBERS = 2**21  # numbers that an average holds at a time: 16 megabytes
-_FEWEST_DRAWS = 25  # below, the tail of the weights has fewer than five
-_LEAST_RELATIVE = 0.01  # effective draws a draw; with fewer the tail would be all draws
-_LARGEST_K = 0.7  # above it no practical number of draws is enough (Vehtari et al. 2024)
-_STEP = 1e-4  # of the predictor, for the slope of the mean
-_EVEN = 0.97  # effective share of the draws above which smoothing weights changes no digit shown
-
 
 class Numbers(NamedTuple):
     """Predictive distributions of numbers, one of each row.
@@ -137,9 +130,9 @@ class LeftOut:
         law = self.likelihood
 
         def of(u: Array, _: Array) -> tuple[Array, ...]:
-            moved = u.copy()
-            moved[:, 0] += _STEP
-            return ((law.mean(moved) - law.mean(u)) / _STEP,)
+            moved, step = u.copy(), 1e-4
+            moved[:, 0] += step
+            return ((law.mean(moved) - law.mean(u)) / step,)
 
         return self._average(of)[0]
 
@@ -207,7 +200,7 @@ def leave_out(
     k = np.full(len(weight), -np.inf if smooth else np.nan)
     if smooth:
         effective = 1.0 / (n_draws * np.square(weight).sum(axis=1))
-        for row in np.flatnonzero(effective < _EVEN):
+        for row in np.flatnonzero(effective < 0.97):  # smoothing others changes no digit shown
             weight[row], k[row] = _smoothed(ratio[row], relative_ess)
     else:  # bounded by the mean weight times the root of their number
         np.minimum(weight, n_draws**-0.5, out=weight)
@@ -222,7 +215,7 @@ def leave_out(
 
 def good_k(n_draws: int) -> float:
     """Pareto k up to which weights are reliable (Vehtari et al. 2024)."""
-    return min(1.0 - 1.0 / np.log10(n_draws), _LARGEST_K)
+    return min(1.0 - 1.0 / np.log10(n_draws), 0.7)
 
 
 def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
@@ -238,7 +231,7 @@ def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
 
 
 def _blocks(n_rows: int, n_draws: int) -> Iterator[slice]:
-    size = max(1, _NUMBERS // n_draws)
+    size = max(1, 2**21 // n_draws)  # 16 megabytes
     return (slice(first, first + size) for first in range(0, n_rows, size))
 
 
@@ -284,15 +277,15 @@ class FittedRows:
         """
         draws = self.core.model.posterior_
         n = len(draws.flat)
-        if n < _FEWEST_DRAWS:
+        if n < 25:  # the tail of the weights would have fewer than five
             raise ValueError(
-                f"the fit has {n} draws; leaving rows out needs at least {_FEWEST_DRAWS}. "
-                "Raise n_draws."
+                f"the fit has {n} draws; leaving rows out needs at least 25. Raise n_draws."
             )
         step = 1 if n_draws is None else -(-n // n_draws)
         predictive = self.core.model._predictive(slice(None, None, step))
         ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
-        relative = float(np.clip(ess / len(predictive.share), _LEAST_RELATIVE, 1.0))
+        # with fewer effective draws the tail would be all draws
+        relative = float(np.clip(ess / len(predictive.share), 0.01, 1.0))
         chosen, power = tuple(each[rows] for each in self.data), np.minimum(self.weight[rows], 1.0)
         return leave_out(predictive, chosen, power=power, relative_ess=relative)
 

@@ -26,7 +26,6 @@ from skbayes_sgld.prediction.wrappers import parameter_namer, wrapped
 Array = NDArray[Any]
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
-_CLEAR = 2.0  # standard errors by which a remedy's log density must be higher
 _SMALL = 4.0  # difference of log densities that chooses between no two models
 MOST_ROWS = 5_000  # to fit a remedy to: the gain errs by d / 10,000 a row left out
 
@@ -316,7 +315,7 @@ class Trial:
         each = self.each - other.each
         if self.wrong == 0 < other.wrong and each.sum() > -_SMALL:
             return True
-        return bool(each.sum() > max(_CLEAR * _error(each), _SMALL))
+        return bool(each.sum() > max(2.0 * _error(each), _SMALL))
 
 
 def _error(each: Array) -> float:

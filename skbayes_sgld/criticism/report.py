@@ -204,12 +204,17 @@ def check_model(
         trials = try_remedies(misfit, left.family, rows, pointwise, data, seed)
     chosen = choose(trials, len(wrong))
     trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
+    n_bad = next(int(check.measured) for check in checks if check.kind == "influence")
+    doubt = (
+        f" {n_bad} of {len(rows)} rows cannot be left out reliably (Pareto k), so all figures are "
+        "uncertain; compare models by cross-validation."
+    ) * (n_bad > 0.1 * len(rows))
     below, most = (None, None) if left.family == "labels" else left.numbers[:2]
     return ModelCheck(
         _table(checks, len(wrong), trials),
         _trials(trials),
         None if chosen is None else chosen.estimator,
-        _reason(checks, len(wrong), trials, chosen, remedies, names) + _doubt(checks, len(rows)),
+        _reason(checks, len(wrong), trials, chosen, remedies, names) + doubt,
         len(fit.counted),
         fit.counted[rows],
         below,
@@ -292,17 +297,6 @@ def _reason(
     return (
         f"Suggestion: {chosen.name}{added}. Its leave-one-out log density is {way} by "
         f"{abs(chosen.gain):.1f} (standard error {chosen.se:.1f}).{held}{left}"
-    )
-
-
-def _doubt(checks: list[Check], n_rows: int) -> str:
-    """Sentence where many rows cannot be left out reliably; else empty."""
-    n = next(int(check.measured) for check in checks if check.kind == "influence")
-    if n <= 0.1 * n_rows:
-        return ""
-    return (
-        f" {n} of {n_rows} rows cannot be left out reliably (Pareto k), so all figures are "
-        "uncertain; compare models by cross-validation."
     )
 
 

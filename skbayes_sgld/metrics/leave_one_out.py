@@ -14,8 +14,6 @@ from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
 
 Array = NDArray[Any]
 
-_NUMBERS = 2**21  # log likelihoods of the rows that are left out together: 16 megabytes
-
 
 @dataclass(frozen=True)
 class LeaveOneOut:
@@ -170,7 +168,7 @@ def loo(
     model = fit.core.model
     surrogate = _surrogate(model, fit.data, counted) - slope
     pointwise, log_density, k = found = np.empty((3, len(rows)))
-    size = max(1, _NUMBERS // len(model.posterior_.flat))
+    size = max(1, 2**21 // len(model.posterior_.flat))  # their log likelihoods: 16 megabytes
     for first in range(0, len(rows), size):
         part = slice(first, first + size)
         left = fit.leave_out(rows[part])

@@ -1,7 +1,6 @@
 """Displays of draws and predictions, in scikit-learn's manner; they need the extra ``plot``."""
 
 from skbayes_sgld.plotting.criticism import ModelCheckDisplay, ModelComparisonDisplay
-from skbayes_sgld.plotting.dependence import PartialDependenceDisplay
 from skbayes_sgld.plotting.draws import (
     AutocorrelationDisplay,
     DensityDisplay,
@@ -11,6 +10,7 @@ from skbayes_sgld.plotting.draws import (
 )
 from skbayes_sgld.plotting.predictions import (
     CoverageDisplay,
+    PartialDependenceDisplay,
     PredictiveIntervalDisplay,
     ProbabilityContourDisplay,
     ReliabilityDisplay,

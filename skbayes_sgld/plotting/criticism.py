@@ -29,9 +29,6 @@ from skbayes_sgld.plotting.axes import (
     share_interval,
 )
 
-_COVERAGES = (0.5, 0.9)
-_NAME = 28  # letters of a line of a model's name
-
 
 @numpy_defaults
 @dataclass(eq=False, repr=False)
@@ -179,20 +176,14 @@ class ModelCheckDisplay(Display):
         self.bars_ = upper.bar(
             ends[:-1], density, width=1.0 / self.n_bins, align="edge", color=BLUE, alpha=0.6
         )
-        low, high = binom.interval(self.band, n, 1.0 / self.n_bins)
-        scale = self.n_bins / n
+        low, high = np.array(binom.interval(self.band, n, 1.0 / self.n_bins)) * self.n_bins / n
+        told = f"{percent(self.band)} of bars, if the model fits"
         self.band_ = upper.fill_between(
-            [0.0, 1.0],
-            low * scale,
-            high * scale,
-            color=GREY,
-            alpha=0.3,
-            linewidth=0,
-            label=f"{percent(self.band)} of bars, if the model fits",
+            [0.0, 1.0], low, high, color=GREY, alpha=0.3, linewidth=0, label=told
         )
         upper.axhline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
         upper.set(xlabel="probability integral transform, left out", ylabel="density", xlim=(0, 1))
-        upper.set_ylim(0.0, 1.25 * max(float(density.max()), high * scale))
+        upper.set_ylim(0.0, 1.25 * max(float(density.max()), high))
         title = f"{n} rows, left out one at a time"
         finish(upper, title if self.name is None else f"{self.name}: {title}", "upper right", "y")
         self._plot_coverage(lower)
@@ -203,17 +194,12 @@ class ModelCheckDisplay(Display):
         center = [float(self.mean[rows].mean()) for rows in groups]
         size = [len(rows) for rows in groups]
         self.lines_ = []
-        for coverage, color in zip(_COVERAGES, (ORANGE, BLUE), strict=True):
+        for coverage, color in ((0.5, ORANGE), (0.9, BLUE)):
             share = share_inside(self.below, self.most, coverage)
             each = np.array([share[rows].mean() for rows in groups])
             panel.axhline(coverage, color=color, linewidth=1.0, linestyle=(0, (4, 3)))
-            panel.vlines(
-                center,
-                *share_interval(each, size, self.band),
-                color=color,
-                linewidth=1.5,
-                alpha=0.7,
-            )
+            ends = share_interval(each, size, self.band)
+            panel.vlines(center, *ends, color=color, linewidth=1.5, alpha=0.7)
             name = f"{percent(coverage)} intervals"
             self.lines_ += panel.plot(center, each, "o", color=color, markersize=5, label=name)
         panel.set(
@@ -286,7 +272,7 @@ class ModelComparisonDisplay(Display):
         )
         (self.line_,) = panel.plot(difference, at, "o", color=BLUE, markersize=5)
         panel.axvline(0.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-        panel.set_yticks(at, [fill(str(name), _NAME) for name in self.table.index])
+        panel.set_yticks(at, [fill(str(name), 28) for name in self.table.index])
         panel.invert_yaxis()
         panel.set_xlabel("leave-one-out log density, less that of the best model")
         finish(panel, "bars: two standard errors of the difference", grid="x")

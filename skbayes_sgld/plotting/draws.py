@@ -196,17 +196,13 @@ class DensityDisplay(DrawsDisplay):
         panels, lines = self._by_parameter(ax), []
         for k, panel in enumerate(panels):
             density = gaussian_kde(flat[k], weights=weights)
-            x = np.linspace(*_range(flat[k]), 200)
+            first, last = np.quantile(flat[k], [0.001, 0.999])
+            margin = 0.1 * (last - first)
+            x = np.linspace(first - margin, last + margin, 200)
             low, high = self.intervals_[k]
             inside = np.concatenate([[low], x[(x > low) & (x < high)], [high]])
-            panel.fill_between(
-                inside,
-                density(inside),
-                color=BLUE,
-                alpha=0.25,
-                linewidth=0,
-                label=percent(coverage),
-            )
+            area, told = density(inside), percent(coverage)
+            panel.fill_between(inside, area, color=BLUE, alpha=0.25, linewidth=0, label=told)
             lines += panel.plot(x, density(x), color=BLUE, linewidth=1.5)
             panel.vlines(means[k], 0.0, density(means[k]), color=BLUE, linewidth=1.0, label="mean")
             panel.set(xlabel=self.names[k], ylim=(0, None), yticks=[])
@@ -277,13 +273,6 @@ class ForestDisplay(DrawsDisplay):
         panel.set_xlabel(f"mean, {percent(_INNER)} and {percent(coverage)} credible interval")
         finish(panel, grid="x")
         return self
-
-
-def _range(values: Array) -> tuple[float, float]:
-    """Range of a density's axis: all but the last thousandth of either tail, and a margin."""
-    low, high = np.quantile(values, [0.001, 0.999])
-    margin = 0.1 * (high - low)
-    return float(low - margin), float(high + margin)
 
 
 # ---- chains --------------------------------------------------------------------------------------
@@ -466,15 +455,11 @@ class AutocorrelationDisplay(DrawsDisplay):
         correlation = (covariance / covariance[0])[: max_lag + 1].T
         chance = 1.96 / np.sqrt(n_chains * n_draws)
         panel.axhspan(-chance, chance, color="0.9", zorder=0)
-        lines = []
-        for k, values in enumerate(correlation):
-            color, marker = COLORS[k % len(COLORS)], "os^Dv<>"[k % 7]
-            lines += panel.plot(
-                values, color=color, marker=marker, markersize=3, linewidth=1.0, label=self.names[k]
-            )
-        panel.set(
-            xlabel="lag, in draws", ylabel="autocorrelation", xlim=(0, correlation.shape[1] - 1)
-        )
+        x, lines = range(correlation.shape[1]), []
+        for k, name in enumerate(self.names):
+            style = {"color": COLORS[k % len(COLORS)], "marker": "os^Dv<>"[k % 7], "markersize": 3}
+            lines += panel.plot(x, correlation[k], linewidth=1.0, label=name, **style)
+        panel.set(xlabel="lag, in draws", ylabel="autocorrelation", xlim=(0, max(x)))
         panel.legend(loc="upper right", frameon=False, fontsize="small")
         finish(panel, grid="y")
         self.lines_ = np.array(lines, dtype=object)

@@ -1,4 +1,4 @@
-"""Displays of predictions: intervals and probabilities, and the shares that they hold."""
+"""Displays of predictions: intervals, probabilities, and the mean response along a column."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from skbayes_sgld.plotting.axes import (
     percent,
     share_interval,
 )
-from skbayes_sgld.prediction.intervals import check_coverage
+from skbayes_sgld.prediction.effects import components, dependence
+from skbayes_sgld.prediction.intervals import check_coverage, tails
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
     predict_proba_interval,
     predict_quantiles,
+    unwrap,
     unwrap_for,
 )
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
-_CONTOURS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
 @numpy_defaults
@@ -588,10 +589,9 @@ class ProbabilityContourDisplay(Display):
         if values.shape[1] != 2:
             raise ValueError(f"X has {values.shape[1]} columns; contours are drawn over two.")
         check_number(grid_resolution, "grid_resolution", low=2, closed="left", integer=True)
-        low, high = values.min(axis=0), values.max(axis=0)
-        margin = 0.1 * (high - low)
-        ticks = np.linspace(low - margin, high + margin, grid_resolution).T
-        x0, x1 = np.meshgrid(*ticks)
+        margin = 0.1 * np.ptp(values, axis=0)
+        ends = values.min(axis=0) - margin, values.max(axis=0) + margin
+        x0, x1 = np.meshgrid(*np.linspace(*ends, grid_resolution).T)
         grid = np.column_stack([x0.ravel(), x1.ravel()])
         names = ("x0", "x1")
         if hasattr(X, "columns"):
@@ -601,17 +601,11 @@ class ProbabilityContourDisplay(Display):
         if y is not None:
             y = as_array(y, "y", dtype=None)
             check_lengths(X=values, y=y)
-        ends = predict_proba_interval(estimator, grid, coverage)[:, k]
-        display = cls(
-            x0,
-            x1,
-            estimator.predict_proba(grid)[:, k].reshape(x0.shape),
-            np.diff(ends, axis=1).reshape(x0.shape),
-            coverage,
-            names,
-            f"class {estimator.classes_[k]}",
-        )
-        return display.plot(ax=ax, X=values, y=y)
+        p = estimator.predict_proba(grid)[:, k].reshape(x0.shape)
+        low, high = predict_proba_interval(estimator, grid, coverage)[:, k].T
+        width = (high - low).reshape(x0.shape)
+        event = f"class {estimator.classes_[k]}"
+        return cls(x0, x1, p, width, coverage, names, event).plot(ax=ax, X=values, y=y)
 
     def plot(self, ax: Any = None, X: Any = None, y: Any = None) -> ProbabilityContourDisplay:
         """Draw it.
@@ -631,18 +625,11 @@ class ProbabilityContourDisplay(Display):
         from matplotlib import colormaps
         from matplotlib.colors import ListedColormap
 
-        self.shades_ = panel.pcolormesh(
-            self.x0,
-            self.x1,
-            self.width,
-            cmap=ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.55, 256))),  # legible lines
-            vmin=0.0,
-            vmax=1.0,
-            shading="gouraud",
-        )
-        self.contours_ = panel.contour(
-            self.x0, self.x1, self.probability, levels=_CONTOURS, colors="black", linewidths=1.0
-        )
+        greys = ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.55, 256)))  # legible lines
+        shade = {"cmap": greys, "vmin": 0.0, "vmax": 1.0, "shading": "gouraud"}
+        self.shades_ = panel.pcolormesh(self.x0, self.x1, self.width, **shade)
+        line = {"levels": (0.1, 0.25, 0.5, 0.75, 0.9), "colors": "black", "linewidths": 1.0}
+        self.contours_ = panel.contour(self.x0, self.x1, self.probability, **line)
         panel.clabel(self.contours_, fontsize="small", fmt="%g")
         self.points_ = []
         for c, label in enumerate(np.unique(y) if y is not None else ()):
@@ -657,6 +644,159 @@ class ProbabilityContourDisplay(Display):
         bar.set_label(f"width of the {percent(self.coverage)} credible interval")
         panel.set(xlabel=self.names[0], ylabel=self.names[1])
         panel.set_title(f"Contours: probability of {self.event}", fontsize="medium", loc="left")
+        return self
+
+
+@numpy_defaults
+@dataclass(eq=False, repr=False)
+class PartialDependenceDisplay(Display):
+    """Partial dependence: the mean response along one column, with credible bands.
+
+    At each value of the column all rows get that value, and the expected response is averaged over
+    them (Friedman 2001), under every draw. Lines are posterior means. A band holds the mean
+    response of a draw with the given probability at each value; new observations vary more. The
+    levels of a factor are points with intervals.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_values,)
+        Values of the column; levels of a factor as objects.
+    mean : ndarray of shape (n_values, n_lines)
+    interval : ndarray of shape (n_values, 2, n_lines)
+    names : list of str or None, default=None
+        Names of the lines: classes, or outputs.
+    coverage : float, default=0.9
+        Probability of the bands.
+    column, y_name : str, default="x" and "y"
+        Names of the axes.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : list of Line2D, or of ErrorbarContainer
+    bands_ : list of PolyCollection
+        Empty for a factor.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from skbayes_sgld import SGLDLinearRegression
+    >>> from skbayes_sgld.plotting import PartialDependenceDisplay
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
+    >>> display = PartialDependenceDisplay.from_estimator(model, X, "bmi", y_name="progression")
+    >>> display.ax_.get_xlabel(), display.interval.shape
+    ('bmi', (50, 2, 1))
+    """
+
+    values: Array
+    mean: Array
+    interval: Array
+    names: list[str] | None = None
+    coverage: float = 0.9
+    column: str = "x"
+    y_name: str = "y"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        column: Any,
+        *,
+        kind: str = "average",
+        coverage: float = 0.9,
+        grid_resolution: int = 50,
+        exposure: ArrayLike | None = None,
+        y_name: str | None = None,
+        ax: Any = None,
+    ) -> PartialDependenceDisplay:
+        """Display of a fitted model.
+
+        Parameters
+        ----------
+        estimator : estimator
+            As in :func:`skbayes_sgld.effects`.
+        X : array-like of shape (n_samples, n_features)
+            Rows to average over, as the outermost wrapper takes them. The time grows with rows,
+            draws, classes and ``grid_resolution``; of many rows give a random part.
+        column : str or int
+            Column of X by name, or by position.
+        kind : {"average", "at_mean"}, default="average"
+            ``"average"``: the mean over the rows. ``"at_mean"``: one row, of the mean of every
+            column of numbers and the most frequent level of every other.
+        coverage : float, default=0.9
+        grid_resolution : int, default=50
+            Number of values, at most 1,000, equidistant over the range of a column of numbers.
+        exposure : array-like of shape (n_samples,) or float, default=None
+            Of counts. None: 1, so that rates are drawn.
+        y_name : str or None, default=None
+            Name of the vertical axis, with its unit. None: "probability" of a classifier, of two
+            classes with the name of the second, else "y".
+        ax : matplotlib Axes, default=None
+            Where to draw. None: in a new figure.
+
+        Returns
+        -------
+        display : PartialDependenceDisplay
+            With a line for each output, or for each of more than two classes; of two classes the
+            line is that of the second.
+        """
+        check_number(coverage, "coverage", low=0, high=1)
+        check_number(
+            grid_resolution, "grid_resolution", low=2, high=1000, closed="both", integer=True
+        )
+        name, values, draws = dependence(estimator, X, column, kind, grid_resolution, exposure)
+        of, found = components(unwrap(estimator).model)
+        draws = np.reshape(draws, (*draws.shape[:2], -1))
+        second = of == "class" and len(found) == 2
+        response = "y" if of != "class" else "probability"
+        if second:
+            draws, response = draws[..., [1]], f"probability of class {found[1]}"
+        display = cls(
+            values,
+            draws.mean(axis=1),
+            np.moveaxis(np.quantile(draws, tails(coverage), axis=1), 0, 1),
+            None if of is None or second else [str(one) for one in found],
+            coverage,
+            name,
+            y_name or response,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, ax: Any = None) -> PartialDependenceDisplay:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        display : PartialDependenceDisplay
+        """
+        panel = self._panel(ax)
+        factor = self.values.dtype == object
+        at = np.arange(len(self.values)) if factor else self.values
+        self.lines_, self.bands_ = [], []
+        names: list[Any] = self.names or [None]
+        for k, (mean, name) in enumerate(zip(self.mean.T, names, strict=True)):
+            low, high = self.interval[..., k].T
+            color = COLORS[k % len(COLORS)]
+            if factor:
+                ends = [mean - low, high - mean]
+                style = {"fmt": "o", "capsize": 3.0, "color": color, "label": name}
+                self.lines_.append(panel.errorbar(at, mean, ends, **style))
+                continue
+            band = panel.fill_between(at, low, high, color=color, alpha=0.22, linewidth=0)
+            self.bands_.append(band)
+            self.lines_ += panel.plot(at, mean, color=color, linewidth=1.4, label=name)
+        if factor:
+            panel.set_xticks(at, [str(value) for value in self.values])
+        panel.set(xlabel=self.column, ylabel=self.y_name)
+        title = f"mean response, {percent(self.coverage)} credible"
+        finish(panel, title, None if self.names is None else "best")
         return self
 
 

@@ -14,15 +14,14 @@ from skbayes_sgld._memory import check_memory
 
 Array = NDArray[Any]
 
-_NUMBERS = 2**20  # in a block's temporaries; with fewer, threads wait for the interpreter
 _FEWEST_ROWS = 8  # with fewer, a matrix product is as slow as products with vectors
-_TASK_ROWS = 512  # rows that a thread takes at once
 _FEWEST_TASKS = 8  # so that no thread waits long for the last one
 
 
 def block_size(n_numbers: int) -> int:
     """Rows of a block whose temporaries hold ``n_numbers`` a row."""
-    return max(_FEWEST_ROWS, _NUMBERS // max(n_numbers, 1))
+    # 2**20 numbers in all: with fewer, threads wait for the interpreter
+    return max(_FEWEST_ROWS, 2**20 // max(n_numbers, 1))
 
 
 def _allocated(first: Array, n_rows: int) -> Array:
@@ -61,7 +60,8 @@ def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Ar
     """
     if n_rows * _FEWEST_TASKS > size:  # fewer rows take less time than their threads
         size = min(size, max(_FEWEST_ROWS, -(-n_rows // _FEWEST_TASKS)))
-    step = size * max(1, min(_TASK_ROWS // size, n_rows // (size * _FEWEST_TASKS)))
+    # a thread takes at most 512 rows at once
+    step = size * max(1, min(512 // size, n_rows // (size * _FEWEST_TASKS)))
     values = _allocated(function(slice(0, min(size, n_rows))), n_rows)
 
     def work(first: int) -> None:

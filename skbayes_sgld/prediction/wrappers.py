@@ -24,11 +24,6 @@ from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles, e
 
 Array = NDArray[Any]
 
-_OUTER = (0.001, 0.999)  # levels between which the inverse of a transformation must be monotone
-_GRID = 1001  # points at which that is checked
-_STEP = 1e-5  # of the differences that give its slope, in sds of the prediction
-_BENT = 1e-9  # departure from a line, as a share of the range, that is rounding
-
 
 @dataclass(frozen=True)
 class Core:
@@ -73,7 +68,7 @@ class Core:
         """Absolute derivative of :meth:`from_model` at ``z``, with predictions of sd ``sd``."""
         if not self.transformers:
             return np.ones(z.shape)
-        step = _STEP * sd
+        step = 1e-5 * sd
         return np.abs(self.from_model(z + step) - self.from_model(z - step)) / (2.0 * step)
 
     def quantiles(self, q: Array, **params: Any) -> Array:
@@ -81,7 +76,8 @@ class Core:
         of = self.method("predict_quantiles")
         if not self.transformers:
             return of(self.X, q, **params)
-        z = of(self.X, np.concatenate([q, _OUTER]), **params)
+        # the inverse must be monotone between the outer levels
+        z = of(self.X, np.concatenate([q, (0.001, 0.999)]), **params)
         if self._is_decreasing(z, linear=params.get("kind") == "mean"):
             z = of(self.X, 1.0 - q, **params)
         values = self.from_model(z[..., : len(q)])
@@ -94,7 +90,7 @@ class Core:
 
     def _is_decreasing(self, z: Array, linear: bool) -> bool:
         """Direction of the inverse on the range of ``z``; an error where it has none."""
-        values = self.from_model(np.linspace(z.min(), z.max(), _GRID))
+        values = self.from_model(np.linspace(z.min(), z.max(), 1001))
         values = values[np.isfinite(values)]
         rises, falls = np.all(np.diff(values) >= 0), np.all(np.diff(values) <= 0)
         if not (rises or falls):
@@ -104,7 +100,7 @@ class Core:
             )
         if linear:
             chord = np.linspace(values[0], values[-1], len(values))
-            if np.any(np.abs(values - chord) > _BENT * np.ptp(values)):
+            if np.any(np.abs(values - chord) > 1e-9 * np.ptp(values)):  # more than rounding
                 raise ValueError(
                     "kind='mean' needs a linear transformation of the target, and "
                     f"{self._transformation()} is not linear: the mean of y is not the inverse of "
