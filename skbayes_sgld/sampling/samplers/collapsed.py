@@ -36,10 +36,10 @@ class CollapsedHMC(HMC):
         return _SEEDS + 2
 
     def init(self, theta: Array) -> State:
-        """State: positions, and duals, which are 0 until the first step."""
+        """State: positions, and duals, of which there are none until the first step."""
         state = super().init(theta)
         del state["z"], state["force"]
-        return state | {"dual": np.zeros((len(theta), self.n_rows + 1))}
+        return state | {"dual": np.empty((len(theta), 0))}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """The normals as they are."""
@@ -57,7 +57,8 @@ class CollapsedHMC(HMC):
             return rows.move(dual, steps, self.gradients(eta), generators)
 
         dual = state["dual"]
-        if not dual.any():
+        if not dual.size:
+            dual = np.zeros((len(dual), rows.n_rows + 1))
             for _ in range(_FREE):
                 dual, _ = move(dual, self.whole_steps(_FREE_STEP * rows.softness))
         end, gain = move(dual, float(eta))
