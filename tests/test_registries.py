@@ -284,11 +284,9 @@ class WrongSlopes(posterior.LogLinearNoise):
 class NoJacobian(posterior.HierarchicalNormal):
     """A density of tau in place of that of its logarithm."""
 
-    def log_density(self, h, gamma):
-        return super().log_density(h, gamma) - h[:, 0]
-
-    def grad(self, h, gamma):
-        return super().grad(h, gamma)[0] - 1.0, np.zeros(len(h))
+    def value_and_grad(self, h, gamma):
+        value, in_h, in_gamma = super().value_and_grad(h, gamma)
+        return value - h[:, 0], in_h - 1.0, in_gamma
 
 
 class OthersRoot(sampling.Preconditioner):
