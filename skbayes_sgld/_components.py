@@ -82,15 +82,14 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
     TypeError
         When ``value`` is neither a name nor an instance of the registry's family.
     """
+    names = ", ".join(map(repr, sorted([*registry, *also])))
     if isinstance(value, str):
         if value not in registry:
-            names = ", ".join(map(repr, sorted([*registry, *also])))
             raise ValueError(f"{argument}={value!r} is not known; choose one of {names}.")
         component = registry[value]()
     elif isinstance(value, registry.family):
         component = clone(value)
     else:
-        names = ", ".join(map(repr, sorted([*registry, *also])))
         raise TypeError(
             f"{argument}={value!r} is not accepted; give one of the names {names}, "
             f"or an instance of a {registry.family.__name__}."

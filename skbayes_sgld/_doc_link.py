@@ -15,15 +15,15 @@ def doc_link_template() -> str:
     the ``Documentation`` address of the installed distribution, unless that still names no account
     (OWNER, until a release). Without either it is empty, and scikit-learn shows no link.
     """
-    root = BUILT.as_uri() if BUILT.is_dir() else _published()
-    return root and f"{root.rstrip('/')}/api/generated/skbayes_sgld.{{estimator_name}}.html"
-
-
-def _published() -> str:
-    try:
-        addresses = metadata("skbayes-sgld").get_all("Project-URL") or []
-    except PackageNotFoundError:  # a copy on the path, not installed
+    if BUILT.is_dir():
+        root = BUILT.as_uri()
+    else:
+        try:
+            addresses = metadata("skbayes-sgld").get_all("Project-URL") or []
+        except PackageNotFoundError:  # a copy on the path, not installed
+            addresses = []
+        named = dict(address.split(", ", 1) for address in addresses)
+        root = str(named.get("Documentation", "")).rstrip("/")
+    if not root or "//OWNER." in root:
         return ""
-    named = dict(address.split(", ", 1) for address in addresses)
-    address = str(named.get("Documentation", ""))
-    return "" if "//OWNER." in address else address
+    return f"{root}/api/generated/skbayes_sgld.{{estimator_name}}.html"

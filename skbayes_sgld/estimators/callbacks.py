@@ -51,49 +51,29 @@ def show_progress(estimator: Any, n_steps: int, what: str) -> Iterator[Progress 
     It advances the bar of ``verbose``, and begins and ends the tasks of callbacks: a fiftieth of
     the steps each. From the task on at whose end a callback asks to stop it answers True.
     """
-    context = getattr(estimator, "_callback_fit_ctx", None)
     with progress_bar(estimator.verbose, n_steps, what) as advance:
         if not has_callbacks(estimator):
             yield advance
             return
-        tasks = _Tasks(estimator, context, n_steps, what)
+
+        def begin() -> Any:
+            task = estimator._callback_fit_ctx.subcontext(task_name=what)
+            return task.call_on_fit_task_begin(estimator=estimator)
+
+        task, done, n_ended, stops = begin(), 0, 0, False
 
         def report(n_done: int) -> bool:
-            tasks.report(n_done)
+            nonlocal task, done, n_ended, stops
+            done += n_done
+            while n_ended < min(_TASKS, _TASKS * done // n_steps):
+                stops |= task.call_on_fit_task_end(estimator=estimator)
+                n_ended += 1
+                if n_ended < _TASKS:
+                    task = begin()
             if advance is not None:
                 advance(n_done)
-            return tasks.stopped
+            return stops
 
         yield report
-        tasks.close()
-
-
-class _Tasks:
-    """The steps of a fit as tasks of callbacks."""
-
-    def __init__(self, estimator: Any, context: Any, n_steps: int, what: str) -> None:
-        self._estimator, self._context, self._what = estimator, context, what
-        self._n_steps, self._n_done, self._n_ended = n_steps, 0, 0
-        self.stopped = False
-        self._begin()
-
-    def _begin(self) -> None:
-        task = self._context.subcontext(task_name=self._what)
-        self._task = task.call_on_fit_task_begin(estimator=self._estimator)
-
-    def report(self, n_done: int) -> None:
-        """End the tasks whose steps are done, and begin the one that is under way."""
-        self._n_done += n_done
-        while self._n_ended < min(_TASKS, _TASKS * self._n_done // self._n_steps):
-            self._end()
-            self._n_ended += 1
-            if self._n_ended < _TASKS:
-                self._begin()
-
-    def _end(self) -> None:
-        self.stopped |= self._task.call_on_fit_task_end(estimator=self._estimator)
-
-    def close(self) -> None:
-        """End the task under way, of a fit that needed fewer steps."""
-        if self._n_ended < _TASKS:
-            self._end()
+        if n_ended < _TASKS:  # of a fit that needed fewer steps
+            task.call_on_fit_task_end(estimator=estimator)

@@ -261,10 +261,9 @@ class LinearEstimator(BayesianEstimator):
         own = posterior.likelihood.own
         for parameter, prior in zip(own, posterior.own_priors.parts, strict=True):
             setattr(self, f"{parameter.argument}_", prior)
-        of_intercept = posterior.linear_prior.intercept or Flat()
-        self.intercept_prior_: CoefficientPrior | None = (
-            of_intercept if self.fit_intercept else None
-        )
+        self.intercept_prior_: CoefficientPrior | None = None
+        if self.fit_intercept:
+            self.intercept_prior_ = posterior.linear_prior.intercept or Flat()
         self._names = list(posterior.reported.names)
         # unequal noise is reported by its own coefficients
         known = {parameter.name for parameter in own}

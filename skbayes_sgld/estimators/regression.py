@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -186,10 +187,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
             With the coverages last where several are given.
         """
-
-        def quantiles(levels: Array) -> Array:
-            return self.predict_quantiles(X, levels, kind, **row_data)
-
+        quantiles = partial(self.predict_quantiles, X, kind=kind, **row_data)
         return equal_tailed(quantiles, coverage)
 
     @by_output(2)

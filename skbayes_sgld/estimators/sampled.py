@@ -327,12 +327,9 @@ class SampledEstimator(LinearEstimator):
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
         """Last positions of the chains that this fit continues, if any, and the fits before it."""
-        last = vars(self).get("result_")
-        if not settings.warm_start or last is None or last.names != names:
-            return None, 0
-        if len(last.positions) != settings.n_chains:
-            return None, 0
-        return last.positions, self._n_fits
+        last: Any = vars(self).get("result_")
+        same = last is not None and last.names == names and len(last.positions) == settings.n_chains
+        return (last.positions, self._n_fits) if settings.warm_start and same else (None, 0)
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
         """Diagnosis of the draws, and of the model where X and y are given; it is printed too.
