@@ -63,10 +63,9 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     # codes of the classes in the model, None for all; an annotation would make it a parameter
     _seen = cast("Array | None", None)
     _of_columns = (
-        "a classifier takes one label a row. Of columns of successes and failures, "
-        "SGLDLogisticRegression takes the first and the totals: fit(X, y[:, 0], "
-        "n_trials=y.sum(axis=1)). Of columns that are 1 for the class of the row give "
-        "y.argmax(axis=1)."
+        "a classifier takes one label a row. Of columns that are 1 for the class of the row give "
+        "y.argmax(axis=1). Of columns of successes and failures, SGLDLogisticRegression takes the "
+        "first and the totals: fit(X, y[:, 0], n_trials=y.sum(axis=1))."
     )
     _argument_hints: ClassVar[dict[str, str]] = {
         "return_std": "the uncertainty of a probability is in predict_proba_interval"
