@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 from skbayes_sgld.estimators.base import unchanged_on_error
@@ -466,4 +467,4 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     def _point_predictive(self) -> Predictive:
         seen = slice(None) if self._seen is None else self._seen
         point = LinearPredictor(self.coef_[None, seen], self.intercept_[None, seen])
-        return self._of_all_classes(Predictive(point, self._likelihood()))
+        return replace(self._predictive(), predictor=point)

@@ -53,8 +53,7 @@ def _groups(
     """Data set of each group by its name; more than are wanted where they cost nothing."""
     models = vars(model).get("estimators_")
     if models is not None:
-        columns = [None] * len(models) if y is None else split_columns(y, len(models))
-        stream = as_random_state(random_state)
+        columns, stream = split_columns(y, len(models)), as_random_state(random_state)
         parts = [
             _groups(each, X, column, stream, wanted, row_data)
             for each, column in zip(models, columns, strict=True)

@@ -458,8 +458,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         rows, offset = self._check_rows(X), self._offset(X, row_data)
         rng = as_random_state(random_state)
         predictive = self._predictive(self.posterior_.choose(n_samples, rng))
-        known = () if offset is None else (offset,)
-        drawn = predictive.sample(rows, rng, *known)
+        drawn = predictive.sample(rows, rng, offset)
         classes = getattr(self, "classes_", None)
         return drawn if classes is None or offset is not None else classes[drawn]
 

@@ -147,10 +147,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        return self._of_all_classes(super()._predictive(chosen))
-
-    def _of_all_classes(self, predictive: Predictive) -> Predictive:
-        """Predictive distribution of all classes, from that of the classes in the model."""
+        predictive = super()._predictive(chosen)
         return replace(predictive, seen=self._seen, n_classes=len(self.classes_))
 
     def _point_predictive(self) -> Predictive:

@@ -68,8 +68,10 @@ def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     estimator.posterior_ = draws
 
 
-def split_columns(y: Any, n_outputs: int) -> list[Array]:
-    """Columns of y, one an output."""
+def split_columns(y: Any, n_outputs: int) -> list[Any]:
+    """Columns of y, one an output; None for each where y is None."""
+    if y is None:
+        return [None] * n_outputs
     values = np.asarray(y)
     if values.ndim < 2 or values.shape[1] != n_outputs:
         raise ValueError(
@@ -88,29 +90,18 @@ def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> Posterio
             "the draws of the outputs have unequal weights, since n_burnin or thin differ from "
             "output to output under a schedule that decays; give both as numbers."
         )
-    joined = [
-        _name(own, output) for draws, output in zip(each, names, strict=True) for own in draws.names
-    ]
+    joined, choices = [], {}
+    for draws, output in zip(each, names, strict=True):
+        for name in draws.names:
+            variable, bracket, label = name.partition("[")
+            joined.append(f"{variable}[{output}, {label}" if bracket else f"{variable}[{output}]")
+    for name, choice in first.choices.items():
+        values = [draws.choices[name].value for draws in each]
+        shared = len(set(map(shown, values))) == 1
+        choices[name] = choice if shared else Choice(values, "one an output: see estimators_")
+    values_of_all = np.concatenate([draws.values for draws in each], axis=2)
     coords = {"output": list(names), **first.coords}
-    return PosteriorDraws(
-        np.concatenate([draws.values for draws in each], axis=2),
-        joined,
-        first.weights,
-        {name: _join_choices([draws.choices[name] for draws in each]) for name in first.choices},
-        coords,
-    )
-
-
-def _name(own: str, output: str) -> str:
-    variable, bracket, label = own.partition("[")
-    return f"{variable}[{output}, {label}" if bracket else f"{variable}[{output}]"
-
-
-def _join_choices(choices: list[Choice]) -> Choice:
-    """The choice that all outputs share, or a list of theirs."""
-    if len({shown(choice.value) for choice in choices}) == 1:
-        return choices[0]
-    return Choice([choice.value for choice in choices], "one an output: see estimators_")
+    return PosteriorDraws(values_of_all, joined, first.weights, choices, coords)
 
 
 def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Method]:
@@ -140,16 +131,11 @@ def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Meth
             given |= given.pop("row_data", {})
             if one_stream:
                 given["random_state"] = as_random_state(given["random_state"])
-            more: list[dict[str, Any]] = [{} for _ in models]
-            if given.get("y") is not None:
-                more = [{"y": column} for column in split_columns(given["y"], len(models))]
-            return _stack(
-                [
-                    getattr(model, method.__name__)(**(given | own))
-                    for model, own in zip(models, more, strict=True)
-                ],
-                axis,
-            )
+            y, found = given.get("y"), []
+            for model, column in zip(models, split_columns(y, len(models)), strict=True):
+                own = {} if y is None else {"y": column}
+                found.append(getattr(model, method.__name__)(**given | own))
+            return _stack(found, axis)
 
         return cast(Method, call)
 

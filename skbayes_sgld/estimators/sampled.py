@@ -20,6 +20,7 @@ from skbayes_sgld.criticism.screen import screen, screen_size
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
+from skbayes_sgld.estimators.outputs import split_columns
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.decisions import GIVEN, Choice, choose_prior
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
@@ -361,11 +362,8 @@ class SampledEstimator(LinearEstimator):
             raise ValueError("X and y must be given together, the rows of the fit; or neither.")
         models = vars(self).get("estimators_")
         if models is not None:
-            columns = [None] * len(models) if y is None else np.asarray(y).T
-            found = {}
-            for name, model, column in zip(
-                vars(self)["output_names_"], models, columns, strict=True
-            ):
+            names, columns, found = self.output_names_, split_columns(y, len(models)), {}
+            for name, model, column in zip(names, models, columns, strict=True):
                 print(f"{name}:")
                 found[name] = model.diagnose(X, column, **params)
             return found
