@@ -18,8 +18,6 @@ Array = NDArray[Any]
 SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data whose products of four stay in floats' range
 
 _LARGEST_COUNT = 2**53  # beyond which floats skip whole numbers
-_ASYMMETRY = 1e-8  # accepted in a matrix scaled to a unit diagonal
-_SINGULAR = 1e-13  # smallest eigenvalue accepted in such a matrix
 
 
 def check_number(
@@ -239,10 +237,10 @@ def check_covariance(value: Any, argument: str, size: int | None) -> None:
     if np.any(sds == 0):
         raise ValueError(f"{argument}={value!r} has a zero on its diagonal; {accepted}.")
     unit = matrix / sds / sds[:, None]
-    if np.max(np.abs(unit - unit.T)) > _ASYMMETRY:
+    if np.max(np.abs(unit - unit.T)) > 1e-8:
         raise ValueError(f"{argument}={value!r} is not symmetric; {accepted}.")
     smallest = float(np.linalg.eigvalsh(unit)[0])
-    if smallest < _SINGULAR:
+    if smallest < 1e-13:
         raise ValueError(
             f"{argument}={value!r} has the smallest eigenvalue {smallest:.2g} after scaling to a "
             f"unit diagonal; {accepted}."

@@ -54,7 +54,6 @@ from skbayes_sgld.prediction.predictors import Predictor
 
 Array = NDArray[Any]
 
-_WIDE = 500  # columns from which BLAS takes all threads
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
 
@@ -113,7 +112,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         "intercept_prior": PRIORS,
         "noise_model": NOISE_MODELS,
     }
-    _automatic: ClassVar[set[str]] = set()  # parameters of these that may be "auto"
     _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
@@ -185,14 +183,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 params[name] = resolve(current, registry, name)
         return super().set_params(**params)
 
-    def _resolve(self, name: str) -> Any:
-        """Component that a parameter stands for; None stays None."""
-        value = getattr(self, name)
-        if value is None and name in ("clip", "preconditioner"):
-            return None
+    def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
+        """Component that a parameter stands for; ``also`` are further names that it takes."""
         registry = self._registry(name)
         assert registry is not None
-        return resolve(value, registry, name, ("auto",) if name in self._automatic else ())
+        return resolve(getattr(self, name), registry, name, also)
 
     def _resolve_conditional(self, name: str, likelihood: Likelihood) -> CoefficientPrior:
         """Prior given its hyperparameters; raise where the noise that scales it is not inferred."""
@@ -264,7 +259,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             rows = self._source(**data) or self._check_data(**data)
             n_columns = rows.n_features if isinstance(rows, RowSource) else rows.X.shape[1]
             # where columns are few, passes over rows share the cores: BLAS would wait for itself
-            with one_blas_thread() if n_columns < _WIDE else nullcontext():
+            with one_blas_thread() if n_columns < 500 else nullcontext():
                 posterior = self._model(settings, rows)
                 self._run(settings, posterior, rows)
                 self._screen(rows)

@@ -91,7 +91,6 @@ class LinearEstimator(BayesianEstimator):
         "preconditioner": PRECONDITIONERS,
         "clip": CLIPS,
     }
-    _automatic = {"gradient", "preconditioner"}
     _takes_sparse: ClassVar[bool] = True
 
     def _settings(self) -> Any:

@@ -38,11 +38,6 @@ from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 
-_LAPLACE_DRAWS = 4000
-_PROJECTED_DRAWS = 1000  # each is a problem of its own
-_PATH_ROWS = 2_000_000  # that the log density along the path may take
-_FEWEST_POINTS = 10
-_HALVINGS = 40
 _INITS = ("auto", "zeros", "prior")
 
 
@@ -220,7 +215,7 @@ class MAPEstimator(LinearEstimator):
                 batch_size=batch_size,
                 replacement=bool(self.replacement),
                 preconditioner=resolve_preconditioner(self.preconditioner) or Curvature(),
-                clip=self._resolve("clip"),
+                clip=None if self.clip is None else self._resolve("clip"),
                 average=average,
                 temperature=float(self.temperature),
                 max_iter=int(self.max_iter),
@@ -261,7 +256,7 @@ class MAPEstimator(LinearEstimator):
             "distance": Choice(self.distance_, "largest, from the mode, in posterior sds"),
         }
         self._set_point(posterior.reported.values(found.end.theta[None])[0])
-        points = max(_FEWEST_POINTS, _PATH_ROWS // posterior.n_samples)
+        points = max(10, 2_000_000 // posterior.n_samples)  # whose log density takes all rows
         last = len(found.path) - 1
         kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
         path, self.path_iter_ = found.path[kept], found.passes[kept]
@@ -321,7 +316,7 @@ def _overflow(
     assert plan.step_size is not None
     remedy = "set step_size='auto', or a smaller step_size"
     holds, begin, held = plan.step_size, newton_step(posterior, start).distance, None
-    for _ in range(_HALVINGS):
+    for _ in range(40):
         holds = float(f"{0.5 * holds:.2g}")
         try:
             found = climb(posterior, start, replace(plan, step_size=holds))
@@ -346,7 +341,7 @@ def laplace_draws(posterior: GLMPosterior, end: NewtonStep, settings: MAPSetting
     Under a projection each is moved to the nearest point of the set.
     """
     projection = settings.projection
-    n_pairs = (_LAPLACE_DRAWS if projection is None else _PROJECTED_DRAWS) // 2
+    n_pairs = 2000 if projection is None else 500  # each projection is a problem of its own
     (generator,) = start_generators(settings.climb.seed + 1, range(1))
     normals = generator.standard_normal((n_pairs, posterior.n_params))
     moves = np.sqrt(settings.climb.temperature) * end.metric.sqrt(normals)

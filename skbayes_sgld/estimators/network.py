@@ -37,12 +37,10 @@ from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.variational import BayesByBackprop
 
-_BLOCK = 2**20  # numbers that the hidden layers of a group of draws may hold
 _TRAINING_STEPS = 1000  # to where the approximation begins
 _LARGEST = 1e100  # beyond it squares overflow: columns are divided by a power of two first
 _SQUARED = 1e150  # sd of y whose square is still a number
 _LEAST_NOISE = 1e-20  # over the variance of y; below it squared residuals overflow
-_LOST = 1e-12  # deviation over the largest one, below which it keeps fewer than three digits
 
 
 class NetworkPredictor(Predictor):
@@ -55,7 +53,8 @@ class NetworkPredictor(Predictor):
     def __call__(self, X: Array) -> Array:
         """Outputs ``(K, n, S)``, by groups of draws."""
         outputs = np.empty((self.n_predictors, len(X), self.n_draws))
-        size = max(1, _BLOCK // (len(X) * max(self._network.sizes)))
+        # a hidden layer of a group of draws holds 8 megabytes at the most
+        size = max(1, 2**20 // (len(X) * max(self._network.sizes)))
         X = X.astype(float, copy=False)
         for first in range(0, self.n_draws, size):
             draws = slice(first, first + size)
@@ -505,7 +504,8 @@ def _check_outlier(values: Array, where: str) -> None:
     with np.errstate(over="ignore"):
         apart = np.abs(values - np.median(values))
     others = apart[apart > 0.0]
-    if len(others) > 1 and np.median(others) < _LOST * others.max():
+    # beside the largest, a smaller deviation keeps fewer than three digits
+    if len(others) > 1 and np.median(others) < 1e-12 * others.max():
         raise ValueError(
             f"{where} has the value {values[apart.argmax()]:g}, beside which the differences of "
             f"the others, {np.median(others):.3g} from their median, are lost to rounding; remove "

@@ -33,9 +33,7 @@ from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.wrappers import has_no_posterior
 
-_KINDS = ("predictive", "mean")
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
-_SQUARED = 1e150  # number whose square still is one
 
 
 class RegressionModel(RegressorMixin, BayesianEstimator):
@@ -155,7 +153,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         quantiles : ndarray of shape (n_samples, n_quantiles)
         """
         levels, (rows, offset) = check_quantiles(q), self._rows(X, row_data)
-        if not isinstance(kind, str) or kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in ("mean", "predictive"):
             raise ValueError(f"kind={kind!r} is not known; choose one of 'mean', 'predictive'.")
         predictive = self._predictive()
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
@@ -297,8 +295,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Numbers of y to score predictions of; an error names y."""
         values = as_array(y, "y", (1, 2))
         self._check_size(values)
-        # a network fits numbers of any other size
-        check_size(float(np.abs(values).max()), "y", 0.0, _SQUARED)
+        # a network fits numbers of any size, and a score needs their squares
+        check_size(float(np.abs(values).max()), "y", 0.0, 1e150)
         if self._positive and not self._likelihood().totals:  # which are checked with their trials
             values = self._likelihood().check_target(values)
         return values

@@ -226,19 +226,20 @@ class SampledEstimator(LinearEstimator):
         **REGISTRIES,
         "prior": Registry(Prior, PRIORS, HIERARCHICAL_PRIORS),
     }
-    _automatic = {"prior", "sampler", "gradient", "preconditioner"}
 
     def _settings(self) -> Settings:
         super()._settings()
         check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
         return Settings.check(self)
 
-    def _resolve(self, name: str) -> Any:
+    def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
         """Component that a parameter stands for; "auto" is normal until it is chosen."""
-        if name == "prior" and self._has_automatic_prior:
+        if name != "prior":
+            return super()._resolve(name, also)
+        if self._has_automatic_prior:
             chosen = "normal" if self._prior_choice is None else self._prior_choice.value
             return self._registries["prior"][chosen]()
-        return super()._resolve(name)
+        return super()._resolve(name, ("auto",))
 
     @property
     def _has_automatic_prior(self) -> bool:

@@ -18,7 +18,6 @@ Array = NDArray[Any]
 
 _TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
 FLOATS = [np.float64, np.float32]
-_ROWS_EACH = 2.0  # rows a column at which 90 % intervals under the conjugate prior hold 76 %
 _MOST_TRIALS = 1e12  # beyond, log densities lose the digits that tell parameters apart
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
 
@@ -178,7 +177,8 @@ def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
     """Warn where the conjugate prior of a linear model takes the noise to be far too small."""
     if weight is not None:  # light rows have a warning of their own
         n_rows = max(int(np.count_nonzero(weight)), int(weight.sum()))
-    if n_rows < _ROWS_EACH * n_columns:
+    # at two rows a column 90 % intervals under the conjugate prior hold 76 %
+    if n_rows < 2.0 * n_columns:
         # of fewer rows than columns a prior that is not learned leaves the noise to its own prior
         remedy = "prior='normal', or " * (n_rows > n_columns) + "prior='hierarchical_normal'"
         warn(
