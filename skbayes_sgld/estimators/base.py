@@ -262,7 +262,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             with one_blas_thread() if n_columns < 500 else nullcontext():
                 posterior = self._model(settings, rows)
                 self._run(settings, posterior, rows)
-                self._screen(rows)
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> RowSource | None:
@@ -330,9 +329,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _run(self, settings: Any, posterior: Any, rows: Any) -> None:
         """Find draws of the posterior, or its mode, and set the fitted attributes."""
         raise NotImplementedError
-
-    def _screen(self, rows: Any) -> None:
-        """Warn where the fitted model is decisively wrong about the rows."""
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)

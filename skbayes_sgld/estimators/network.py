@@ -179,18 +179,14 @@ class NetworkEstimator(BayesianEstimator):
 class NetworkRegressor(NormalModel, NetworkEstimator):
     """Normal observations around the output of a network."""
 
-    def _settings(self) -> Any:
-        self._likelihood()
-        return super()._settings()
-
     def _check_size(self, y: Array) -> None:
         """Raise nothing: y is standardised, which refuses what cannot be."""
 
     def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
-        prior = self._resolve("prior")
-        if isinstance(self.noise_variance, str):
+        prior, inferred = self._resolve("prior"), self._likelihood()
+        if inferred.infers_noise:
             noise_prior = self._resolve("noise_prior").for_data(units.scale**2)
-            return Gaussian(), prior, UnitsNoisePrior(noise_prior, units.scale)
+            return inferred, prior, UnitsNoisePrior(noise_prior, units.scale)
         self._fixed_noise = float(self.noise_variance)  # which set_params may change after the fit
         standardised = self._fixed_noise / units.scale / units.scale
         if not _LEAST_NOISE <= standardised < np.inf:

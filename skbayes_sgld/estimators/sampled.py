@@ -297,6 +297,7 @@ class SampledEstimator(LinearEstimator):
         self._set_point(result.mean)
         if stream is not None:
             self._stream = stream.sampled(posterior, result.draws)
+        self._screen(rows)
 
     def _screen(self, rows: Any) -> None:
         """Warn where the model is decisively wrong about rows that are left out in turn.
