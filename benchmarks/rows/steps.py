@@ -17,8 +17,8 @@ from benchmarks import _data
 from benchmarks._tools import Figure, compare, interleave, rival, row
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import SGLD, Constant, Identity, Minibatch
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
 
 CHAINS = 1, 4, 16

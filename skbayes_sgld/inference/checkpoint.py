@@ -32,7 +32,7 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.decisions import Fallback
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Chains, RunState
 
 Array = NDArray[Any]

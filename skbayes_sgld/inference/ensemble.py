@@ -29,9 +29,9 @@ from skbayes_sgld.sampling import (
     Sampler,
     ValueClip,
 )
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.equilibration import equilibrate, row_norms
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run
 

@@ -10,7 +10,7 @@ from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.diagnosis import describe_point, firmer_priors
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.base import Array, BasePosterior
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, constrained_draws
 

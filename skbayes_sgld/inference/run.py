@@ -26,7 +26,7 @@ from skbayes_sgld.inference.problems import find_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
-from skbayes_sgld.sampling.chains import run_chains, run_parts
+from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Chains, Stretch, constrained_draws, join_parts
 from skbayes_sgld.sampling.tuning.bias import sd_error

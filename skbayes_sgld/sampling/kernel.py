@@ -23,10 +23,10 @@ from skbayes_sgld.sampling.base import (
     Schedule,
     check_requirements,
 )
-from skbayes_sgld.sampling.chains import draw_block, run_chains
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.gradients import GRADIENTS, Full, Minibatch
+from skbayes_sgld.sampling.loop import draw_block, run_chains
 from skbayes_sgld.sampling.optimizers.rules import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.sampling.preconditioners import preconditioner_of
 from skbayes_sgld.sampling.run import Chains, Run, RunState

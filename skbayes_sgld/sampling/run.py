@@ -1,4 +1,4 @@
-"""A run of chains: its definition, its steps, its state and its draws."""
+"""A run of chains: its definition, its steps, its state and its draws; `loop.py` makes them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from skbayes_sgld.sampling import (
     ParallelTempering,
     RandomWalk,
 )
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from tests.references.targets import NormalMean, make_run, stationary_draws
 
 COOLING = Cooling(high=20.0, hold=500, decay=1000)

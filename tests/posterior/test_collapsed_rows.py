@@ -11,9 +11,9 @@ from scipy.stats import norm
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, _terms, collapsed_rows
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.schedules import Constant

@@ -17,7 +17,7 @@ from skbayes_sgld.posterior import (
     check_gradient,
 )
 from skbayes_sgld.sampling import MALA
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from tests.references.targets import make_run
 
 BOUNDED = [

@@ -8,7 +8,7 @@ import pytest
 from skbayes_sgld.inference import decisions
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import HMC, Curvature
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.tuning.mode import find_mode
 from tests.references.targets import make_run
 

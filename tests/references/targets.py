@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld.sampling import SGLD, Constant, Full, Identity, Minibatch
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
 
 

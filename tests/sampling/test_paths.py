@@ -12,8 +12,8 @@ from skbayes_sgld.posterior import (
     InverseGamma,
 )
 from skbayes_sgld.sampling import SGLD, Constant, Full, Polynomial
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run
 

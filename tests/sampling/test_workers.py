@@ -1,4 +1,4 @@
-"""Chains in groups that share a cache: the same draws as of all chains together."""
+"""Chains side by side, in threads or processes: the same draws as of all chains together."""
 
 from dataclasses import replace
 from multiprocessing.pool import ThreadPool
@@ -11,9 +11,9 @@ from joblib import delayed
 
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.posterior.protocol import Facts
-from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, chains, find_mode, workers
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, find_mode, loop, workers
 from skbayes_sgld.sampling.clipping import NormClip, ValueClip
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from tests.references.targets import make_run
@@ -34,8 +34,8 @@ def two_chains_a_group(monkeypatch):
     def size(run, n_chains):
         return max(2, run.dynamics.gradient.n_sharing) if run.dynamics.facts.thread_safe else None
 
-    monkeypatch.setattr(chains, "group_size", size)
-    monkeypatch.setattr(chains, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
+    monkeypatch.setattr(loop, "group_size", size)
+    monkeypatch.setattr(loop, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
 
 
 def posterior_of(n=101, d=P - 1):
@@ -62,9 +62,9 @@ LENGTHS = {"n_draws": 10, "n_burnin": 4, "thin": 2, "seed": 3}
 @pytest.mark.parametrize("gradient", GRADIENTS.values(), ids=GRADIENTS)
 def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_group, monkeypatch):
     run, start = run_of(gradient, clip)
-    sizes, plain = [], chains.advance_together
+    sizes, plain = [], loop.advance_together
     monkeypatch.setattr(
-        chains,
+        loop,
         "advance_together",
         lambda run, state, *how: (sizes.append(len(state.streams)), plain(run, state, *how))[1],
     )
@@ -73,7 +73,7 @@ def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_
     assert set(sizes) == {1, 2}
     assert len(told) > 3
     assert sum(told) == got.state.step == got.n_steps == 24
-    monkeypatch.setattr(chains, "group_size", lambda run, n: None)
+    monkeypatch.setattr(loop, "group_size", lambda run, n: None)
     expected = run_chains(run, start, **LENGTHS)
     np.testing.assert_array_equal(got.draws, expected.draws)
     np.testing.assert_array_equal(got.weights, expected.weights)
@@ -111,8 +111,8 @@ class _Sized:
 def test_groups_have_the_size_that_cache_metric_and_cores_ask_for(
     n_chains, numbers, dense, n_sharing, n_cores, expected, monkeypatch
 ):
-    monkeypatch.setattr(chains, "cpu_count", lambda: n_cores)
-    assert chains.group_size(_Sized(numbers, dense, n_sharing), n_chains) == expected
+    monkeypatch.setattr(loop, "cpu_count", lambda: n_cores)
+    assert loop.group_size(_Sized(numbers, dense, n_sharing), n_chains) == expected
 
 
 def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains_a_group):
@@ -125,7 +125,7 @@ def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains
         alone = run_chains(run, start[first : first + 4], first_chain=first, **LENGTHS)
         np.testing.assert_array_equal(alone.draws, both.draws[first : first + 4])
     end = both.state
-    block = chains.draw_block(run, run.dynamics, end.sampler_state, end.streams, end.step, 3)
+    block = loop.draw_block(run, run.dynamics, end.sampler_state, end.streams, end.step, 3)
     assert block.idx.shape == (3, 2, BATCH)
     part = run_chains(run, start, n_draws=3, seed=3)
     rest = run_chains(run, part.state, n_draws=4, block_size=2)
@@ -147,7 +147,7 @@ def test_each_chain_keeps_a_metric_and_a_bound_of_its_own(two_chains_a_group, mo
     own = np.linspace(1.0, 3.0, 5 * P).reshape(5, P)
     run.dynamics = replace(run.dynamics, preconditioner=Diagonal(own), clip=ValueClip(own))
     got = run_chains(run, start, **LENGTHS)
-    monkeypatch.setattr(chains, "group_size", lambda run, n: None)
+    monkeypatch.setattr(loop, "group_size", lambda run, n: None)
     np.testing.assert_array_equal(got.draws, run_chains(run, start, **LENGTHS).draws)
 
 

@@ -9,7 +9,7 @@ from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import CustomPosterior, StochasticVolatility, check_gradient
 from skbayes_sgld.sampling import PSGLD, Minibatch
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.variational import FAMILIES, VariationalPosterior
 from tests.references.targets import CorrelatedNormal, make_run
 

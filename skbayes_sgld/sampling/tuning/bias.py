@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.base import Sampler
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import BoundGradient, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.paths import LastCoordinate, slope_of_last

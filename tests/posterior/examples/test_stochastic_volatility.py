@@ -8,7 +8,7 @@ from scipy import stats
 from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.posterior import StochasticVolatility, check_gradient
 from skbayes_sgld.sampling import MALA
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from tests.references.targets import make_run
 
 RETURNS = np.array([0.5, -1.2, 0.0, 0.1, 2.5, -0.3])

@@ -22,7 +22,7 @@ from skbayes_sgld.sampling import (
     Minibatch,
     find_mode,
 )
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from tests.references.targets import make_run
 

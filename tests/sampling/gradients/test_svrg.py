@@ -7,7 +7,7 @@ from joblib import parallel_config
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
 from skbayes_sgld.sampling import SGD, Curvature, NormClip, Polynomial, SVRGDescent, find_mode
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from tests.references.targets import NormalMean, make_run
 from tests.sharing import share_after
 

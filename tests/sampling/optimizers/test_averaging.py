@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.sampling import SGD
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from tests.references.modes import distance, newton_mode, task
 from tests.references.targets import NormalMean, make_run
 

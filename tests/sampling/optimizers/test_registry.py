@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.sampling import OPTIMIZERS, Constant, Curvature, Identity, Polynomial
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run

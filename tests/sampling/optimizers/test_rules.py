@@ -12,7 +12,7 @@ from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.posterior import FunctionPosterior, Normal, as_posterior
 from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Momentum, Polynomial
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.modes import SHORT_TASKS, distance, newton_mode, task

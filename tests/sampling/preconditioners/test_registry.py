@@ -6,7 +6,7 @@ from scipy import linalg
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.sampling import PRECONDITIONERS, SGLD
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run

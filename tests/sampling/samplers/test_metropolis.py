@@ -17,7 +17,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.posterior.likelihoods import FixedGaussian
 from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Kernel, ParallelTempering, RandomWalk
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers import hmc
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance

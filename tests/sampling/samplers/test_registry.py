@@ -13,7 +13,7 @@ from scipy import special
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.sampling import SAMPLERS, SGLD, Curvature
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.bias import normal_inflation
 from skbayes_sgld.sampling.tuning.mode import Mode

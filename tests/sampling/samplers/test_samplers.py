@@ -7,7 +7,7 @@ import pytest
 
 from skbayes_sgld.posterior import Bernoulli, FixedGaussian, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import SAMPLERS, Curvature, find_mode
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run

@@ -20,7 +20,7 @@ from skbayes_sgld.sampling import (
     ValueClip,
     find_mode,
 )
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from tests.references.targets import NormalMean, make_run, stationary_draws, z_of_variance
 
 

@@ -8,7 +8,7 @@ import skbayes_sgld
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import SGHMC, SGNHT
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.tuning.bias import StandardNormal
 from tests.references.targets import make_run
 

@@ -30,8 +30,8 @@ from skbayes_sgld.sampling import (
     find_mode,
 )
 from skbayes_sgld.sampling.base import check_requirements
-from skbayes_sgld.sampling.chains import run_chains
 from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.tuning import bias

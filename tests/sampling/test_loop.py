@@ -22,11 +22,10 @@ from skbayes_sgld.sampling import (
     Full,
     Minibatch,
     Polynomial,
-    chains,
     find_mode,
     workers,
 )
-from skbayes_sgld.sampling.chains import run_chains
+from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Stretch
 from tests.references.targets import NormalMean, make_run
@@ -182,7 +181,7 @@ def test_burnin_and_thinning_keep_the_draws_they_say_and_their_step_sizes(block_
 
 def test_parts_of_a_run_become_twice_as_long_while_there_is_time():
     run = make_run(NormalMean(), step_size=0.01)
-    parts = chains.run_parts(run, np.zeros((1, 1)), Stretch(0, 50, 2), seconds=1e9)
+    parts = run_parts(run, np.zeros((1, 1)), Stretch(0, 50, 2), seconds=1e9)
     assert [part.n_steps for part in parts] == [2, 4, 8, 16, 32, 38]
 
 
