@@ -25,9 +25,8 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
     """
     posterior, run, start, seed = plan.posterior, plan.run, plan.start, plan.seed
     given = plan.choices["step_size"].given
-    who = f"chain {error.chain}" if run.sampler.uses_noise else "the optimizer"
     head = (
-        f"step_size={run.step_size:.3g}: {who} overflowed at step {error.step} in "
+        f"step_size={run.step_size:.3g}: chain {error.chain} overflowed at step {error.step} in "
         f"{posterior.param_names[error.parameter]}"
     )
     if posterior.facts.ensemble:

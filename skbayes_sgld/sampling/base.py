@@ -133,7 +133,6 @@ class Algorithm(Component):
     state.
     """
 
-    uses_noise = True
     full_gradient = False
     extra_normals = 0  # normals of a step besides one a parameter
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.MEMBERS
@@ -165,7 +164,7 @@ class Algorithm(Component):
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance the state by one step of size eta, which replaces its arrays.
 
-        ``noise (C, n)`` is the step's part of what ``prepare`` has made; None without noise.
+        ``noise (C, n)`` is the step's part of what ``prepare`` has made.
         """
         raise NotImplementedError
 

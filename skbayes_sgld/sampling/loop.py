@@ -343,22 +343,21 @@ class Block(NamedTuple):
         Step sizes.
     tau : ndarray of shape (T,) or None
         Temperatures; None: the constant one of the dynamics.
-    noise : ndarray of shape (T, C, n) or None
+    noise : ndarray of shape (T, C, n)
     idx : ndarray of shape (T, C, B) or None
         Rows of the batches. Walkers that share a batch have one entry for all.
     """
 
     eta: Array
     tau: Array | None
-    noise: Array | None
+    noise: Array
     idx: Array | None
 
     def steps(self, sampler: Algorithm, state: State, dynamics: Dynamics) -> Iterator[int]:
         """Advance the state by one step after the other; yield the number of each once made."""
         batches = repeat(None) if self.idx is None else dynamics.gradient.batches(self.idx)
-        noise: Any = repeat(None) if self.noise is None else self.noise
         step = sampler.step
-        each = zip(self.eta.tolist(), noise, batches, strict=False)
+        each = zip(self.eta.tolist(), self.noise, batches, strict=False)
         for t, (size, row, batch) in enumerate(each):
             if self.tau is not None:
                 dynamics.temperature = self.tau[t]
@@ -380,15 +379,13 @@ def draw_block(
     """
     t = first + np.arange(length)
     eta, tau = run.step_sizes(t), None if run.temperature is None else run.temperature(t)
-    noise = None
-    if run.sampler.uses_noise:
-        n_params = state["theta"].shape[1]
-        if "normals" not in state:  # of the step before the first
-            state["normals"] = draw_normals(run, streams, 1, n_params)[0]
-        normals = draw_normals(run, streams, length, n_params)
-        at_each = dynamics if tau is None else replace(dynamics, temperature=tau)
-        noise = run.sampler.prepare(normals, state["normals"], eta, at_each)
-        state["normals"] = normals[-1].copy()
+    n_params = state["theta"].shape[1]
+    if "normals" not in state:  # of the step before the first
+        state["normals"] = draw_normals(run, streams, 1, n_params)[0]
+    normals = draw_normals(run, streams, length, n_params)
+    at_each = dynamics if tau is None else replace(dynamics, temperature=tau)
+    noise = run.sampler.prepare(normals, state["normals"], eta, at_each)
+    state["normals"] = normals[-1].copy()
     idx = None
     if run.batch_size is not None:
         # walkers that share a batch take its rows from the first one's stream

@@ -25,7 +25,6 @@ class Optimizer(Algorithm):
     posterior sd.
     """
 
-    uses_noise = False
     accumulators: tuple[str, ...] = ()
     noisy = True  # whether its steps have noise at the mode
     unit_steps = False  # whether a step's length does not depend on the gradient's
@@ -36,9 +35,11 @@ class Optimizer(Algorithm):
         state = {"theta": theta, "count": np.zeros(theta.shape[0])}
         return state | {name: np.zeros_like(theta) for name in self.accumulators}
 
-    def step(
-        self, state: State, eta: float, noise: Array | None, batch: Any, dynamics: Dynamics
-    ) -> None:
+    def n_normals(self, n_params: int) -> int:
+        """Zero: steps have no noise."""
+        return 0
+
+    def step(self, state: State, eta: float, noise: Any, batch: Any, dynamics: Dynamics) -> None:
         """Move theta by eta times the rule's direction."""
         metric = dynamics.preconditioner
         gradient = metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))

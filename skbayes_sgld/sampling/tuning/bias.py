@@ -161,8 +161,7 @@ def measure_bias(
     gradient = _Remembered(dynamics.gradient)
     dynamics = replace(dynamics, gradient=gradient)
     standard = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)), temperature=tau)
-    uses_noise = run.sampler.uses_noise
-    noise = _mirrored(streams.normals(n_pairs, n_normals)) if uses_noise else None
+    noise = _mirrored(streams.normals(n_pairs, n_normals))
     actual = _Chain(run.sampler, dynamics, mode.theta + mode.metric.sqrt(whitened), noise)
     normal = _Chain(run.sampler, standard, whitened, noise)
     declared = run.sampler.pace(np.ones(P), step_size)[1]
@@ -178,11 +177,9 @@ def measure_bias(
         for t in range(n_burnin + n_kept):
             at = t % _BLOCK
             if at == 0:
-                normals: Array | None = None
                 batches: Iterator[Any] = repeat(None)
-                if uses_noise:
-                    half = streams.normals(_BLOCK * n_pairs, n_normals)
-                    normals = _mirrored(half.reshape(_BLOCK, n_pairs, n_normals), axis=1)
+                half = streams.normals(_BLOCK * n_pairs, n_normals)
+                normals = _mirrored(half.reshape(_BLOCK, n_pairs, n_normals), axis=1)
                 if run.batch_size is not None:
                     taken = (_BLOCK * n_pairs, run.n_samples, run.batch_size, run.replacement)
                     rows = streams.rows(*taken).reshape(_BLOCK, n_pairs, run.batch_size)
@@ -426,28 +423,23 @@ def step_sizes(sampler: Sampler) -> tuple[float, ...]:
 class _Chain:
     """Chains of a run's sampler on one of the two targets.
 
-    ``normals`` are those of the step before the first; None for a sampler without noise.
+    ``normals`` are those of the step before the first.
     """
 
-    def __init__(
-        self, sampler: Sampler, dynamics: Dynamics, start: Array, normals: Array | None
-    ) -> None:
+    def __init__(self, sampler: Sampler, dynamics: Dynamics, start: Array, normals: Array) -> None:
         self._sampler, self._dynamics, self._previous = sampler, dynamics, normals
         self.state = sampler.init(start.copy())
         sampler.settle(self.state, float(dynamics.temperature))
         self.state |= dynamics.gradient.begin(start)
 
-    def prepare(self, normals: Array | None, eta: Array) -> None:
+    def prepare(self, normals: Array, eta: Array) -> None:
         """Turn the normals of the next steps into what the steps add."""
-        self._noise = None
-        if normals is not None and self._previous is not None:
-            self._noise = self._sampler.prepare(normals, self._previous, eta, self._dynamics)
-            self._previous = normals[-1]
+        self._noise = self._sampler.prepare(normals, self._previous, eta, self._dynamics)
+        self._previous = normals[-1]
 
     def step(self, eta: float, at: int, batch: Any) -> None:
         """Make one step."""
-        noise: Any = None if self._noise is None else self._noise[at]
-        self._sampler.step(self.state, eta, noise, batch, self._dynamics)
+        self._sampler.step(self.state, eta, self._noise[at], batch, self._dynamics)
 
 
 def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float:
