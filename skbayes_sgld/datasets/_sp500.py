@@ -55,7 +55,8 @@ def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> B
     returns = np.log(price).diff().iloc[1:]  # before the selection, whose first day has a return
     for name, day in {"start": start, "end": end}.items():
         try:
-            pd.Timestamp(day or 0)
+            if day is not None:
+                pd.Timestamp(day)
         except ValueError as error:
             raise ValueError(f"{name}={day!r} is not a date, such as '2008-05-01'.") from error
     returns = returns.loc[start:end]

@@ -83,14 +83,16 @@ def climb(
         path.append(here.theta)
         passes.append(done)
     kept = np.unique(np.linspace(0, len(path) - 1, min(len(path), 500)).astype(int))
+    pace, full = ascent.pace, settings.optimizer.full_gradient
+    fired = np.sum(ascent.part.clipped) + np.sum(ascent.whole.clipped)
     return Climb(
-        here,
-        np.array(path)[kept],
-        np.array(passes)[kept],
-        done,
-        ascent.pace.step_size,
-        ascent.pace.reported_batch_size,
-        ascent.clipped,
+        end=here,
+        path=np.array(path)[kept],
+        passes=np.array(passes)[kept],
+        n_iter=done,
+        step_size=pace.step_size,
+        batch_size=None if full else pace.batch_size or posterior.n_samples,
+        clipped=float(fired / max(ascent.n_steps, 1)),
     )
 
 
@@ -112,11 +114,11 @@ class _Ascent:
         self._metric = self._last_metric = self._choose_metric()
         self._rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
         estimator = self._rule.gradient(settings.replacement)
-        self._part = Dynamics(estimator.bind(posterior, None), self._metric, settings.clip)
-        self._whole = Dynamics(Full().bind(posterior, None), self._metric, settings.clip)
+        self.part = Dynamics(estimator.bind(posterior, None), self._metric, settings.clip)
+        self.whole = Dynamics(Full().bind(posterior, None), self._metric, settings.clip)
         theta = np.array(start, dtype=float)[None]
-        self._state: State = self._rule.init(theta) | self._part.gradient.begin(theta)
-        self._n_steps = self._n_averaged = 0
+        self._state: State = self._rule.init(theta) | self.part.gradient.begin(theta)
+        self.n_steps = self._n_averaged = 0
         self._average = theta
         self._keep()
 
@@ -143,30 +145,24 @@ class _Ascent:
         """Iterate, or the average of the iterates ``(P,)``."""
         return (self._average if self.settings.average else self._state["theta"])[0]
 
-    @property
-    def clipped(self) -> float:
-        """Share of steps on which the gradient was clipped."""
-        fired = np.sum(self._part.clipped) + np.sum(self._whole.clipped)
-        return float(fired / max(self._n_steps, 1))
-
     def make_pass(self, n_passes: int) -> None:
         """Make one more pass over the rows, after ``n_passes`` of them."""
         averages = 0 < self.settings.average <= n_passes + 1
         with np.errstate(all="ignore"):
             if self.pace.batch_size is None:
-                eta = self.pace.etas(n_passes, self._n_steps, 1)
-                self._step(eta[0], None, self._whole, averages)
+                eta = self.pace.etas(n_passes, self.n_steps, 1)
+                self._step(eta[0], None, self.whole, averages)
             else:
-                gradient = self._part.gradient
+                gradient = self.part.gradient
                 for idx in self._blocks(self.pace.batch_size):
-                    etas = self.pace.etas(n_passes, self._n_steps, len(idx))
+                    etas = self.pace.etas(n_passes, self.n_steps, len(idx))
                     for eta, batch in zip(etas, gradient.prepare(idx), strict=True):
-                        self._step(eta, batch, self._part, averages)
+                        self._step(eta, batch, self.part, averages)
         theta = self._state["theta"]
         if not np.isfinite(theta).all():
             if not self.pace.chooses_steps:
                 at = int(np.argmin(np.isfinite(theta[0])))
-                raise ChainOverflowError(self._n_steps - 1, 0, at)
+                raise ChainOverflowError(self.n_steps - 1, 0, at)
             self._go_back()
 
     def _step(self, eta: float, batch: object, dynamics: Dynamics, averages: bool) -> None:
@@ -182,7 +178,7 @@ class _Ascent:
         if projection is not None and projection.outside(theta).any():
             root = metric.root * np.sqrt(self._rule.scale(state))[:, None, :]
             state["theta"] = theta = projection(theta, root)[0]
-        self._n_steps += 1
+        self.n_steps += 1
         self._n_averaged += averages
         self._average = self._average + (theta - self._average) / max(self._n_averaged, 1)
 
@@ -224,7 +220,7 @@ class _Ascent:
         settings = self.settings
         here = newton_step(self.posterior, self.point, settings.temperature, settings.projection)
         if not np.isfinite(here.distance) and not self.pace.chooses_steps:
-            raise ChainOverflowError(self._n_steps - 1, 0, int(np.abs(here.theta).argmax()))
+            raise ChainOverflowError(self.n_steps - 1, 0, int(np.abs(here.theta).argmax()))
         if last or here.distance <= settings.tol or not self.pace.adapts:
             return here
         with np.errstate(all="ignore"):  # steps of a given size may be on their way to overflow

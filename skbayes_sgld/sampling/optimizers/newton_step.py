@@ -78,18 +78,14 @@ def newton_step(
             coordinates = None
             away = metric.sqrt(step[None])[0] / metric.marginal_sd
         else:
-            coordinates = _unit_rows(posterior.reported.moves(metric.root.T).T)
+            coordinates = posterior.reported.moves(metric.root.T).T
+            length = np.linalg.norm(coordinates, axis=1, keepdims=True)
+            coordinates = coordinates / np.where(length == 0.0, 1.0, length)
             away = coordinates @ step
         distance = float(np.abs(away).max())
     if not np.isfinite(distance):
         distance = np.inf
     return NewtonStep(theta, metric, distance, step, coordinates, H)
-
-
-def _unit_rows(moves: Array) -> Array:
-    """Rows of ``moves`` over their lengths; rows of zeros stay."""
-    length = np.linalg.norm(moves, axis=1, keepdims=True)
-    return moves / np.where(length == 0.0, 1.0, length)
 
 
 def _metric_at(
@@ -106,14 +102,11 @@ def _metric_at(
     try:
         return Dense.of_curvature(H), H
     except np.linalg.LinAlgError:
-        return Dense(_absolute_root(H)), H
-
-
-def _absolute_root(H: Array) -> Array:
-    """Root of ``|H|^{-1}``, by absolute eigenvalues (Dauphin et al. 2014, Section 4)."""
+        pass
     if not np.isfinite(H).all():
-        return np.full_like(H, np.nan)
+        return Dense(np.full_like(H, np.nan)), H
+    # a root of |H|^-1, by absolute eigenvalues (Dauphin et al. 2014, Section 4)
     values, vectors = np.linalg.eigh(H)
     size = np.abs(values)
     size = np.maximum(size, max(1e-12 * size.max(), np.finfo(float).tiny))
-    return vectors / np.sqrt(size)
+    return Dense(vectors / np.sqrt(size)), H

@@ -78,10 +78,23 @@ class Pace:
     ----------
     n_samples : int
     settings : ClimbSettings
+
+    Attributes
+    ----------
+    chooses_steps : bool
+        Whether the step size is automatic.
+    adapts : bool
+        Whether the step size or the batch size depends on the distance to the mode.
+    shuffles : bool
+        Whether a pass takes the rows in a shuffled order.
     """
 
     def __init__(self, n_samples: int, settings: ClimbSettings) -> None:
         self._n, self._settings, self._rule = n_samples, settings, settings.optimizer
+        self._grows = settings.batch_size is None and not self._rule.full_gradient
+        self.chooses_steps = settings.step_size is None
+        self.adapts = self.chooses_steps or self._grows
+        self.shuffles = self._grows or not settings.replacement
         self._factor, self.patience = 1.0, 1
         self._away = self._last = self._nearest = np.inf
         self.step_size = np.nan if settings.step_size is None else float(settings.step_size)
@@ -91,30 +104,6 @@ class Pace:
         elif self._grows:
             first = self._rule.first_batch_size(n_samples)
             self.batch_size = first if 2 * first <= n_samples else None
-
-    @property
-    def _grows(self) -> bool:
-        return self._settings.batch_size is None and not self._rule.full_gradient
-
-    @property
-    def chooses_steps(self) -> bool:
-        """Whether the step size is automatic."""
-        return self._settings.step_size is None
-
-    @property
-    def adapts(self) -> bool:
-        """Whether the step size or the batch size depends on the distance to the mode."""
-        return self.chooses_steps or self._grows
-
-    @property
-    def shuffles(self) -> bool:
-        """Whether a pass takes the rows in a shuffled order."""
-        return self._grows or not self._settings.replacement
-
-    @property
-    def reported_batch_size(self) -> int | None:
-        """Rows of a step; None for a rule that takes them all."""
-        return None if self._rule.full_gradient else self.batch_size or self._n
 
     def etas(self, n_passes: int, n_steps: int, length: int) -> Array:
         """Sizes of the next steps ``(length,)``."""
@@ -137,7 +126,13 @@ class Pace:
         if diverged and self.chooses_steps:
             return False
         if away > 0.8 * self._last and self._rule.unit_steps:
-            self._halve(n_passes)
+            # halve the steps while they are longer than tol asks, then double the batches
+            step = self.step_size * float(self._settings.schedule(n_passes))
+            if not self._rule.shrinks and step > 0.5 * self._settings.tol:
+                self._factor *= 0.5
+            elif self._grows and self.batch_size is not None:
+                size = 2 * self.batch_size
+                self.batch_size = size if 2 * size <= self._n else None
         self._nearest, self._last = min(self._nearest, away), away
         self._set(here, metric, n_passes)
         return True
@@ -146,15 +141,6 @@ class Pace:
         """Shorten all later steps."""
         self._factor *= 0.25
         self.step_size *= 0.25
-
-    def _halve(self, n_passes: int) -> None:
-        """Halve the steps while they are longer than ``tol`` asks, then double the batches."""
-        step = self.step_size * float(self._settings.schedule(n_passes))
-        if not self._rule.shrinks and step > 0.5 * self._settings.tol:
-            self._factor *= 0.5
-        elif self._grows and self.batch_size is not None:
-            size = 2 * self.batch_size
-            self.batch_size = size if 2 * size <= self._n else None
 
     def _set(self, here: NewtonStep, metric: Metric, n_passes: int) -> None:
         rates, left, coordinates = _directions(here, metric)

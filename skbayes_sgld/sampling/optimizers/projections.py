@@ -144,14 +144,12 @@ class Box(Projection):
             array = np.asarray(value)
             finite = np.where(np.isinf(array), 0.0, array) if array.dtype.kind == "f" else value
             check_array_or_number(finite, f"projection.{name}", n_coef)
-        if not np.all(np.less_equal(self.low, self.high)) or not self._is_met():
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        if not (np.all(low <= high) and np.all(low < np.inf) and np.all(high > -np.inf)):
             raise ValueError(
                 f"projection.low={self.low!r} and projection.high={self.high!r} leave nothing "
                 "between them; no low may be above its high, nor be inf, nor a high be -inf."
             )
-
-    def _is_met(self) -> bool:
-        return bool(np.all(np.less(self.low, np.inf)) and np.all(np.greater(self.high, -np.inf)))
 
     def nearest(self, coef: Array) -> Array:
         """Coefficients clipped to the bounds."""

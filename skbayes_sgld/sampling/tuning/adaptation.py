@@ -203,7 +203,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     is lower, starts nearer to the mode instead.
     """
     if run.dynamics.gradient.posterior.facts.steep:
-        return nearer_to_mode(run, position, mode, _steepest_fall(run, position.shape[1]))
+        return nearer_to_mode(run, position, mode, steep=True)
     if mode.whitened is not None and mode.whitened.collapsed:
         # its first trajectories are not rejected, and soon at the typical distance from there
         return mode.theta + _NEARER * (position - mode.theta)
@@ -220,7 +220,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     try:
         led = run_chains(free, state, n_draws=1, thin=20).draws[:, -1]
     except ChainOverflowError:
-        return nearer_to_mode(run, position, mode, _steepest_fall(run, P))
+        return nearer_to_mode(run, position, mode, steep=True)
     with np.errstate(invalid="ignore"):  # of a density that is 0 at both ends
         gain = _values(run, led) - before[low]
     away = np.abs((led - mode.theta) / mode.metric.marginal_sd).max(axis=1)
@@ -265,22 +265,17 @@ def _typical_fall(run: Run, n_params: int) -> float:
     return float(run.dynamics.temperature) * usual
 
 
-def _steepest_fall(run: Run, n_params: int) -> float:
-    """Fall beyond which no posterior's draw is expected, however it falls off.
+def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -> Array:
+    """Positions of which those far below the mode's log density have moved towards it.
 
-    Few rows under a wide prior, or a noise whose logarithm is linear in the columns, fall off as
-    the exponential of an exponential does: starts 1.5 sds out may be far below the mode. On a
-    normal posterior these are 1.1 nats a parameter below it.
+    They are moved no further than draws of a normal posterior are. A density may be ``steep``: few
+    rows under a wide prior, or a noise whose logarithm is linear in the columns, fall off as the
+    exponential of an exponential does. Starts 1.5 sds out may then be far below the mode, and those
+    below any posterior's draw are moved. On a normal posterior starts are 1.1 nats a parameter
+    below it.
     """
-    return float(run.dynamics.temperature) * (_CHANCE + 3.0 * n_params)
-
-
-def nearer_to_mode(run: Run, position: Array, mode: Mode, fall: float | None = None) -> Array:
-    """Positions of which those more than ``fall`` nats below the mode have moved towards it.
-
-    By default no further than draws of a normal posterior are.
-    """
-    fall = _typical_fall(run, position.shape[1]) if fall is None else fall
+    P, tau = position.shape[1], float(run.dynamics.temperature)
+    fall = tau * (_CHANCE + 3.0 * P) if steep else _typical_fall(run, P)
     lowest = _values(run, mode.theta[None]) - fall
     for _ in range(50):
         low = ~(_values(run, position) >= lowest)

@@ -16,6 +16,7 @@ import warnings
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import start_normals
@@ -68,7 +69,11 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
         lengths = np.sqrt(P) * radii[:, None]
         moves = lengths * half / np.linalg.norm(half, axis=1, keepdims=True)
         far = mode.theta + mode.metric.sqrt(np.concatenate([moves, -moves]))
-        ends = [mode.theta] if _is_mode(posterior, mode, tau) else []
+        # a search may have found none, or a saddle
+        slope = np.abs(mode.metric.sqrt_t(posterior.grad(mode.theta[None]))).max()
+        flat = slope < 0.1 * np.sqrt(tau)
+        is_mode = flat and np.linalg.eigvalsh(posterior.curvature(mode.theta))[0] > 0.0
+        ends = [mode.theta] if is_mode else []
         for start in (*far, *_higher(posterior, mode, tau, seed)):
             try:
                 end = _climb(posterior, mode, start)
@@ -77,14 +82,6 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
             if end is not None and all(_apart(posterior, mode, end, known) for known in ends):
                 ends.append(end)
         return _with_shares(posterior, ends, tau) if len(ends) > 1 else []
-
-
-def _is_mode(posterior: BasePosterior, mode: Mode, tau: float) -> bool:
-    """Whether a search that may have found none, or a saddle, ended at a mode."""
-    slope = np.abs(mode.metric.sqrt_t(posterior.grad(mode.theta[None]))).max()
-    if not slope < 0.1 * np.sqrt(tau):
-        return False
-    return bool(np.linalg.eigvalsh(posterior.curvature(mode.theta))[0] > 0.0)
 
 
 def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Array:
@@ -130,23 +127,22 @@ def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
 
 def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
     """Modes with their shares of the mass, if two have some, of positive definite curvatures."""
-    found = []
+    found, logs = [], []
     for theta in ends:
         H = posterior.curvature(theta) / tau
         eigenvalues = np.linalg.eigvalsh(H)
-        if not eigenvalues[0] > 0.0:
-            continue
-        value = float(posterior.log_density(theta[None])[0]) / tau
-        found.append(KnownMode(theta, H, value - 0.5 * float(np.log(eigenvalues).sum())))
-    logs = np.array([one.share for one in found])
-    shares = np.exp(logs - logs.max()) if len(found) else logs
-    shares /= shares.sum()
-    of_some = [
-        one._replace(share=float(share))
-        for one, share in zip(found, shares, strict=True)
-        if share > 0.01  # a mode of less is not worth another sampler
+        if eigenvalues[0] > 0.0:
+            value = float(posterior.log_density(theta[None])[0]) / tau
+            logs.append(value - 0.5 * float(np.log(eigenvalues).sum()))
+            found.append((theta, H))
+    shares = softmax(logs) if logs else logs
+    # a mode of less is not worth another sampler
+    modes = [
+        KnownMode(*of, float(share))
+        for of, share in zip(found, shares, strict=True)
+        if share > 0.01
     ]
-    return of_some if len(of_some) > 1 else []
+    return modes if len(modes) > 1 else []
 
 
 def n_trajectories(posterior: BasePosterior) -> int:

@@ -55,7 +55,7 @@ def test_a_step_of_the_coefficients_does_not_depend_on_where_the_noise_is():
         ascent = climbing._Ascent(posterior, start, ClimbSettings(optimizer=GD()))
         theta = np.r_[start[:-1], gamma][None]
         ascent._state["theta"] = theta
-        ascent._step(np.float64(0.5), None, ascent._whole, False)
+        ascent._step(np.float64(0.5), None, ascent.whole, False)
         end = ascent.point
         moves.append(end[:-1] - theta[0, :-1])
         assert abs(end[-1] - gamma) < np.log1p(0.5 * np.exp(start[-1] - gamma) + 1.0)
