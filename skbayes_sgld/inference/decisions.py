@@ -261,7 +261,7 @@ def choose_gradient(
         noise = measure_noise(posterior, gradient, reference, tau, seed)
     if batch_size is None:
         assert noise is not None
-        batch_size = choose_batch_size(noise, n, tau)
+        batch_size = min(choose_batch_size(noise, tau), n)
         why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
         if batch_size == n > THRESHOLDS.few_rows:
             warn(

@@ -10,26 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.sampling.base import Algorithm
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.samplers.sgld import SGLD
-
-
-class LastCoordinate(BasePosterior):
-    """Last coordinate of a posterior whose other coordinates are standard normal."""
-
-    n_params = 1
-    facts = Facts(cheap_full_gradient=True)
-
-    def __init__(self, slope: tuple[float, float, float]) -> None:
-        self.param_names = ["last"]
-        self._a, self._b, self._w = slope
-
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log density ``(C, 1)``."""
-        return self._a * np.exp(-self._w * theta) + self._b
 
 
 def slope_of_last(sampler: Algorithm, dynamics: Dynamics) -> tuple[float, float, float] | None:

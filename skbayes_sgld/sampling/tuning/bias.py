@@ -24,7 +24,6 @@ from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.paths import LastCoordinate, slope_of_last
 from skbayes_sgld.sampling.run import Run, RunState
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
@@ -79,20 +78,6 @@ class StandardNormal(BasePosterior):
         return -theta
 
 
-def _last_coordinate(run: Run, mode: Mode) -> tuple[Run, Mode]:
-    """Run and mode of the last coordinate if all others are normal and independent, else unchanged.
-
-    A sampler without error on a normal distribution can err in the last coordinate only.
-    """
-    dynamics = run.dynamics
-    slope = slope_of_last(run.sampler, dynamics)
-    if slope is None:
-        return run, mode
-    metric = Diagonal(np.ones(1))
-    alone = Dynamics(Full().bind(LastCoordinate(slope)), metric, None, dynamics.temperature)
-    return replace(run, dynamics=alone), Mode(mode.theta[-1:], metric)
-
-
 class _Remembered(BoundGradient):
     """Gradient that keeps its last value: pilot and sampler ask for it at the same point."""
 
@@ -121,7 +106,6 @@ def measure_bias(
     step_size: float,
     seed: int,
     limit: float | None = None,
-    decides: bool = False,
 ) -> Bias:
     """Measure the bias of a step size, for a run in the metric of the mode's curvature.
 
@@ -144,8 +128,6 @@ def measure_bias(
         Seed of the pilot's own chains.
     limit : float or None, default=None
         The pilot stops early where it is plain that the error is below, or above.
-    decides : bool, default=False
-        Whether it stops, too, where its end could not show that the error is below.
 
     Returns
     -------
@@ -198,9 +180,7 @@ def measure_bias(
                 # beyond twice the doubt an error is none of chance's, in many parameters
                 if not np.isfinite(size).all() or (size - 2.0 * doubt).max() > limit:
                     break
-                likely = (size + doubt).max()
-                at_end = likely * np.sqrt((t + 1 - n_burnin) / n_kept)  # if all of it is chance
-                if likely <= limit or (decides and at_end > 1.25 * limit):
+                if (size + doubt).max() <= limit:
                     break
     return sums.bias(declared)
 
@@ -318,7 +298,6 @@ def choose_unbiased(
     sizes = step_sizes(run.sampler)
     if run.sampler.gaussian_inflation(sizes[0]) != 1.0:
         return _choose_rough(run, mode, seed, sizes)
-    run, mode = _last_coordinate(run, mode)
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
     # HMC takes over after three: a trajectory costs as much as four to six steps, and SGLD makes
     # three steps from draw to draw
@@ -326,7 +305,7 @@ def choose_unbiased(
     posterior = run.dynamics.gradient.posterior
     power = _FASTEST if posterior.softened(mode.metric.marginal_sd) is posterior else _SLOWEST
     while True:
-        bias = measure_bias(run, mode, sizes[at], seed, limit, decides=spare and at == last)
+        bias = measure_bias(run, mode, sizes[at], seed, limit)
         bound = min(bound, bias.upper)
         if bound <= limit and bias.size - bias.doubt <= limit:
             return sizes[at], bias
@@ -359,10 +338,8 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     known = posterior.facts.bounded_curvature and posterior.facts.full_support
     if known and not posterior.facts.cheap_full_gradient:  # which then costs nothing
         return True
-    run, mode = _last_coordinate(run, mode)
     run = replace(run, step_size=step_size, schedule=Constant())
-    # of one coordinate a few starts show its range, in a quarter of the time
-    n_starts = n_chains(run) if mode.theta.size > 1 else 16
+    n_starts = n_chains(run)
     # one stream for all chains: streams of their own took a tenth of the fit of diabetes
     streams = ChainStreams(seed, FIRST_CHAIN)
     width = 2.0 * np.sqrt(float(run.dynamics.temperature))  # in sds: farther out than a run's

@@ -146,7 +146,7 @@ def cheapest_gradient(
     # more rows cost more than a smaller batch saves
     size = max(2_000, 10 * posterior.n_params)
     level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=size)
-    batch_size = _quiet_batch(level, temperature, n_walkers)
+    batch_size = choose_batch_size(level, temperature, n_walkers)
     if not batch_pays(posterior, batch_size, n_walkers):
         taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {taken} rows"
@@ -186,12 +186,7 @@ def _numbers(posterior: BasePosterior) -> Array:
     return np.array([posterior.n_params, K, K * (K - 1)])
 
 
-def choose_batch_size(noise: NoiseLevel, n_samples: int, temperature: float) -> int:
-    """Batch size without visible noise, at most the number of rows."""
-    return min(_quiet_batch(noise, temperature), n_samples)
-
-
-def _quiet_batch(level: NoiseLevel, temperature: float, n_walkers: int = 1) -> int:
+def choose_batch_size(level: NoiseLevel, temperature: float, n_walkers: int = 1) -> int:
     """Batch size without visible noise; where few rows are enough, one with less than that."""
     wanted = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
     # up to 32 rows a fifth of the noise costs little. On 100,000 rows of 50 columns batches of 8,
