@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,6 @@ from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
-
-_BLOCK_NUMBERS = 2**16  # gathered values of a block, which then stays in cache
 
 
 @dataclass(frozen=True)
@@ -153,11 +151,10 @@ class _Ascent:
                 eta = self.pace.etas(n_passes, self.n_steps, 1)
                 self._step(eta[0], None, self.whole, averages)
             else:
-                gradient = self.part.gradient
-                for idx in self._blocks(self.pace.batch_size):
-                    etas = self.pace.etas(n_passes, self.n_steps, len(idx))
-                    for eta, batch in zip(etas, gradient.prepare(idx), strict=True):
-                        self._step(eta, batch, self.part, averages)
+                rows = self._rows(self.pace.batch_size)
+                etas = self.pace.etas(n_passes, self.n_steps, len(rows))
+                for eta, batch in zip(etas, self.part.gradient.batches(rows), strict=True):
+                    self._step(eta, batch, self.part, averages)
         theta = self._state["theta"]
         if not np.isfinite(theta).all():
             if not self.pace.chooses_steps:
@@ -201,19 +198,13 @@ class _Ascent:
         self._state = dict(state)
         self.pace.shorten()
 
-    def _blocks(self, size: int) -> Iterator[Array]:
-        """Yield the rows ``(T, 1, B)`` of the steps of a pass, a cache full at a time."""
+    def _rows(self, size: int) -> Array:
+        """Rows ``(T, 1, B)`` of the steps of a pass."""
         n = self.posterior.n_samples
-        most = max(1, _BLOCK_NUMBERS // (size * self._state["theta"].shape[1]))
-        shuffled = self.pace.shuffles
-        order = self._rng.permutation(n) if shuffled else None
-        n_steps = n // size if shuffled else -(-n // size)
-        for first in range(0, n_steps, most):
-            length = min(most, n_steps - first)
-            if order is None:
-                yield self._rng.integers(0, n, (length, 1, size))
-            else:
-                yield order[first * size : (first + length) * size].reshape(length, 1, size)
+        if not self.pace.shuffles:
+            return self._rng.integers(0, n, (-(-n // size), 1, size))
+        n_steps = n // size
+        return self._rng.permutation(n)[: n_steps * size].reshape(n_steps, 1, size)
 
     def measure(self, n_passes: int, last: bool) -> NewtonStep:
         """Distance of the point from the mode; it sets the pace of the passes to come."""
