@@ -14,9 +14,6 @@ from skbayes_sgld.blocks.dask_rows import align, check_columns, is_frame, joined
 
 Array = NDArray[Any]
 
-_BY_ROW = ("exposure", "n_trials")  # arguments of one value a row
-_OF_THE_FIT = ("result_", "_stream")  # which no prediction reads, and which may hold rows
-
 
 def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:
     """Array of Dask, or several, that a method returns for the rows X.
@@ -40,11 +37,13 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
 
     check_is_fitted(model)
     X = check_columns(X)
-    by_row = {k: align(given[k], X, k) for k in _BY_ROW if np.ndim(given.get(k, 0)) > 0}
+    one_a_row = [k for k in ("exposure", "n_trials") if np.ndim(given.get(k, 0)) > 0]
+    by_row = {k: align(given[k], X, k) for k in one_a_row}
     given = {k: value for k, value in given.items() if k not in by_row}
     slim = without_rows(model)
     # the values of one row have the type and the shape of all, and find wrong arguments at once
-    example = getattr(slim, method)(_one_row(X), **given, **dict.fromkeys(by_row, np.ones(1)))
+    row = X._meta_nonempty.iloc[:1] if is_frame(X) else np.zeros((1, X.shape[1]), X.dtype)
+    example = getattr(slim, method)(row, **given, **dict.fromkeys(by_row, np.ones(1)))
     empty = _joined(example)[:0]
     graph, keys = joined_graph([X, *by_row.values()])
     name = f"{method}-{uuid4().hex}"
@@ -82,14 +81,10 @@ def _joined(values: Any) -> Array:
     return np.stack(values, axis=-1) if isinstance(values, tuple) else values
 
 
-def _one_row(X: Any) -> Any:
-    return X._meta_nonempty.iloc[:1] if is_frame(X) else np.zeros((1, X.shape[1]), X.dtype)
-
-
 def without_rows(model: Any) -> Any:
     """Copy of the model without attributes that only its fit needs: it goes to every worker."""
     slim = copy(model)
-    for name in _OF_THE_FIT:
+    for name in ("result_", "_stream"):  # which no prediction reads, and which may hold rows
         vars(slim).pop(name, None)
     if "estimators_" in vars(slim):
         slim.estimators_ = [without_rows(each) for each in slim.estimators_]

@@ -38,8 +38,6 @@ class Block(NamedTuple):
     weight : ndarray of shape (n,), float64, or None
     number : int
         Position of the block in the source, which seeds what is drawn from its rows.
-    sum_of_X : int
-        Checksum of X.
     exposure : ndarray of shape (n,), float64, or None
         Of counts; of totals the number of trials.
     """
@@ -48,7 +46,6 @@ class Block(NamedTuple):
     y: Array
     weight: Array | None
     number: int
-    sum_of_X: int
     exposure: Array | None = None
 
 
@@ -79,7 +76,7 @@ class Prints(NamedTuple):
         if y.dtype.kind in "OT":  # whose memory has addresses
             y = pd.util.hash_array(y.astype(object))
         more = (-1 if v is None else _checksum(v) for v in (block.weight, block.exposure))
-        return cls(kind, len(y), block.sum_of_X, _checksum(y), *more)
+        return cls(kind, len(y), _checksum(block.X), _checksum(y), *more)
 
 
 def _checksum(values: Array) -> int:
@@ -163,10 +160,7 @@ class BlockWork:
                 f"y of {where} has shape {y.shape}, and X has {len(X)} rows; y must be ({len(X)},)."
             )
         X = np.ascontiguousarray(X, dtype=X.dtype if X.dtype == np.float32 else np.float64)
-        sum_of_X = _checksum(X)
-        last = (self.last or {}).get(number)
-        if last is None or sum_of_X != last.X:
-            _check_finite(X, "X", where)
+        _check_finite(X, "X", where)
         if y.dtype.kind == "f":
             _check_finite(y, "y", where)
         elif y.dtype.kind == "O":
@@ -176,7 +170,7 @@ class BlockWork:
         if exposure is not None:
             name, accepted = BY_ROW[self.by_row]
             exposure = _one_a_row(exposure, name, len(X), where, np.less_equal, accepted)
-        return Block(X, y, weight, number, sum_of_X, exposure)
+        return Block(X, y, weight, number, exposure)
 
     def check_unchanged(self, number: int, found: Prints | None) -> None:
         """Raise if a block has changed since the pass before; ``found`` is None without rows."""

@@ -193,7 +193,7 @@ class Encoding:
                 group = np.searchsorted(self.labels, y)
             found = np.bincount(group, weight * exposure, minlength=len(moments.total))
             weight *= (moments.exposed / np.where(found > 0, found, 1.0))[group]
-        return self.rows(Block(X, y, weight, 0, 0, exposure))
+        return self.rows(Block(X, y, weight, 0, exposure))
 
 
 NUMBERS = Encoding(None, np.zeros(1), np.ones(1))

@@ -36,7 +36,7 @@ def moments_of(X, labels, weight):
         rows = slice(start, start + 125)
         own, codes = np.unique(labels[rows], return_inverse=True)
         w = None if weight is None else weight[rows]
-        parts.append(Moments.of_block(Block(X[rows], labels[rows], w, 0, 0), own, codes))
+        parts.append(Moments.of_block(Block(X[rows], labels[rows], w, 0), own, codes))
     return reduce(Moments.plus, parts)
 
 
