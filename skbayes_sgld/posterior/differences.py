@@ -18,10 +18,8 @@ Array = NDArray[Any]
 GradientFunction = Callable[[Array], Array]
 
 _STEP = 6e-6  # the cube root of the rounding error, at which a central difference loses least
-_LONGEST, _SAFE = 0.03, 0.003  # in sds: a step longer than the first is replaced by the second
-_ROUNDS = 4
+_SAFE = 0.003  # in sds
 _BLOCK_NUMBERS = 2**20  # gradients times rows or parameters that are computed at a time
-_PROBES = 64
 
 
 def difference_curvature(grad: GradientFunction, theta: Array, n_samples: int) -> Array:
@@ -47,7 +45,7 @@ def difference_curvature(grad: GradientFunction, theta: Array, n_samples: int) -
     steps = _STEP * np.maximum(np.abs(theta), 1.0)
     H = np.empty((P, P))
     again = np.arange(P)
-    for _ in range(_ROUNDS):
+    for _ in range(4):
         size = max(1, _BLOCK_NUMBERS // max(P, n_samples) // 2)
         for start in range(0, len(again), size):
             j = again[start : start + size]
@@ -56,7 +54,7 @@ def difference_curvature(grad: GradientFunction, theta: Array, n_samples: int) -
         finite = np.isfinite(H).all(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             sds = np.where(finite, 1.0 / np.sqrt(diagonal), 1e-3 * steps)
-        again = np.flatnonzero(steps > _LONGEST * sds)
+        again = np.flatnonzero(steps > 0.03 * sds)
         if not len(again):
             break
         steps[again] = _SAFE * sds[again]
@@ -69,14 +67,14 @@ def probed_diagonal(grad: GradientFunction, theta: Array, n_samples: int) -> Arr
     For random signs v the mean of ``v * H v`` is the diagonal of H. The parameters are those of
     :func:`difference_curvature`.
     """
-    signs = probe_generator().choice([-1.0, 1.0], (_PROBES, theta.size))
+    signs = probe_generator().choice([-1.0, 1.0], (64, theta.size))
     steps = _STEP * np.maximum(np.abs(theta), 1.0)
     diagonal = np.zeros_like(theta)
     for _ in range(2):  # the second time with steps in proportion to the widths found
         size = max(1, _BLOCK_NUMBERS // max(theta.size, n_samples) // 2)
-        blocks = [signs[start : start + size] for start in range(0, _PROBES, size)]
+        blocks = [signs[start : start + size] for start in range(0, len(signs), size)]
         total = sum((v * _slopes(grad, theta, steps * v)).sum(axis=0) for v in blocks)
-        diagonal = -total / (_PROBES * steps)
+        diagonal = -total / (len(signs) * steps)
         with np.errstate(divide="ignore", invalid="ignore"):
             sds = 1.0 / np.sqrt(np.abs(diagonal))
         # all coordinates move at once, so each step is shorter: together they stay within an sd

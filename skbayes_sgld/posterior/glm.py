@@ -565,16 +565,12 @@ class GLMPosterior(BasePosterior):
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
         H = self.likelihood_curvature(theta)
-        self.add_prior_curvature(H, theta)
+        self.add_prior_curvature(H, np.atleast_2d(theta).mean(axis=0))
         return H
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; the prior's is at their mean."""
-        if self.n_own or self.prior.nonsmooth:
-            return None
-        H = self.likelihood_curvature(theta)
-        self.add_prior_curvature(H, theta.mean(axis=0))
-        return H
+        return None if self.n_own or self.prior.nonsmooth else self.curvature(theta)
 
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""

@@ -157,27 +157,25 @@ class LogLinearNoise(NoiseModel):
         )
 
     def _positions(self, d: int, names: Sequence[str] | None) -> Array:
+        """Positions of the columns among the d of X, which may have names."""
         if isinstance(self.columns, str):
             return np.arange(d)
-        listed = np.ravel(np.asarray(self.columns, dtype=object))
-        found = [_position(column, d, names) for column in listed]
+        found, known = [], list(names or ())
+        for column in np.ravel(np.asarray(self.columns, dtype=object)):
+            head = f"noise_model.columns has {column!r}; "
+            if isinstance(column, str):
+                if column not in known:
+                    listed = ", ".join(map(repr, known)) or "none, X being an array"
+                    raise ValueError(f"{head}the names in X are {listed}.")
+                column = known.index(column)
+            elif not isinstance(column, (int, np.integer)) or isinstance(column, bool):
+                raise TypeError(f"{head}give names or whole numbers.")
+            elif not -d <= column < d:
+                raise ValueError(f"{head}X has {d} columns.")
+            found.append(int(column) % d)
         if len(set(found)) < len(found):
             raise ValueError(f"noise_model.columns={self.columns!r} names a column twice.")
         return np.array(found)
-
-
-def _position(column: Any, d: int, names: Sequence[str] | None) -> int:
-    """Position of a column that a user named."""
-    if isinstance(column, str):
-        if column in (names or ()):
-            return list(names or ()).index(column)
-        known = ", ".join(map(repr, names or ())) or "none, X being an array"
-        raise ValueError(f"noise_model.columns has {column!r}; the names in X are {known}.")
-    if not isinstance(column, (int, np.integer)) or isinstance(column, bool):
-        raise TypeError(f"noise_model.columns has {column!r}; give names or whole numbers.")
-    if not -d <= column < d:
-        raise ValueError(f"noise_model.columns has {column!r}; X has {d} columns.")
-    return int(column) % d
 
 
 NOISE_MODELS: Registry[NoiseModel] = Registry(
@@ -254,7 +252,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         # with few rows and normal priors also those in which the coefficients are normal
         # rows times coefficients squared are what a step then takes for each chain
         few = self._few_rows and self.n_samples * self._n_linear**2 <= 2**17
-        normal = self._is_normal and self.linear_prior.normal
+        normal = self.n_own == 1 and self.linear_prior.normal
         return ("centered", "noncentered") if few and normal else ("centered",)
 
     # ---- reported parameters --------------------------------------------------------------------
@@ -305,11 +303,6 @@ class LogLinearNoisePosterior(GLMPosterior):
         return replace(super().facts, light_tailed=light, shares_batches=True)
 
     @property
-    def _is_normal(self) -> bool:
-        """Whether the noise is normal, so that the coefficients are given it."""
-        return self.n_own == 1
-
-    @property
     def _few_rows(self) -> bool:
         return self.n_samples < 20 * self.n_params  # the joint mode is then off the centre
 
@@ -342,7 +335,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         None with many rows per parameter, where the mode serves as well; unless one is needed
         ``anyway``, since no mode was found. Always None where the noise is not normal.
         """
-        if not self._is_normal or self.n_params > MAX_DENSE or not (anyway or self._few_rows):
+        if self.n_own > 1 or self.n_params > MAX_DENSE or not (anyway or self._few_rows):
             return None
         with one_blas_thread():
             smooth = self.smoothed(None)
@@ -370,9 +363,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         H[:L, L:] = H[L:, :L] = 0.0
         return H
 
-    def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
-        """Diagonal ``(P,)`` of the curvature at one ``theta (P,)``, and no factor."""
-        return BasePosterior.curvature_factor(self, theta)
+    curvature_factor = BasePosterior.curvature_factor
 
 
 def restricted_normal(
