@@ -37,7 +37,6 @@ from skbayes_sgld.inference.passes import (
 )
 from skbayes_sgld.posterior import (
     CoefficientPrior,
-    Flat,
     GLMPosterior,
     Likelihood,
     NoiseModel,
@@ -260,9 +259,8 @@ class LinearEstimator(BayesianEstimator):
         own = posterior.likelihood.own
         for parameter, prior in zip(own, posterior.own_priors.parts, strict=True):
             setattr(self, f"{parameter.argument}_", prior)
-        self.intercept_prior_: CoefficientPrior | None = None
-        if self.fit_intercept:
-            self.intercept_prior_ = posterior.linear_prior.intercept or Flat()
+        of_intercept = posterior.linear_prior.intercept if self.fit_intercept else None
+        self.intercept_prior_: CoefficientPrior | None = of_intercept
         self._names = list(posterior.reported.names)
         # unequal noise is reported by its own coefficients
         known = {parameter.name for parameter in own}

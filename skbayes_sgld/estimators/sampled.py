@@ -472,8 +472,8 @@ class SampledEstimator(LinearEstimator):
 
     def _priors_of(self, posterior: GLMPosterior) -> Priors:
         """Priors of a posterior, with numbers for scales."""
-        intercept = posterior.linear_prior.intercept or self._resolve("intercept_prior")
-        return posterior.prior, intercept, posterior.own_priors.parts
+        prior = posterior.linear_prior
+        return prior.coef, prior.intercept, posterior.own_priors.parts
 
 
 def copied(rows: Rows) -> Rows:

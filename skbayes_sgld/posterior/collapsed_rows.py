@@ -245,7 +245,7 @@ def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | Non
     prior = posterior.prior
     alike = posterior.weight is None and posterior.offset is None
     separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
-    flat = posterior.linear_prior.intercept is None
+    flat = posterior.linear_prior.intercept.flat
     few = 2 < posterior.n_samples <= posterior.n_params
     if not (few and alike and type(posterior.likelihood) is Bernoulli and separate and flat):
         return None

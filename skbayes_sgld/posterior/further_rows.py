@@ -27,7 +27,7 @@ from scipy import linalg
 
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
-from skbayes_sgld.posterior.priors import CoefficientPrior
+from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.tilt import Tilt
 
@@ -64,17 +64,13 @@ def under_priors(
     site: Tilt | None,
 ) -> GLMPosterior:
     """Posterior of the same rows under given priors, and a site of further rows."""
-    own, acts = posterior.linear_prior, posterior.fit_intercept and not intercept.flat
+    own, intercept = posterior.linear_prior, intercept if posterior.fit_intercept else Flat()
     if site is None:
-        return posterior.with_prior(replace(own, coef=coef, intercept=intercept if acts else None))
+        return posterior.with_prior(replace(own, coef=coef, intercept=intercept))
     to_zero = _to_zero(posterior)
     precision = to_zero.T @ site.precision @ to_zero
     at = np.linalg.solve(to_zero, site.at)
-    prior = replace(
-        own,
-        coef=_determined(coef),
-        intercept=_determined(intercept) if posterior.fit_intercept else None,
-    )
+    prior = replace(own, coef=_determined(coef), intercept=_determined(intercept))
     tilt = Tilt(at, site.slope @ to_zero, 0.5 * (precision + precision.T))
     return posterior._with(linear_prior=prior, tilt=tilt)
 

@@ -325,8 +325,7 @@ class GLMPosterior(BasePosterior):
     @property
     def intercept_is_free(self) -> bool:
         """Whether there is an intercept under an improper prior, which the data must determine."""
-        intercept = self.linear_prior.intercept
-        return self.fit_intercept and (intercept is None or not intercept.proper)
+        return self.fit_intercept and not self.linear_prior.intercept.proper
 
     @cached_property
     def facts(self) -> Facts:
@@ -542,7 +541,7 @@ class GLMPosterior(BasePosterior):
         factor = np.zeros((n, P))
         for rows, block, curvature in self.rows().curvatures(theta):
             factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
-        if self.linear_prior.intercept is not None:  # one more row, for the intercept's prior
+        if not self.linear_prior.intercept.flat:  # one more row, for the intercept's prior
             linear, gamma = self._at_one(theta)
             direction, curvature, *_ = self.linear_prior.of_intercept(linear, gamma)
             prior[:width] -= curvature[0] * np.square(direction)

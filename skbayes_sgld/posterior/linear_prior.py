@@ -30,8 +30,8 @@ class LinearPrior:
     ----------
     coef : CoefficientPrior
         Prior of the first ``n_features`` columns.
-    intercept : CoefficientPrior or None
-        Prior of the intercept at X = 0; None without an intercept or under a flat prior.
+    intercept : CoefficientPrior
+        Prior of the intercept at X = 0; flat without an intercept.
     n_features, width : int
     center : ndarray of shape (n_features,) or None
         Point of X at which the last column is the intercept; None for X = 0.
@@ -42,7 +42,7 @@ class LinearPrior:
     """
 
     coef: CoefficientPrior
-    intercept: CoefficientPrior | None
+    intercept: CoefficientPrior
     n_features: int
     width: int
     center: Array | None = None
@@ -74,36 +74,32 @@ class LinearPrior:
         coef.check(X.shape[1])
         intercept.check(1, "intercept_prior")
         coef, intercept = in_units(coef, intercept, spread, likelihood, y, weight)
-        acts, pin = has_intercept and not intercept.flat, None
+        intercept, d, pin = intercept if has_intercept else Flat(), X.shape[1], None
         if K > 1:
-            free = has_intercept and not (acts and intercept.proper)
+            free = has_intercept and not intercept.proper
             pin = _shift_precision(X, weight, not coef.proper, free, has_intercept) / K
-        of_intercept = intercept if acts else None
-        d = X.shape[1]
-        return cls(coef, of_intercept, d, d + has_intercept, center, spread is not None, pin)
+        return cls(coef, intercept, d, d + has_intercept, center, spread is not None, pin)
 
     @property
     def normal(self) -> bool:
         """Whether the prior is normal, given the noise."""
-        return self.coef.normal and (self.intercept is None or self.intercept.normal)
+        return self.coef.normal and self.intercept.normal
 
     @property
     def nonsmooth(self) -> bool:
         """Whether the gradient jumps somewhere."""
-        return self.coef.nonsmooth or (self.intercept is not None and self.intercept.nonsmooth)
+        return self.coef.nonsmooth or self.intercept.nonsmooth
 
     @property
     def follows_noise(self) -> bool:
         """Whether the noise scales every part that is not flat."""
-        return self.coef.scaled_by_noise and (
-            self.intercept is None or self.intercept.scaled_by_noise
-        )
+        of_intercept = self.intercept.flat or self.intercept.scaled_by_noise
+        return self.coef.scaled_by_noise and of_intercept
 
     @property
     def n_scaled(self) -> int:
         """Number of parameters of a predictor whose prior is scaled by the noise."""
-        of_intercept = self.intercept is not None and self.intercept.scaled_by_noise
-        return self.n_features * self.coef.scaled_by_noise + of_intercept
+        return self.n_features * self.coef.scaled_by_noise + self.intercept.scaled_by_noise
 
     # ---- density and gradient -------------------------------------------------------------------
 
@@ -118,7 +114,7 @@ class LinearPrior:
     def log_density(self, linear: Array, gamma: Array | None) -> Array:
         """Log density up to a constant ``(C,)``."""
         value = self.coef.log_density(linear[..., : self.n_features], gamma)
-        if self.intercept is not None:
+        if not self.intercept.flat:
             value = value + self.intercept.log_density(self._at_zero(linear), gamma)
         if self.pin is not None:
             value = value - 0.5 * np.square(linear.sum(axis=1)) @ self.pin / linear.shape[1]
@@ -132,7 +128,7 @@ class LinearPrior:
             return grad if at_zero is None else grad + at_zero, None
         d, out = self.n_features, np.zeros(linear.shape)
         out[..., :d], in_gamma = self.coef.grad(linear[..., :d], gamma)
-        if self.intercept is not None:
+        if not self.intercept.flat:
             slope, more = self.intercept.grad(self._at_zero(linear), gamma)
             out[..., d:] = slope
             if self.center is not None:
@@ -149,12 +145,12 @@ class LinearPrior:
 
         Steps on small batches take 1.2 times as long without it.
         """
-        together = self.pin is not None or (self.intercept and self.center is not None)
+        together = self.pin is not None or not (self.intercept.flat or self.center is None)
         if together or self.n_scaled or not self.normal:
             return None
         slope, at_zero = np.zeros((2, self.width))
         d = self.n_features
-        for prior, at in ((self.coef, slice(d)), (self.intercept or Flat(), slice(d, None))):
+        for prior, at in ((self.coef, slice(d)), (self.intercept, slice(d, None))):
             zeros = np.zeros((1, len(slope[at])))
             of_coef = prior.curvature(zeros, None)[0]
             if of_coef.ndim > 2:
@@ -179,7 +175,7 @@ class LinearPrior:
             Curvature in gamma.
         """
         direction, K = np.zeros(linear.shape[1]), linear.shape[0]
-        if self.intercept is None:
+        if self.intercept.flat:
             return direction, np.zeros(K), np.zeros(K), 0.0
         direction[-1] = 1.0
         if self.center is not None:
@@ -232,31 +228,27 @@ class LinearPrior:
 
     def part(self, scaled_by_noise: bool) -> LinearPrior:
         """Prior of the parts that the noise scales, or does not; the other parts are flat."""
-
-        def keeps(prior: CoefficientPrior | None) -> bool:
-            return prior is not None and prior.scaled_by_noise == scaled_by_noise
-
-        return replace(
-            self,
-            coef=self.coef if keeps(self.coef) else Flat(),
-            intercept=self.intercept if keeps(self.intercept) else None,
-        )
+        kept = [
+            prior if prior.scaled_by_noise == scaled_by_noise else Flat()
+            for prior in (self.coef, self.intercept)
+        ]
+        return replace(self, coef=kept[0], intercept=kept[1])
 
     def given_noise(self, variance: float) -> LinearPrior:
         """Prior where the noise variance is known."""
-        intercept = None if self.intercept is None else self.intercept.given_noise(variance)
-        return replace(self, coef=self.coef.given_noise(variance), intercept=intercept)
+        coef, intercept = self.coef.given_noise(variance), self.intercept.given_noise(variance)
+        return replace(self, coef=coef, intercept=intercept)
 
     def smoothed(self, spread: Array | None) -> LinearPrior:
         """Prior averaged over normal errors of sd ``spread (K, width)``."""
         d, at_zero = self.n_features, None
-        if spread is not None and self.intercept is not None:
+        if spread is not None and not self.intercept.flat:
             variance = np.square(spread[:, d:])
             if self.center is not None:  # without correlations: a rough width is enough here
                 variance = variance + np.square(spread[:, :d] * self.center).sum(1, keepdims=True)
             at_zero = np.sqrt(variance)
         coef = self.coef.smoothed(None if spread is None else spread[:, :d])
-        intercept = None if self.intercept is None else self.intercept.smoothed(at_zero)
+        intercept = self.intercept.smoothed(at_zero)
         if coef is self.coef and intercept is self.intercept:
             return self
         return replace(self, coef=coef, intercept=intercept)
@@ -265,12 +257,9 @@ class LinearPrior:
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
         """Draw of the linear parameters ``(K, width)``, intercepts at X = 0; flat ones are 0."""
-        linear = np.zeros(shape)
-        d = self.n_features
-        linear[:, :d] = self.coef.sample(rng, (shape[0], d), noise_variance)
-        if self.intercept is not None:
-            linear[:, d:] = self.intercept.sample(rng, (shape[0], 1), noise_variance)
-        return linear
+        (K, width), d = shape, self.n_features
+        coef = self.coef.sample(rng, (K, d), noise_variance)
+        return np.hstack([coef, self.intercept.sample(rng, (K, width - d), noise_variance)])
 
 
 def in_units(

@@ -130,7 +130,7 @@ def noncentered_scales(
         coefficients = EigenScales(basis, np.clip(share, 0.0, 1.0), g @ basis, 0.0, power)
     scale_map = Affine(eta, np.eye(len(eta)) if root is None else root)
     coordinates = NormalGivenScales(origin, coefficients, scales, scale_map)
-    if posterior.model.likelihood.quadratic and posterior.model.linear_prior.intercept is None:
+    if posterior.model.likelihood.quadratic and posterior.model.linear_prior.intercept.flat:
         return NormalCoefficients(posterior, coordinates, temperature)
     return Reparameterized(posterior, coordinates, temperature)
 
