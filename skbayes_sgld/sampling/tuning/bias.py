@@ -134,8 +134,8 @@ def measure_bias(
     bias : Bias
         Of infinite size where a chain overflows.
     """
-    tau, P = float(run.dynamics.temperature), mode.theta.size
-    n_pairs, n_normals = n_chains(run) // 2, run.sampler.n_normals(P)
+    sampler, tau, P = run.sampler, float(run.dynamics.temperature), mode.theta.size
+    n_pairs, n_normals = n_chains(run) // 2, sampler.n_normals(P)
     shape, whole = (n_pairs, P), mode.metric.in_groups_of(None)
     streams = ChainStreams(seed, FIRST_CHAIN)
     whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
@@ -143,38 +143,43 @@ def measure_bias(
     gradient = _Remembered(dynamics.gradient)
     dynamics = replace(dynamics, gradient=gradient)
     standard = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)), temperature=tau)
-    noise = _mirrored(streams.normals(n_pairs, n_normals))
-    actual = _Chain(run.sampler, dynamics, mode.theta + mode.metric.sqrt(whitened), noise)
-    normal = _Chain(run.sampler, standard, whitened, noise)
-    declared = run.sampler.pace(np.ones(P), step_size)[1]
+    start = mode.theta + mode.metric.sqrt(whitened)
+    actual, normal = sampler.init(start.copy()), sampler.init(whitened.copy())
+    for state in (actual, normal):
+        sampler.settle(state, tau)
+    actual |= gradient.begin(start)
+    previous = _mirrored(streams.normals(n_pairs, n_normals))
+    declared = sampler.pace(np.ones(P), step_size)[1]
     # e^-2 of the start is left, which is exact on a normal posterior
     n_burnin = int(np.ceil(2.0 * declared))
     # 48 times the autocorrelation time of two at a step size of 1; an eighth or a quarter of the
     # steps settles most posteriors
     n_kept = int(np.ceil(96 / step_size))
     looks = [n_burnin + int(np.ceil(share * n_kept)) for share in (0.125, 0.25, 0.5)]
-    sums = _Sums(np.zeros((5, *shape)), tau, normal_inflation(run.sampler, step_size, P) - 1.0)
+    batches: Iterator[Any] = repeat(None)
+    sums = _Sums(np.zeros((5, *shape)), tau, normal_inflation(sampler, step_size, P) - 1.0)
     eta = np.full(_BLOCK, step_size)
     with np.errstate(all="ignore"):
         for t in range(n_burnin + n_kept):
             at = t % _BLOCK
             if at == 0:
-                batches: Iterator[Any] = repeat(None)
                 half = streams.normals(_BLOCK * n_pairs, n_normals)
                 normals = _mirrored(half.reshape(_BLOCK, n_pairs, n_normals), axis=1)
+                noise, noise_of_normal = (
+                    sampler.prepare(normals, previous, eta, each) for each in (dynamics, standard)
+                )
+                previous, batches = normals[-1], repeat(None)
                 if run.batch_size is not None:
                     taken = (_BLOCK * n_pairs, run.n_samples, run.batch_size, run.replacement)
                     rows = streams.rows(*taken).reshape(_BLOCK, n_pairs, run.batch_size)
                     batches = gradient.batches(np.concatenate([rows, rows], axis=1))
-                actual.prepare(normals, eta)
-                normal.prepare(normals, eta)
             batch = next(batches)
             if t >= n_burnin:
-                u = mode.metric.whiten(actual.state["theta"] - mode.theta)
-                slope = gradient(actual.state["theta"], batch, actual.state)
-                sums.add(u, whole.sqrt_t(slope), normal.state["theta"])
-            actual.step(eta[at], at, batch)
-            normal.step(eta[at], at, None)
+                u = mode.metric.whiten(actual["theta"] - mode.theta)
+                slope = gradient(actual["theta"], batch, actual)
+                sums.add(u, whole.sqrt_t(slope), normal["theta"])
+            sampler.step(actual, step_size, noise[at], batch, dynamics)
+            sampler.step(normal, step_size, noise_of_normal[at], None, standard)
             if t + 1 in looks and limit is not None:
                 size, doubt = sums.errors()
                 # beyond twice the doubt an error is none of chance's, in many parameters
@@ -395,28 +400,6 @@ def step_sizes(sampler: Sampler) -> tuple[float, ...]:
     if sampler.gaussian_inflation(2.0 * first) == 1.0:
         first *= 2.0
     return tuple(round(float(first * step / STEP_SIZES[0]), 6) for step in STEP_SIZES)
-
-
-class _Chain:
-    """Chains of a run's sampler on one of the two targets.
-
-    ``normals`` are those of the step before the first.
-    """
-
-    def __init__(self, sampler: Sampler, dynamics: Dynamics, start: Array, normals: Array) -> None:
-        self._sampler, self._dynamics, self._previous = sampler, dynamics, normals
-        self.state = sampler.init(start.copy())
-        sampler.settle(self.state, float(dynamics.temperature))
-        self.state |= dynamics.gradient.begin(start)
-
-    def prepare(self, normals: Array, eta: Array) -> None:
-        """Turn the normals of the next steps into what the steps add."""
-        self._noise = self._sampler.prepare(normals, self._previous, eta, self._dynamics)
-        self._previous = normals[-1]
-
-    def step(self, eta: float, at: int, batch: Any) -> None:
-        """Make one step."""
-        self._sampler.step(self.state, eta, self._noise[at], batch, self._dynamics)
 
 
 def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float:
