@@ -25,8 +25,9 @@ class DaskRows(RowSource):
         Chunked anyhow along the rows; columns in several chunks are put together.
     y : dask.array.Array, dask.dataframe.Series or array-like
         Chunked as X where sizes are not known.
-    weight, exposure, n_trials : as y, or None
-        A model takes one of the last two.
+    weight : as y, or None
+    **by_row : as y, or None
+        The ``exposure`` of counts, or the ``n_trials`` of totals.
     """
 
     _promise = (
@@ -34,20 +35,15 @@ class DaskRows(RowSource):
         "those that are not"
     )
 
-    def __init__(
-        self, X: Any, y: Any, weight: Any = None, exposure: Any = None, n_trials: Any = None
-    ) -> None:
+    def __init__(self, X: Any, y: Any, weight: Any = None, **by_row: Any) -> None:
         X = check_columns(X)
         if is_frame(X):
             columns = list(X.columns)
             self.feature_names = columns if all(isinstance(c, str) for c in columns) else None
         self.n_features = int(X.shape[1])
-        beside = {"y": y, "sample_weight": weight, "exposure": exposure}
-        if n_trials is not None:
-            del beside["exposure"]
-            beside["n_trials"] = n_trials
-        if exposure is not None or n_trials is not None:
-            self.has_exposure, self.by_row = True, "exposure" if n_trials is None else "n_trials"
+        self.by_row = next((name for name, v in by_row.items() if v is not None), "")
+        self.has_exposure = bool(self.by_row)
+        beside = {"y": y, "sample_weight": weight, **by_row}
         given = [None if v is None else align(v, X, name) for name, v in beside.items()]
         self._graph, keys = joined_graph([X, *(v for v in given if v is not None)])
         # the parts of each block, None for what is not given
