@@ -1,8 +1,7 @@
 """Posteriors to sample, and what they are composed of: likelihoods, priors and transforms."""
 
-from skbayes_sgld.posterior.boundary import as_posterior
+from skbayes_sgld.posterior.boundary import CustomPosterior, FunctionPosterior, as_posterior
 from skbayes_sgld.posterior.checks import check_gradient
-from skbayes_sgld.posterior.custom import CustomPosterior, FunctionPosterior
 from skbayes_sgld.posterior.examples.stochastic_volatility import StochasticVolatility
 from skbayes_sgld.posterior.examples.tied_mixture import TiedGaussianMixture
 from skbayes_sgld.posterior.glm import GLMPosterior

@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_number
-from skbayes_sgld.posterior.custom import CustomPosterior
+from skbayes_sgld.posterior.boundary import CustomPosterior
 from skbayes_sgld.posterior.protocol import Facts
 
 Array = NDArray[Any]
