@@ -377,9 +377,9 @@ class GLMPosterior(BasePosterior):
 
     def zeros(self) -> Array:
         """Point ``(P,)`` at which all coefficients are 0; the noise variance is that of y."""
-        theta = np.zeros((1, self.n_params))
-        self._own(theta)[...] = self._own(self.start()[None])
-        return theta[0]
+        theta = self.start()
+        theta[: self._n_linear] = 0.0
+        return theta
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
         """Reported parameters ``(C, P)`` from the prior.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.special import digamma, gammaln, polygamma
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.boundary import CustomPosterior
-from skbayes_sgld.posterior.protocol import Facts
 
 Array = NDArray[Any]
 
@@ -21,6 +19,8 @@ _INFORMATION = 20 / 13  # Fisher information of a return on its log scale at nu 
 
 class _Walk:
     """The model in terms of x = (sigma, nu, h), with h the log volatility."""
+
+    cheap_full_gradient = True  # rows depend on each other: a batch costs as much
 
     def __init__(
         self, returns: Array, sigma_rate: float, nu_rate: float, initial_scale: float | None
@@ -200,11 +200,6 @@ class StochasticVolatility(CustomPosterior):
     >>> posterior.n_params, posterior.constrained_names[:3]
     (52, ['sigma', 'nu', 'volatility[0]'])
     """
-
-    @property
-    def facts(self) -> Facts:
-        """Facts about the posterior: its rows depend on each other, and are not left out."""
-        return replace(super().facts, cheap_full_gradient=True)
 
     def __init__(
         self,

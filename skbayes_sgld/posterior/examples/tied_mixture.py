@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,14 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.boundary import CustomPosterior
-from skbayes_sgld.posterior.protocol import Facts
 
 Array = NDArray[Any]
-
-_BLOCK_NUMBERS = 2**21
-_AT_THE_EDGE = 1e-4  # share of the peak: with more at its edge, a grid cuts the density off
-_COARSE = 1e-3  # relative change of the integral on half the points that is too much
 
 
 class _TiedMeans:
     n_params = 2
     param_names = ["theta1", "theta2"]
+    multimodal = True
 
     def __init__(self, x: Array, variance: float, prior_variances: Array) -> None:
         self.n_samples = len(x)
@@ -100,11 +95,6 @@ class TiedGaussianMixture(CustomPosterior):
     [0.51, 0.49]
     """
 
-    @property
-    def facts(self) -> Facts:
-        """Facts about the posterior: it has two modes."""
-        return replace(super().facts, multimodal=True)
-
     def __init__(
         self,
         X: ArrayLike,
@@ -172,18 +162,18 @@ class TiedGaussianMixture(CustomPosterior):
                 raise ValueError(f"{name}={ends!r} must be two numbers in order.")
             axes.append(np.linspace(*ends, n_points))
         points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
-        n_blocks = 1 + len(points) * self.n_samples // _BLOCK_NUMBERS
+        n_blocks = 1 + len(points) * self.n_samples // 2**21
         blocks = [self.log_density(p) for p in np.array_split(points, n_blocks)]
         value = np.concatenate(blocks).reshape(n_points, n_points) / self.temperature
         peak = value.max()
         density = np.exp(value - peak)
         edges = (density[0], density[-1], density[:, 0], density[:, -1])
-        if max(edge.max() for edge in edges) > _AT_THE_EDGE:
+        if max(edge.max() for edge in edges) > 1e-4:
             raise ValueError(
                 f"the density goes on beyond theta1={theta1!r}, theta2={theta2!r}; widen them."
             )
         total = density.sum()
-        if abs(4.0 * density[::2, ::2].sum() / total - 1.0) > _COARSE:
+        if abs(4.0 * density[::2, ::2].sum() / total - 1.0) > 1e-3:
             raise ValueError(f"n_points={n_points!r} is too coarse; give more, or closer ends.")
         area = (axes[0][1] - axes[0][0]) * (axes[1][1] - axes[1][0])
         density /= total * area
