@@ -74,7 +74,7 @@ class CollapsedRows(CollapsedPosterior):
 
     def __init__(self, posterior: GLMPosterior, theta: Array) -> None:
         P, n = posterior.n_params, posterior.n_samples
-        self.n_rows, self.n_params, self.param_names = n, P, [f"z[{j}]" for j in range(P)]
+        self.n_rows, self.n_params = n, P
         own, pull = posterior.prior_diagonal(theta), posterior.grad_log_prior(theta[None])[0]
         flat = own <= 0.0  # of the intercept
         self.inverse = np.where(flat, 1.0, own)

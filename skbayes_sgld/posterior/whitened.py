@@ -21,7 +21,6 @@ from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import equal_slices, in_threads, matmul_rows, one_blas_thread
-from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import RowKernel
@@ -38,7 +37,6 @@ _BLOCK = 1024  # rows
 _PARTS = 4  # of products that are made once
 _LEAST = 1e-3  # weight of a row, of the mean weight: the metric stays positive definite
 _SHARES = 0.01, 1.0  # of the mean curvatures, in the weights that match draws
-_PROBES = 4
 _ERROR = 0.02  # of a log density, or of a gradient: an acceptance ratio changes by as little
 
 
@@ -87,7 +85,7 @@ class WhitenedRows(WhitenedPosterior):
     def __init__(self, posterior: GLMPosterior, center: Array, weights: Array) -> None:
         self.center, self._posterior = center, posterior
         n, P = posterior.n_samples, posterior.n_params
-        self.n_params, self.param_names = P, [f"z[{j}]" for j in range(P)]
+        self.n_params = P
         weights = np.maximum(weights, _LEAST * weights.mean())
         with one_blas_thread():
             H = posterior.rows(np.float32).gram(weights)
@@ -179,12 +177,7 @@ def whiten_rows(posterior: GLMPosterior, center: Array, weights: Array) -> White
         rows = WhitenedRows(posterior, center, weights)
     except np.linalg.LinAlgError:
         return None
-    # not a generator's first numbers, which may be the user's rows
-    z = start_normals(0, range(_PROBES), posterior.n_params)
-    exact, slope = posterior.value_and_grad(center + z @ rows.root.T)
-    value, grad = rows.value_and_grad(z)
-    error = np.abs(value - exact).max(), np.linalg.norm(grad - slope @ rows.root, axis=1).max()
-    return rows if max(error) < _ERROR else None
+    return rows if rows.rounding(posterior) < _ERROR else None
 
 
 def _whiten(

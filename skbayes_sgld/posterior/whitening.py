@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 
 Array = NDArray[Any]
@@ -57,6 +58,15 @@ class WhitenedPosterior(BasePosterior):
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``, of a diagonal metric."""
         return self.center + self.root * z
+
+    def rounding(self, posterior: BasePosterior) -> float:
+        """Largest error of a log density, or norm of a gradient's error, at a few normal points."""
+        # not a generator's first numbers, which may be the user's rows
+        z = start_normals(0, range(4), self.n_params)
+        exact, slope = posterior.value_and_grad(self.locate(z))
+        value, grad = self.value_and_grad(z)
+        error = grad - (slope * self.root if self.root.ndim == 1 else slope @ self.root)
+        return float(max(np.abs(value - exact).max(), np.linalg.norm(error, axis=1).max()))
 
     def matched(self, draws: Array, temperature: float) -> WhitenedPosterior:
         """Posterior about the mean of ``draws (S, P)`` of theta, in a metric that fits these."""
