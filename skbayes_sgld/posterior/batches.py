@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from skbayes_sgld._linalg import gram_of_predictors
 from skbayes_sgld.posterior.base import Batches
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.predictor_maps import Predictors
+from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 
 Array = NDArray[Any]
@@ -26,30 +26,23 @@ class LinearBatches(Batches):
 
     Parameters
     ----------
-    design : DenseDesign or SparseDesign
-        Its dtype is that of the products.
-    likelihood : Likelihood
-    y : ndarray of shape (n,)
-    weight, offset : ndarray of shape (n,) or None
-    predictors : Predictors
+    sums : RowSum
+        Sum over all rows, whose design and predictors they share; its dtype is that of products.
+    posterior : GLMPosterior
     n_chains, batch_size, n_walkers : int
     """
 
     def __init__(
         self,
-        design: DenseDesign | SparseDesign,
-        likelihood: Likelihood,
-        y: Array,
-        weight: Array | None,
-        offset: Array | None,
-        predictors: Predictors,
+        sums: RowSum,
+        posterior: Any,
         n_chains: int,
         batch_size: int,
         n_walkers: int = 1,
     ) -> None:
-        self.size, self._design, self._predictors = batch_size, design, predictors
-        self._likelihood, self._rows = likelihood, (y, weight, offset)
-        self._n_walkers = n_walkers
+        self.size, self._n_walkers, self._likelihood = batch_size, n_walkers, posterior.likelihood
+        self._rows = posterior.y, posterior.weight, posterior.offset
+        design, predictors = self._design, self._predictors = sums.design, sums.predictors
         K = predictors.n_products
         self._u_shape = n_chains * n_walkers, K, batch_size
         # one chain's products are of matrices, at half the cost of those of a stack

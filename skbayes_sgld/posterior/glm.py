@@ -268,8 +268,7 @@ class GLMPosterior(BasePosterior):
         pays = n_walkers > 1 and batch_size * self.n_features >= _ROUNDED_BATCH
         rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
         sums = self.rows(np.float32 if rounds else np.float64)
-        rows, sizes = (self.y, self.weight, self.offset), (n_chains, batch_size, n_walkers)
-        return LinearBatches(sums.design, self.likelihood, *rows, sums.predictors, *sizes)
+        return LinearBatches(sums, self, n_chains, batch_size, n_walkers)
 
     # ---- subsets that stand for all rows --------------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -245,63 +245,48 @@ class _DenseRows:
         """
         known = _shared.get()
         if known is None or self._X.size < _SHARED_NUMBERS:
-            return self._sum(self._products, origin)
+            return self._sum(origin, lambda block: block.T @ block)
         view = self._X.__array_interface__
         key = (view["data"], view["strides"], self._X.shape, self._X.dtype, origin[:-1].tobytes())
         if key not in known:  # with X itself, whose memory is then not used for something else
-            known[key] = self._X, self._sum(self._products, origin)
+            known[key] = self._X, self._sum(origin, lambda block: block.T @ block)
             return known[key][1]
         total = known[key][1].copy()
-        total[-2] = total[:, -2] = self._sum(self._target_products, origin)
+        total[-2] = total[:, -2] = self._sum(origin, lambda block: block[:, -2] @ block)
         return total
-
-    def _sum(self, work: Callable[[Array, list[slice]], Array], origin: Array) -> Array:
-        return sum_in_threads(partial(work, origin), self._parts(len(origin) + 1))
-
-    def _target_products(self, origin: Array, blocks: list[slice]) -> Array:
-        """Row of the products that belongs to y ``(d + 2,)``."""
-        total = np.zeros(len(origin) + 1)
-        for block in self._deviations(origin, blocks):
-            total += block[:, -2] @ block
-        return total
-
-    def _parts(self, width: int) -> list[list[slice]]:
-        n_rows, n_columns = self._X.shape
-        return row_parts(n_rows, n_columns, width, width * width)
-
-    def _products(self, origin: Array, blocks: list[slice]) -> Array:
-        total = np.zeros((len(origin) + 1, len(origin) + 1))
-        for block in self._deviations(origin, blocks):
-            total += block.T @ block
-        return total
-
-    def _deviations(self, origin: Array, blocks: list[slice]) -> Iterator[Array]:
-        """Rows less ``origin``, with ones behind, times the roots of their weights, by blocks.
-
-        A block is valid until the next.
-        """
-        buffer = np.empty((blocks[0].stop - blocks[0].start, len(origin) + 1))
-        for rows in blocks:
-            block = buffer[: rows.stop - rows.start]
-            np.subtract(self._X[rows], origin[:-1], out=block[:, :-2])
-            np.subtract(self._y[rows], origin[-1], out=block[:, -2])
-            block[:, -1] = 1.0
-            if self._root is not None:
-                block *= self._root[rows, None]
-            yield block
 
     def residual_products(self, center: Array, coef: Array) -> Array:
         """Sums of products of the residuals with the columns, and with themselves ``(d + 1,)``."""
-        work = partial(self._residual_products, center, coef)
-        return sum_in_threads(work, self._parts(len(center) + 1))
 
-    def _residual_products(self, center: Array, coef: Array, blocks: list[slice]) -> Array:
-        total = np.zeros(len(center))
-        for block in self._deviations(center, blocks):
+        def of_block(block: Array) -> Array:
             residual = block[:, -2] - block[:, :-2] @ coef
-            total[:-1] += residual @ block[:, :-2]
-            total[-1] += residual @ residual
-        return total
+            return np.append(residual @ block[:, :-2], residual @ residual)
+
+        return self._sum(center, of_block)
+
+    def _sum(self, origin: Array, of_block: Callable[[Array], Array]) -> Array:
+        """Sum over blocks of the rows less ``origin``, times the roots of their weights.
+
+        A column of ones is behind them.
+        """
+        width = len(origin) + 1
+
+        def of_part(blocks: list[slice]) -> Array:
+            buffer, total = np.empty((blocks[0].stop - blocks[0].start, width)), None
+            for rows in blocks:
+                block = buffer[: rows.stop - rows.start]
+                np.subtract(self._X[rows], origin[:-1], out=block[:, :-2])
+                np.subtract(self._y[rows], origin[-1], out=block[:, -2])
+                block[:, -1] = 1.0
+                if self._root is not None:
+                    block *= self._root[rows, None]
+                found = of_block(block)
+                total = found if total is None else np.add(total, found, out=total)
+            assert total is not None
+            return total
+
+        n, d = self._X.shape
+        return sum_in_threads(of_part, row_parts(n, d, width, width * width))
 
 
 class _SparseRows:

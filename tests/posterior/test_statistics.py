@@ -92,14 +92,16 @@ def test_a_constant_column_has_no_spread_at_all():
 
 def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(monkeypatch):
     read = []
-    whole = module._DenseRows._deviations
+    whole = module._DenseRows._sum
 
-    def counted(self, origin, blocks):
-        for block in whole(self, origin, blocks):
+    def counted(self, origin, of_block):
+        def counting(block):
             read.append(len(block))
-            yield block
+            return of_block(block)
 
-    monkeypatch.setattr(module._DenseRows, "_deviations", counted)
+        return whole(self, origin, counting)
+
+    monkeypatch.setattr(module._DenseRows, "_sum", counted)
     n = 40_000
     X, y, _ = table(n, 30)  # enough for threads
     for offset in (0.0, 1e8):
@@ -112,9 +114,15 @@ def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(monkeypatch):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_targets_of_the_same_rows_share_the_products_of_the_columns(weighted, monkeypatch):
-    summed, whole = [], module._DenseRows._products
+    summed, whole = [], module._DenseRows._sum
+
+    def counted(*arguments):
+        found = whole(*arguments)
+        summed.extend([1] * (found.ndim == 2))
+        return found
+
     monkeypatch.setattr(module, "_SHARED_NUMBERS", 0)
-    monkeypatch.setattr(module._DenseRows, "_products", lambda *a: summed.append(1) or whole(*a))
+    monkeypatch.setattr(module._DenseRows, "_sum", counted)
     X, y, rng = table()
     targets = [y, 3.0 - 2.0 * y + X[:, 0], 1e3 + rng.standard_normal(N)]
     weight = rng.random(N) if weighted else None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, fdtr
+from scipy.special import expit, fdtr, logit
 
 from skbayes_sgld.posterior.likelihoods.base import Array
 from skbayes_sgld.posterior.likelihoods.binomial import (
@@ -89,15 +89,11 @@ class BetaBinomial(Binomial):
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Log odds of the share of all successes, and of the correlation by moments."""
         level = super().start(y, weight, has_level)
-        return np.append(level, self._log_odds_of_correlation(float(level[0]), y, weight))
-
-    def _log_odds_of_correlation(self, eta: float, y: Array, weight: Array | None) -> float:
         successes, trials = split_totals(y)
-        w, p = np.ones(len(y)) if weight is None else weight, expit(eta)
+        w, p = np.ones(len(y)) if weight is None else weight, expit(level)
         square = np.square(successes - trials * p) / (trials * p * (1.0 - p))
         pairs = max(float(w @ (trials - 1.0)), 1e-9 * float(w.sum()))
-        rho = np.clip(w @ (square - 1.0) / pairs, 0.01, 0.9)
-        return float(np.log(rho / (1.0 - rho)))
+        return np.append(level, logit(np.clip(w @ (square - 1.0) / pairs, 0.01, 0.9)))
 
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
         """Smaller of two weights: of the rows with a success, and of those with a failure."""
@@ -107,9 +103,7 @@ class BetaBinomial(Binomial):
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
         """Inverse mean over the rows of ``n p (1 - p) / (1 + (n - 1) rho)``."""
-        trials, p = split_totals(y)[1], self._share(y, weight)
-        eta = float(np.log(p / (1.0 - p)))
-        rho = expit(self._log_odds_of_correlation(eta, y, weight))
+        trials, (p, rho) = split_totals(y)[1], expit(self.start(y, weight, True))
         worth = trials * p * (1.0 - p) / (1.0 + (trials - 1.0) * rho)
         return 1.0 / float(np.average(worth, weights=weight))
 

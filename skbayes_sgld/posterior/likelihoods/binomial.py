@@ -124,18 +124,6 @@ class Binomial(Likelihood):
         """Weight of the rarer outcome."""
         return min(self._outcomes(y, weight))
 
-    def pseudo_variance(self, y: Array, weight: Array | None) -> float:
-        """Inverse mean over the rows of ``n p (1 - p)``, p the share of all successes."""
-        n, p = sum(self._outcomes(y, weight)), self._share(y, weight)
-        total = len(y) if weight is None else weight.sum()
-        return float(total / (n * p * (1.0 - p)))
-
-    def _share(self, y: Array, weight: Array | None) -> float:
-        """Share of all successes, or of half a trial."""
-        failures, successes = self._outcomes(y, weight)
-        n = failures + successes
-        return float(np.clip(successes / n, 0.5 / n, 1.0 - 0.5 / n))
-
     def rare(self, y: Array) -> Array | None:
         """Rows with the one outcome that few rows have; None without one."""
         successes, trials = split_totals(y)
@@ -157,7 +145,10 @@ class Binomial(Likelihood):
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Log odds of the share of all successes."""
-        return np.array([logit(self._share(y, weight)) if has_level else 0.0])
+        failures, successes = self._outcomes(y, weight)
+        n = failures + successes
+        share = np.clip(successes / n, 0.5 / n, 1.0 - 0.5 / n)  # or of half a trial
+        return np.array([logit(share) if has_level else 0.0])
 
     # ---- predictions --------------------------------------------------------------------------
 
