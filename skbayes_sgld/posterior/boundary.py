@@ -97,7 +97,14 @@ class UserPosterior(BasePosterior):
         self._precision = float(np.finfo(float).eps)
         self.abilities = frozenset(a for a in MEMBERS if not _missing(model, a))
         if not self.abilities & {"density", "rows"}:
-            raise TypeError(self._refusal())
+            kinds = _missing(model, "density"), _missing(model, "rows")
+            nearer = ", ".join(min(kinds, key=lambda members: len(members)))
+            raise TypeError(
+                f"{argument}={model!r} is not accepted: it has no {nearer}. A posterior has "
+                f"{', '.join(MEMBERS['density'])}; or n_params, param_names and rows, "
+                f"{', '.join(MEMBERS['rows'])}. FunctionPosterior makes one of two functions, "
+                "CustomPosterior of a model whose parameters have bounds."
+            )
         check_number(model.n_params, f"{argument}.n_params", low=1, closed="left", integer=True)
         self.n_params = int(model.n_params)
         self.param_names = check_names(getattr(model, "param_names", None), self.n_params)
@@ -137,17 +144,6 @@ class UserPosterior(BasePosterior):
     def lacks(self, ability: str) -> list[str]:
         """Members that the model lacks for an ability."""
         return _missing(self.model, ability)
-
-    def _refusal(self) -> str:
-        head = f"{self._argument}={self.model!r} is not accepted: it has no "
-        lacking = [_missing(self.model, ability) for ability in ("density", "rows")]
-        nearer = lacking[0] if len(lacking[0]) <= len(lacking[1]) else lacking[1]
-        return (
-            f"{head}{', '.join(nearer)}. A posterior has "
-            f"{', '.join(MEMBERS['density'])}; or n_params, param_names and rows, "
-            f"{', '.join(MEMBERS['rows'])}. FunctionPosterior makes one of two functions, "
-            "CustomPosterior of a model whose parameters have bounds."
-        )
 
     def check_functions(self, start: Array, names: Sequence[str] | None = None) -> None:
         """Check what each function returns for two chains at ``start (P,)``.

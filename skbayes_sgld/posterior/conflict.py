@@ -132,7 +132,10 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     estimate, known = _estimate(flat, theta, sds[number].reshape(K, d), expansion)
     moves = _without_shift(held.reshape(K, d) - estimate) / sds[number].reshape(K, d)
     pull = np.where(known, moves, np.inf).ravel()
-    chance = np.where(informed, _tail(np.tile(quantiles, K), np.abs(apart), width), 1.0)
+    # of two-sided distances above that seen, for prior draws plus normal errors
+    weight = np.exp(-0.5 * np.square(_NODES))
+    above = ndtr((np.tile(quantiles, K) - np.abs(apart)) / width)
+    chance = np.where(informed, 2.0 * (weight / weight.sum()) @ above, 1.0)
     probability = float(chance.min()) * max(int(informed.sum()), 1)
     if own.normal:
         known = rate > _LEAST * max(1.0, float(rate.max()))
@@ -211,9 +214,3 @@ def _estimate(
 def _without_shift(coef: Array) -> Array:
     """Coefficients ``(K, d, ...)`` less their mean over softmax predictors, which is not known."""
     return coef - coef.mean(axis=0) if len(coef) > 1 else coef
-
-
-def _tail(quantiles: Array, apart: Array, width: Array) -> Array:
-    """Probability of two-sided distances above ``apart``, for prior draws plus normal errors."""
-    weight = np.exp(-0.5 * np.square(_NODES))
-    return 2.0 * (weight / weight.sum()) @ ndtr((quantiles - apart) / width)

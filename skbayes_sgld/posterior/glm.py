@@ -32,11 +32,6 @@ from skbayes_sgld.posterior.tilt import Tilt
 Array = NDArray[Any]
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
-MANY = 300  # parameters from which the bulk may be far from the mode
-FEW_ROWS = 5  # per parameter at most, for which rows are averaged
-_NEGLIGIBLE = 1e-8  # share of the rows' curvature added where the prior has none
-_ROUNDED_BATCH = 2**15  # numbers of a shared batch from which products in float32 pay
-_SOFT = 0.15  # posterior sds that kinks are rounded over: halves the work of HMC, at little error
 
 
 class GLMPosterior(BasePosterior):
@@ -265,7 +260,7 @@ class GLMPosterior(BasePosterior):
         """Batches of rows for the chains of one run, in one thread."""
         # the rest that control variates leave is small, and needs no digits of double precision:
         # 2.5x of the products of 16 walkers, 10,000 rows of 300 columns
-        pays = n_walkers > 1 and batch_size * self.n_features >= _ROUNDED_BATCH
+        pays = n_walkers > 1 and batch_size * self.n_features >= 2**15
         rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
         sums = self.rows(np.float32 if rounds else np.float64)
         return LinearBatches(sums, self, n_chains, batch_size, n_walkers)
@@ -330,8 +325,9 @@ class GLMPosterior(BasePosterior):
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
         light = self.prior.normal and self.prior.proper and not self.n_own
-        few = self._known_normal is None and self.n_samples < FEW_ROWS * self.n_params
-        far = few and self.n_params >= MANY
+        # the bulk may be far from the mode with many parameters, and few rows for each
+        few = self._known_normal is None and self.n_samples < 5 * self.n_params
+        far = few and self.n_params >= 300
         return Facts(
             has_mode=True,  # being proper
             one_mode=True,
@@ -546,7 +542,7 @@ class GLMPosterior(BasePosterior):
             prior[:width] -= curvature[0] * np.square(direction)
             factor = np.concatenate([factor, np.zeros((1, P))])
             factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
-        own = np.maximum(prior, _NEGLIGIBLE * seen)
+        own = np.maximum(prior, 1e-8 * seen)
         at = slice(P - self.n_own, P)
         own[at] = seen[at] + prior[at]
         return own, factor
@@ -586,7 +582,8 @@ class GLMPosterior(BasePosterior):
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
-        return self.smoothed(_SOFT * spread) if self.linear_prior.nonsmooth else self
+        # 0.15 posterior sds halve the work of HMC, at little error
+        return self.smoothed(0.15 * spread) if self.linear_prior.nonsmooth else self
 
     def rounded(self, density: bool = False) -> GLMPosterior:
         """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""

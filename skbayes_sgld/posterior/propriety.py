@@ -53,10 +53,9 @@ def check_proper(posterior: GLMPosterior) -> None:
             f"{same}: under its flat prior the intercept would go to infinity; check the target, "
             "or set intercept_prior='normal' or fit_intercept=False."
         )
-    if posterior.prior.proper:
-        return
-    _check_rank(posterior, posterior.param_names)
-    _check_directions(posterior)
+    if not posterior.prior.proper:
+        _check_rank(posterior, posterior.param_names)
+        _check_directions(posterior)
 
 
 def weight_of_level(posterior: GLMPosterior) -> float:
