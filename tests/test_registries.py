@@ -179,8 +179,8 @@ class FarStart(posterior.Poisson):
 
 
 class NeverFree(posterior.Bernoulli):
-    def level_is_free(self, y):
-        return False
+    def level_weight(self, y, weight=None):
+        return super().level_weight(y, weight) + (weight is None)
 
 
 class AlwaysHeld(posterior.Poisson):
@@ -369,8 +369,8 @@ PLANTED = {
     WrongBatches: ("LIKELIHOODS", check_likelihood, "Not equal|bound batch"),
     WideLabels: ("LIKELIHOODS", check_likelihood, "variance"),
     FarStart: ("LIKELIHOODS", check_likelihood, "nats a row worse"),
-    NeverFree: ("LIKELIHOODS", check_likelihood, "level_is_free"),
-    AlwaysHeld: ("LIKELIHOODS", check_likelihood, "level_is_free|level_weight"),
+    NeverFree: ("LIKELIHOODS", check_likelihood, "without weights"),
+    AlwaysHeld: ("LIKELIHOODS", check_likelihood, "level_weight"),
     WrongAverages: ("LIKELIHOODS", check_likelihood, "averaged curvature"),
     OthersAverages: ("LIKELIHOODS", check_likelihood, "averaged score"),
     WrongGains: ("LIKELIHOODS", check_likelihood, "gains"),

@@ -66,7 +66,7 @@ class CollapsedRows(CollapsedPosterior):
 
     Raises
     ------
-    ValueError
+    ValueError, ArpackNoConvergence
         Where the rows are not independent enough, or too short.
     """
 
@@ -79,21 +79,24 @@ class CollapsedRows(CollapsedPosterior):
         flat = own <= 0.0  # of the intercept
         self.inverse = np.where(flat, 1.0, own)
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
-        design, self._signs = posterior.design(slice(0, n)), 2.0 * posterior.y - 1.0
-        at_center = design.apply(self.center[None, None], design)[0, 0]
-        d, unit = posterior.n_features, 1.0 / np.sqrt(self.inverse[: posterior.n_features])
+        d, design = posterior.n_features, posterior.design(slice(0, n))
+        at_center = design.apply(self.center[None, None], design)[0, 0].astype(np.float32)
+        unit = 1.0 / np.sqrt(self.inverse[:d])
         # Rows about their mean add up to 0; about 0 they have a direction in common, which would be
         # the steepest by far. About a share of their mean they are independent, and the intercept
         # is elsewhere
         mean = design.center * unit
         steepness = np.sqrt(np.sum(1.0 / design.lengths(unit))) * np.linalg.norm(mean)
         left = 1.0 / max(1.0, steepness)
-        scaled = SparseDesign(scale_columns(design.X, unit), (1.0 - left) * mean, d < P)
+        scaled = SparseDesign(scale_columns(design.X, unit), (1.0 - left) * mean, False)
+        self._design = SparseDesign(scaled.X.astype(np.float32), scaled.center, False)
         self._norms = np.sqrt(scaled.lengths(np.ones(d))).astype(np.float32)
-        self._design = SparseDesign(scaled.X.astype(np.float32), scaled.center, d < P)
-        self._signs, at_center = self._signs.astype(np.float32), at_center.astype(np.float32)
-        self._offset = self._signs * at_center
-        low, high = self._bounds = self._extremes()
+        self._signs = (2.0 * posterior.y - 1.0).astype(np.float32)
+        self._unit, self._offset = self._signs / self._norms, self._signs * at_center
+        gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
+        start = probe_generator().standard_normal(n, dtype=np.float32)
+        found = eigsh(gram, 2, which="BE", ncv=min(n, 40), v0=start, **_LANCZOS)[0]
+        low, high = self._bounds = _MARGINS[0] * float(found[0]), _MARGINS[1] * float(found[-1])
         self._own = _SHARE * low
         if low < _LEAST[0] or np.sqrt(self._own) * self._norms.min() < _LEAST[1]:
             raise ValueError("the rows are too dependent on each other, or too short")
@@ -118,17 +121,12 @@ class CollapsedRows(CollapsedPosterior):
     # ---- products -----------------------------------------------------------------------------
 
     def _predictors(self, z: Array) -> Array:
-        """``A z (C, n)`` for z ``(C, P)``, the intercept left out: rows are signed, of length 1."""
-        columns = z.copy()
-        columns[:, self._design.X.shape[1] :] = 0.0
-        return self._signs / self._norms * self._design.apply(columns[:, None], self._design)[:, 0]
+        """``A z (C, n)`` for z ``(C, d)``, the intercept left out: rows are signed, of length 1."""
+        return self._unit * self._design.apply(z[:, None], self._design)[:, 0]
 
     def _back(self, x: Array) -> Array:
-        """``A^T x (C, P)``: the intercept's entry is 0."""
-        score = (self._signs / self._norms * x)[:, None]
-        pulled = self._design.adjoint(score, self._design)[:, 0]
-        pulled[:, self._design.X.shape[1] :] = 0.0
-        return pulled
+        """``A^T x (C, d)``."""
+        return self._design.adjoint((self._unit * x)[:, None], self._design)[:, 0]
 
     def _gram(self, x: Array) -> Array:
         """``K x``, for x ``(C, n)``."""
@@ -154,24 +152,12 @@ class CollapsedRows(CollapsedPosterior):
             total += term * now
         return total
 
-    def _extremes(self) -> tuple[float, float]:
-        """Bounds on the eigenvalues of K."""
-        n = self.n_rows
-        gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
-        start = probe_generator().standard_normal(n, dtype=np.float32)
-        found = eigsh(gram, 2, which="BE", ncv=min(n, 40), v0=start, **_LANCZOS)[0]
-        return _MARGINS[0] * float(found[0]), _MARGINS[1] * float(found[-1])
-
     # ---- likelihood of the values --------------------------------------------------------------
 
     def _logits(self, value: Array) -> Array:
         """Signed predictors ``(C, n)`` over the sd of both noises."""
         moved = self._norms * value[:, :-1] + self._signs * (self._level * value[:, -1:])
         return (moved + self._offset) / self._total
-
-    def _log_likelihood(self, value: Array) -> Array:
-        """Log likelihood ``(C,)``, the rows' own noise integrated out."""
-        return _sums(log_ndtr(self._logits(value)))
 
     def _force(self, value: Array) -> Array:
         """Gradient of the log likelihood in the values ``(C, n + 1)``."""
@@ -210,11 +196,11 @@ class CollapsedRows(CollapsedPosterior):
     def _energy(self, place: Array, momentum: Array) -> Array:
         """Minus the log density ``(C,)`` of pairs of a place and of a momentum."""
         quadratic = _sums(place[0, :, :-1] * place[1, :, :-1]) + _sums(momentum[0] * momentum[1])
-        return 0.5 * quadratic - self._log_likelihood(place[1])
+        return 0.5 * quadratic - _sums(log_ndtr(self._logits(place[1])))
 
     def leave(self, dual: Array, generators: list[np.random.Generator]) -> Array:
         """Whitened positions z ``(C, P)``, drawn given duals: first u given v and y, then z."""
-        n, d = self.n_rows, self._design.X.shape[1]
+        n, d = self.n_rows, self._design.shape[1]
         value = self._pair(dual.astype(np.float32))[1]
         normals = self._normals(generators, 2 * n + d)
         x = self._logits(value).astype(float)
@@ -223,13 +209,11 @@ class CollapsedRows(CollapsedPosterior):
         both = np.where(np.isfinite(both), both, -x).astype(np.float32)
         other = self._noise * np.float32(np.sqrt(_LOGISTIC)) * normals[:, n : 2 * n]
         noise = (np.square(self._noise) * both + other) / self._total
-        z = np.zeros((len(dual), self.n_params), np.float32)
-        z[:, :d] = normals[:, 2 * n :]
+        z = normals[:, 2 * n :]
         left = value[:, :-1] + noise / self._norms - self._predictors(z)
-        z += self._back(self._polynomial(self._inverse_terms, left))
-        if self._level > 0:
-            z[:, -1] = value[:, -1] + _sums(self._slope * z[:, :d])
-        return z.astype(float)
+        z = (z + self._back(self._polynomial(self._inverse_terms, left))).astype(float)
+        level = value[:, -1] + _sums(self._slope * z)
+        return np.column_stack([z, level]) if self._level > 0 else z
 
     def _normals(self, generators: list[np.random.Generator], size: int) -> Array:
         """Standard normals ``(C, size)``, those of each chain from a generator of its own."""

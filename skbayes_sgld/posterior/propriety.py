@@ -42,7 +42,7 @@ def check_proper(posterior: GLMPosterior) -> None:
             f"noise_prior='flat' needs {needed} rows for {n_free} coefficients, and there are {n} "
             "rows: the posterior is improper; use noise_prior='inverse_gamma'."
         )
-    if posterior.intercept_is_free and posterior.likelihood.level_is_free(posterior.y):
+    if posterior.intercept_is_free and posterior.likelihood.level_weight(posterior.y) == 0.0:
         y = posterior.y
         same = "a class has no rows"
         if posterior.likelihood.totals:

@@ -98,9 +98,11 @@ class SparseDesign:
             flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(C * d, K)
             u = (rows._stacked @ flat).reshape(C, -1, K).swapaxes(1, 2)
         u = np.ascontiguousarray(u)
+        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        level = -np.einsum("ckd,d->ck", columns, rows.center)
         if rows.has_level:
-            # einsum, unlike matmul, rounds a chain alike whatever the number of chains
-            u += (coefficients[..., d] - np.einsum("ckd,d->ck", columns, rows.center))[..., None]
+            level += coefficients[..., d]
+        u += level[..., None]
         return u
 
     def adjoint(self, score: Array, rows: SparseDesign) -> Array:
@@ -113,10 +115,9 @@ class SparseDesign:
         else:
             flat = np.ascontiguousarray(score.swapaxes(1, 2)).reshape(C * B, K)
             out[..., :d] = (rows._stacked.T @ flat).reshape(C, d, K).swapaxes(1, 2)
-        if rows.has_level:
-            total = score.sum(axis=2)
-            out[..., d] = total
-            out[..., :d] -= total[..., None] * rows.center
+        total = score.sum(axis=2)
+        out[..., :d] -= total[..., None] * rows.center
+        out[..., d:] = total[..., None]
         return out
 
     # ---- sums over the rows ---------------------------------------------------------------------

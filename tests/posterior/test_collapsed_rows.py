@@ -83,17 +83,19 @@ def test_positions_have_the_predictors_of_their_duals_and_the_noise_that_labels_
     assert np.abs((u.mean(axis=0) - value[:-1] - noise) / error).max() < 4.5
 
 
+def log_likelihood(value):
+    return log_ndtr(ROWS._logits(value).astype(float)).sum(axis=1)
+
+
 def test_the_force_is_the_gradient_of_the_log_likelihood():
     value = ROWS._pair(some_duals(ROWS)[0])[1]
-    x = ROWS._logits(value).astype(float)
-    np.testing.assert_allclose(ROWS._log_likelihood(value), log_ndtr(x).sum(axis=1), rtol=1e-5)
     force = ROWS._force(value)
     move = 1e-2 * np.random.default_rng(3).standard_normal(value.shape).astype(np.float32)
     move[:, -1] = 0.0
     level = np.where(np.arange(value.shape[1]) == ROWS.n_rows, np.float32(0.02), np.float32(0.0))
-    ends = [ROWS._log_likelihood(value + s * move) for s in (1, -1)]
+    ends = [log_likelihood(value + s * move) for s in (1, -1)]
     np.testing.assert_allclose((ends[0] - ends[1]) / 2, (force * move).sum(axis=1), rtol=0.01)
-    ends = [ROWS._log_likelihood(value + s * level) for s in (1, -1)]
+    ends = [log_likelihood(value + s * level) for s in (1, -1)]
     np.testing.assert_allclose((ends[0] - ends[1]) / 0.04, force[:, -1], rtol=0.01, atol=1e-3)
 
 

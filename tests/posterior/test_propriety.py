@@ -63,4 +63,4 @@ def test_the_weight_that_holds_a_level_is_the_slope_of_the_likelihood_far_out(
             slopes.append(values[0] - values[1])
     found = likelihood.level_weight(y, weight)
     assert found == pytest.approx(min(slopes), rel=1e-9, abs=1e-14)
-    assert likelihood.level_is_free(y) is free
+    assert (likelihood.level_weight(y) == 0.0) is free

@@ -165,7 +165,7 @@ class Likelihood(Component):
 
         Far out, the posterior density of an intercept b falls like ``exp(-level_weight |b|)``.
         Infinity stands for a density that falls faster, as a normal one does, or like a power of b
-        whose integral is finite.
+        whose integral is finite. Where it is 0, the intercept would go to infinity.
         """
         return np.inf
 
@@ -181,10 +181,6 @@ class Likelihood(Component):
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
         """Weights with which a column has its mean and spread: of trials, where rows have some."""
         return weight
-
-    def level_is_free(self, y: Array) -> bool:
-        """Whether an intercept under a flat prior would go to infinity."""
-        return self.level_weight(y) == 0.0
 
     def gains(self, design: Array, y: Array) -> Array | sparray | None:
         """Matrix G such that the likelihood never falls along v where ``G v >= 0``.

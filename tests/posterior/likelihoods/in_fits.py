@@ -285,7 +285,8 @@ def check_level(name, likelihood):
             falls.append(at[0] - at[1])
         held = likelihood.level_weight(y, weight)
         free = min(falls) < 1e-6
-        assert likelihood.level_is_free(y) == free, "level_is_free is not what it says"
+        without = likelihood.level_weight(y) == 0.0
+        assert without == free, "level_weight without weights is not that of the tail"
         if np.isfinite(held):
             assert abs(min(falls) - held) < 1e-6, "level_weight is not the slope of the tail"
         else:
