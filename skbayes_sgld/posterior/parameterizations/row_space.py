@@ -38,9 +38,6 @@ from skbayes_sgld.posterior.protocol import Reported
 
 Array = NDArray[Any]
 
-_BLOCK = 256  # draws that are mapped to all coefficients at a time
-_GROUP = 16
-
 
 class RowSpacePosterior(GLMPosterior):
     """A generalised linear model under a normal prior, in the space of its rows.
@@ -120,8 +117,8 @@ class RowSpacePosterior(GLMPosterior):
         coef, level = np.split(full._linear(values), [d], axis=2)
         seen_coef, seen_level = np.split(self._linear(seen), [self.n_features], axis=2)
         with one_blas_thread():
-            for start in range(0, len(theta), _BLOCK):  # all at once would double the memory
-                rows = slice(start, start + _BLOCK)
+            for start in range(0, len(theta), 256):  # all draws at once would double the memory
+                rows = slice(start, start + 256)
                 e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
                 rest = seen_coef[rows] - self._basis.project(e)
                 coef[rows] = self._prior.unwhiten(e + self._basis.expand(rest))
@@ -209,11 +206,11 @@ class _Basis:
         flat = coef.reshape(-1, coef.shape[-1])
         if self._X is not None:
             flat = np.ascontiguousarray((self._X @ flat.T).T)
-        return matmul_rows(flat, self._Q, _GROUP).reshape(*coef.shape[:-1], -1)
+        return matmul_rows(flat, self._Q, 16).reshape(*coef.shape[:-1], -1)
 
     def expand(self, seen: Array) -> Array:
         """``seen Q^T`` for each row of ``seen (..., m)``."""
-        flat = matmul_rows(seen.reshape(-1, seen.shape[-1]), self._Q.T, _GROUP)
+        flat = matmul_rows(seen.reshape(-1, seen.shape[-1]), self._Q.T, 16)
         if self._X is not None:
             flat = (self._X.T @ flat.T).T
         return flat.reshape(*seen.shape[:-1], -1)

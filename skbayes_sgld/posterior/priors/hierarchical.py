@@ -109,12 +109,6 @@ def log_half_cauchy(log_ratio: Array) -> tuple[Array, Array]:
     return log_ratio - np.logaddexp(0.0, 2.0 * log_ratio), -np.tanh(log_ratio)
 
 
-def log_half_normal(log_ratio: Array) -> tuple[Array, Array]:
-    """Log density of the log of a half-normal variable over its scale, and the derivative."""
-    square = np.exp(2.0 * log_ratio)
-    return log_ratio - 0.5 * square, 1.0 - square
-
-
 @dataclass(eq=False, repr=False)
 class HierarchicalNormal(HierarchicalPrior):
     r"""Normal prior whose scale is learned from the data.
@@ -160,10 +154,10 @@ class HierarchicalNormal(HierarchicalPrior):
     def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
         if not (likelihood.quadratic or likelihood.infers_noise):  # which have the units of y
             self._log_unit = float(np.log(_REACH / np.sqrt(len(self.scale))))
-            self._law = log_half_normal
+            self._half_normal = True
 
     _log_unit = 0.0  # log of the scale of tau's distribution
-    _law = staticmethod(log_half_cauchy)
+    _half_normal = False  # otherwise half-Cauchy
 
     def start(self) -> Array:
         """Tau at the scale of its distribution."""
@@ -179,10 +173,15 @@ class HierarchicalNormal(HierarchicalPrior):
 
     def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
         """Log density of log tau, its derivative, and zeros: gamma does not enter."""
-        value, slope = self._law(h - self._log_unit)
+        ratio = h - self._log_unit
+        if self._half_normal:
+            square = np.exp(2.0 * ratio)
+            value, slope = ratio - 0.5 * square, 1.0 - square
+        else:
+            value, slope = log_half_cauchy(ratio)
         return value[:, 0], slope, np.zeros(len(h))
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
         """Log of a half-Cauchy or half-normal number."""
-        drawn = rng.standard_cauchy(1) if self._law is log_half_cauchy else rng.standard_normal(1)
+        drawn = rng.standard_normal(1) if self._half_normal else rng.standard_cauchy(1)
         return np.log(np.abs(drawn)) + self._log_unit

@@ -71,25 +71,18 @@ class _SmoothedLaplace(Laplace):
 
     def __init__(self, scale: Any, location: float | Array, spread: Array) -> None:
         super().__init__(scale, location)
-        self.spread, self._per_unit = spread, 1.0 / (np.sqrt(2.0) * spread)
-        self._steepest = -1.0 / np.asarray(scale, dtype=float)
-
-    def _standardised(self, coef: Array) -> tuple[Array, Array]:
-        z = (coef - self.location) / self.spread
-        return z, np.exp(-0.5 * np.square(z)) * np.sqrt(2.0 / np.pi)
+        self.spread = spread
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        z, bump = self._standardised(coef)
-        folded = self.spread * (bump + z * erf(z / np.sqrt(2.0)))
-        return -(folded / self.scale).sum(axis=(1, 2))
+        z = (coef - self.location) / self.spread
+        folded = np.sqrt(2.0 / np.pi) * np.exp(-0.5 * np.square(z)) + z * erf(z / np.sqrt(2.0))
+        return -(self.spread * folded / self.scale).sum(axis=(1, 2))
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        z = coef - self.location
-        z *= self._per_unit
-        erf(z, out=z)
-        z *= self._steepest
-        return z, None
+        z = (coef - self.location) / self.spread
+        return -erf(z / np.sqrt(2.0)) / self.scale, None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        _, bump = self._standardised(coef)
+        z = (coef - self.location) / self.spread
+        bump = np.sqrt(2.0 / np.pi) * np.exp(-0.5 * np.square(z))
         return bump / (self.spread * self.scale), None, 0.0
