@@ -18,7 +18,7 @@ noise variance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +76,10 @@ class EigenScales:
         D, pull = rows + prior
         return D, pull / D, rows, prior
 
-    def in_basis(self, z: Array, parts: tuple[Array, Array, Array, Array]) -> Expanded:
-        """Coefficients ``w = U^-1 beta`` at z, the log determinant of R, and the chain rule."""
+    def in_basis(
+        self, z: Array, parts: tuple[Array, Array, Array, Array]
+    ) -> tuple[Array, Array, Callable[[Array, float], tuple[Array, Array, Array]]]:
+        """Coefficients ``w = U^-1 beta`` at z, the root of D, and the chain rule."""
         D, mean, *_ = parts
         root = np.sqrt(D)
         w = mean + z / root
@@ -86,19 +88,19 @@ class EigenScales:
             in_log_D = -0.5 * (in_w * (w + mean) + in_log_det)
             return in_w / root, *self._in_scales(in_w, in_log_D, parts)
 
-        return Expanded(w, -self._total(np.log(root)), pull_back)
+        return w, root, pull_back
 
     def expand(self, z: Array, log_r: Array | None, log_t: Array, group: int = GROUP) -> Expanded:
         """Coefficients at z, the log determinant of R, and the chain rule to z, log r and log t.
 
         A product takes ``group`` positions at a time.
         """
-        at = self.in_basis(z, self.parts(log_r, log_t))
+        w, root, in_basis = self.in_basis(z, self.parts(log_r, log_t))
 
         def pull_back(in_beta: Array, in_log_det: float) -> tuple[Array, Array, Array]:
-            return at.pull_back(matmul_rows(in_beta, self.basis), in_log_det)
+            return in_basis(matmul_rows(in_beta, self.basis), in_log_det)
 
-        return Expanded(matmul_rows(at.theta, self.back, group), at.log_jacobian, pull_back)
+        return Expanded(matmul_rows(w, self.back, group), -self.total(np.log(root)), pull_back)
 
     def standardise(self, beta: Array, log_r: Array | None, log_t: Array) -> Array:
         """Coordinates z of coefficients."""
@@ -111,10 +113,10 @@ class EigenScales:
     ) -> tuple[Array, Array]:
         """Derivatives in log r and log t, from those in w and in log D."""
         D, _, rows, prior = parts
-        in_log_t = self._total((in_log_D * rows[0] + in_w * rows[1]) / D)
+        in_log_t = self.total((in_log_D * rows[0] + in_w * rows[1]) / D)
         if prior is self._prior:  # r is 1
             return np.zeros(len(D)), in_log_t
-        in_log_r = self._total((in_log_D * prior[0] + in_w * prior[1]) / D)
+        in_log_r = self.total((in_log_D * prior[0] + in_w * prior[1]) / D)
         return in_log_r + self.power * in_log_t, in_log_t
 
     def marginal(
@@ -126,10 +128,10 @@ class EigenScales:
         in_w = D * mean
         fit = in_w * mean
         if wants_value:
-            value = 0.5 * self._total(fit - in_log_det * np.log(D))
+            value = 0.5 * self.total(fit - in_log_det * np.log(D))
         return value, *self._in_scales(in_w, -0.5 * (fit + in_log_det), parts)
 
-    def _total(self, each: Array) -> Array:
+    def total(self, each: Array) -> Array:
         """Sum over the basis of ``each (C, L)`` or, of equal terms, ``(C, 1)``."""
         total: Array = np.add.reduce(each, axis=1)
         return total if each.shape[1] == len(self.basis) else total * len(self.basis)

@@ -125,20 +125,20 @@ class OtherNoncentered(Reparameterized):
         def value_and_grad(phi: Array) -> tuple[Array, Array]:
             z, noise = at.split(phi)
             parts = eigen.parts(*at.scales.at(noise.theta))
-            basis, (of_rows, in_rows) = eigen.in_basis(z, parts), parts[2]
-            w, size = basis.theta, group or len(phi)
+            w, root, pull_back = eigen.in_basis(z, parts)
+            (of_rows, in_rows), size = parts[2], group or len(phi)
             beta = at.origin + matmul_rows(w, eigen.back, size)
             pull = in_rows - of_rows * w
             inner = 0.5 * np.vecdot(in_rows + pull, w)
             slope = in_prior.grad(beta[:, None], None)[0][:, 0]
             at_origin, in_eta = at.scales.value_and_grad(noise.theta)
-            in_z, *in_scales = basis.pull_back(matmul_rows(slope, eigen.basis, size) + pull, tau)
+            in_z, *in_scales = pull_back(matmul_rows(slope, eigen.basis, size) + pull, tau)
             grad = np.empty_like(phi)
             grad[:, :L] = in_z
             grad[:, L:] = at.in_x(noise, in_eta - inner[:, None], in_scales, tau)
             if own is None:
                 return inner, grad
-            value = at_origin + inner + tau * (basis.log_jacobian + noise.log_jacobian)
+            value = at_origin + inner + tau * (noise.log_jacobian - eigen.total(np.log(root)))
             return value + own.log_density(beta[:, None], None), grad
 
         return value_and_grad
