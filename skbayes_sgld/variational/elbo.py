@@ -18,8 +18,6 @@ from skbayes_sgld.variational.families import FAMILIES, Family, Isotropic
 
 Array = NDArray[Any]
 
-_BLOCK = 2**20  # numbers in the draws of a block
-
 
 class VariationalPosterior(BasePosterior):
     r"""The density ``exp(ELBO)`` of variational parameters, for samplers to draw from.
@@ -129,11 +127,18 @@ class VariationalPosterior(BasePosterior):
         self._columns = np.arange(n_direct, self.n_params)  # of q's parameters in phi
         if tied is not None:
             self._tie(tied, n_direct)
-        self._in_entropy = np.zeros(self.n_params)
-        self._in_entropy[self._columns] = self.family.log_scales(Q)
         self._noise = _bank(n_pairs, Q, random_state)
         self.n_samples = n_pairs
-        self._start = self._check_start(start, scale, len(names))
+        theta = self.posterior.start() if start is None else np.array(start, dtype=float)
+        if theta.shape != (len(names),) or not np.isfinite(theta).all():
+            raise ValueError(
+                f"start={start!r} must be {len(names)} finite numbers, one per parameter."
+            )
+        in_entropy = self.family.log_scales(Q)
+        self._start = np.zeros(self.n_params)
+        self._start[self._columns] = in_entropy / max(in_entropy.max(), 1.0) * np.log(scale)
+        self._start[:n_direct] = theta[self._direct]
+        self._start[self._columns[:Q]] = theta[self._latent]
 
     def _tie(self, tied: str, n_direct: int) -> None:
         """Make q's log sd the same coordinate as one of psi."""
@@ -146,16 +151,6 @@ class VariationalPosterior(BasePosterior):
         self._columns[-1] = others.index(tied)
         self.n_params -= 1
         self.param_names = self.param_names[:-1]
-
-    def _check_start(self, start: ArrayLike | None, scale: float, size: int) -> Array:
-        theta = self.posterior.start() if start is None else np.array(start, dtype=float)
-        if theta.shape != (size,) or not np.isfinite(theta).all():
-            raise ValueError(f"start={start!r} must be {size} finite numbers, one per parameter.")
-        phi = self._in_entropy / max(self._in_entropy.max(), 1.0) * np.log(scale)
-        phi[: len(self._direct)] = theta[self._direct]
-        means = self._columns[: len(self._latent)]
-        phi[means] = theta[self._latent]
-        return phi
 
     def start(self) -> Array:
         """Parameters phi to begin at ``(n_params,)``."""
@@ -191,7 +186,7 @@ class VariationalPosterior(BasePosterior):
             noise = np.broadcast_to(self._noise, (len(phi), *self._noise.shape))
         else:
             noise = self._noise[idx]
-        n_blocks = 1 + 2 * noise.size // _BLOCK
+        n_blocks = 1 + 2 * noise.size // 2**20  # numbers of a block
         return [
             np.concatenate([part, -part], axis=1)
             for part in np.array_split(noise, min(n_blocks, noise.shape[1]), axis=1)
