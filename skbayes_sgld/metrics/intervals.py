@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from skbayes_sgld._checks import as_array, check_choice
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
-from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles
+from skbayes_sgld.prediction.intervals import check_quantiles
 
 Array = NDArray[Any]
 
@@ -51,7 +51,7 @@ def interval_score(
     >>> print(round(interval_score([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]], coverage=0.9), 2))
     7.0
     """
-    levels = check_coverage(coverage)
+    levels = check_quantiles(coverage, "coverage")
     y, low, high = _ends(y_true, interval)
     if low.ndim == 2 and low.shape[1] != len(levels):
         raise ValueError(

@@ -24,7 +24,7 @@ from skbayes_sgld.plotting.axes import (
     share_interval,
 )
 from skbayes_sgld.prediction.effects import components, dependence
-from skbayes_sgld.prediction.intervals import check_coverage, tails
+from skbayes_sgld.prediction.intervals import check_quantiles, tails
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
     predict_proba_interval,
@@ -109,7 +109,6 @@ class PredictiveIntervalDisplay(Display):
         display : PredictiveIntervalDisplay
         """
         unwrap_for(cls.__name__, "predict_interval", estimator, params=params)
-        check_number(coverage, "coverage", low=0, high=1)
         interval = predict_interval(estimator, X, coverage, **params)
         center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
         x, x_name = None, "x"
@@ -323,7 +322,7 @@ class CoverageDisplay(Display):
         display : CoverageDisplay
         """
         check_number(band, "band", low=0, high=1)
-        levels = check_coverage(coverage)
+        levels = check_quantiles(coverage, "coverage")
         observed = np.atleast_1d(interval_coverage(y_true, interval))
         if len(observed) != len(levels):
             raise ValueError(

@@ -8,23 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skbayes_sgld._checks import check_number
-
 Array = NDArray[Any]
 
 
-def check_coverage(coverage: Any) -> Array:
-    """Coverages as an array; raise if there is none, or one is not inside (0, 1)."""
-    each = np.atleast_1d(np.asarray(coverage, dtype=object))
-    if not each.size:
-        raise ValueError(f"coverage={coverage!r} is empty; give a number in (0, 1), or several.")
-    for value in each:
-        check_number(value, "coverage", low=0, high=1)
-    return np.atleast_1d(np.asarray(coverage, dtype=float))
-
-
 def check_quantiles(q: Any, argument: str = "q") -> Array:
-    """Levels as an array; raise if there is none, or one is not inside (0, 1)."""
+    """Levels, or coverages, as an array; raise if there is none, or one is not inside (0, 1)."""
     try:
         levels = np.atleast_1d(np.asarray(q))
     except ValueError:  # of lists of several lengths
@@ -32,9 +20,9 @@ def check_quantiles(q: Any, argument: str = "q") -> Array:
     if not levels.size:
         raise ValueError(f"{argument}={q!r} is empty; give a number in (0, 1), or several.")
     if levels.dtype.kind not in "fiu" or levels.ndim != 1:
-        raise TypeError(f"{argument}={q!r} is not accepted; give numbers in (0, 1).")
+        raise TypeError(f"{argument}={q!r} is not a number; give one in (0, 1), or several.")
     if not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"{argument}={q!r} is out of range; the levels must be in (0, 1).")
+        raise ValueError(f"{argument}={q!r} is out of range; give a number in (0, 1), or several.")
     return levels.astype(float)
 
 
@@ -48,7 +36,7 @@ def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:
 
     ``quantiles`` is a function from levels to quantiles ``(..., n_levels)``.
     """
-    levels = check_coverage(coverage)
+    levels = check_quantiles(coverage, "coverage")
     values = quantiles(np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0]))
     intervals = values.reshape(*values.shape[:-1], 2, len(levels))
     return intervals[..., 0] if np.ndim(coverage) == 0 else intervals

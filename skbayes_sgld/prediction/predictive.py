@@ -386,11 +386,7 @@ class Predictive:
             return np.stack([np.logaddexp.reduce(p, axis=-1) for p in logs], axis=-1)
 
         p = self._probability(X)
-        likeliest = p.argmax(axis=1)[:, None]
-        others = p.copy()
-        np.put_along_axis(others, likeliest, 0.0, axis=1)
-        rest = 1.0 - p
-        np.put_along_axis(rest, likeliest, others.sum(axis=1, keepdims=True), axis=1)
+        rest = p @ (1.0 - np.eye(p.shape[1]))  # 1 - p would lose digits where p is near 1
         both = np.stack([p, rest], axis=-1)
         # single precision has lost draws that matter
         tiny = (both < 1e-30).any(axis=(1, 2))

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._checks import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import names_behind, warn, with_names
-from skbayes_sgld.prediction.intervals import check_coverage, check_quantiles, equal_tailed
+from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
 
 Array = NDArray[Any]
 
@@ -327,7 +327,6 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
     [[[169. 116.]
       [243. 296.]]]
     """
-    check_coverage(coverage)
     core = unwrap(estimator, X)
     core.method("predict_interval")  # a classifier has none
     return equal_tailed(lambda levels: core.quantiles(levels, **params), coverage)

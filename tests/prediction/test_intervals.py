@@ -44,7 +44,7 @@ def test_several_coverages_are_as_one_after_the_other(name):
     assert np.any(width[..., 0] < width[..., 1])
     through = getattr(skbayes_sgld, method)(model, X[:5], COVERAGES, **params)
     np.testing.assert_array_equal(through, found)
-    with pytest.raises(ValueError, match="coverage=1.5"):
+    with pytest.raises(ValueError, match=r"coverage=\[0.5, 1.5\] is out of range"):
         getattr(model, method)(X, coverage=[0.5, 1.5])
 
 
