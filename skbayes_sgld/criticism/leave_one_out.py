@@ -323,8 +323,7 @@ def rows_of_fit(
             "exposure is None, and the model was fitted to counts with exposures; give those of "
             f"the rows: {caller}(..., exposure=exposure)."
         )
-    z = core.to_model(np.asarray(y, dtype=float)) if core.transformers else y
-    data = core.model._observed(core.X, z, **params)
+    data = core.model._observed(core.X, core.to_model(y), **params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
     if core.model._likelihood().totals:
         weight = weight * (data[2] > 0)  # rows without trials say nothing

@@ -27,7 +27,6 @@ from skbayes_sgld.metrics.intervals import (
 )
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.prediction.wrappers import (
-    Core,
     has_no_posterior,
     predict_interval,
     predict_quantiles,
@@ -42,21 +41,21 @@ _LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())
 
 def _log_predictive_density(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     core = unwrap(fitted, X)
-    z = _as_model_sees(core, y)
-    each = core.method("log_predictive_density")(core.X, z, **params)
+    z = core.to_model(y)
+    each = core.model.log_predictive_density(core.X, z, **params)
     if core.transformers:
-        sd = core.method("predict")(core.X, return_std=True, **params)[1]
+        sd = core.model.predict(core.X, return_std=True, **params)[1]
         each = each - np.log(core.slope(z, sd))
     return mean_of_rows(each, weight)
 
 
 def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     core = unwrap(fitted, X)
-    z, of = _as_model_sees(core, y), core.method("predict_cdf")
-    mean, sd = core.method("predict")(core.X, return_std=True, **params)
+    z = np.asarray(core.to_model(y))
+    mean, sd = core.model.predict(core.X, return_std=True, **params)
 
     def cdf(t: Array) -> Array:
-        return of(core.X, t, **params)
+        return core.model.predict_cdf(core.X, t, **params)
 
     if core.model._likelihood().whole and not core.transformers:
         each = summed_crps(cdf, z, mean, sd)
@@ -121,10 +120,6 @@ _SCORES: dict[str, tuple[Callable[..., float], str]] = {
     "neg_interval_width": (_interval_width, "predict_interval"),
     "neg_pinball_loss": (_neg_pinball_loss, "predict_cdf"),
 }
-
-
-def _as_model_sees(core: Core, y: Any) -> Array:
-    return core.to_model(np.asarray(y, dtype=float)) if core.transformers else np.asarray(y)
 
 
 @numpy_defaults

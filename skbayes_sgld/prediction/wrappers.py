@@ -42,18 +42,8 @@ class Core:
     X: Any = None
     transformers: tuple[Any, ...] = ()
 
-    def method(self, name: str) -> Callable[..., Any]:
-        """Method of the model; a TypeError where it has none of the name."""
-        method: Callable[..., Any] | None = getattr(self.model, name, None)
-        if method is None:
-            raise TypeError(
-                f"{type(self.model).__name__} has no method {name}; give an estimator that has it, "
-                "or a Pipeline, a search or a TransformedTargetRegressor around one."
-            )
-        return method
-
-    def to_model(self, y: Array) -> Array:
-        """Values of the target as the model sees them."""
+    def to_model(self, y: Any) -> Any:
+        """Values of the target as the model sees them; the values as given without transformers."""
         for transformer in self.transformers:
             y = _by_column(transformer.transform, y)
         return y
@@ -73,7 +63,7 @@ class Core:
 
     def quantiles(self, q: Array, **params: Any) -> Array:
         """Quantiles of the user's target ``(n, len(q))``."""
-        of = self.method("predict_quantiles")
+        of = self.model.predict_quantiles
         if not self.transformers:
             return of(self.X, q, **params)
         # the inverse must be monotone between the outer levels
@@ -114,7 +104,8 @@ class Core:
 
 def _by_column(function: Callable[[Array], Any], values: Array) -> Array:
     """Values of a transformer's method, which takes one column, in the shape of ``values``."""
-    return np.asarray(function(np.reshape(values, (-1, 1)))).reshape(np.shape(values))
+    column = np.reshape(np.asarray(values, dtype=float), (-1, 1))
+    return np.asarray(function(column)).reshape(np.shape(values))
 
 
 @numpy_defaults
@@ -224,6 +215,9 @@ _KINDS = {
     "posterior_": "draws of a posterior",
     "predict_proba": "a classifier",
     "predict_proba_interval": "a Bayesian classifier",
+    "predict_quantiles": "a Bayesian estimator",
+    "sample_y": "a Bayesian estimator",
+    "summary": "a Bayesian estimator",
     "log_predictive_density": "an estimator with predictive densities",
 }
 
@@ -292,7 +286,8 @@ def predict_quantiles(
     >>> print(predict_quantiles(model, X[:1]).round())
     [[ 98. 193. 379.]]
     """
-    return unwrap(estimator, X).quantiles(check_quantiles(q), **params)
+    core = unwrap_for("predict_quantiles", "predict_quantiles", estimator, X)
+    return core.quantiles(check_quantiles(q), **params)
 
 
 @numpy_defaults
@@ -327,8 +322,8 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
     [[[169. 116.]
       [243. 296.]]]
     """
-    core = unwrap(estimator, X)
-    core.method("predict_interval")  # a classifier has none
+    check_quantiles(coverage, "coverage")
+    core = unwrap_for("predict_interval", "predict_interval", estimator, X)
     return equal_tailed(lambda levels: core.quantiles(levels, **params), coverage)
 
 
@@ -351,8 +346,8 @@ def predict_proba_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9) ->
     interval : ndarray of shape (n_samples, n_classes, 2) or (n_samples, n_classes, 2, n_coverages)
         Lower and upper end; with the coverages last where several are given.
     """
-    core = unwrap(estimator, X)
-    return core.method("predict_proba_interval")(core.X, coverage=coverage)
+    core = unwrap_for("predict_proba_interval", "predict_proba_interval", estimator, X)
+    return core.model.predict_proba_interval(core.X, coverage=coverage)
 
 
 @numpy_defaults
@@ -377,8 +372,8 @@ def sample_y(
     -------
     y : ndarray of shape (n_rows, n_samples)
     """
-    core = unwrap(estimator, X)
-    return core.from_model(core.method("sample_y")(core.X, n_samples, random_state, **params))
+    core = unwrap_for("sample_y", "sample_y", estimator, X)
+    return core.from_model(core.model.sample_y(core.X, n_samples, random_state, **params))
 
 
 def summary(estimator: Any, **params: Any) -> pd.DataFrame:
@@ -416,5 +411,5 @@ def summary(estimator: Any, **params: Any) -> pd.DataFrame:
     intercept        152.1    2.9
     noise_variance  3623.0  244.9
     """
-    table: pd.DataFrame = unwrap(estimator).method("summary")(**params)
+    table: pd.DataFrame = unwrap_for("summary", "summary", estimator).model.summary(**params)
     return table.rename(index=parameter_namer(estimator))

@@ -60,7 +60,7 @@ def test_quantiles_of_probabilities_are_those_of_the_draws(cuts):
     np.testing.assert_array_equal(skbayes_sgld.predict_quantiles(pipe, X[:5], levels), found)
     ends = np.sort(found[..., :2], axis=-1)
     assert np.all(ends[..., 0] < ends[..., 1])
-    with pytest.raises(TypeError, match="has no method predict_interval"):
+    with pytest.raises(TypeError, match="has no predict_interval"):
         skbayes_sgld.predict_interval(pipe, X[:5])
     with pytest.raises(ValueError, match="q="):
         model.predict_quantiles(rows, [0.0])

@@ -204,7 +204,7 @@ def test_what_cannot_be_unwrapped_is_said(data):
     X, y = data
     with pytest.raises(NotFittedError):
         predict_interval(make_pipeline(StandardScaler(), MODEL), X)
-    with pytest.raises(TypeError, match="Ridge has no method predict_interval"):
+    with pytest.raises(TypeError, match="Ridge has no predict_interval"):
         predict_interval(Ridge().fit(X, y), X)
     search = GridSearchCV(SGDMAPRegressor(), {"prior__scale": [1.0]}, refit=False, cv=2).fit(X, y)
     with pytest.raises(ValueError, match="refit=False"):
@@ -240,5 +240,5 @@ def test_a_summary_has_the_columns_names_with_and_without_frames_between_the_ste
         assert table.attrs.keys() == model[-1].summary().attrs.keys() != set()
     of_array = clone(steps).fit(data[0], data[1])
     assert list(summary(of_array).index[:2]) == ["coef[mine__x1]", "coef[mine__x0]"]
-    with pytest.raises(TypeError, match="Ridge has no method summary"):
+    with pytest.raises(TypeError, match="Ridge has no summary"):
         summary(make_pipeline(StandardScaler(), Ridge()).fit(*data))
