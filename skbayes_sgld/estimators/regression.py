@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
-from skbayes_sgld._checks import as_array, check_flag, check_lengths, check_size
+from skbayes_sgld._checks import as_array, check_choice, check_flag, check_lengths, check_size
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
@@ -153,8 +153,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         quantiles : ndarray of shape (n_samples, n_quantiles)
         """
         levels, (rows, offset) = check_quantiles(q), self._rows(X, row_data)
-        if not isinstance(kind, str) or kind not in ("mean", "predictive"):
-            raise ValueError(f"kind={kind!r} is not known; choose one of 'mean', 'predictive'.")
+        check_choice(kind, "kind", ("mean", "predictive"))
         predictive = self._predictive()
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
         return of(rows, levels, offset)
@@ -323,9 +322,7 @@ class NormalModel(RegressionModel):
 
     def _likelihood(self) -> Likelihood:
         family = self.noise_distribution
-        if not isinstance(family, str) or family not in _DISTRIBUTIONS:
-            known = ", ".join(map(repr, _DISTRIBUTIONS))
-            raise ValueError(f"noise_distribution={family!r} is not known; choose one of {known}.")
+        check_choice(family, "noise_distribution", tuple(_DISTRIBUTIONS))
         if family != "normal" and not isinstance(self.noise_variance, str):
             raise ValueError(
                 f"noise_variance={self.noise_variance!r} fixes the noise, and noise_distribution="
