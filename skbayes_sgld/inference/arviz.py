@@ -19,7 +19,6 @@ Coords = Mapping[str, Sequence[str]]
 
 DRAWS = ("chain", "draw")
 ROWS = "obs_id"
-_NUMBERS, _FEWEST = 2**16, 32  # predictors, or draws, whose density is taken at a time
 
 
 def posterior_dataset(
@@ -65,7 +64,7 @@ def sample_stats(shape: tuple[int, int], figures: Mapping[str, Any]) -> Any:
 def log_densities(posterior: BasePosterior, theta: Array) -> Array:
     """Log posterior density of the draws ``theta (C, S, P)``, up to a constant ``(C, S)``."""
     flat = theta.reshape(-1, theta.shape[2])
-    size = max(_FEWEST, _NUMBERS // max(posterior.n_samples, 1))
+    size = max(32, 2**16 // max(posterior.n_samples, 1))  # draws at a time
     parts = [posterior.log_density(flat[k : k + size]) for k in range(0, len(flat), size)]
     return np.concatenate(parts).reshape(theta.shape[:2])
 

@@ -163,6 +163,11 @@ def as_table(choices: dict[str, Choice]) -> str:
     return "\n".join(lines)
 
 
+def as_line(choices: dict[str, Choice]) -> str:
+    """The choices as arguments of a call."""
+    return ", ".join(f"{name}={shown(choice.value)}" for name, choice in choices.items())
+
+
 def shown(value: Any) -> str:
     """Value of a setting as tables and reprs show it."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

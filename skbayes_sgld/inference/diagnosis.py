@@ -24,8 +24,6 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _TAIL = 0.05  # share of the predictions that may be worse
 _MAX_RHAT, _MIN_ESS = 1.2, 20  # of predictions: chains stay near the modes they began at
-_WIDTH = 100  # columns of a report
-_FEWEST = 4  # draws of a chain that can be judged
 NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do
 
 
@@ -152,8 +150,8 @@ class Diagnosis(Judgement):
 
 
 def _report(lines: Iterable[str]) -> str:
-    """Text whose lines are at most ``_WIDTH`` columns wide."""
-    wrapped = (wrap(line, _WIDTH, subsequent_indent="    ") for line in lines)
+    """Text whose lines are at most 100 columns wide."""
+    wrapped = (wrap(line, 100, subsequent_indent="    ") for line in lines)
     return "\n".join("\n".join(several) for several in wrapped)
 
 
@@ -331,7 +329,7 @@ def diagnose_outputs(
     ess = pd.Series(figures["ess_bulk"].ravel()).quantile(_TAIL)
     more = None if stopped_by is None else EARLY_ENDS.get(stopped_by.value)
     problems = cap_problem(stopped_by)
-    if n_draws < _FEWEST:
+    if n_draws < 4:
         few = f"{n_draws} draws a chain are too few to judge"
         problems.append(f"{few}; {more}" if more else few)
     elif r_hat > _MAX_RHAT:

@@ -121,18 +121,13 @@ def check_batch_size(batch_size: int | None, n_samples: int) -> None:
 
 
 def warm_up(
-    posterior: MLPPosterior,
-    run: Run,
-    start: Array,
-    n_training: int,
-    n_burnin: int,
-    seed: int,
-    **how: Any,
+    run: Run, start: Array, n_training: int, n_burnin: int, seed: int, **how: Any
 ) -> tuple[Run, Array, int]:
     """Run in the metric measured last, ends of the burn-in ``(C, P)``, and seed of the draws.
 
     ``how`` goes to ``run_chains``.
     """
+    posterior: Any = run.dynamics.gradient.posterior
     theta, norms, first = train(posterior, start, n_training, seed, **how), None, seed + 1
     length = -(-n_burnin // _ROUNDS)
     for number in range(first, first + _ROUNDS):

@@ -211,22 +211,23 @@ class Slope:
 
     Attributes
     ----------
-    sums : ndarray of shape (P + 1, P)
-        Minus the Hessian, and the gradient as a last row.
+    at : Expansion
+        Point, gradient and minus the Hessian.
     value : float
         Log likelihood; nan where it was not asked for.
     least : float
         Least log likelihood of a row, at weight 1.
     """
 
-    sums: Array
+    at: Expansion
     value: float
     least: float
 
     def plus(self, other: Slope) -> Slope:
         """Expansion for the rows of both."""
-        least = min(self.least, other.least)
-        return Slope(self.sums + other.sums, self.value + other.value, least)
+        a, b = self.at, other.at
+        at = Expansion(a.theta, a.grad + b.grad, a.curvature + b.curvature)
+        return Slope(at, self.value + other.value, min(self.least, other.least))
 
 
 def _expand(
@@ -242,7 +243,7 @@ def _expand(
             by_row = bound.log_likelihood(theta[None])[0]
             each = by_row if weight is None else by_row / weight
             value, least = float(by_row.sum()), float(each.min())
-    return (Slope(np.vstack([found.curvature, found.grad]), value, least),)
+    return (Slope(Expansion(theta, found.grad, found.curvature), value, least),)
 
 
 class _Passes(BasePosterior):
@@ -255,30 +256,24 @@ class _Passes(BasePosterior):
         self.n_params, self.param_names = model.n_params, model.param_names
         # a log likelihood is needed under a flat prior, or where a search goes astray
         self._with_value = not model.prior.proper
-        self._known: list[tuple[Array, Slope]] = []  # the last pass, which other priors share
+        self.known: list[Slope] = []  # of the last pass, which other priors share
 
     def expand(self, theta: Array) -> Slope:
         """Value and derivatives at one theta; without a pass if it is the last one."""
-        if not self._known or not np.array_equal(self._known[0][0], theta):
+        if not self.known or not np.array_equal(self.known[0].at.theta, theta):
             work = partial(
                 _expand,
                 model=self._model,
-                theta=theta,
+                theta=theta.copy(),
                 encoding=self._encoding,
                 with_value=self._with_value,
             )
-            self._known[:] = [(theta.copy(), self._source.reduce(work, add_up)[0])]
-        return self._known[0][1]
-
-    def last(self) -> tuple[Expansion, Slope]:
-        """Expansion by the last pass, for posteriors and with its value."""
-        theta, found = self._known[0]
-        return Expansion(theta, found.sums[-1], found.sums[:-1]), found
+            self.known[:] = [self._source.reduce(work, add_up)[0]]
+        return self.known[0]
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood."""
-        self.expand(theta)
-        return self.last()[0]
+        return self.expand(theta).at
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior of the model."""
@@ -297,13 +292,13 @@ class _Passes(BasePosterior):
         self._with_value = True
         found = self.expand(theta[0])
         if np.isnan(found.value):  # the last pass left it out
-            self._known.clear()
+            self.known.clear()
             found = self.expand(theta[0])
-        return found.value + self.log_prior(theta), found.sums[-1] + self.grad_log_prior(theta)
+        return found.value + self.log_prior(theta), found.at.grad + self.grad_log_prior(theta)
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log density."""
-        H = self.expand(theta).sums[:-1].copy()
+        H = self.expand(theta).at.curvature.copy()
         self.add_prior_curvature(H, theta)
         return H
 
@@ -313,7 +308,7 @@ class _Passes(BasePosterior):
         if smooth is self._prior:
             return self
         other = _Passes(smooth, self._source, self._encoding)
-        other._known = self._known
+        other.known = self.known
         return other
 
 
@@ -344,14 +339,14 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
             or find_mode(passes, start)
         )
     except NoModeError:
-        expansion, found = passes.last()
-        check_expanded(model, passes.curvature(expansion.theta), found.value, found.least)
+        (found,) = passes.known
+        check_expanded(model, passes.curvature(found.at.theta), found.value, found.least)
         raise
-    expansion, found = passes.last()
+    (found,) = passes.known
     whitened = mode.metric.whiten(np.eye(model.n_params))
     precision = whitened @ whitened.T
     check_expanded(model, precision, found.value, found.least)
-    return pooled(model, expansion, mode.theta, precision)
+    return pooled(model, found.at, mode.theta, precision)
 
 
 def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None:

@@ -8,22 +8,8 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._random import start_normals
-from skbayes_sgld.inference.decisions import (
-    Choice,
-    Fallback,
-    all_rows,
-    as_given,
-    as_table,
-    choose_burnin,
-    choose_gradient,
-    choose_n_draws,
-    choose_sampler,
-    choose_thin,
-    choose_walkers,
-    reason_for_all_rows,
-    shown,
-    step_bias,
-)
+from skbayes_sgld.inference import decisions
+from skbayes_sgld.inference.decisions import Choice, Fallback
 from skbayes_sgld.inference.ensemble import choose_ensemble, is_ensemble
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_room
@@ -134,11 +120,11 @@ class Plan:
 
     def __str__(self) -> str:
         """Table of settings, values and reasons."""
-        return as_table(self.choices)
+        return decisions.as_table(self.choices)
 
     def __repr__(self) -> str:
         """Every setting; ``print`` gives the reasons."""
-        return f"Plan({', '.join(f'{k}={shown(v.value)}' for k, v in self.choices.items())})"
+        return f"Plan({decisions.as_line(self.choices)})"
 
 
 def make_plan(
@@ -180,33 +166,33 @@ def make_plan(
         modes = tuple(find_modes(posterior, mode, settings.tau, seed))
     # algorithm: gradient, sampler and step size
     center = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
-    chosen, noise = choose_gradient(posterior, settings, center, seed, fallback)
-    choices = as_given(settings) | chosen | {"parameterization": coordinates}
+    chosen, noise = decisions.choose_gradient(posterior, settings, center, seed, fallback)
+    choices = decisions.as_given(settings) | chosen | {"parameterization": coordinates}
     draft = _draft(posterior, settings, mode, choices, bool(modes))
-    tuned = choose_sampler(draft, mode, settings, noise, seed, fallback)
+    tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
     if draft.batch_size is not None and tuned.run.batch_size is None:
-        choices |= all_rows(f"{tuned.run.sampler} takes all rows")
+        choices |= decisions.all_rows(f"{tuned.run.sampler} takes all rows")
     # lengths: draws, burn-in, thinning and walkers
     continues, n_draws, n_walkers = positions is not None, settings.n_draws, 1
     may_share = settings.allows_walkers and not continues
     if may_share:
-        tuned, choice = choose_n_draws(tuned, settings, len(posterior.reported.names))
+        tuned, choice = decisions.choose_n_draws(tuned, settings, len(posterior.reported.names))
         n_draws = choice.value
         choices |= {} if choice.given else {"n_draws": choice}
     check_room(settings.n_chains, n_draws, posterior.n_params)
-    choices["thin"] = choose_thin(tuned, settings)
+    choices["thin"] = decisions.choose_thin(tuned, settings)
     thin = choices["thin"].value
-    choices["n_burnin"] = choose_burnin(tuned, settings, n_draws, thin, continues)
+    choices["n_burnin"] = decisions.choose_burnin(tuned, settings, n_draws, thin, continues)
     n_burnin = choices["n_burnin"].value
     if not isinstance(settings.schedule, Constant):
         check_multipliers(settings.schedule, n_burnin + n_draws * thin)
     if may_share:
-        n_walkers = choose_walkers(tuned, settings, n_draws, n_burnin, thin)
+        n_walkers = decisions.choose_walkers(tuned, settings, n_draws, n_burnin, thin)
     run, bias = tuned.run, tuned.bias
     if mode is not None and bias is None:
         # that of the last draw: a schedule may have made the step small by then
         eta = float(run.step_sizes(n_draws * thin))
-        bias = step_bias(run, mode, eta, settings.uses_curvature, seed)
+        bias = decisions.step_bias(run, mode, eta, settings.uses_curvature, seed)
     start, choices["init"] = choose_start(
         posterior, settings, tuned, seed, positions, n_walkers, fallback is not None
     )
@@ -309,7 +295,7 @@ def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
         return True
     if settings.gradient is not None:
         return settings.gradient.needs_mode
-    return settings.batch_size is not None or not reason_for_all_rows(posterior)
+    return settings.batch_size is not None or not decisions.reason_for_all_rows(posterior)
 
 
 def _locate(posterior: BasePosterior, settings: Settings) -> Mode:

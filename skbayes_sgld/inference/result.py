@@ -14,7 +14,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import have_left_start, summarize
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.decisions import Choice, as_table, shown, step_bias
+from skbayes_sgld.inference.decisions import Choice, as_line, as_table, shown, step_bias
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     NetworkDiagnosis,
@@ -111,8 +111,8 @@ class PosteriorDraws:
         """Number of draws, names of the parameters, and every setting."""
         n_chains, n_draws, _ = self.values.shape
         what = f"{n_chains} chains x {n_draws} draws of {', '.join(self._listed())}"
-        how = [f"{name}={shown(choice.value)}" for name, choice in self.choices.items()]
-        return f"{type(self).__name__}({what}{'; ' * bool(how)}{', '.join(how)})"
+        how = f"; {as_line(self.choices)}" if self.choices else ""
+        return f"{type(self).__name__}({what}{how})"
 
     @property
     def flat(self) -> Array:

@@ -154,18 +154,9 @@ def _warmed_up(
             progress(n_done)
         return False
 
-    posterior: Any = plan.posterior
-    run, start, seed = warm_up(
-        posterior,
-        plan.run,
-        plan.start,
-        plan.n_training,
-        plan.n_burnin,
-        plan.seed,
-        n_jobs=plan.settings.n_jobs,
-        progress=report,
-        workers=workers,
-    )
+    how: dict[str, Any] = {"progress": report, "workers": workers, "n_jobs": plan.settings.n_jobs}
+    lengths = plan.n_training, plan.n_burnin
+    run, start, seed = warm_up(plan.run, plan.start, *lengths, plan.seed, **how)
     return replace(plan, run=run, start=start, seed=seed, n_training=0, n_burnin=0)
 
 

@@ -35,8 +35,8 @@ REGISTRIES: dict[str, Registry[Any]] = {
     "clip": CLIPS,
     "temperature": SCHEDULES,
 }
-PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
-INITS = ("auto", "mode", "prior", "zeros")
+_PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
+_INITS = ("auto", "mode", "prior", "zeros")
 
 _TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or overflow
 
@@ -109,7 +109,7 @@ class Settings:
             values["clip"] = resolve(values["clip"], CLIPS, "clip")
         values["preconditioner"] = resolve_preconditioner(values["preconditioner"])
         values["parameterization"] = _name(
-            values["parameterization"], "parameterization", PARAMETERIZATIONS
+            values["parameterization"], "parameterization", _PARAMETERIZATIONS
         )
         check_init(values["init"])
         values["tau"], values["temperature"] = resolve_temperature(values["temperature"])
@@ -249,7 +249,7 @@ def resolve_temperature(value: float | str | Schedule) -> tuple[float, Schedule 
     return final, schedule if schedule.settles_at > 0 else None
 
 
-def check_init(value: Any, names: tuple[str, ...] = INITS, n_dims: int = 2) -> Any:
+def check_init(value: Any, names: tuple[str, ...] = _INITS, n_dims: int = 2) -> Any:
     """Starting point as a name, or as an array of finite numbers of at most ``n_dims`` axes."""
     if isinstance(value, str):
         _name(value, "init", names)

@@ -110,15 +110,16 @@ def given_start(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
 def _out_of_range(posterior: BasePosterior, init: Array) -> str:
     """Message that names the first value of ``init (C, P)`` that has no coordinate."""
     inside = posterior.reported.values(posterior.start()[None])
-    for chain, values in enumerate(init):
-        for j, name in enumerate(posterior.reported.names):
-            probe = inside.copy()
-            probe[0, j] = values[j]
-            with np.errstate(all="ignore"):
-                if not np.all(np.isfinite(posterior.reported.theta(probe))):
-                    where = f" in chain {chain}" if len(init) > 1 else ""
-                    return (
-                        f"init has the value {values[j]:g} for {name}{where} which is out of its "
-                        "range; scales and variances must be above 0."
-                    )
+    for j, name in enumerate(posterior.reported.names):
+        probe = np.repeat(inside, len(init), axis=0)
+        probe[:, j] = init[:, j]
+        with np.errstate(all="ignore"):
+            bad = ~np.isfinite(posterior.reported.theta(probe)).all(axis=1)
+        if bad.any():
+            chain = int(bad.argmax())
+            where = f" in chain {chain}" if len(init) > 1 else ""
+            return (
+                f"init has the value {init[chain, j]:g} for {name}{where} which is out of its "
+                "range; scales and variances must be above 0."
+            )
     return f"init is out of range for {', '.join(posterior.reported.names)} together."
