@@ -153,15 +153,15 @@ class Dynamics:
         return replace(self, clipped=0, gradient=replace(self.gradient))
 
     def _clipped(self, grad: Array) -> Array:
-        if self.clip is None:
-            return grad
-        grad, fired = self.clip(grad)
-        self.clipped = self.clipped + fired
+        if self.clip is not None:
+            grad, fired = self.clip(grad)
+            self.clipped = self.clipped + fired
         return grad
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; ``memory`` is the state of the chains."""
-        return self._clipped(self.gradient(theta, batch, memory))
+        grad = self.gradient(theta, batch, memory)
+        return grad if self.clip is None else self._clipped(grad)
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""
