@@ -250,7 +250,7 @@ def group_size(run: Run, n_chains: int) -> int | None:
     stays_in_cache = n_chains * numbers <= 2**16
     if stays_in_cache or numbers < 2**12 or cpu_count() == 1 or not run.dynamics.facts.thread_safe:
         return None
-    # no more than a cache holds, and no so few that threads would wait for the interpreter
+    # no more than a cache holds, and not so few that threads would wait for the interpreter
     most = min(ceil(n_chains / cpu_count()), alike * 2**19 / numbers)
     size = max(most, 2**15 / numbers)
     # products with a dense metric, or with rows that walkers share, take several chains at once

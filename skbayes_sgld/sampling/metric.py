@@ -58,7 +58,8 @@ class Metric:
     @property
     def marginal_sd(self) -> Array:
         """Roots of the diagonal of G ``(P,)``: the sds of the normal distribution ``N(0, G)``."""
-        raise NotImplementedError
+        root = self.root
+        return np.sqrt(np.einsum("pq,pq->p", root, root))
 
     def scaled(self, factor: Any) -> Metric:
         """Metric with the root ``diag(factor) R``, for a number or a ``factor (P,)``."""
@@ -217,11 +218,6 @@ class Dense(Metric):
     def whiten_t(self, x: Array) -> Array:
         """``R^{-T} x``."""
         return matmul_rows(x, self._inverse_t.T, 16)
-
-    @property
-    def marginal_sd(self) -> Array:
-        """Roots of the diagonal."""
-        return np.sqrt(np.einsum("pq,pq->p", self._root, self._root))
 
     def scaled(self, factor: Any) -> Metric:
         """``diag(factor) R``."""
