@@ -39,6 +39,6 @@ def test_the_norms_are_those_of_the_hessians_rows_in_units_of_the_spread():
 def test_the_steepest_direction_has_a_curvature_of_one():
     norms = row_norms(gradient, THETA, SPREAD, seed=0)
     metric = equilibrate(gradient, THETA, SPREAD, norms)
-    assert metric.sds.shape == THETA.shape
-    for root in metric.sds:
+    assert metric.marginal_sd.shape == THETA.shape
+    for root in metric.marginal_sd:
         assert np.linalg.eigvalsh(root[:, None] * H * root).max() == pytest.approx(1.0, abs=0.1)
