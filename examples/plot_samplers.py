@@ -123,7 +123,7 @@ def count_gradients(posterior: Any) -> tuple[Any, list[int]]:
         return counting
 
     def watch_bound(bind: Any) -> Any:
-        return lambda *arguments: watch(bind(*arguments))
+        return lambda *arguments, **how: watch(bind(*arguments, **how))
 
     kind, watched = type(posterior), copy(posterior)
     methods = {name: watch(getattr(kind, name)) for name in EVALUATIONS}
