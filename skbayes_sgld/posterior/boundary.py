@@ -97,10 +97,10 @@ class UserPosterior(BasePosterior):
         self._precision = float(np.finfo(float).eps)
         self.abilities = frozenset(a for a in MEMBERS if not _missing(model, a))
         if not self.abilities & {"density", "rows"}:
-            kinds = _missing(model, "density"), _missing(model, "rows")
-            nearer = ", ".join(min(kinds, key=lambda members: len(members)))
+            nearer = min([_missing(model, "density"), _missing(model, "rows")], key=len)
             raise TypeError(
-                f"{argument}={model!r} is not accepted: it has no {nearer}. A posterior has "
+                f"{argument}={model!r} is not accepted: it has no "
+                f"{', '.join(nearer)}. A posterior has "
                 f"{', '.join(MEMBERS['density'])}; or n_params, param_names and rows, "
                 f"{', '.join(MEMBERS['rows'])}. FunctionPosterior makes one of two functions, "
                 "CustomPosterior of a model whose parameters have bounds."
