@@ -9,8 +9,8 @@ rows: 1e-5 for a thousand rows and predictors of order 10. Sums over blocks are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from skbayes_sgld._linalg import (
     GROUP,
     gram_of_predictors,
     in_threads,
-    sum_in_threads,
     weighted_gram,
 )
 from skbayes_sgld.posterior.design import DenseDesign
@@ -165,16 +164,7 @@ class RowSum:
         coefficients = self._coefficients(draws)
         # of rows with several local parameters they would have a size like that of X
         by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
-        work = partial(self._expand, coefficients, by_row)
-        grad, H = _total(in_threads(work, self._parts(len(draws) * K, P, P * P)))
-        return Expansion(
-            theta,
-            self.predictors.gradient(grad[None])[0],
-            self.predictors.hessian(H),
-            tuple(by_row),
-        )
 
-    def _expand(self, coefficients: Array, by_row: Array, part: Blocks) -> Sequence[Array]:
         def of_block(rows: slice, kernel: RowKernel, block: Any) -> tuple[Array, Array]:
             u = self.design.apply(coefficients, block)
             if len(by_row):
@@ -189,7 +179,16 @@ class RowSum:
             grad = self.design.adjoint(score[None], block)[0]
             return grad, gram_of_predictors(block, curvature)
 
-        return _total(of_block(*each) for each in self._blocks(part))
+        def of_part(part: Blocks) -> list[Array]:
+            return _total(of_block(*each) for each in self._blocks(part))
+
+        grad, H = _total(in_threads(of_part, self._parts(len(draws) * K, P, P * P)))
+        return Expansion(
+            theta,
+            self.predictors.gradient(grad[None])[0],
+            self.predictors.hessian(H),
+            tuple(by_row),
+        )
 
     def curvatures(self, theta: Array) -> Iterator[tuple[slice, Any, Array]]:
         """Blocks of rows and their curvatures ``(n_products, n_products, B)`` at ``theta (P,)``."""
@@ -205,13 +204,11 @@ class RowSum:
         """Sum of the rows' weighted products ``(P, P)``, for weights ``(n,)`` of one predictor."""
         size = self.design.shape[1]
 
-        def of_part(part: Blocks) -> Array:
-            H = np.zeros((size, size))
-            for rows, _, block in self._blocks(part):
-                H += weighted_gram(block, weights[rows].astype(self.design.dtype, copy=False))
-            return H
+        def of_part(part: Blocks) -> list[Array]:
+            w = weights.astype(self.design.dtype, copy=False)
+            return _total([weighted_gram(block, w[rows])] for rows, _, block in self._blocks(part))
 
-        return sum_in_threads(of_part, self._parts(1, size, size * size))
+        return _total(in_threads(of_part, self._parts(1, size, size * size)))[0]
 
     def hessian_diagonal(self, theta: Array) -> Array:
         """Diagonal of minus the Hessian ``(P,)`` at one ``theta (P,)``."""

@@ -79,6 +79,9 @@ class Likelihood(Component):
     improper : str
         What is wrong with data for which the likelihood never falls along some direction; used in
         errors.
+    log_link : tuple of str
+        For a mean that is the exponential of the predictor, its name and what to check where it
+        leaves the range of numbers; else empty.
     sizes : tuple of float
         Between which the largest absolute value of y must be, unless it is 0.
     kernel : type of RowKernel
@@ -98,6 +101,7 @@ class Likelihood(Component):
     bounded_curvature = True
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
+    log_link: ClassVar[tuple[str, ...]] = ()
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST
     kernel: ClassVar[type[RowKernel]] = RowKernel
 
@@ -139,6 +143,12 @@ class Likelihood(Component):
 
     def check_predictors(self, eta: Array) -> None:
         """Raise where predictions at linear predictors leave the range of numbers."""
+        largest = float(eta.max(initial=0.0)) if self.log_link else 0.0
+        if not largest <= 350.0:  # the square of its exponential is a number
+            raise ValueError(
+                f"X has a row whose {self.log_link[0]} is exp({largest:.3g}) under a draw, out of "
+                f"the range of floating point numbers; check {self.log_link[1]}."
+            )
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Local parameters ``(n_local,)`` of a model without columns: where a search begins.

@@ -11,11 +11,9 @@ from scipy.special import gammainc, gammaincinv, gammaln
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Average, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
+from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
-
-_FARTHEST = 350.0  # predictor whose mean can be squared
 
 
 class GammaKernel(RowKernel):
@@ -59,6 +57,7 @@ class Gamma(Likelihood):
     own = (OwnParameter("dispersion", "dispersion_prior", "inverse_gamma"),)
     kernel = GammaKernel
     increasing = True
+    log_link = "mean", "the units of its columns"
     bounded_curvature = False
 
     def check_target(self, y: Array) -> Array:
@@ -79,15 +78,6 @@ class Gamma(Likelihood):
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
         """Sum of the weights: with a shape of 1 a row falls by 1 as the predictor rises by 1."""
         return float(len(y) if weight is None else weight.sum())
-
-    def check_predictors(self, eta: Array) -> None:
-        """Raise where the square of a mean leaves the range of numbers."""
-        largest = float(eta.max(initial=0.0))
-        if not largest <= _FARTHEST:
-            raise ValueError(
-                f"X has a row whose mean is exp({largest:.3g}) under a draw, out of the range of "
-                "floating point numbers; check the units of its columns."
-            )
 
     def mean(self, u: Array) -> Array:
         """``mu``."""
@@ -123,8 +113,7 @@ class Gamma(Likelihood):
 
         start = average(log_quantile, every)
         unit = average(lambda u, rows: np.exp(0.5 * within(u[:, 1])), every)
-        ends = enclose_quantile(cdf, q, start, unit)
-        return np.exp(solve_quantile(cdf, q, start, unit, bracket=ends))
+        return np.exp(solve_quantile(cdf, q, start, unit, bounded=False))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation."""

@@ -25,7 +25,7 @@ def solve_quantile(
     sd: Array,
     whole: bool = False,
     start: tuple[Array, Array, Array] | None = None,
-    bracket: tuple[Array, Array] | None = None,
+    bounded: bool = True,
 ) -> Array:
     """Solve ``cdf(t) = q`` for each row, by the secant method kept inside a bracket.
 
@@ -44,19 +44,19 @@ def solve_quantile(
     start : tuple of three ndarrays of shape (n,), or None
         Where the search begins, the density there and its relative error. None: at the quantile
         of a normal distribution.
-    bracket : tuple of two ndarrays of shape (n,), or None
-        Points below and above each quantile. None: as far as the moments allow. With it, ``mean``
-        and ``sd`` need only be a location and a scale.
+    bounded : bool, default=True
+        Whether ``mean`` and ``sd`` are moments, which bound the quantiles. If not they are where
+        each search begins, and the first step, which doubles, of a search for points on both sides.
 
     Returns
     -------
     quantile : ndarray of shape (n,)
         Accurate to 1e-5 sds, and exact for whole numbers. Not finite where the moments are not.
     """
-    # Cantelli's inequality: no quantile is further from the mean
-    low, high = mean - sd * np.sqrt((1 - q) / q), mean + sd * np.sqrt(q / (1 - q))
-    if bracket is not None:
-        low, high = bracket[0].copy(), bracket[1].copy()
+    if bounded:  # Cantelli's inequality: no quantile is further from the mean
+        low, high = mean - sd * np.sqrt((1 - q) / q), mean + sd * np.sqrt(q / (1 - q))
+    else:
+        low, high = _enclose(cdf, q, mean, sd)
     t = mean + sd * ndtri(q)
     slope = np.exp(-0.5 * ndtri(q) ** 2) / np.sqrt(2 * np.pi) / np.where(sd > 0, sd, 1.0)
     doubt = np.ones(len(t))  # relative error of the slope
@@ -100,18 +100,10 @@ def solve_quantile(
     return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
 
 
-def enclose_quantile(
+def _enclose(
     cdf: Callable[[Array, Array], Array], q: float, start: Array, unit: Array
 ) -> tuple[Array, Array]:
-    """Points below and above each quantile, for distributions without moments that bound it.
-
-    Parameters
-    ----------
-    cdf, q
-        As of :func:`solve_quantile`.
-    start, unit : ndarray of shape (n,)
-        Where each search begins, and its first step, which doubles.
-    """
+    """Points below and above each quantile, from ``start`` by steps that double from ``unit``."""
     ends = []
     for sign in (-1.0, 1.0):
         end, step, rows = start + sign * unit, unit.copy(), np.arange(len(start))

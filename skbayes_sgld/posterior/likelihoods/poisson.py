@@ -12,7 +12,6 @@ from scipy.special import gammaln, pdtr, xlogy
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 
-_FARTHEST = 350.0  # predictor whose rate can be squared
 _LARGEST = 1e18  # rate at which NumPy still draws
 
 
@@ -63,6 +62,7 @@ class Poisson(Likelihood):
     averages = True
     whole = True
     increasing = True
+    log_link = "rate", "the units of its columns, and the exposure"
     bounded_curvature = False
     sizes = 1e-20, 1e20  # beyond which rates are known to more digits than floats have
     improper = "some combination of the columns is zero where y is not, and else of one sign"
@@ -86,15 +86,6 @@ class Poisson(Likelihood):
         """Rows of count 0, which gain as the rate falls, and the others with either sign."""
         some = design[y > 0]
         return np.concatenate([-design[y == 0], some, -some])
-
-    def check_predictors(self, eta: Array) -> None:
-        """Raise where the square of a rate leaves the range of numbers."""
-        largest = float(eta.max(initial=0.0))
-        if not largest <= _FARTHEST:
-            raise ValueError(
-                f"X has a row whose rate is exp({largest:.3g}) under a draw, out of the range of "
-                "floating point numbers; check the units of its columns, and the exposure."
-            )
 
     def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors: the mean rate is log-normal's."""

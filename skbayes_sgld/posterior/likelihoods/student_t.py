@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 from skbayes_sgld.posterior.likelihoods.base import Array, Average
 from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.mixture import enclose_quantile, solve_quantile
+from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -159,8 +159,7 @@ class StudentTNoise(Gaussian):
             return np.exp(self.log_density(np.array(u, dtype=float), start[rows, None]))
 
         begin = start, average(density, every), np.full(n_rows, 0.5)
-        ends = enclose_quantile(cdf, q, start, unit)
-        return solve_quantile(cdf, q, start, unit, start=begin, bracket=ends)
+        return solve_quantile(cdf, q, start, unit, start=begin, bounded=False)
 
     def _degrees(self, u: Array) -> Array:
         return np.minimum(np.exp(within(u[:, 2])), _NORMAL)
