@@ -38,17 +38,7 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior
 
 Array = NDArray[Any]
 
-_SHARE = 0.5  # of K's least eigenvalue, rows of unit length, that is noise of the rows' own
-# Restarts of the Lanczos process, of 40 products at most, and its error: at 0.05 it passes over
-# rows that are there twice
-_LANCZOS = {"maxiter": 10, "tol": 0.01}
-_MARGINS = 0.9, 1.05  # on the extreme eigenvalues: those that it finds are inside the spectrum
-_LEAST = 0.02, 4.0  # eigenvalue, and noise of every row in logits, for which it is worth while
-_ERROR = 3e-3  # of a polynomial, relative: of the root, it changes a momentum by as much
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
-_SLOWER = 9.0  # a multiplication of a sparse product of 16 columns than one of a dense one
-# Curvature of a row in the intercept, over that of its noise: what the coefficients leave of it
-_OF_A_ROW = 0.015
 
 
 class CollapsedRows(CollapsedPosterior):
@@ -95,24 +85,30 @@ class CollapsedRows(CollapsedPosterior):
         self._unit, self._offset = self._signs / self._norms, self._signs * at_center
         gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
         start = probe_generator().standard_normal(n, dtype=np.float32)
-        found = eigsh(gram, 2, which="BE", ncv=min(n, 40), v0=start, **_LANCZOS)[0]
-        low, high = self._bounds = _MARGINS[0] * float(found[0]), _MARGINS[1] * float(found[-1])
-        self._own = _SHARE * low
-        if low < _LEAST[0] or np.sqrt(self._own) * self._norms.min() < _LEAST[1]:
+        # At most ten restarts of 40 products; with tol=0.05 it passes over rows that are there
+        # twice. The eigenvalues that it finds are inside the spectrum
+        options = {"which": "BE", "ncv": min(n, 40), "maxiter": 10, "tol": 0.01}
+        found = eigsh(gram, 2, v0=start, **options)[0]
+        low, high = self._bounds = 0.9 * float(found[0]), 1.05 * float(found[-1])
+        self._own = 0.5 * low  # noise of the rows' own
+        # below an eigenvalue of 0.02, or a noise of 4 logits in some row, it does not pay
+        if low < 0.02 or np.sqrt(self._own) * self._norms.min() < 4.0:
             raise ValueError("the rows are too dependent on each other, or too short")
         self._noise = np.float32(np.sqrt(self._own)) * self._norms
         self._total = np.sqrt(np.square(self._noise) + np.float32(_LOGISTIC))
-        # a flat prior of the intercept is followed in the unit that the rows give it
-        of_rows = _OF_A_ROW * float(np.sum(1.0 / np.square(self._total), dtype=float))
+        # a flat prior of the intercept is followed in the unit that the rows give it: of a row's
+        # curvature the coefficients leave 0.015, over that of its noise
+        of_rows = 0.015 * float(np.sum(1.0 / np.square(self._total), dtype=float))
         self.inverse = np.where(flat, of_rows, self.inverse)
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
         self._level = np.float32(self.root[-1] * (d < P))  # unit of the intercept, if there is one
         self._slope = (left * mean * self.inverse_t[-1]).astype(np.float32)
-        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, _ERROR)
-        self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, _ERROR)
+        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, 3e-3)
+        self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, 3e-3)
         self.softness = float(np.sqrt(self._own))
-        self.work = _SLOWER * 2.0 * posterior.X.nnz
+        # a multiplication of a sparse product of 16 columns takes 9 times one of a dense one
+        self.work = 9.0 * 2.0 * posterior.X.nnz
 
     def work_of(self, n_steps: int) -> float:
         """Multiplications of a trajectory, its momentum and the draw at its end."""

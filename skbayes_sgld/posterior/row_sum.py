@@ -31,9 +31,6 @@ from skbayes_sgld.posterior.sparse_design import SparseDesign
 Array = NDArray[Any]
 Blocks = list[tuple[slice, RowKernel]]
 
-_COPIED = 2**22  # numbers of a held design up to which it is copied for its products
-_REGISTER = 8  # numbers in single precision
-
 
 class RowSum:
     """Log likelihood of all rows and its derivatives in theta.
@@ -76,13 +73,13 @@ class RowSum:
     @cached_property
     def _single(self) -> tuple[Array, Array] | None:
         """Rows in single precision and their transpose, as products take them, if they are few."""
-        held = self.design.held
-        if held is None or held.dtype != np.float32 or held.size > _COPIED:
+        held = self.design.held  # a large design is not copied
+        if held is None or held.dtype != np.float32 or held.size > 2**22:
             return None
         # BLAS in float32 takes columns that do not fill a register one at a time: without zeros
         # beside them an adjoint takes 1.2 to 1.8 times as long
         n, width = held.shape
-        rows = np.zeros((n, width + -width % _REGISTER), np.float32)
+        rows = np.zeros((n, width + -width % 8), np.float32)
         rows[:, :width] = held
         # and 1.3 to 2 times as long for predictors from rows in this order
         return rows, np.ascontiguousarray(held.T)

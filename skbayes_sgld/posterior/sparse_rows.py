@@ -17,9 +17,7 @@ from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
 
-_SLOWER = 14.0  # a multiplication of a sparse product than one of a dense one, 16 columns wide
 _LEAST = 1e-6  # of the rows' curvature in the metric, at least
-_ERROR = 0.05  # of a log density or a gradient, relative to the root of n_params
 
 
 class SparseRows(WhitenedPosterior):
@@ -44,7 +42,8 @@ class SparseRows(WhitenedPosterior):
         self._rows = posterior.rows(np.float32)
         squares = self._rows.design.lengths(self.root[: posterior.n_features])
         self.softness = float(1.0 / np.sqrt(np.median(squares)))
-        self.work = _SLOWER * 2.0 * posterior.X.nnz
+        # a multiplication of a sparse product takes 14 times one of a dense one, 16 columns wide
+        self.work = 14.0 * 2.0 * posterior.X.nnz
 
     def log_density(self, z: Array) -> Array:
         """Log density ``(C,)``."""
@@ -78,7 +77,7 @@ def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
         return None
     bends = posterior.curvature_factor(center)[0] - posterior.prior_diagonal(center)
     rows = SparseRows(posterior, center, _positive(bends))
-    return rows if rows.rounding(posterior) < _ERROR * np.sqrt(posterior.n_params) else None
+    return rows if rows.rounding(posterior) < 0.05 * np.sqrt(posterior.n_params) else None
 
 
 def _positive(bends: Array) -> Array:

@@ -22,11 +22,7 @@ from skbayes_sgld._sparse import column_sums, gram_about, move_gram
 
 Array = NDArray[Any]
 
-_TYPICAL = 1000  # rows whose mean is the origin of the sums
-_LOSS = 10.0  # share of a sum of squares that may be due to the origin
-_CONDITIONED = 1e-9  # reciprocal condition from which a Cholesky factor solves as exactly
 _SHARED_NUMBERS = 2**20  # numbers of X from which its products are a large part of a fit
-_CLOSE = 1e-4  # share of the sums of squares below which that of the residuals loses digits
 
 Shared = dict[tuple[Any, ...], tuple[Array, Array]]
 _shared: ContextVar[Shared | None] = ContextVar("sums of products that targets share", default=None)
@@ -90,7 +86,8 @@ class GaussianStatistics:
         products = rows.products(origin)
         moved = products[-1, :-1] / products[-1, -1]
         spread = np.diagonal(products)[:-1] - moved * products[-1, :-1]
-        if centred and np.any(np.diagonal(products)[:-1] > _LOSS * spread):
+        # at most nine tenths of a sum of squares may be due to the origin
+        if centred and np.any(np.diagonal(products)[:-1] > 10.0 * spread):
             origin = origin + moved
             products = rows.products(origin)
             moved = products[-1, :-1] / products[-1, -1]
@@ -101,7 +98,8 @@ class GaussianStatistics:
         if not refine:
             return known
         size = np.sqrt(np.maximum(np.diagonal(known.gram), 0.0)) * known.reference
-        if known.rss >= _CLOSE * max(float(about[-1, -1]), float(size @ size)):
+        # below this share of the sums of squares that of the residuals loses digits
+        if known.rss >= 1e-4 * max(float(about[-1, -1]), float(size @ size)):
             return known
         return replace(known, residuals=rows.residual_products(origin, known.reference))
 
@@ -233,7 +231,7 @@ class _DenseRows:
 
     def typical_row(self) -> Array:
         """Mean of some of the rows, from all parts of the table ``(d + 1,)``."""
-        some = slice(None, None, max(1, len(self._y) // _TYPICAL))
+        some = slice(None, None, max(1, len(self._y) // 1000))
         rows = np.ascontiguousarray(np.column_stack([self._X[some], self._y[some]]), np.float64)
         # a mean of equal numbers may differ from them in the last digit
         return np.where(np.ptp(rows, axis=0) == 0, rows[0], rows.mean(axis=0))
@@ -332,6 +330,6 @@ def _solve(gram: Array, moment: Array) -> Array:
     if not fails:
         norm = np.abs(gram).sum(axis=0).max()
         conditioned, _ = linalg.lapack.dpocon(lower, norm, uplo="L")
-        if conditioned > _CONDITIONED:  # in a twentieth of the time
+        if conditioned > 1e-9:  # it solves as exactly, in a twentieth of the time
             return linalg.cho_solve((lower, True), moment)
     return linalg.lstsq(gram, moment, cond=1e-12)[0]

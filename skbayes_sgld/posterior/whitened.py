@@ -35,9 +35,6 @@ Array = NDArray[Any]
 _GROUP = 64
 _BLOCK = 1024  # rows
 _PARTS = 4  # of products that are made once
-_LEAST = 1e-3  # weight of a row, of the mean weight: the metric stays positive definite
-_SHARES = 0.01, 1.0  # of the mean curvatures, in the weights that match draws
-_ERROR = 0.02  # of a log density, or of a gradient: an acceptance ratio changes by as little
 
 
 class QuadraticKernel(RowKernel):
@@ -86,7 +83,8 @@ class WhitenedRows(WhitenedPosterior):
         self.center, self._posterior = center, posterior
         n, P = posterior.n_samples, posterior.n_params
         self.n_params = P
-        weights = np.maximum(weights, _LEAST * weights.mean())
+        # the metric stays positive definite
+        weights = np.maximum(weights, 1e-3 * weights.mean())
         with one_blas_thread():
             H = posterior.rows(np.float32).gram(weights)
             posterior.add_prior_curvature(H, center)
@@ -162,7 +160,7 @@ class WhitenedRows(WhitenedPosterior):
         slope = posterior.grad_log_prior(np.vstack([center, draws]))
         of_prior = -np.einsum("sp,sp->", slope[1:] - slope[0], draws - center) / len(draws)
         of_rows = self.n_params * temperature - of_prior
-        share = float(np.clip(of_rows / (weights @ variance), *_SHARES))
+        share = float(np.clip(of_rows / (weights @ variance), 0.01, 1.0))
         return WhitenedRows(posterior, center, share * weights)
 
 
@@ -177,7 +175,8 @@ def whiten_rows(posterior: GLMPosterior, center: Array, weights: Array) -> White
         rows = WhitenedRows(posterior, center, weights)
     except np.linalg.LinAlgError:
         return None
-    return rows if rows.rounding(posterior) < _ERROR else None
+    # an acceptance ratio changes by as little
+    return rows if rows.rounding(posterior) < 0.02 else None
 
 
 def _whiten(

@@ -20,7 +20,6 @@ from skbayes_sgld.posterior.likelihoods.own import OwnParameter, within
 from skbayes_sgld.posterior.likelihoods.stirling import rise
 from skbayes_sgld.posterior.transforms import Interval
 
-_SUMMED = 500  # successes, or failures, whose probabilities are summed
 _STRETCH = 64  # probabilities that follow from one: its underflow is that of their sum
 _NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable
 
@@ -120,7 +119,7 @@ class BetaBinomial(Binomial):
         upper = 2.0 * whole >= trials  # then the failures beyond y are fewer to sum over
         u[:, 0] = np.where(upper, -u[:, 0], u[:, 0])
         k = np.where(upper, trials - 1.0 - whole, whole)
-        few = (k < _SUMMED).any(axis=1)
+        few = (k < 500).any(axis=1)
         out = np.empty(k.shape)
         for rows, function in ((few, self._cdf_by_sum), (~few, self._cdf_by_quadrature)):
             if rows.any():

@@ -15,7 +15,6 @@ from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 
 TOTALS = np.dtype([("successes", float), ("trials", float)])
-_FAR = 50.0  # distance from the largest log density beyond which it is a straight line
 
 
 def as_totals(successes: Array, trials: Array | float) -> Array:
@@ -58,7 +57,7 @@ class BinomialKernel(RowKernel):
         eta, y, n, found = u[:, 0], self.y, self.trials, []
         if 0 in orders:
             delta = eta - np.log(self.share / (1 - self.share))
-            beyond = np.maximum(delta - u.dtype.type(_FAR), 0)
+            beyond = np.maximum(delta - u.dtype.type(50.0), 0)  # then a straight line
             value = y * delta - n * (np.log1p(self.share * np.expm1(delta - beyond)) + beyond)
             value += self.constant
             # all successes or none: nothing cancels, and small probabilities keep their digits

@@ -18,7 +18,6 @@ _LOG_2_PI = float(np.log(2 * np.pi))
 _NOISE: tuple[OwnParameter, ...] = (
     OwnParameter("noise_variance", "noise_prior", "inverse_gamma", is_noise=True),
 )
-_SDS = 2.5  # of y: Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
 
 
 class _Normal(Likelihood):
@@ -45,7 +44,8 @@ class _Normal(Likelihood):
         if largest == 0.0:  # y is constant: the size of its noise, if known
             return float(np.sqrt(self.noise_variance(np.zeros(1))))
         square = np.average(np.square(about / largest), weights=weight)
-        return _SDS * largest * float(np.sqrt(square))
+        # Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
+        return 2.5 * largest * float(np.sqrt(square))
 
     def mean(self, u: Array) -> Array:
         """``eta``."""

@@ -11,10 +11,6 @@ from scipy.special import ndtri
 
 Array = NDArray[Any]
 
-_MAX_STEPS = 200
-_MAX_SECANTS = 30  # then the bracket is halved
-_TOLERANCE = 1e-5  # in units of the distribution's sd
-_FAR_OUT = 1e-3  # levels nearer to 0 or 1: a density may fall by any factor over one sd there
 _BEND = 2.0  # relative change of a density over one sd, which makes the error of a Newton step
 
 
@@ -67,9 +63,10 @@ def solve_quantile(
     if whole:
         low, high = np.floor(low) - 1.0, np.ceil(high)
         t = np.minimum(np.ceil(t), high - 1.0)
-    far_out = min(q, 1.0 - q) < _FAR_OUT
+    # a density may fall by any factor over one sd there
+    far_out = min(q, 1.0 - q) < 1e-3
     active, previous = np.flatnonzero(np.isfinite(t) & (high > low + whole)), None
-    for number in range(_MAX_STEPS):
+    for number in range(200):
         if not len(active):
             break
         at = t[active]
@@ -85,7 +82,7 @@ def solve_quantile(
             slope[active] = np.where(usable, secant, slope[active])
         below, above = low[active], high[active]
         moved, middle = at - excess / slope[active], 0.5 * (below + above)
-        if number > _MAX_SECANTS:
+        if number > 30:  # the bracket is halved
             moved = middle
         if whole:
             moved = np.clip(np.ceil(moved), below + 1.0, np.maximum(above, below + 2.0) - 1.0)
@@ -94,7 +91,7 @@ def solve_quantile(
             moved = np.where((moved > below) & (moved < above), moved, middle)
             step = np.abs(moved - at) / sd[active]
             error = step if far_out else step * (doubt[active] + _BEND * step)
-            far = error > _TOLERANCE
+            far = error > 1e-5
         t[active] = moved
         active, previous = active[far], (at[far], excess[far])
     return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0

@@ -15,10 +15,6 @@ from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal,
 from skbayes_sgld.posterior.likelihoods.poisson import Poisson, PoissonKernel
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
-_LEVELS = 1000  # counts below which a term is computed once for each count, not for each row
-_SUMMED = 100  # counts whose probabilities are summed, which takes less time than a function of F
-_RANGE = 600.0  # logarithm of the least probability that sums begin at
-
 
 class NegativeBinomialKernel(PoissonKernel):
     """Counts, in terms of ``r = 1 / dispersion``.
@@ -37,7 +33,7 @@ class NegativeBinomialKernel(PoissonKernel):
     def bind(cls, likelihood: Any, y: Array) -> Self:
         """Kernel of these counts; terms of few different whole counts are looked up."""
         largest = y.max(initial=0.0)
-        few = largest < min(_LEVELS, y.shape[-1]) and np.array_equal(y, np.floor(y))
+        few = largest < min(1000, y.shape[-1]) and np.array_equal(y, np.floor(y))
         return cls(likelihood, y, int(largest) + 1 if few else 0)
 
     def __getitem__(self, at: Any) -> Self:
@@ -57,7 +53,7 @@ class NegativeBinomialKernel(PoissonKernel):
             value: Array = y * (u[:, 0] - self.log_y) - (y + r) * ratio
             found.append(value + self._of_counts(_largest, r))
         if 1 in orders:
-            mu = np.minimum(mu, _FAR)
+            mu = np.minimum(mu, 1e30)  # beyond, or over r, scores no longer change
             share, left = (mu - y) / (mu + r), r / (mu + r)
             in_t = r * (ratio - share) + self._of_counts(_slope, r)
             found.append(np.stack([-r * share, in_t], axis=1))
@@ -75,9 +71,6 @@ class NegativeBinomialKernel(PoissonKernel):
         table = function(np.arange(float(self.n_levels)), exact).astype(y.dtype)
         at = np.broadcast_to(y.astype(np.intp), (len(r), y.shape[-1]))
         return np.take_along_axis(table, at, axis=1)
-
-
-_FAR = 1e30  # rate, and its ratio to r, beyond which scores no longer change
 
 
 def _largest(y: Array, r: Array) -> Array:
@@ -133,7 +126,8 @@ class NegativeBinomial(Poisson):
         share, r = expit(u[:, 0] + t), np.exp(-t)
         whole = np.floor(np.broadcast_to(y, r.shape))
         log_none = -r * np.logaddexp(0.0, u[:, 0] + t)
-        few = np.flatnonzero(np.all((whole < _SUMMED) & (log_none > -_RANGE), axis=1))
+        # sums, from a probability that is a number, take less time than a function of F
+        few = np.flatnonzero(np.all((whole < 100) & (log_none > -600.0), axis=1))
         many = np.setdiff1d(np.arange(len(r)), few)
         out = np.empty(r.shape)
         out[few] = _summed(whole[few], np.exp(log_none[few]), share[few], r[few])

@@ -12,8 +12,6 @@ from scipy.special import gammaln, pdtr, xlogy
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 
-_LARGEST = 1e18  # rate at which NumPy still draws
-
 
 class PoissonKernel(RowKernel):
     """Counts; what their log densities need beside the predictor is computed at the first one.
@@ -106,4 +104,4 @@ class Poisson(Likelihood):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a count."""
-        return rng.poisson(np.minimum(np.exp(u[:, 0]), _LARGEST))
+        return rng.poisson(np.minimum(np.exp(u[:, 0]), 1e18))  # for larger rates NumPy has none

@@ -16,11 +16,9 @@ from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
-_NORMAL = 1e10  # degrees of freedom from which a t distribution function is a normal one
 _START = 4.0  # degrees of freedom where a search begins
 _MOST = 1000  # observations that a search for a start takes
 _WEAK = 1e-4  # weight of its prior, beside that of all rows
-_FARTHEST = 1e100  # draw of T, whose square still is a number
 
 
 class StudentTKernel(RowKernel):
@@ -136,7 +134,7 @@ class StudentTNoise(Gaussian):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""
-        T = np.clip(rng.standard_t(self._degrees(u)), -_FARTHEST, _FARTHEST)
+        T = np.clip(rng.standard_t(self._degrees(u)), -1e100, 1e100)  # its square is a number
         return u[:, 0] + T * np.exp(0.5 * u[:, 1])
 
     def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
@@ -162,4 +160,5 @@ class StudentTNoise(Gaussian):
         return solve_quantile(cdf, q, start, unit, start=begin, bounded=False)
 
     def _degrees(self, u: Array) -> Array:
-        return np.minimum(np.exp(within(u[:, 2])), _NORMAL)
+        # from 1e10 on a t distribution function is a normal one
+        return np.minimum(np.exp(within(u[:, 2])), 1e10)
