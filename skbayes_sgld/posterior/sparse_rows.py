@@ -17,8 +17,6 @@ from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 Array = NDArray[Any]
 
-_LEAST = 1e-6  # of the rows' curvature in the metric, at least
-
 
 class SparseRows(WhitenedPosterior):
     """The posterior of z; sums over rows are in single precision.
@@ -36,6 +34,8 @@ class SparseRows(WhitenedPosterior):
     def __init__(self, posterior: GLMPosterior, center: Array, of_rows: Array) -> None:
         self.center, self._posterior = center, posterior
         self.n_params = posterior.n_params
+        # rounding, or a column of zeros, may leave none
+        of_rows = np.maximum(of_rows, 1e-6 * max(of_rows.max(), 1.0))
         self.inverse = posterior.prior_diagonal(center) + of_rows
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
@@ -68,7 +68,7 @@ class SparseRows(WhitenedPosterior):
         own, variance = posterior.prior_diagonal(center), draws.var(axis=0, ddof=1)
         bends = posterior.curvature_factor(draws[-1])[0] - own
         share = (self.n_params * temperature - own @ variance) / (bends @ variance)
-        return SparseRows(posterior, center, _positive(np.clip(share, _LEAST, 1.0) * bends))
+        return SparseRows(posterior, center, np.clip(share, 1e-6, 1.0) * bends)
 
 
 def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
@@ -76,10 +76,5 @@ def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
     if not posterior.facts.light_tailed or posterior.n_predictors > 1:
         return None
     bends = posterior.curvature_factor(center)[0] - posterior.prior_diagonal(center)
-    rows = SparseRows(posterior, center, _positive(bends))
+    rows = SparseRows(posterior, center, bends)
     return rows if rows.rounding(posterior) < 0.05 * np.sqrt(posterior.n_params) else None
-
-
-def _positive(bends: Array) -> Array:
-    """Curvatures of the rows, which rounding or a column of zeros may leave without any."""
-    return np.maximum(bends, _LEAST * max(bends.max(), 1.0))
