@@ -250,7 +250,7 @@ def test_many_useless_columns_shrink_as_those_of_bayesian_ridge():
 
 @pytest.mark.truth
 # 100 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ranks_of_true_parameters_are_uniform():
     """Parameters from the prior, data from the model: simulation-based calibration, in small."""
     n, d, n_replications, L = 25, 3, 40, 99

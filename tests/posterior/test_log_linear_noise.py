@@ -231,7 +231,7 @@ def test_automatic_scales_know_the_units():
 
 
 # 100 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_predictions_are_those_of_the_mixture_over_the_draws():
     X, y, weight = unequal()
     model = SGLDLinearRegression(
@@ -268,7 +268,7 @@ def test_minibatches_have_the_same_posterior():
 
 
 # 100 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.truth
 def test_ranks_of_true_parameters_are_uniform():
     """Parameters from the prior, data from the model: simulation-based calibration, in small."""
@@ -297,7 +297,7 @@ def test_ranks_of_true_parameters_are_uniform():
 
 
 # 50 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore:The draws:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_columns_by_name_and_what_is_refused():
     X, y, _ = unequal()
     frame = pd.DataFrame(X, columns=["age", "dose"])
