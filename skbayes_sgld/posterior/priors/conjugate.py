@@ -9,8 +9,6 @@ import numpy as np
 from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
 from skbayes_sgld.posterior.priors.normal import Normal
 
-_NOISE_SDS = 10.0  # Karagiannis, Handout 6, Section 4: V = 100 I
-
 
 @dataclass(eq=False, repr=False)
 class ConjugateNormal(Normal):
@@ -45,7 +43,7 @@ class ConjugateNormal(Normal):
 
     def for_data(self, unit: float, spread: float | Array) -> CoefficientPrior:
         """Prior in which ``scale="auto"`` is 10 over the columns' spread, whatever the unit."""
-        return super().for_data(_NOISE_SDS, spread)
+        return super().for_data(10.0, spread)  # Karagiannis, Handout 6, Section 4: V = 100 I
 
     def given_noise(self, variance: float) -> CoefficientPrior:
         """Normal prior of sd ``scale * sqrt(variance)``."""

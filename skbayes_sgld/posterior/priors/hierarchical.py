@@ -20,8 +20,6 @@ from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Prior
 from skbayes_sgld.posterior.priors.normal import Normal
 
-_REACH = 2.5  # scale of the linear predictor's sd in models other than linear regression
-
 
 class HierarchicalPrior(Prior):
     """Coefficients that are normal with mean 0, given hyperparameters that set their scales.
@@ -153,7 +151,8 @@ class HierarchicalNormal(HierarchicalPrior):
 
     def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
         if not (likelihood.quadratic or likelihood.infers_noise):  # which have the units of y
-            self._log_unit = float(np.log(_REACH / np.sqrt(len(self.scale))))
+            # 2.5 is the scale of the linear predictor's sd
+            self._log_unit = float(np.log(2.5 / np.sqrt(len(self.scale))))
             self._half_normal = True
 
     _log_unit = 0.0  # log of the scale of tau's distribution

@@ -14,8 +14,6 @@ from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import Array
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalPrior, log_half_cauchy
 
-_SHARE = 0.1  # of the columns are expected to matter, unless n_relevant is given
-
 
 @dataclass(eq=False, repr=False)
 class Horseshoe(HierarchicalPrior):
@@ -88,7 +86,7 @@ class Horseshoe(HierarchicalPrior):
     def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
         d, total = len(self.scale), float(len(y) if weight is None else weight.sum())
         self.check(d)
-        p = min(_SHARE * d, 0.5 * d) if isinstance(self.n_relevant, str) else self.n_relevant
+        p = 0.1 * d if isinstance(self.n_relevant, str) else self.n_relevant
         unit = float(np.mean(np.log(self.scale) + np.log(spread)))
         self._log_tau = float(np.log(p / (d - p)) - 0.5 * np.log(total) - unit)
         self._follows = likelihood.infers_noise
