@@ -21,7 +21,7 @@ from sklearn.utils import _safe_indexing
 
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
-from skbayes_sgld.prediction.wrappers import parameter_namer, wrapped
+from skbayes_sgld.prediction.wrappers import layers, parameter_namer, wrapped
 
 Array = NDArray[Any]
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
@@ -88,11 +88,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 def fit_like(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
     """The estimator, fitted with arguments such as ``exposure`` that its innermost model takes."""
-    layer, prefix = wrapped(estimator), ""
-    while layer is not None:
-        if layer.is_step:
-            prefix += f"{layer.parameter}__"
-        layer = wrapped(layer.estimator)
+    prefix = "".join(f"{layer.parameter}__" for _, layer in layers(estimator) if layer.is_step)
     with config_context(enable_metadata_routing=False):
         return estimator.fit(X, y, **{prefix + name: value for name, value in params.items()})
 

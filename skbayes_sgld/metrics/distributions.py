@@ -15,7 +15,6 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 Array = NDArray[Any]
 
 _REACH = 6.0  # sds around the mean beyond which a distribution function is 0 or 1
-_NODES = 20  # of the quadrature on each side of y: 2e-7 sds of a normal distribution
 _KNOTS = 32  # whole numbers on each side of y
 
 
@@ -142,20 +141,13 @@ def integrated_crps(
         units of the score.
     """
     low, high = mean - _REACH * sd, mean + _REACH * sd
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = np.polynomial.legendre.leggauss(20)  # 2e-7 sds of a normal distribution
     nodes, weights = 0.5 + 0.5 * nodes, 0.5 * weights
     middle = np.clip(y, low, high)
-    t = np.concatenate(
-        [
-            low[:, None] + np.outer(middle - low, nodes),
-            middle[:, None] + np.outer(high - middle, nodes),
-            y[:, None] + np.outer(middle - y, nodes),  # beyond them, where one side is 1
-        ],
-        axis=1,
-    )
-    inside, change = t[:, : 2 * _NODES], slope(t)
-    below, above = np.split(cdf(inside), 2, axis=1)
-    left, right, beyond = np.split(change, 3, axis=1)
+    parts = (low, middle), (middle, high), (y, middle)  # the last where one side is 1
+    each = [start[:, None] + np.outer(end - start, nodes) for start, end in parts]
+    below, above = np.split(cdf(np.hstack(each[:2])), 2, axis=1)
+    left, right, beyond = (slope(t) for t in each)
     return (
         (np.square(below) * left) @ weights * (middle - low)
         + (np.square(1.0 - above) * right) @ weights * (high - middle)

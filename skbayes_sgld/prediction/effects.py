@@ -32,7 +32,6 @@ from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
 
 Array = NDArray[Any]
 
-_MOST_LEVELS = 50  # of a factor; a column of more is one of names or dates
 _NUMBERS = 2**23  # of the response that are held at once: 64 megabytes
 
 
@@ -114,7 +113,7 @@ class Response:
         found = column.dropna().unique()
         if is_numeric_dtype(column):
             return [0, 1] if np.isin(found, (0, 1)).all() else None
-        if len(found) > _MOST_LEVELS:
+        if len(found) > 50:  # names or dates
             raise ValueError(
                 f"X has {len(found)} different values in the column {self.names[j]!r}, which is "
                 "not of numbers; name the columns of interest in columns=."

@@ -7,7 +7,7 @@ wrappers off, layer by layer, and call the model inside.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,9 +114,9 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
     with naming("estimator"):
         check_is_fitted(estimator)
     model, transformers = estimator, tuple[Any, ...]()
-    while (layer := wrapped(model)) is not None:
-        if layer.is_step and X is not None and len(model) > 1:
-            X = model[:-1].transform(X)
+    for outer, layer in layers(estimator):
+        if layer.is_step and X is not None and len(outer) > 1:
+            X = outer[:-1].transform(X)
         if layer.transformer is not None:
             transformers = (*transformers, layer.transformer)
         model = layer.estimator
@@ -191,14 +191,19 @@ def wrapped(outer: Any) -> Layer | None:
     return Layer(outer.estimator) if isinstance(outer, FrozenEstimator) else None
 
 
+def layers(estimator: Any) -> Iterator[tuple[Any, Layer]]:
+    """Each wrapper, from the outermost on, and the estimator inside it."""
+    while (layer := wrapped(estimator)) is not None:
+        yield estimator, layer
+        estimator = layer.estimator
+
+
 def column_names(estimator: Any) -> list[str] | None:
     """Names of the columns that the model inside the wrappers sees; None where it has no names."""
-    pipelines, model = [], estimator
-    while (layer := wrapped(model)) is not None:
-        pipelines += [model] * layer.is_step
-        model = layer.estimator
+    model = unwrap(estimator).model
     names = getattr(model, "feature_names_in_", None)
     if names is None:
+        pipelines = [outer for outer, layer in layers(estimator) if layer.is_step]
         return names_behind(pipelines, model.n_features_in_)
     return [str(name) for name in names]
 
