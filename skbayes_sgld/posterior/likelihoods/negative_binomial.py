@@ -54,10 +54,11 @@ class NegativeBinomialKernel(PoissonKernel):
             found.append(value + self._of_counts(_largest, r))
         if 1 in orders:
             mu = np.minimum(mu, 1e30)  # beyond, or over r, scores no longer change
-            share, left = (mu - y) / (mu + r), r / (mu + r)
+            share = (mu - y) / (mu + r)
             in_t = r * (ratio - share) + self._of_counts(_slope, r)
             found.append(np.stack([-r * share, in_t], axis=1))
         if 2 in orders:
+            left = r / (mu + r)
             bend, cross = left * (y + r) * (mu / (mu + r)), -left * mu * share
             own = cross + r * (ratio - left * (mu - y) / (y + r)) + self._of_counts(_bend, r)
             found.append(as_matrices([[bend, cross], [cross, own]]))
