@@ -106,6 +106,7 @@ def measure_bias(
     step_size: float,
     seed: int,
     limit: float | None = None,
+    decides: bool = False,
 ) -> Bias:
     """Measure the bias of a step size, for a run in the metric of the mode's curvature.
 
@@ -128,6 +129,9 @@ def measure_bias(
         Seed of the pilot's own chains.
     limit : float or None, default=None
         The pilot stops early where it is plain that the error is below, or above.
+    decides : bool, default=False
+        Whether it stops, too, where its end could not show that the error is below: 1.2x of a fit
+        of 569 rows and 30 columns under a learned scale.
 
     Returns
     -------
@@ -185,7 +189,9 @@ def measure_bias(
                 # beyond twice the doubt an error is none of chance's, in many parameters
                 if not np.isfinite(size).all() or (size - 2.0 * doubt).max() > limit:
                     break
-                if (size + doubt).max() <= limit:
+                likely = (size + doubt).max()
+                at_end = likely * np.sqrt((t + 1 - n_burnin) / n_kept)  # if all of it is chance
+                if likely <= limit or (decides and at_end > 1.25 * limit):
                     break
     return sums.bias(declared)
 
@@ -310,7 +316,7 @@ def choose_unbiased(
     posterior = run.dynamics.gradient.posterior
     power = _FASTEST if posterior.softened(mode.metric.marginal_sd) is posterior else _SLOWEST
     while True:
-        bias = measure_bias(run, mode, sizes[at], seed, limit)
+        bias = measure_bias(run, mode, sizes[at], seed, limit, decides=spare and at == last)
         bound = min(bound, bias.upper)
         if bound <= limit and bias.size - bias.doubt <= limit:
             return sizes[at], bias

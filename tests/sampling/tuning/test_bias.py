@@ -217,7 +217,7 @@ def choose(monkeypatch, error, sampler=None, **options):
     mode = find_mode(posterior, posterior.start())
     run, measured = make_run(posterior, sampler=sampler or SGLD()), []
 
-    def fake(run, mode, step_size, seed, limit=None):
+    def fake(run, mode, step_size, seed, limit=None, decides=False):
         measured.append(step_size)
         size, doubt = error(step_size)
         return bias.Bias(size, doubt, 1.0, 2.0, size + doubt)
@@ -329,7 +329,7 @@ def test_the_errors_of_a_pilot_by_hand():
     np.testing.assert_allclose(doubt[:, 0], [of_mean, of_variance / (2.0 * wider)])
 
 
-def test_a_pilot_stops_where_its_error_is_plain_or_small():
+def test_a_pilot_stops_where_its_error_is_plain_or_cannot_be_shown_to_be_small():
     calls = []
 
     class Counted(Leaning):
@@ -339,10 +339,10 @@ def test_a_pilot_stops_where_its_error_is_plain_or_small():
 
     posterior, mode = Counted(0.3), Mode(np.zeros(5), Diagonal(np.ones(5)))
 
-    def length(sampler, limit):
+    def length(sampler, limit, decides=False):
         run = make_run(posterior, sampler=sampler, preconditioner=Curvature(), mode=mode)
         calls.clear()
-        return measure_bias(run, mode, 0.5, 0, limit).upper, len(calls)
+        return measure_bias(run, mode, 0.5, 0, limit, decides).upper, len(calls)
 
     _, plain = length(SGLD("euler"), 1e-9)
     _, whole = length(SGLD("euler"), None)
@@ -350,6 +350,9 @@ def test_a_pilot_stops_where_its_error_is_plain_or_small():
     possible, whole = length(SGLD(), None)
     assert length(SGLD(), 1.0)[1] < 0.2 * whole
     assert length(SGLD(), possible / 3)[1] == whole
+    assert length(SGLD(), possible / 3, True)[1] < 0.2 * whole
+    decided, undecided = (length(SGLD(), 1.5 * possible, decides)[1] for decides in (True, False))
+    assert decided == undecided > length(SGLD(), 1.0, True)[1]
 
 
 def test_a_remembered_gradient_is_forgotten_with_its_batch():
