@@ -204,7 +204,8 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
         return []
     notes, (worst, pull) = [], conflict.furthest
     name, loose = conflict.names[worst], int(np.isinf(conflict.pull).sum())
-    far = conflict.probability < THRESHOLDS.warn_conflict and pull > THRESHOLDS.warn_pull
+    # improbable data alone are no conflict to report, if the prior does not pull (posterior sds)
+    far = conflict.probability < 1e-3 and pull > 1.0
     if far and not conflict.from_data:
         worst = int(np.abs(conflict.distance).argmax())
         notes.append(
@@ -220,7 +221,8 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
             "are too few, or classes are separated. How large these are comes from the prior too; "
             "see how they change under another scale."
         )
-    elif pull > THRESHOLDS.warn_moved:
+    # at most 1.9 in default fits of six rows a column and more, without nearly dependent columns
+    elif pull > 2.0:
         notes.append(
             f"the prior moves {name} by {pull:.3g} posterior sds from its estimate without a "
             "prior, as where columns are nearly dependent or rows are few; prior='flat' shows "

@@ -123,7 +123,7 @@ def clip_problem(clipped: float, clip: object) -> list[str]:
 
 def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
     """Sentence on many proposals, or any draws, without a finite log density."""
-    if share <= (0.0 if of_draws else THRESHOLDS.warn_undefined):
+    if share <= (0.0 if of_draws else 1e-3):
         return []
     if of_draws:
         return [

@@ -25,7 +25,6 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.conflict import prior_conflict
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 Array = NDArray[Any]
 
@@ -295,7 +294,7 @@ class SamplingResult(PosteriorDraws):
         conflict = None
         if self.plan.has_data:
             conflict = prior_conflict(self.plan.posterior, self.mean, table["sd"].to_numpy())
-        problems, divergent = [*self.problems], self.divergent(THRESHOLDS.warn_distance)
+        problems, divergent = [*self.problems], self.divergent(10.0)  # Laplace sds from the mode
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")

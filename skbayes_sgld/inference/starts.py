@@ -9,7 +9,6 @@ from skbayes_sgld.inference.decisions import GIVEN, Choice, Tuned
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, nearer_to_mode, settle
-from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _REACH = 2.0  # half-width of uniform starts of unconstrained parameters, as in Stan
 
@@ -39,7 +38,8 @@ def choose_start(
     ):
         assert center is not None
         name, why = "mode", GIVEN if settings.init_is("mode") else "overdispersed around the mode"
-        width = THRESHOLDS.overdispersion * np.sqrt(settings.tau)
+        # wider than the posterior, so that R-hat sees chains that have not met
+        width = 1.5 * np.sqrt(settings.tau)
         normals = start_normals(seed, range(n_starts), posterior.n_params)
         start = center.theta + width * center.metric.sqrt(normals)
     else:

@@ -25,10 +25,6 @@ class Thresholds:
     # sampler that no step size keeps within it: the memory of PSGLD leaves 1.6 %. Steps shorter
     # than 0.1 (2.8 %) gave a sixth of the draws a gradient
     max_rough_bias: float = 0.015
-    # Largest ratio of a variance to that at the mode. Heavy tails and nearly separated classes
-    # exceed it, and steps in the mode's metric are then too short to cross the posterior. At a
-    # ratio of 2, draws two steps of 1 apart are worth half of their number
-    max_width: float = 2.0
 
     # ---- rows ---------------------------------------------------------------------------------
 
@@ -36,10 +32,6 @@ class Thresholds:
     # for three or more classes, whose trajectories take many steps: 200 rows of 1,000 columns give
     # three times as many effective draws a second in it
     many_columns: tuple[int, int] = 2000, 300
-
-    # Columns from which it saves if the prior's scale is learned: 20 rows of 50 columns take a
-    # quarter of the time (labels, counts), 15 rows of 30 columns as long as without
-    many_columns_of_learned_scale: int = 40
 
     # Rows a column below which the scale of the prior is learned: docs/guide/few_rows.md
     few_rows_each: float = 5.0
@@ -63,48 +55,18 @@ class Thresholds:
     # Rows below which a batch costs no less: the step's own overhead is in the way
     min_batch: int = 8
 
-    # ---- pilots -------------------------------------------------------------------------------
-
-    # Ratio of a measured autocorrelation time to the one that the sampler declares, above which the
-    # measured one is used. For one parameter it is measured to a quarter
-    distrust: float = 2.0
-    # Share of a pilot's trajectories with an acceptance probability of 0, above which half of the
-    # trajectories take shorter steps. Log-linear noise of 17 to 45 rows with three for each column:
-    # 4 to 7 % were, and a chain stood still for 40 to 160 trajectories, then for 20
-    max_lost: float = 0.03
-
-    # Sds of the chains' starts, in posterior sds: wider than the posterior, so that R-hat sees
-    # chains that have not met
-    overdispersion: float = 1.5
-
     # ---- spacing ------------------------------------------------------------------------------
 
     # Steps up to which draws are spaced by their whole autocorrelation time. Half of a longer one
     # leaves draws half of their worth, at half of the cost
     short_thin: float = 6.0
     max_thin: int = 100
-    max_burnin: int = 10_000
-    # Autocorrelation times that a chain runs before its first draw: e^-20 of the start is left
-    burnin: float = 10.0
-    # Steps by which the spacing of draws of an adjusted sampler is shorter than its autocorrelation
-    # time. A time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second
-    # step 0.67. At 1.0 a Laplace prior on 60 columns of 40 rows keeps every draw: effective sample
-    # sizes of 1,200 to 1,800 of 4,000, the worst of 62 sds off by 5 to 9 %, and no bias over 20
-    # seeds
-    spared: float = 1.0
-    # Largest number of gradients from draw to draw; slower mixing is reported instead
-    max_gradients: int = 400
     # Largest number of multiplications of a chain from draw to draw along whitened rows, where
-    # walkers share products: for the first half of the draws
-    # that are asked for, and for all. It is half a minute and 20 seconds on two cores for 4,000
-    # draws. If a trajectory takes more, fewer draws are made. With 3,000 rows of 2,100 columns 540
-    # of 1,000 a chain have an effective sample size of 1,100 in the worst column
+    # walkers share products: for the first half of the draws that are asked for, and for all. It is
+    # half a minute and 20 seconds on two cores for 4,000 draws. If a trajectory takes more, fewer
+    # draws are made. With 3,000 rows of 2,100 columns 540 of 1,000 a chain have an effective sample
+    # size of 1,100 in the worst column
     max_draw: tuple[float, float] = (2.4e8, 1.6e8)
-    # Effective draws a chain that are enough along whitened rows: twice the limit of the warning
-    enough: float = 200.0
-    # Largest number of draws of one trajectory there: if all draws are made, and if time limits
-    # them
-    max_points: tuple[int, int] = (2, 4)
     # Largest number of numbers in all draws of a run: 400 megabytes
     max_numbers: float = 5e7
 
@@ -121,17 +83,6 @@ class Thresholds:
     warn_inflation: float = 0.05
     # Share of the steps that are clipped (Karagiannis, Handout 6, Note 41)
     warn_clipped: float = 0.01
-    # Distance of a chain's mean from the mode, in Laplace sds
-    warn_distance: float = 10.0
-    # Share of all proposals whose log density is not a number
-    warn_undefined: float = 1e-3
-    # Probability of data this far from the prior, and pull of the prior on a coefficient in
-    # posterior sds. Both together are a conflict to report
-    warn_conflict: float = 1e-3
-    warn_pull: float = 1.0
-    # Pull that is reported by itself, under automatic scales too. Without nearly dependent columns
-    # it is at most 1.9 in default fits of six rows a column and more
-    warn_moved: float = 2.0
     # Rows for each coefficient that the prior leaves to the data, below which a note says so
     warn_rows: float = 5.0
 

@@ -176,7 +176,7 @@ def test_a_pilot_is_not_thrown_far_away_by_a_metric_of_one_gradient(seed):
     # a first gradient near 0 makes a metric of its inverse: widths of 9, times of 1e5
     found = bias_of(PSGLD(), StandardNormal(20), 0.1, seed)
     assert found.width == pytest.approx(1.06, abs=0.25)
-    assert found.time < THRESHOLDS.distrust * PSGLD().pace(np.ones(20), 0.1)[1]
+    assert found.time < 2.0 * PSGLD().pace(np.ones(20), 0.1)[1]
 
 
 def test_minibatches_of_a_run_are_those_of_the_pilot():
