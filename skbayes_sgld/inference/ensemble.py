@@ -144,7 +144,7 @@ def train(posterior: MLPPosterior, start: Array, n_steps: int, seed: int, **how:
     zero, and a chain that starts there stays for long. ``how`` goes to ``run_chains``.
     """
     n, P = posterior.n_samples, posterior.n_params
-    unit = posterior.unit
+    unit = posterior.unit.copy()
     unit[posterior.network.n_params :] = 1e-6  # not trained
     metric = Matrix(np.square(unit)).bind(P, None)
     gradient = Minibatch(replacement=False).bind(posterior.rounded(), None)

@@ -329,6 +329,7 @@ class MLPPosterior(BasePosterior):
         self.marginal_sd, self.unit = np.ones((2, self.n_params))
         self.marginal_sd[:W] = scale
         self.unit[:W] = np.minimum(1.0 / root, scale)
+        self.marginal_sd.flags.writeable = self.unit.flags.writeable = False
 
     def _gain(self) -> Array:
         """Factor on the prior's scale for each parameter of the network ``(P,)``."""
