@@ -10,10 +10,9 @@ from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data whose products of four stay in floats' range
 

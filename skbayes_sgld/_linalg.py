@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import joblib
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -25,8 +24,8 @@ from threadpoolctl import ThreadpoolController
 
 from skbayes_sgld import _sparse
 from skbayes_sgld._random import probe_generator
+from skbayes_sgld._typing import Array
 
-Array = NDArray[Any]
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 

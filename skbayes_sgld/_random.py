@@ -10,10 +10,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 RandomSource = int | np.random.RandomState | np.random.Generator | None
 

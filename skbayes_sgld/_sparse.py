@@ -9,11 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 
 def as_rows(X: Any) -> Any:

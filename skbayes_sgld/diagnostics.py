@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 
 __all__ = [
     "effective_sample_size",
@@ -21,7 +21,6 @@ __all__ = [
     "summarize",
 ]
 
-Array = NDArray[Any]
 
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter & Buerkner 2021, Section 4
 MIN_ESS_PER_CHAIN = 100

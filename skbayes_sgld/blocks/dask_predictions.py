@@ -7,12 +7,10 @@ from typing import Any
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.dask_rows import align, check_columns, is_frame, joined_graph
-
-Array = NDArray[Any]
 
 
 def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:

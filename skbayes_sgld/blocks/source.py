@@ -10,10 +10,10 @@ from zlib import crc32
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
+
 Value = TypeVar("Value")
 
 POOL_SIZE = 50_000

@@ -14,14 +14,12 @@ from math import ceil, floor
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse, stats
 from scipy.special import bdtr, bdtrc, ndtri
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
 from skbayes_sgld.posterior.conflict import prior_conflict
-
-Array = NDArray[Any]
 
 LEVEL = 0.05  # probability of any misfit at all, were the model true
 _TINY = 1e-16  # least transform: residuals reach 8.2

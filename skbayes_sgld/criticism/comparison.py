@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
+from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
-
-Array = NDArray[Any]
 
 
 @numpy_defaults

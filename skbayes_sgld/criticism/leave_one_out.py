@@ -12,16 +12,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from skbayes_sgld._checks import as_weights, check_number
 from skbayes_sgld._random import as_random_state
+from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.prediction.wrappers import Core, unwrap_for
-
-Array = NDArray[Any]
 
 
 class Numbers(NamedTuple):

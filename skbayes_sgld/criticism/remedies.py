@@ -13,17 +13,16 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
 from skbayes_sgld.prediction.wrappers import layers, parameter_namer, wrapped
 
-Array = NDArray[Any]
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
 _SMALL = 4.0  # difference of log densities that chooses between no two models

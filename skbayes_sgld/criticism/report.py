@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import check_flag
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
+from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import (
     Check,
     enough_draws,
@@ -23,8 +24,6 @@ from skbayes_sgld.criticism.checks import (
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import MOST_ROWS, Misfit, Trial, choose, try_remedies
 from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
-
-Array = NDArray[Any]
 
 _NAME = 54  # letters of the name of a check or remedy, of 100 a line
 _SHOWN = 6  # remedies that the report shows

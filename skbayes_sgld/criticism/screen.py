@@ -21,9 +21,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtr, chdtrc
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import (
     binomial_p_value,
     by_mean,
@@ -33,8 +33,6 @@ from skbayes_sgld.criticism.checks import (
 )
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 from skbayes_sgld.posterior.likelihoods import Gaussian
-
-Array = NDArray[Any]
 
 _LEVEL = 5e-6  # of each of fourteen tests: a false alarm in 14,000 fits at most
 _UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
@@ -30,6 +30,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._sparse import as_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
 from skbayes_sgld.blocks import as_source
 from skbayes_sgld.blocks.source import RowSource, refuse_exposure
@@ -51,8 +52,6 @@ from skbayes_sgld.posterior import NOISE_MODELS, NOISE_PRIORS, CoefficientPrior,
 from skbayes_sgld.posterior.priors import PRIORS
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
-
-Array = NDArray[Any]
 
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"

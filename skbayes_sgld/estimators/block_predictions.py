@@ -8,13 +8,12 @@ from inspect import signature
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld.blocks.files import block_slices, check_whole
 from skbayes_sgld.blocks.source import RowSource, kind_of
 
-Array = NDArray[Any]
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 

@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
@@ -18,7 +17,6 @@ from skbayes_sgld.inference.decisions import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior.statistics import shared_columns
 
-Array = NDArray[Any]
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 _STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_intercept_")

@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils import check_array
 
@@ -14,6 +13,7 @@ from skbayes_sgld._checks import as_array, check_lengths, check_number, naming
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._random import draw_seed, probe_generator
 from skbayes_sgld._sparse import as_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.estimators.validation import FLOATS, check_columns, check_real
 from skbayes_sgld.posterior import Likelihood, NoisePrior
@@ -21,7 +21,6 @@ from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
-Array = NDArray[Any]
 Priors = tuple[Any, Any, tuple[NoisePrior, ...]]
 
 _TRIED = 1000  # variances drawn at least, so that chance does not decide which prior is refused

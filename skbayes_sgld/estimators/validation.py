@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_size, naming
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
+from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
-
-Array = NDArray[Any]
 
 _TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
 FLOATS = [np.float64, np.float32]

@@ -24,18 +24,16 @@ from typing import Any
 import joblib
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from skbayes_sgld._checks import printable
 from skbayes_sgld._random import ChainStreams
+from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.decisions import Fallback
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Chains, RunState
-
-Array = NDArray[Any]
 
 _FORMAT = 2  # of the file; it counts changes of its content
 _SECONDS = 10.0  # least time from one checkpoint to the next

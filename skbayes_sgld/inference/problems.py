@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import (
     NOT_CONVERGED,
     STILL,
@@ -22,8 +20,6 @@ from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-
-Array = NDArray[Any]
 
 _TO_CROSS = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
 

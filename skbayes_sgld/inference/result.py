@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import have_left_start, summarize
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.decisions import Choice, as_line, as_table, shown, step_bias
@@ -25,8 +25,6 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.conflict import prior_conflict
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
-
-Array = NDArray[Any]
 
 
 @numpy_defaults

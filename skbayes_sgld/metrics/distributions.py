@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from skbayes_sgld._checks import as_array, as_weights, check_lengths, check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 _REACH = 6.0  # sds around the mean beyond which a distribution function is 0 or 1
 _KNOTS = 32  # whole numbers on each side of y

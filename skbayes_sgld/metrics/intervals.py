@@ -8,14 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_array, check_choice
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
 from skbayes_sgld.prediction.intervals import check_quantiles
-
-Array = NDArray[Any]
 
 
 @numpy_defaults

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

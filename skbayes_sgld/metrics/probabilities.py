@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_array, as_weights, check_choice, check_lengths, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 from skbayes_sgld.metrics.distributions import mean_of_rows
-
-Array = NDArray[Any]
 
 
 class Bins(NamedTuple):

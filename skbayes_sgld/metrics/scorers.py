@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 from skbayes_sgld.metrics.distributions import integrated_crps, mean_of_rows, summed_crps
 from skbayes_sgld.metrics.intervals import (
     interval_coverage,
@@ -33,8 +33,6 @@ from skbayes_sgld.prediction.wrappers import (
     unwrap,
     unwrap_for,
 )
-
-Array = NDArray[Any]
 
 _LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())
 

@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE, equal_slices, in_threads, one_blas_thread
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood, OffsetKernel, RowKernel, WeightedKernel
@@ -27,8 +27,6 @@ from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows
 from skbayes_sgld.posterior.whitened import whiten_rows
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-
-Array = NDArray[Any]
 
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of
 # a pilot. Of 3,000 rows and 2,100 columns five rounds end 0.1 from the posterior mean, and ten 0.16

@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.differences import difference_curvature, probed_diagonal
 from skbayes_sgld.posterior.protocol import MEMBERS, Expansion, Facts, Reported
-
-Array = NDArray[Any]
 
 
 class BasePosterior:

@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import gram_of_predictors
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import Batches
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
-
-Array = NDArray[Any]
 
 
 class LinearBatches(Batches):

@@ -13,15 +13,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts, Reported
 from skbayes_sgld.posterior.transforms import Coordinates, Elementwise, Transform
-
-Array = NDArray[Any]
 
 _SHOWN = 5  # parameters in an error
 _ROW_FUNCTIONS = ("log_likelihood", "grad_log_likelihood")

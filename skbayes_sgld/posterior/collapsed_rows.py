@@ -24,19 +24,17 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev
-from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import scale_columns
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import Bernoulli
 from skbayes_sgld.posterior.priors import Normal
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
-
-Array = NDArray[Any]
 
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import row_parts, row_slices
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 HELD_NUMBERS = 2**20  # numbers of X up to which the design is held as one array
 

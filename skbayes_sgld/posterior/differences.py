@@ -7,14 +7,12 @@ gradients, and does not converge everywhere if columns have very unequal units.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._random import probe_generator
+from skbayes_sgld._typing import Array
 
-Array = NDArray[Any]
 GradientFunction = Callable[[Array], Array]
 
 _STEP = 6e-6  # the cube root of the rounding error, at which a central difference loses least

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 from scipy.special import logsumexp
 
 from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_moments
 from skbayes_sgld._sparse import as_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
@@ -28,8 +28,6 @@ from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.posterior.tilt import Tilt
-
-Array = NDArray[Any]
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
 

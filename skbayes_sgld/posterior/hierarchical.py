@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.priors import Flat, HierarchicalPrior, Normal
 from skbayes_sgld.posterior.protocol import Facts, Reported
-
-Array = NDArray[Any]
 
 
 class HierarchicalPosterior(BasePosterior):

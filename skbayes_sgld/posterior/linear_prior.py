@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import column_moments, column_squares
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
 from skbayes_sgld.posterior.priors.flat import Flat
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

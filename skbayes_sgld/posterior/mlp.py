@@ -10,18 +10,16 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._random import probe_generator
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors import CoefficientPrior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.protocol import Facts, Reported
-
-Array = NDArray[Any]
 
 _BLOCK = 2**16  # numbers in a layer of a block of rows, so that one chain's stay in cache
 

@@ -16,7 +16,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from skbayes_sgld._checks import check_array_or_number
@@ -28,6 +27,7 @@ from skbayes_sgld._linalg import (
     one_blas_thread,
     solve_positive,
 )
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian, Likelihood
@@ -35,7 +35,6 @@ from skbayes_sgld.posterior.predictor_maps import WithOwn
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
-Array = NDArray[Any]
 OwnPriors = NoisePrior | Sequence[NoisePrior]
 
 _NEAR = 0.1  # squared distance to the centre, in sds, at which a search that has to end may end

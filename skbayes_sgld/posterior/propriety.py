@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from skbayes_sgld._linalg import column_moments, column_ranges, gram_about
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood
 from skbayes_sgld.posterior.sparse_design import as_array
-
-Array = NDArray[Any]
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
 _MAX_LP = 2_000_000  # coefficients of the linear programme at most

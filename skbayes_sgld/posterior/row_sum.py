@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import (
     GROUP,
@@ -22,13 +21,13 @@ from skbayes_sgld._linalg import (
     in_threads,
     weighted_gram,
 )
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.likelihoods import RowKernel
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 
-Array = NDArray[Any]
 Blocks = list[tuple[slice, RowKernel]]
 
 

@@ -6,14 +6,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from skbayes_sgld._linalg import in_threads, row_slices
 from skbayes_sgld._sparse import column_sums, gram_about, scale_columns, squares_about
-
-Array = NDArray[Any]
-
+from skbayes_sgld._typing import Array
 
 _SHARED_ENTRIES = 2**17  # entries of X from which threads share a product
 _PARTS = 4

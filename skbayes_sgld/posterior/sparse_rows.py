@@ -7,15 +7,11 @@ prior's, and a leapfrog step as long as the walls are soft.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-
-Array = NDArray[Any]
 
 
 class SparseRows(WhitenedPosterior):

@@ -13,14 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import matmul_rows, row_parts, sum_in_threads
 from skbayes_sgld._sparse import column_sums, gram_about, move_gram
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 _SHARED_NUMBERS = 2**20  # numbers of X from which its products are a large part of a fit
 

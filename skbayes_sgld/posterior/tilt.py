@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 
 @dataclass(frozen=True)

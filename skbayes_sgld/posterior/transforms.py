@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import Component, Registry, resolve
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import by_name
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map
-
-Array = NDArray[Any]
 
 
 class Transform(Component):

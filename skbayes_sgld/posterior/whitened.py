@@ -16,19 +16,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import equal_slices, in_threads, matmul_rows, one_blas_thread
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.likelihoods import RowKernel
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
-
-Array = NDArray[Any]
 
 # Positions of a product, whose rounding then does not depend on how many there are: a product of
 # 64 takes 1.5 times as long as one of 32, and that 1.3 times as long as one of 16

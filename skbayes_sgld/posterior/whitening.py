@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
-
-Array = NDArray[Any]
 
 
 class WhitenedPosterior(BasePosterior):

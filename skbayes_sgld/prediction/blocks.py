@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import in_threads
 from skbayes_sgld._memory import check_memory
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 _FEWEST_ROWS = 8  # with fewer, a matrix product is as slow as products with vectors
 _FEWEST_TASKS = 8  # so that no thread waits long for the last one

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy import sparse
 
@@ -27,10 +27,9 @@ from skbayes_sgld._checks import (
     naming,
 )
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 from skbayes_sgld.prediction.intervals import tails
 from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
-
-Array = NDArray[Any]
 
 _NUMBERS = 2**23  # of the response that are held at once: 64 megabytes
 

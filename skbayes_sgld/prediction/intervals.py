@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 
 def check_quantiles(q: Any, argument: str = "q") -> Array:

@@ -21,14 +21,13 @@ from math import comb, factorial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.prediction.blocks import block_size, by_blocks
 from skbayes_sgld.prediction.predictors import Spread
 
-Array = NDArray[Any]
 _ByPower = dict[tuple[int, int], Any]
 
 _ORDER = 6  # of the moments

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
 from skbayes_sgld.posterior.likelihoods.base import Average
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
@@ -17,8 +17,6 @@ from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
 from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

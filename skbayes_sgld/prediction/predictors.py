@@ -11,16 +11,13 @@ which are mapped block by block: what is worth computing beforehand depends on t
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 _FEWEST_ROWS = 200  # with fewer, factoring the draws costs more than it saves
 _FEWEST_DRAWS = 50  # likewise

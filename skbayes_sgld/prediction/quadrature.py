@@ -11,14 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import lgamma
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.likelihoods.base import Average
-
-Array = NDArray[Any]
 
 _ERROR = 1e-6  # of a mean, relative to the function's largest value: single precision has no more
 _MOST = 24  # largest degree; beyond it, all draws cost less

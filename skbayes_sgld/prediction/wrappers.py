@@ -13,16 +13,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import names_behind, warn, with_names
 from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

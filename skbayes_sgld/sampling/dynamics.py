@@ -11,16 +11,13 @@ from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
 from typing import Any
 
-from numpy.typing import NDArray
-
 from skbayes_sgld._linalg import GROUP
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.metric import Metric
-
-Array = NDArray[Any]
 
 State = dict[str, Array]
 """State of the chains: ``theta (C, P)`` and an algorithm's own arrays, chains first."""

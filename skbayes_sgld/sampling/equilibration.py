@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._random import start_normals
+from skbayes_sgld._typing import Array
 from skbayes_sgld.sampling.metric import Diagonal
-
-Array = NDArray[Any]
 
 _PROBES = 10
 

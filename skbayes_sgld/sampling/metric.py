@@ -13,12 +13,10 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from skbayes_sgld._linalg import GROUP, MAX_DENSE, inverse_root, largest_eigenvalue_of, matmul_rows
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 
 class Metric:

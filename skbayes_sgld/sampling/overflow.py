@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.sampling.dynamics import State
-
-Array = NDArray[Any]
 
 
 class ChainOverflowError(ValueError):

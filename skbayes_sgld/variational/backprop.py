@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import as_numbers, check_number
 from skbayes_sgld._components import Component, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.sampling import Adam, Full, Minibatch
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
-
-Array = NDArray[Any]
 
 _BLOCK = 64  # steps whose random numbers are drawn at a time
 _MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigabytes

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import resolve
 from skbayes_sgld._random import RandomSource, as_random_state
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.variational.families import FAMILIES, Family, Isotropic
-
-Array = NDArray[Any]
 
 
 class VariationalPosterior(BasePosterior):

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import (
     digamma,
     gammainccinv,
@@ -26,8 +24,7 @@ from scipy.special import (
 )
 
 from skbayes_sgld._components import Component, Registry
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 
 @dataclass(eq=False, repr=False)

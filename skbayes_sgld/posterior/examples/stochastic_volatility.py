@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.fft import dct, idct
 from scipy.special import digamma, gammaln, polygamma
 
 from skbayes_sgld._checks import check_number
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.boundary import CustomPosterior
-
-Array = NDArray[Any]
 
 _INFORMATION = 20 / 13  # Fisher information of a return on its log scale at nu = 10
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_number
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.boundary import CustomPosterior
-
-Array = NDArray[Any]
 
 
 class _TiedMeans:

@@ -24,19 +24,18 @@ cut points, override :meth:`Likelihood.constrain_own` and :meth:`Likelihood.unco
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import sparray
 
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
-Array = NDArray[Any]
 Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 
 RARE = 0.02  # share of the rows below which a class is rare

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 
 class RowKernel:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 _BEND = 2.0  # relative change of a density over one sd, which makes the error of a Newton step
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.transforms import Positive, Transform
-
-Array = NDArray[Any]
 
 _LIMIT = 60.0  # size of a log coordinate beyond which nothing changes in floating point
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, psi, zeta
 
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Facts, Reported
-
-Array = NDArray[Any]
 
 _BLOCK = 256  # draws that are mapped at a time: their temporaries stay in cache
 

@@ -23,13 +23,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
-
-Array = NDArray[Any]
 
 
 class EigenScales:

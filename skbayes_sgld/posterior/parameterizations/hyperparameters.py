@@ -8,12 +8,10 @@ standardised too.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import inverse_root
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine, Reparameterized
 from skbayes_sgld.posterior.parameterizations.conditional import (
@@ -23,8 +21,6 @@ from skbayes_sgld.posterior.parameterizations.conditional import (
     NormalGivenScales,
 )
 from skbayes_sgld.posterior.parameterizations.noncentered import NoiseScale
-
-Array = NDArray[Any]
 
 
 class HyperScales:

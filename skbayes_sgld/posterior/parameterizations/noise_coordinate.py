@@ -9,17 +9,15 @@ its distribution function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import CubicSpline, PchipInterpolator, PPoly
 from scipy.special import ndtri_exp
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.parameterizations.base import Affine, Expanded, Map
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 
-Array = NDArray[Any]
 Density = Callable[[Array], Array]
 
 # Grid of gamma about its level; further down double precision runs out

@@ -16,9 +16,9 @@ from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import LinearPrior
@@ -33,8 +33,6 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     straight_line,
 )
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-
-Array = NDArray[Any]
 
 # Sd of the log noise variance above which steps without a test may become unstable, on a straight
 # line. The likelihood falls like exp(-exp(-gamma)) towards small noise: a Langevin step of half

@@ -24,19 +24,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import matmul_rows, one_blas_thread
 from skbayes_sgld._sparse import scale_columns
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.priors.normal import Normal
 from skbayes_sgld.posterior.protocol import Reported
-
-Array = NDArray[Any]
 
 
 class RowSpacePosterior(GLMPosterior):

@@ -14,17 +14,13 @@ is no such part.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Map
 from skbayes_sgld.posterior.parameterizations.conditional import NormalCoefficients, inverse_factors
-
-Array = NDArray[Any]
 
 
 class NormalGivenUnequalNoise(Map):

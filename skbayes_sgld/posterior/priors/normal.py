@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.special import ndtri
 
 from skbayes_sgld._checks import check_covariance
 from skbayes_sgld._linalg import inverse_root, matmul_rows
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from skbayes_sgld._checks import check_number
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
-
-Array = NDArray[Any]
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()

@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skbayes_sgld._checks import check_number
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.base import Gradient
 from skbayes_sgld.sampling.dynamics import BoundGradient, State
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
-
-Array = NDArray[Any]
 
 
 @dataclass(eq=False)

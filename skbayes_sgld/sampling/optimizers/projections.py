@@ -9,16 +9,14 @@ is the plain recursion of projected gradients.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from skbayes_sgld._checks import check_array_or_number, check_number
 from skbayes_sgld._components import Component, Registry
-
-Array = NDArray[Any]
+from skbayes_sgld._typing import Array
 
 _ROUNDS = 100  # of Newton's method, which needs a handful
 _ROUNDING = 1e-12

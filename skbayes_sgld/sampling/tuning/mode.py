@@ -6,17 +6,15 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread, solve_positive
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Expansion, Posterior
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.metric import Dense, Diagonal, LowRank, Metric
-
-Array = NDArray[Any]
 
 _MAX_STEPS = 300  # a curved valley of nearly dependent columns has taken 109
 TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
