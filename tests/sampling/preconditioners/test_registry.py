@@ -12,7 +12,6 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
 P = 4
-RNG = np.random.default_rng(0)
 COVARIANCE = linalg.toeplitz(0.6 ** np.arange(P)) * np.outer(*[[1.0, 0.2, 5.0, 30.0]] * 2)
 MODE = Mode(np.linspace(-1.0, 1.0, P), Dense(np.linalg.cholesky(COVARIANCE)))
 
