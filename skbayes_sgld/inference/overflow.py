@@ -12,7 +12,7 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.run import Run, constrained_draws
+from skbayes_sgld.sampling.run import Run, reported_draws
 
 _AT_ONCE = 10  # steps; an overflow within them comes of a far too long step size
 _FAR = 1e6  # distance, over the size of the start, from which a chain is about to overflow
@@ -94,7 +94,7 @@ def _trial(
     try:
         # far too long steps overflow at once: few are made from one check to the next
         made = run_chains(run, start, n_draws=1, thin=length, seed=seed, block_size=32)
-        constrained_draws(posterior, made.draws, 0, length)
+        reported_draws(posterior, made.draws, 0, length)
     except ChainOverflowError as error:
         return False, error.step, error.step + 1 + error.rejected
     # where fewer proposals are accepted another seed may see none

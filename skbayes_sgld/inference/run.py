@@ -28,7 +28,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.run import Chains, Stretch, constrained_draws, join_parts
+from skbayes_sgld.sampling.run import Chains, Stretch, join_parts, reported_draws
 from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.workers import Workers
@@ -77,7 +77,7 @@ def run(
         if plan.n_training:
             plan = _warmed_up(plan, origin, progress, workers)
         chains, stopped_by = _draw(plan, origin, progress, workers)
-    values = constrained_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
+    values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
     if stopped_by is not None:
         choices = plan.choices | {"stopped_by": stopped_by}
         plan = replace(plan, n_draws=values.shape[1], choices=choices)
@@ -282,7 +282,7 @@ def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
         ess = diagnose_outputs(posterior.outputs(chains.draws), 0.0, invariant).ess
         figure = f"95 % of the predictions have an effective sample size above {ess:.0f}"
     else:
-        values = constrained_draws(posterior, chains.draws, plan.n_burnin, plan.thin)
+        values = reported_draws(posterior, chains.draws, plan.n_burnin, plan.thin)
         ess, worst = least_ess(values)
         name = posterior.reported.names[worst]
         figure = f"the least bulk effective sample size is {ess:.0f}, of {name}"

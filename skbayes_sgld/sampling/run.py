@@ -162,8 +162,8 @@ def join_chains(groups: list[Chains]) -> Chains:
     )
 
 
-def constrained_draws(posterior: BasePosterior, draws: Array, n_burnin: int, thin: int) -> Array:
-    """Draws in the parameters' own units; raise where these overflow."""
+def reported_draws(posterior: BasePosterior, draws: Array, n_burnin: int, thin: int) -> Array:
+    """Draws of the reported parameters, in their own units; raise where these overflow."""
     n_chains, n_draws, P = draws.shape
     with np.errstate(all="ignore"):
         values = posterior.reported.values(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)
