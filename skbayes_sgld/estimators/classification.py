@@ -36,7 +36,7 @@ from skbayes_sgld.posterior import (
     LabelLikelihood,
     Likelihood,
 )
-from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
+from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.wrappers import has_no_posterior
@@ -236,7 +236,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         quantiles : ndarray of shape (n_samples, n_classes, n_quantiles)
             In the order of ``classes_``.
         """
-        levels, X = check_quantiles(q), self._check_rows(X)
+        levels, X = check_levels(q), self._check_rows(X)
         return self._predictive().probability_quantiles(X, levels)
 
     @by_block

@@ -28,7 +28,7 @@ from skbayes_sgld.posterior import (
     Likelihood,
     StudentTNoise,
 )
-from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
+from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.wrappers import has_no_posterior
@@ -152,7 +152,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         quantiles : ndarray of shape (n_samples, n_quantiles)
         """
-        levels, (rows, offset) = check_quantiles(q), self._rows(X, row_data)
+        levels, (rows, offset) = check_levels(q), self._rows(X, row_data)
         check_choice(kind, "kind", ("mean", "predictive"))
         predictive = self._predictive()
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles

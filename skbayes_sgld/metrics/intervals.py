@@ -14,7 +14,7 @@ from skbayes_sgld._checks import as_array, check_choice
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
-from skbayes_sgld.prediction.intervals import check_quantiles
+from skbayes_sgld.prediction.intervals import check_levels
 
 
 @numpy_defaults
@@ -50,7 +50,7 @@ def interval_score(
     >>> print(round(interval_score([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]], coverage=0.9), 2))
     7.0
     """
-    levels = check_quantiles(coverage, "coverage")
+    levels = check_levels(coverage, "coverage")
     y, low, high = _ends(y_true, interval)
     if low.ndim == 2 and low.shape[1] != len(levels):
         raise ValueError(
@@ -196,7 +196,7 @@ def _quantiles(
     y_true: ArrayLike, y_quantiles: ArrayLike, q: ArrayLike
 ) -> tuple[Array, Array, Array]:
     y, quantiles = check_rows(y_true, y_quantiles, "y_quantiles")
-    levels = check_quantiles(q)
+    levels = check_levels(q)
     if levels.shape != quantiles.shape[1:]:
         raise ValueError(f"q={q!r} must be {quantiles.shape[1]} levels in (0, 1), one a column.")
     return y, quantiles, levels

@@ -24,7 +24,7 @@ from skbayes_sgld.plotting.axes import (
     share_interval,
 )
 from skbayes_sgld.prediction.effects import components, dependence
-from skbayes_sgld.prediction.intervals import check_quantiles, tails
+from skbayes_sgld.prediction.intervals import check_levels, tails
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
     predict_proba_interval,
@@ -322,7 +322,7 @@ class CoverageDisplay(Display):
         display : CoverageDisplay
         """
         check_number(band, "band", low=0, high=1)
-        levels = check_quantiles(coverage, "coverage")
+        levels = check_levels(coverage, "coverage")
         observed = np.atleast_1d(interval_coverage(y_true, interval))
         if len(observed) != len(levels):
             raise ValueError(

@@ -10,7 +10,7 @@ import numpy as np
 from skbayes_sgld._typing import Array
 
 
-def check_quantiles(q: Any, argument: str = "q") -> Array:
+def check_levels(q: Any, argument: str = "q") -> Array:
     """Levels, or coverages, as an array; raise if there is none, or one is not inside (0, 1)."""
     try:
         levels = np.atleast_1d(np.asarray(q))
@@ -25,8 +25,8 @@ def check_quantiles(q: Any, argument: str = "q") -> Array:
     return levels.astype(float)
 
 
-def tails(coverage: float) -> Array:
-    """Levels between which an equal-tailed interval lies ``(2,)``."""
+def tails(coverage: float | Array) -> Array:
+    """Levels of the two ends of an equal-tailed interval ``(2,)``, or ``(2, n_coverages)``."""
     return np.array([(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
 
 
@@ -35,7 +35,7 @@ def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:
 
     ``quantiles`` is a function from levels to quantiles ``(..., n_levels)``.
     """
-    levels = check_quantiles(coverage, "coverage")
-    values = quantiles(np.concatenate([(1.0 - levels) / 2.0, (1.0 + levels) / 2.0]))
-    intervals = values.reshape(*values.shape[:-1], 2, len(levels))
+    coverages = check_levels(coverage, "coverage")
+    values = quantiles(tails(coverages).ravel())
+    intervals = values.reshape(*values.shape[:-1], 2, len(coverages))
     return intervals[..., 0] if np.ndim(coverage) == 0 else intervals

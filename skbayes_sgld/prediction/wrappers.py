@@ -21,7 +21,7 @@ from skbayes_sgld._checks import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import names_behind, warn, with_names
-from skbayes_sgld.prediction.intervals import check_quantiles, equal_tailed
+from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ def predict_quantiles(
     [[ 98. 193. 379.]]
     """
     core = unwrap_for("predict_quantiles", "predict_quantiles", estimator, X)
-    return core.quantiles(check_quantiles(q), **params)
+    return core.quantiles(check_levels(q), **params)
 
 
 @numpy_defaults
@@ -326,7 +326,7 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
     [[[169. 116.]
       [243. 296.]]]
     """
-    check_quantiles(coverage, "coverage")
+    check_levels(coverage, "coverage")
     core = unwrap_for("predict_interval", "predict_interval", estimator, X)
     return equal_tailed(lambda levels: core.quantiles(levels, **params), coverage)
 
