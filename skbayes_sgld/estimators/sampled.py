@@ -257,7 +257,7 @@ class SampledEstimator(LinearEstimator):
             obstacle = "a scale is not learned from batches"
         elif not self._noise().constant:
             obstacle = f"noise_model={self.noise_model!r}"
-        obstacle = obstacle or settings.of_coefficients
+        obstacle = obstacle or settings.bars_learned_scale
         self._prior_choice = choose_prior(rows.X.shape, likelihood, total, obstacle)
 
     def _model(self, settings: Settings, rows: Any) -> GLMPosterior:

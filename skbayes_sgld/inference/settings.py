@@ -40,7 +40,7 @@ _INITS = ("auto", "mode", "prior", "zeros")
 
 _TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or overflow
 
-# of the settings that networks have not
+# defaults of the settings that networks lack
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("sampler", "gradient", "preconditioner", "parameterization", "init"), "auto"),
     "schedule": "constant",
@@ -179,8 +179,11 @@ class Settings:
         return self.batch_size is None and not minibatch
 
     @property
-    def of_coefficients(self) -> str:
-        """Setting that is of the model's own coordinates, which learned scales do not have."""
+    def bars_learned_scale(self) -> str:
+        """Setting that excludes a prior with a learned scale, as ``name=value``; "" if none does.
+
+        Such a setting belongs to the model's own coordinates; a learned scale needs others.
+        """
         if not self.uses_curvature:
             return f"preconditioner={self.preconditioner!r}"
         if not self.takes_all_rows:
