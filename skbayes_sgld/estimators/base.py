@@ -116,10 +116,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _takes_sparse: ClassVar[bool] = False
     _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
     _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument by row
-    _target: ClassVar[str] = ""  # what y holds, for the documentation of fit
-    _of_columns: ClassVar[str] = ""  # what to give where y has several columns
+    _target: ClassVar[str] = ""  # contents of y, for the documentation of fit
+    _advice_on_columns: ClassVar[str] = ""  # what to give instead of a y with several columns
     _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
-    _n_predictors: int  # of a linear model
+    _n_predictors: int  # set by linear models only
     _stream: Any = None  # earlier batches of partial_fit; None after fit
     _prior_choice: Any = None  # prior="auto": the choice of the last fit
 
@@ -257,7 +257,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             settings = self._settings()
             rows = self._source(**data) or self._check_data(**data)
             n_columns = rows.n_features if isinstance(rows, RowSource) else rows.X.shape[1]
-            # where columns are few, passes over rows share the cores: BLAS would wait for itself
+            # with few columns, passes over rows share the cores: threads of BLAS would compete
             with one_blas_thread() if n_columns < 500 else nullcontext():
                 posterior = self._model(settings, rows)
                 self._run(settings, posterior, rows)
@@ -271,8 +271,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
-        if self._of_columns and has_outputs(y) and np.asarray(y).shape[1] > 1:
-            raise ValueError(f"y has shape {np.asarray(y).shape}; {self._of_columns}")
+        if self._advice_on_columns and has_outputs(y) and np.asarray(y).shape[1] > 1:
+            raise ValueError(f"y has shape {np.asarray(y).shape}; {self._advice_on_columns}")
         checks = {**self._y_checks, "reset": not self._is_later_batch}
         if self._is_later_batch:  # a batch may be a single row
             checks["ensure_min_samples"] = 1

@@ -62,7 +62,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     class_weight: Any = None
     # codes of the classes in the model, None for all; an annotation would make it a parameter
     _seen = cast("Array | None", None)
-    _of_columns = (
+    _advice_on_columns = (
         "a classifier takes one label a row. Of columns that are 1 for the class of the row give "
         "y.argmax(axis=1). Of columns of successes and failures, SGLDLogisticRegression takes the "
         "first and the totals: fit(X, y[:, 0], n_trials=y.sum(axis=1))."
@@ -96,7 +96,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         classes = unique_labels(y)
         # the check sorts its argument: the labels stand for y
         few = 2 * len(classes) <= len(y)
-        with naming("y"), np.errstate(invalid="ignore"):  # it rounds numbers beyond 2**63
+        with naming("y"), np.errstate(invalid="ignore"):  # the check rounds numbers beyond 2**63
             check_classification_targets(np.repeat(classes, 2) if few else y)
         if len(classes) < 2:
             raise ValueError(
@@ -138,7 +138,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _likelihood(self) -> LabelLikelihood:
         if self._seen is None:
             return self._of_labels(len(self.classes_))
-        # two classes that remain of more keep a predictor each, as they had beside the others
+        # if only two of several classes have weight, each keeps its own predictor
         return Categorical(len(self._seen))
 
     @staticmethod
@@ -462,7 +462,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         return super()._as_numbers(y)
 
     def _encoding(self, moments: Moments) -> Encoding:
-        # two rows a label stand for all of them
+        # two rows stand for all rows of a label
         labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
         codes, weighed, _ = super()._target_of_fit(None, labels, weight)
         assert weighed is not None

@@ -41,7 +41,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         "``sample_weight`` has the exposures, as of ``sklearn.linear_model.PoissonRegressor``; "
         "``exposure`` takes the counts themselves. Of other fractions ``fit`` warns."
     )
-    _of_columns = (
+    _advice_on_columns = (
         "give one count a row. What the counts were made over is exposure; for several kinds of "
         "counts fit a model of each column, as sklearn.multioutput.MultiOutputRegressor does."
     )

@@ -48,7 +48,7 @@ from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
-# of coefficients, of the intercept, and of the likelihood's own parameters
+# priors of the coefficients, the intercept, and the likelihood's own parameters
 Priors = tuple[Any, CoefficientPrior, tuple[NoisePrior, ...]]
 
 
@@ -173,7 +173,7 @@ class LinearEstimator(BayesianEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
-        likelihood = None  # of labels, which are yet to be read
+        likelihood = None  # unknown until the labels are read
         if isinstance(self, RegressorMixin) or self._totals:
             likelihood = self._likelihood()
             if likelihood.quadratic:
@@ -267,7 +267,7 @@ class LinearEstimator(BayesianEstimator):
         self._own_names = [n for n in self._names if n in known or n.startswith("noise_")]
         self._noise_columns = posterior.noise_columns
         self._n_predictors = posterior.n_predictors
-        self._has_intercept = bool(self.fit_intercept)  # which set_params may change after the fit
+        self._has_intercept = bool(self.fit_intercept)  # set_params may change fit_intercept later
 
     def _split(self, values: Array) -> dict[str, Array]:
         """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by their names.
@@ -305,7 +305,7 @@ class LinearEstimator(BayesianEstimator):
         """Set ``coef_``, ``intercept_`` and the like from one vector of values."""
         parts = self._split(values[None])
         self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
-        if isinstance(self, RegressorMixin):  # which has one predictor
+        if isinstance(self, RegressorMixin):  # a regression has one predictor
             self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         for name in by_name(self._own_names):
             own = parts[name][0]

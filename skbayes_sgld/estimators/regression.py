@@ -138,7 +138,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Quantiles of the posterior predictive distribution.
 
         They are quantiles of the mixture of the draws' distributions, computed without random
-        numbers. Those of counts are whole: the least count of at least that probability.
+        numbers. Quantiles of counts are whole: the least count of at least that probability.
 
         Parameters
         ----------

@@ -51,9 +51,9 @@ class Predictive:
     n_classes: int = 0
 
     def at_mean(self) -> Predictive | None:
-        """The distribution at the posterior mean of the parameters; None where that means nothing.
+        """Distribution at the posterior mean of the parameters; None where that mean means nothing.
 
-        So are the coordinates of the likelihood's own parameters.
+        The likelihood's own parameters are averaged as coordinates, such as log variances.
         """
         predictor = self.predictor.at_mean(self.share)
         if predictor is None:
@@ -261,7 +261,7 @@ class Predictive:
 
             u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
             y = likelihood.mean(u[None])[0]
-            if totals:  # whose mean is that of one trial
+            if totals:  # the likelihood's mean is that of one trial
                 trials = np.broadcast_to(offset if np.ndim(offset) else 1.0, y.shape)
                 y = as_totals(trials * y, trials)
             information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
