@@ -75,7 +75,7 @@ def run_parts(
     seconds: float | None = None,
     workers: Workers | None = None,
 ) -> Iterator[Chains]:
-    """Yield the parts of a run of the steps ``rest``, one after the other.
+    """Run the steps ``rest``, and yield the draws part by part.
 
     Parameters
     ----------
@@ -84,6 +84,7 @@ def run_parts(
     start : ndarray of shape (n_chains, n_params) or RunState
         The starting points, or the ``state`` of an earlier run.
     rest : Stretch
+        Steps to make.
     seed : int, default=0
         Seed of the chains; not used where an earlier run goes on.
     first_chain : int, default=0
@@ -115,8 +116,7 @@ def run_parts(
     else:
         streams = [ChainStreams(seed, first_chain + c) for c in range(len(start))]
         state = RunState(0, run.initial_state(start), streams)
-    # neighbouring positions that one process takes together: in other groups draws would be rounded
-    # otherwise
+    # a process takes units of neighbouring positions: other groups would round draws differently
     unit_size, whitened = run.dynamics.n_walkers, run.dynamics.whitened
     unit_size = unit_size if whitened is None else lcm(unit_size, whitened.group)
     n_positions = len(state.streams)
@@ -125,8 +125,8 @@ def run_parts(
         workers = Processes(n_jobs)
     n_workers = 1 if workers is None else min(workers.n_workers, n_units)
     # processes share a twentieth of the run at a time; progress is reported after each
-    share, made, spent = -(-rest.n_steps // 20), 0, 0.0
-    size = rest.n_steps if n_workers == 1 else share
+    n_shared, made, spent = -(-rest.n_steps // 20), 0, 0.0
+    size = rest.n_steps if n_workers == 1 else n_shared
     if seconds is not None:
         size = rest.thin  # later parts are about as long as the seconds allow
     while True:
@@ -141,7 +141,7 @@ def run_parts(
         if not rest.n_steps or part.n_steps < stretch.n_steps:
             return
         left = spent / made * rest.n_steps
-        if workers and n_workers > 1 and made >= share and left >= workers.least_seconds:
+        if workers and n_workers > 1 and made >= n_shared and left >= workers.least_seconds:
             break
         size = rest.n_steps
         if seconds is not None:
@@ -149,10 +149,10 @@ def run_parts(
     edges = np.linspace(0, n_units, n_workers + 1).astype(int) * unit_size
     edges = np.minimum(edges, n_positions)
     if seconds is not None:
-        share = max(1, min(share, int(seconds * made / spent)))
+        n_shared = max(1, min(n_shared, int(seconds * made / spent)))
     with workers.open(n_workers) as results:
         while rest.n_steps:
-            stretch, rest = rest.cut(share)
+            stretch, rest = rest.cut(n_shared)
             own = deepcopy(state)  # workers may be threads
             try:
                 part = side_by_side(results, advance, run, own, edges.tolist(), stretch, block_size)
@@ -268,7 +268,7 @@ def advance_together(
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
 ) -> Chains:
-    """Make the steps of a stretch with all chains at once; parameters are those of advance."""
+    """Make the steps of a stretch with all chains at once, in this thread; see :func:`advance`."""
     n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
     dynamics = run.dynamics.for_thread()
     state, streams = start.sampler_state, start.streams
@@ -329,9 +329,9 @@ def advance_together(
             done += length
             if progress is not None and progress(length):
                 break
-    share = np.broadcast_to(np.asarray(dynamics.clipped) / max(done, 1), (n_chains,))
+    clipped = np.broadcast_to(np.asarray(dynamics.clipped) / max(done, 1), (n_chains,))
     end = RunState(start.step + done, state, streams)
-    return Chains(draws[:, :kept], weights[:kept], share, end, done)
+    return Chains(draws[:, :kept], weights[:kept], clipped, end, done)
 
 
 class Block(NamedTuple):
@@ -380,7 +380,7 @@ def draw_block(
     t = first + np.arange(length)
     eta, tau = run.step_sizes(t), None if run.temperature is None else run.temperature(t)
     n_params = state["theta"].shape[1]
-    if "normals" not in state:  # of the step before the first
+    if "normals" not in state:  # normals of the step before the first
         state["normals"] = draw_normals(run, streams, 1, n_params)[0]
     normals = draw_normals(run, streams, length, n_params)
     at_each = dynamics if tau is None else replace(dynamics, temperature=tau)

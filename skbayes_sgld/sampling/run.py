@@ -20,7 +20,7 @@ class Run:
 
     sampler: Algorithm  # a Sampler, or an Optimizer
     dynamics: Dynamics
-    schedule: Schedule  # of the step size
+    schedule: Schedule  # multiplies the step size
     step_size: float
     n_samples: int  # rows of the posterior, of which batches are drawn
     batch_size: int | None = None  # None: every step takes all rows

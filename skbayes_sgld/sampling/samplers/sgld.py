@@ -58,7 +58,7 @@ class SGLD(Sampler):
             np.add(z[:, 0], previous, out=sums[:, 0])
             np.add(z[:, 1:], z[:, :-1], out=sums[:, 1:])
             z, scale = sums, 0.5 * scale
-        noise = np.empty(normals.shape)  # of a step together in memory, where it is added
+        noise = np.empty(normals.shape)  # a step's noise is contiguous, as it is added at once
         np.multiply(dynamics.preconditioner.sqrt(z), scale, out=noise.swapaxes(0, 1))
         return noise
 
