@@ -130,7 +130,7 @@ class SampledClassifier(LinearClassifier, SampledEstimator):
         """
         with unchanged_on_error(self):
             if classes is None and any(given is not None for given in row_data.values()):
-                classes = [0, 1]  # of totals
+                classes = [0, 1]  # failure and success: y holds totals
             self._know_classes(classes)
             return self._partial_fit(X, y, sample_weight, **row_data)
 

@@ -102,7 +102,7 @@ class Plan:
     @property
     def n_hot(self) -> int:
         """Steps before the final temperature."""
-        continues = self.choices["init"].value == "last positions"  # of chains that have cooled
+        continues = self.choices["init"].value == "last positions"  # its chains have cooled
         return 0 if continues else self.settings.n_hot
 
     @property
@@ -190,7 +190,7 @@ def make_plan(
         n_walkers = decisions.choose_walkers(tuned, settings, n_draws, n_burnin, thin)
     run, bias = tuned.run, tuned.bias
     if mode is not None and bias is None:
-        # that of the last draw: a schedule may have made the step small by then
+        # bias at the last draw: a schedule may have made the step small by then
         eta = float(run.step_sizes(n_draws * thin))
         bias = decisions.step_bias(run, mode, eta, settings.uses_curvature, seed)
     start, choices["init"] = choose_start(
@@ -255,7 +255,7 @@ def _draft(
         posterior.n_samples,
         batch_size,
         gradient.replacement,
-        # otherwise a chain that accepts nothing shows in the diagnosis of its draws
+        # under "auto" a chain that accepts nothing shows in the diagnosis of its draws instead
         stops_lost=settings.sampler is not None or settings.step_size is not None,
     )
 

@@ -81,7 +81,7 @@ def run(
     if stopped_by is not None:
         choices = plan.choices | {"stopped_by": stopped_by}
         plan = replace(plan, n_draws=values.shape[1], choices=choices)
-    with np.errstate(all="ignore"):  # of chains that diverge the squares overflow
+    with np.errstate(all="ignore"):  # squares of diverging chains overflow
         result = _judged(plan, chains, values)
     if result.problems:
         message = "; ".join(result.problems)
@@ -215,7 +215,7 @@ def _draw(
         parts = parts or [run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed)]
         writer = Writer(settings.checkpoint, plan, origin, parts[0])
     seconds = None
-    if settings.in_parts:  # of which there are at least 20 where the time is bounded
+    if settings.in_parts:  # at least 20 parts where the time is bounded
         seconds = min(_SECONDS, (settings.max_time or np.inf) / 20)
     how: dict[str, Any] = {"progress": progress, "seconds": seconds, "workers": workers}
     how |= {"seed": plan.seed, "n_jobs": settings.n_jobs}
@@ -392,7 +392,7 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     nothing.
     """
     posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
-    n_batches = max(1, 20 // n_chains)  # whose means give the Monte Carlo error
+    n_batches = max(1, 20 // n_chains)  # batch means give the Monte Carlo error
     # multiplications that the gradients at the draws may take
     affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
     each = min(max(affordable, 2), n_draws // n_batches)

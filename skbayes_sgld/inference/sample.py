@@ -90,6 +90,6 @@ def sample(
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)
     with one_blas_thread():
-        # what a model computes, and from which data, shows in the first steps of its chains
+        # a checkpoint tells a changed model or other data by the first steps of the chains
         inputs = vars(settings) | {"posterior": (type(posterior).__name__, model.param_names)}
         return plan_and_run(model, settings, inputs, draw_seed(random_state))
