@@ -206,7 +206,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return prior.conditional() if prior.hierarchical else prior
 
     def _settings(self) -> Any:
-        """Settings of the inference; raise where a parameter, used or not, is out of range."""
+        """Raise where a parameter is out of range, used or not; subclasses return settings."""
         for name in self._get_param_names():
             if BayesianEstimator._registry(name) is not None:
                 self._resolve(name)

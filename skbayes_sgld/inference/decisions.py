@@ -1,6 +1,6 @@
-"""The choices of gradient, sampler, step size, lengths and walkers, each with its reason.
+"""The choices of prior, gradient, sampler, step size, lengths and walkers, each with its reason.
 
-Each "auto" has one function, which takes the settings and what was measured. The choices depend on
+Settings that depend on each other are chosen together, by one function. The choices depend on
 the posterior and on random numbers of the pilots' own, never on the chains that are run with them.
 """
 

@@ -50,7 +50,7 @@ _DEFAULTS: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a run, as the user gave them; None stands for ``"auto"``.
+    """The settings of a run, as the user gave them; None stands for ``"auto"``, but for ``init``.
 
     Components are instances, copied from the user's: where the user wrote ``preconditioner=None``
     it is the identity. ``clip=None`` is no clip. ``init`` is a name or an array. ``tau`` is the

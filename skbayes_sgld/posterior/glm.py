@@ -613,7 +613,7 @@ class GLMPosterior(BasePosterior):
 class _StatisticsSum:
     """The log likelihood of all rows of a normal model, by their sufficient statistics.
 
-    Its methods are those of :class:`RowSum`.
+    It has the value, the gradient and the expansion of :class:`RowSum`.
     """
 
     def __init__(self, posterior: GLMPosterior) -> None:

@@ -26,8 +26,8 @@ class SGLD(Sampler):
     integrator : {"leimkuhler_matthews", "euler"}, default="leimkuhler_matthews"
         ``"euler"`` adds a fresh standard normal at every step: Algorithm 21 of the handout, to
         the letter. On a normal target of precision lambda its variance is too large by
-        ``1 / (1 - eta lambda / 2)``. ``"leimkuhler_matthews"`` adds the mean of this step's
-        normal and the next one's (Leimkuhler & Matthews 2013, eq. 1.4): the same cost, second
+        ``1 / (1 - eta lambda / 2)``. ``"leimkuhler_matthews"`` adds the mean of the previous
+        step's normal and this one's (Leimkuhler & Matthews 2013, eq. 1.4): the same cost, second
         order in eta, and no error at all on a normal target.
 
     Examples

@@ -269,7 +269,8 @@ def choose_step_size(
     """Largest step size in the metric of the curvature that biases no moment visibly, and holds.
 
     It is shortened until chains come back from far out; a spare sampler, if there is one, takes
-    over instead. Parameters and results are those of :func:`choose_unbiased`.
+    over instead. Parameters and results are those of :func:`choose_unbiased`; the bias is that of
+    the step before it was shortened.
     """
     found = choose_unbiased(run, mode, seed, spare)
     if found is None or spare:
@@ -301,8 +302,8 @@ def choose_unbiased(
     Returns
     -------
     found : tuple of float and Bias or None
-        The step size and what was measured at it: the shortest, or the best that was tried, where
-        none is within the limit; None where a spare sampler is to take over.
+        The step size and its bias, measured or extrapolated: the shortest, or the best that was
+        tried, where none is within the limit; None where a spare sampler is to take over.
     """
     sizes = step_sizes(run.sampler)
     if run.sampler.gaussian_inflation(sizes[0]) != 1.0:
