@@ -1,4 +1,4 @@
-"""What the draws of a user's own density may hide: other modes, and jumps.
+"""Search for other modes and jumps of a user's own density, which its draws may hide.
 
 Nothing promises that such a density has one mode. Chains that begin around one of two stay there
 and agree, so that no figure of theirs shows the other. Climbs that begin far from the known mode,
