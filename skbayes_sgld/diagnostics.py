@@ -11,7 +11,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
 from scipy.stats import chi2, rankdata
 
-from skbayes_sgld._checks import check_number
+from skbayes_sgld._checks import check_choice, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 
@@ -67,8 +67,7 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     True
     """
     check_draws(draws)
-    if not isinstance(kind, str) or kind not in ("bulk", "mean", "tail"):
-        raise ValueError(f"kind={kind!r} is not known; choose one of 'bulk', 'mean', 'tail'.")
+    check_choice(kind, "kind", ("bulk", "mean", "tail"))
     return _ess(draws, kind)
 
 

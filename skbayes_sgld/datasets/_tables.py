@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
-from .._checks import check_flag
+from .._checks import check_choice, check_flag
 
 
 def load_cars(*, return_X_y: bool = False) -> Bunch | tuple[pd.DataFrame, pd.Series]:
@@ -143,8 +143,7 @@ def load_nba_rookies(
     """
     check_flag(return_X_y, "return_X_y")
     check_flag(as_frame, "as_frame")
-    if not isinstance(duplicates, str) or duplicates not in ("keep", "drop"):
-        raise ValueError(f"duplicates={duplicates!r} is not known; choose one of 'keep', 'drop'.")
+    check_choice(duplicates, "duplicates", ("keep", "drop"))
     table, about = _read_table("nba_rookies")
     label = "career_at_least_5_years"
     if duplicates == "drop":

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from skbayes_sgld._checks import check_number
+from skbayes_sgld._checks import check_choice, check_number
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
@@ -82,9 +82,7 @@ def check_layout(hidden_layer_sizes: Any, activation: Any) -> tuple[int, ...]:
                 f"hidden_layer_sizes={hidden_layer_sizes!r} is not accepted; give a whole number "
                 "in [1, inf), or a sequence of them, () for the linear model."
             ) from None
-    if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        names = ", ".join(map(repr, sorted(ACTIVATIONS)))
-        raise ValueError(f"activation={activation!r} is not known; choose one of {names}.")
+    check_choice(activation, "activation", tuple(sorted(ACTIVATIONS)))
     return tuple(int(size) for size in sizes)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._checks import check_choice
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 
@@ -73,8 +74,4 @@ class SGLD(Sampler):
 
 def check_integrator(integrator: str) -> None:
     """Raise where an integrator of SGLD or SGHMC is not known."""
-    if integrator not in ("euler", "leimkuhler_matthews"):
-        raise ValueError(
-            f"sampler.integrator={integrator!r} is not known; choose one of 'euler', "
-            "'leimkuhler_matthews'."
-        )
+    check_choice(integrator, "sampler.integrator", ("euler", "leimkuhler_matthews"))
