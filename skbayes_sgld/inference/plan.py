@@ -190,8 +190,8 @@ def make_plan(
         n_walkers = decisions.choose_walkers(tuned, settings, n_draws, n_burnin, thin)
     run, bias = tuned.run, tuned.bias
     if mode is not None and bias is None:
-        # bias at the last draw: a schedule may have made the step small by then
-        eta = float(run.step_sizes(n_draws * thin))
+        # bias of the run's last step: a schedule may have made it small by then
+        eta = float(run.step_sizes(n_burnin + n_draws * thin - 1))
         bias = decisions.step_bias(run, mode, eta, settings.uses_curvature, seed)
     start, choices["init"] = choose_start(
         posterior, settings, tuned, seed, positions, n_walkers, fallback is not None

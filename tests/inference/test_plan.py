@@ -16,7 +16,7 @@ from skbayes_sgld.inference import settings as settings_module
 from skbayes_sgld.inference.decisions import step_bias
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
-from skbayes_sgld.sampling import HMC, SGLD, Schedule
+from skbayes_sgld.sampling import HMC, SGLD, Polynomial, Schedule
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import NormalMean, make_run
@@ -271,6 +271,15 @@ def test_chains_that_a_schedule_slows_down_are_told_so():
     model = SGLDLogisticRegression(schedule="harmonic", n_draws=200, random_state=0)
     with pytest.warns(ConvergenceWarning, match="set schedule='constant'"):
         model.fit(data, y)
+
+
+def test_the_bias_under_a_decaying_schedule_is_that_of_the_last_step():
+    schedule = Polynomial(offset=0, power=0.5)
+    sampler = {"sampler": "sgld", "step_size": 0.9, "schedule": schedule}
+    model = SGLDLogisticRegression(**sampler, n_draws=50, n_burnin=50, thin=1, random_state=0)
+    last = 0.9 * float(schedule(99))
+    inflation = 1.0 / (1.0 - last / 2)  # of a normal's variance, by Euler steps
+    assert model.fit(X, LABELS).diagnose().bias == pytest.approx(np.sqrt(inflation) - 1.0)
 
 
 def test_few_rows_a_column_under_the_conjugate_prior_are_warned_of():
