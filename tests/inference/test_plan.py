@@ -275,7 +275,7 @@ def test_chains_that_a_schedule_slows_down_are_told_so():
 
 def test_the_bias_under_a_decaying_schedule_is_that_of_the_last_step():
     schedule = Polynomial(offset=0, power=0.5)
-    sampler = {"sampler": "sgld", "step_size": 0.9, "schedule": schedule}
+    sampler = {"sampler": SGLD(integrator="euler"), "step_size": 0.9, "schedule": schedule}
     model = SGLDLogisticRegression(**sampler, n_draws=50, n_burnin=50, thin=1, random_state=0)
     last = 0.9 * float(schedule(99))
     inflation = 1.0 / (1.0 - last / 2)  # of a normal's variance, by Euler steps
