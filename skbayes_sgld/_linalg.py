@@ -180,10 +180,10 @@ def gram_of_predictors(X: Any, weights: Array) -> Array:
 
 
 def row_slices(
-    n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS, numbers: int = BLOCK_NUMBERS
+    n_rows: int, n_columns: int, min_rows: int = _FEWEST_ROWS, numbers: int = BLOCK_NUMBERS
 ) -> Iterator[slice]:
     """Slices of rows with at most ``numbers`` numbers each, for one pass over X."""
-    size = max(fewest, int(np.clip(numbers // n_columns, _FEWEST_ROWS, ROW_BLOCK)))
+    size = max(min_rows, int(np.clip(numbers // n_columns, _FEWEST_ROWS, ROW_BLOCK)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -195,20 +195,20 @@ def equal_slices(n: int, n_parts: int) -> list[slice]:
 
 
 def row_parts(
-    n_rows: int, n_columns: int, fewest: int = _FEWEST_ROWS, sums: int = 1
+    n_rows: int, n_columns: int, min_rows: int = _FEWEST_ROWS, sum_size: int = 1
 ) -> list[list[slice]]:
     """Blocks of rows, divided into parts that threads may share.
 
     The division depends only on the shape of the data, so that sums do not depend on threads.
-    ``sums`` is the size of the array that each part adds up.
+    ``sum_size`` is the size of the array that each part adds up.
     """
     numbers = n_rows * n_columns
     if numbers < 2**20:
-        return [list(row_slices(n_rows, n_columns, fewest))]
+        return [list(row_slices(n_rows, n_columns, min_rows))]
     # a thread with smaller blocks waits for the interpreter
-    blocks = list(row_slices(n_rows, n_columns, fewest, 2**18))
+    blocks = list(row_slices(n_rows, n_columns, min_rows, 2**18))
     # a part is worth the start of a thread, and all their sums together are of a moderate size
-    n_parts = int(np.clip(min(numbers // 2**20, 2**21 // sums), 2, 16))
+    n_parts = int(np.clip(min(numbers // 2**20, 2**21 // sum_size), 2, 16))
     return [blocks[part] for part in equal_slices(len(blocks), n_parts)]
 
 

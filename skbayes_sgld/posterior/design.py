@@ -59,19 +59,19 @@ class DenseDesign:
         self._fill(out, columns)
         return out
 
-    def parts(self, n_products: int, fewest: int = 32, sums: int = 1) -> list[list[slice]]:
+    def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
         """Blocks of rows, divided into the parts of a pass that threads may share.
 
         Parameters
         ----------
         n_products : int
             Predictors of a row; those of a block stay in cache.
-        fewest : int, default=32
-            Rows of a block at least.
-        sums : int, default=1
-            Numbers that each part adds up.
+        min_rows : int, default=32
+            Fewest rows of a block.
+        sum_size : int, default=1
+            Size of the array that each part adds up.
         """
-        return row_parts(self.shape[0], max(self.shape[1], 2 * n_products), fewest, sums)
+        return row_parts(self.shape[0], max(self.shape[1], 2 * n_products), min_rows, sum_size)
 
     def rows(self, idx: Array) -> Array:
         """Rows of the design ``(..., B, width)``."""

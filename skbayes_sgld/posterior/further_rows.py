@@ -108,6 +108,6 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Tilt:
 def _to_zero(posterior: GLMPosterior) -> Array:
     """Matrix from theta to parameters whose intercepts are at X = 0."""
     one, P = np.eye(posterior._width), posterior.n_params
-    if posterior.center is not None:
-        one[-1, :-1] = -posterior.center
+    if posterior.origin is not None:
+        one[-1, :-1] = -posterior.origin
     return linalg.block_diag(*[one] * posterior.n_predictors, np.eye(P - posterior._n_linear))

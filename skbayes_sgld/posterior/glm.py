@@ -37,7 +37,7 @@ class GLMPosterior(BasePosterior):
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
     the coordinates of the likelihood's own parameters, such as ``gamma = log sigma^2``. If
-    ``center (d,)`` is not None, intercepts are those at that row instead of at X = 0.
+    ``origin (d,)`` is not None, intercepts are those at that row instead of at X = 0.
 
     A shift common to all softmax predictors does not change the likelihood. Where its prior is
     flat the shift is given a normal density of its own, which leaves the distribution of every
@@ -125,7 +125,7 @@ class GLMPosterior(BasePosterior):
         self.n_samples, self.n_features = X.shape
         self.likelihood, self.n_predictors = likelihood, likelihood.n_predictors
         self.n_own, self._infers_noise = len(likelihood.own), likelihood.infers_noise
-        self.fit_intercept, self.center = bool(fit_intercept), mean
+        self.fit_intercept, self.origin = bool(fit_intercept), mean
         self._width = self.n_features + self.fit_intercept
         self._n_linear = self.n_predictors * self._width
         self.n_params = self._n_linear + self.n_own
@@ -139,7 +139,7 @@ class GLMPosterior(BasePosterior):
         spread = columns[1] if columns is not None and prior.automatic else None
         priors, rows = (prior, intercept_prior or Flat()), (X, y, sample_weight)
         self.linear_prior = LinearPrior.of_data(
-            *priors, likelihood, rows, spread, self.center, self.fit_intercept
+            *priors, likelihood, rows, spread, self.origin, self.fit_intercept
         )
         self.tilt: Tilt | None = None  # what is known of further rows
         self._known_normal: tuple[Array, Array] | None = None  # mean, precision: from all rows
@@ -200,18 +200,18 @@ class GLMPosterior(BasePosterior):
         linear = self._linear(values)
         if self.n_predictors > 1:
             linear -= linear.mean(axis=1, keepdims=True)
-        if self.center is not None:
+        if self.origin is not None:
             # einsum, unlike matmul, is one call whatever the number of draws
-            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.center)
+            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.origin)
         return values
 
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
         theta = values.copy()
         self.likelihood.unreport(theta, self.fit_intercept)
-        if self.center is not None:
+        if self.origin is not None:
             linear = self._linear(theta)
-            linear[..., -1] += linear[..., :-1] @ self.center
+            linear[..., -1] += linear[..., :-1] @ self.origin
         if self.n_own:
             self._own(theta)[...] = self.likelihood.unconstrain_own(self._own(theta))
         return theta
@@ -238,9 +238,9 @@ class GLMPosterior(BasePosterior):
         if dtype not in self._sums:
             has_level = self.fit_intercept or self.n_own > 0
             if issparse(self.X):
-                design: Any = SparseDesign(self.X.astype(dtype), self.center, has_level)
+                design: Any = SparseDesign(self.X.astype(dtype), self.origin, has_level)
             else:
-                design = DenseDesign(self.X, self.center, has_level, dtype)
+                design = DenseDesign(self.X, self.origin, has_level, dtype)
             kernel = self.likelihood.bind(self.y, self.weight, dtype, self.offset)
             self._sums[dtype] = RowSum(design, kernel, self._predictors())
         return self._sums[dtype]
@@ -623,7 +623,7 @@ class _StatisticsSum:
     def _at(self, theta: Array) -> tuple[Any, ...]:
         """Arguments of the statistics at ``theta (C, P)``."""
         model, gamma = self._posterior, self._posterior._gamma(theta)
-        at_mean = model.center is not None or not model.fit_intercept
+        at_mean = model.origin is not None or not model.fit_intercept
         return theta, model.likelihood.noise_variance(gamma), gamma, at_mean
 
     def value_and_grad(self, theta: Array, group: int | None = None) -> tuple[Array, Array]:

@@ -231,7 +231,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         self.noise_scale = np.broadcast_to(np.asarray(known, dtype=float), len(columns))
         self._precision = 1.0 / np.square(2.0 * self.noise_scale)
         # the design is centred already, or has to be
-        self._shift = np.zeros(len(columns)) if self.center is not None else self._noise_mean
+        self._shift = np.zeros(len(columns)) if self.origin is not None else self._noise_mean
         self._slopes = slice(self._n_linear, self._n_linear + len(columns))
         self._level = self._slopes.stop
         self.n_params += len(columns)

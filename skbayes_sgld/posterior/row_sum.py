@@ -51,9 +51,9 @@ class RowSum:
         self.kernel, self.predictors = kernel, predictors
         self._known: dict[tuple[int, ...], list[Blocks]] = {}
 
-    def _parts(self, n_products: int, fewest: int = 32, sums: int = 1) -> list[Blocks]:
+    def _parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[Blocks]:
         """Blocks of rows with their kernels, in the parts that threads share."""
-        key = n_products, fewest, sums
+        key = n_products, min_rows, sum_size
         if key not in self._known:
             parts = self.design.parts(*key)
             self._known[key] = [[(rows, self.kernel[..., rows]) for rows in part] for part in parts]
@@ -197,7 +197,7 @@ class RowSum:
                 yield rows, block, curvature
 
     def gram(self, weights: Array) -> Array:
-        """Sum of the rows' weighted products ``(P, P)``, for weights ``(n,)`` of one predictor."""
+        """Sum of the rows' products ``(width, width)``, with weights ``(n,)`` of one predictor."""
         size = self.design.shape[1]
 
         def of_part(part: Blocks) -> list[Array]:

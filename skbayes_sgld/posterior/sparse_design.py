@@ -52,11 +52,11 @@ class SparseDesign:
             self._slices[first, stop] = SparseDesign(X, self.center, self.has_level)
         return self._slices[first, stop]
 
-    def parts(self, n_products: int, fewest: int = 1, sums: int = 1) -> list[list[slice]]:
+    def parts(self, n_products: int, min_rows: int = 1, sum_size: int = 1) -> list[list[slice]]:
         """Blocks of rows; one part, since threads of sparse products wait for each other."""
         n = self.shape[0]
         row_size = max(1, self.X.nnz // max(1, n))
-        return [list(row_slices(n, max(row_size, 4 * n_products), fewest))]
+        return [list(row_slices(n, max(row_size, 4 * n_products), min_rows))]
 
     def rows(self, idx: Array) -> SparseDesign:
         """Rows ``idx (B,)``, or ``(C, B)`` of several chains."""

@@ -231,8 +231,8 @@ class Predictive:
         def values_of(X: Array, offset: Any, *more: Array) -> Array:
             u = self.local(X, offset)
 
-            def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
-                return function(u if len(rows) == len(u) else u[rows], rows) @ share
+            def average(of_draws: Callable[[Array, Array], Array], rows: Array) -> Array:
+                return of_draws(u if len(rows) == len(u) else u[rows], rows) @ share
 
             return function(average, len(u), *more)
 
@@ -268,12 +268,12 @@ class Predictive:
             information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
             mean = quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
 
-            def average(function: Callable[[Array, Array], Array], rows: Array) -> Array:
-                def of_rows(u: Array, some: Array) -> Array:
+            def average(of_draws: Callable[[Array, Array], Array], rows: Array) -> Array:
+                def of_nodes(u: Array, some: Array) -> Array:
                     known = offset[some] if np.ndim(offset) else offset
-                    return function(self._with_trials(u, known), some)
+                    return of_draws(self._with_trials(u, known), some)
 
-                return mean(of_rows, rows)
+                return mean(of_nodes, rows)
 
             return function(average, len(center), *more)
 
@@ -305,7 +305,8 @@ class Predictive:
 
         Of many rows the error is below 3e-6.
         """
-        likelihood, many = self.likelihood, X.shape[0] >= 200  # few cost little in any way
+        # sums over all draws are exact, and of few rows as fast
+        likelihood, many = self.likelihood, X.shape[0] >= 200
 
         def averaged(average: Average, n: int, t: Array) -> Array:
             def mean_of(at: Array) -> Array:

@@ -45,7 +45,7 @@ def make_posterior(name, n, layout="float64", weighted=False):
 def gradient_of(posterior, theta, idx):
     """Gradient of the rows' log likelihood ``(C, P)``, from the likelihood's own scores."""
     likelihood, K, rows = posterior.likelihood, posterior.likelihood.n_predictors, posterior.X[idx]
-    rows = rows if posterior.center is None else rows - posterior.center
+    rows = rows if posterior.origin is None else rows - posterior.origin
     if posterior.fit_intercept:
         rows = np.concatenate([rows, np.ones((*idx.shape, 1))], axis=2)
     linear = theta[:, : K * rows.shape[2]].reshape(len(theta), K, -1)

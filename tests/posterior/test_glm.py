@@ -118,7 +118,7 @@ def test_sufficient_statistics_lose_nothing(center, offset):
     posterior = GLMPosterior(X, y, Gaussian(), Flat(), InverseGamma(1, 1), center=center)
     theta = np.r_[1.0 + 1e-5, -2.0, 0.0, np.log(1e-8)]
     if center:
-        theta[2] = posterior.center @ theta[:2]
+        theta[2] = posterior.origin @ theta[:2]
     residual = y - X @ theta[:2]
     by_rows = np.sum(stats.norm(0, 1e-4).logpdf(residual))
     rounding = 1e-15 * max(offset, 1.0) ** 2 / 1e-8 if not center else 1e-6

@@ -58,8 +58,8 @@ def local(posterior, theta):
     """Predictors ``(C, K, n)`` at theta."""
     X = posterior.X.astype(float)
     linear = theta.reshape(len(theta), posterior.n_predictors, -1)
-    if posterior.center is not None:
-        X = X - posterior.center
+    if posterior.origin is not None:
+        X = X - posterior.origin
     u = linear[..., :D] @ X.T
     return u + linear[..., D:] if posterior.fit_intercept else u
 
@@ -77,7 +77,7 @@ def reference(posterior, theta):
     else:
         value, score = log_expit((2.0 * y - 1.0) * u)[:, 0], y - expit(u)
     X = posterior.X.astype(float)
-    design = X if posterior.center is None else X - posterior.center
+    design = X if posterior.origin is None else X - posterior.origin
     if posterior.fit_intercept:
         design = np.column_stack([design, np.ones(len(y))])
     grad = ((score * weight) @ design).reshape(len(theta), -1)

@@ -79,7 +79,7 @@ class RowSpacePosterior(GLMPosterior):
             sample_weight=posterior.weight,
             offset=posterior.offset,
             fit_intercept=posterior.fit_intercept,
-            center=posterior.center is not None,
+            center=posterior.origin is not None,
             feature_names=[f"row direction {j}" for j in range(rows.shape[1])],
         )
         self.coords = posterior.coords

@@ -67,7 +67,7 @@ class SGLD(Sampler):
         """``theta + eta G g(theta) + noise``."""
         theta = state["theta"]
         move: Array = dynamics.drift(theta, batch, state) * eta
-        move += theta  # in place: 1.2x of a step of four chains
+        move += theta  # in place: with new arrays a step of four chains takes 1.2x
         move += noise
         state["theta"] = move
 

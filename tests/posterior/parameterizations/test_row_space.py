@@ -53,8 +53,8 @@ def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
     theta = 0.5 * rng.standard_normal((20, full.n_params))
     values = theta.copy()  # what natural does but for the classes' mean, which it takes out
     linear = full._linear(values)
-    if full.center is not None:
-        linear[..., -1] -= linear[..., :9] @ full.center
+    if full.origin is not None:
+        linear[..., -1] -= linear[..., :9] @ full.origin
     gamma = np.zeros((20, 1))
     if full.likelihood.infers_noise:
         gamma = theta[:, -1:]
