@@ -7,9 +7,9 @@ nearest file first, until one fails and so kills it. Tests that take three times
 clean run have killed it too: it hangs.
 
 Results are kept in ``tests/mutation/results.json``. A mutant that was killed, or that is equivalent
-for a reason ("by"), is run again only if its function has changed; all others are run. A first run
-of all tests under ``coverage`` finds the tests that enter each line. It is kept in
-``build/mutation`` until a file of the package or of the tests changes.
+for a reason ("by"), is run again only if its function has changed, or the test that killed it is
+gone; all others are run. A first run of all tests under ``coverage`` finds the tests that enter
+each line. It is kept in ``build/mutation`` until a file of the package or of the tests changes.
 """
 
 from __future__ import annotations
@@ -178,7 +178,16 @@ def _print_table(mutants: list[Mutant], results: dict[str, Result]) -> int:
 def _is_settled(result: Result | None, mutant: Mutant, again: bool) -> bool:
     if result is None or result["digest"] != mutant.digest or result["outcome"] == "open":
         return False
-    return not (again and result["outcome"] == "killed")
+    return result["outcome"] == "equivalent" or not again and _is_there(result["by"])
+
+
+def _is_there(test: str) -> bool:
+    """Whether a test, by its id, still stands in its file."""
+    path, _, name = test.partition("::")
+    if not name:  # the mutant hung, or the package could not be imported
+        return True
+    function = name.partition("[")[0].rpartition("::")[2]
+    return (ROOT / path).exists() and f"def {function}(" in (ROOT / path).read_text()
 
 
 def _parser() -> argparse.ArgumentParser:
