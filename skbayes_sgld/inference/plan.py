@@ -166,8 +166,8 @@ def make_plan(
         modes = tuple(find_modes(posterior, mode, settings.tau, seed))
     # algorithm: gradient, sampler and step size
     center = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
-    chosen, noise = decisions.choose_gradient(posterior, settings, center, seed, fallback)
-    choices = decisions.as_given(settings) | chosen | {"parameterization": coordinates}
+    gradient_choices, noise = decisions.choose_gradient(posterior, settings, center, seed, fallback)
+    choices = decisions.as_given(settings) | gradient_choices | {"parameterization": coordinates}
     draft = _draft(posterior, settings, mode, choices, bool(modes))
     tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
     if draft.batch_size is not None and tuned.run.batch_size is None:
@@ -300,9 +300,9 @@ def _needs_mode(posterior: BasePosterior, settings: Settings) -> bool:
 
 def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     """Mode and curvature there; for a posterior that may have no mode, the start alone."""
-    known = posterior.centered_normal()
-    if known is not None:
-        return Mode.of_curvature(*known)
+    moments = posterior.centered_normal()
+    if moments is not None:
+        return Mode.of_curvature(*moments)
     tolerance = TOLERANCE
     centers = settings.takes_all_rows and settings.clip is None
     if settings.sampler is not None:
@@ -315,9 +315,9 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     try:
         mode = find_mode(posterior, posterior.start(), tolerance=tolerance)
     except NoModeError:
-        known = posterior.centered_normal(anyway=True)
-        if known is not None:
-            return Mode.of_curvature(*known)
+        moments = posterior.centered_normal(anyway=True)
+        if moments is not None:
+            return Mode.of_curvature(*moments)
         if posterior.facts.has_mode:
             raise
         return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))

@@ -132,8 +132,8 @@ class GLMPosterior(BasePosterior):
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         if own_priors is None:
             units = own_units(likelihood, y, sample_weight)
-            named = zip(likelihood.own, units, strict=True)
-            own_priors = [NOISE_PRIORS[own.default]().for_data(unit) for own, unit in named]
+            pairs = zip(likelihood.own, units, strict=True)
+            own_priors = [NOISE_PRIORS[own.default]().for_data(unit) for own, unit in pairs]
         parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
         self.own_priors = OwnPriors(parts)
         spread = columns[1] if columns is not None and prior.automatic else None
@@ -271,10 +271,10 @@ class GLMPosterior(BasePosterior):
         Rows of a rare class are all in it: a few of them would say little of where it is. They
         stand for no others.
         """
-        chosen, rare = np.zeros(self.n_samples, bool), self.likelihood.rare(self.y)
-        chosen[rows] = True
-        idx = np.flatnonzero(chosen if rare is None else chosen | rare)
-        weight = np.full(len(idx), self.n_samples / chosen.sum())
+        inside, rare = np.zeros(self.n_samples, bool), self.likelihood.rare(self.y)
+        inside[rows] = True
+        idx = np.flatnonzero(inside if rare is None else inside | rare)
+        weight = np.full(len(idx), self.n_samples / inside.sum())
         if rare is not None:
             weight[rare[idx]] = 1.0
         if self.weight is not None:
@@ -490,9 +490,9 @@ class GLMPosterior(BasePosterior):
             return self
         if self._infers_noise:
             prior = prior.given_noise(float(np.exp(own[0])))
-        known = GivenOwn(likelihood, own)
+        noise = float(np.exp(own[0]))
         return self._with(
-            likelihood=FixedGaussian(float(np.exp(own[0]))) if likelihood.quadratic else known,
+            likelihood=FixedGaussian(noise) if likelihood.quadratic else GivenOwn(likelihood, own),
             own_priors=OwnPriors(()),
             linear_prior=prior,
             n_params=self._n_linear,
@@ -528,9 +528,9 @@ class GLMPosterior(BasePosterior):
         n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
         few = K == 1 and n <= min(P, MAX_DENSE) and not issparse(self.X)
         prior = self.prior_diagonal(theta)
-        seen = self.rows().hessian_diagonal(theta)
+        likelihood = self.rows().hessian_diagonal(theta)
         if not few:
-            return seen + prior, None
+            return likelihood + prior, None
         factor = np.zeros((n, P))
         for rows, block, curvature in self.rows().curvatures(theta):
             factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
@@ -540,18 +540,18 @@ class GLMPosterior(BasePosterior):
             prior[:width] -= curvature[0] * np.square(direction)
             factor = np.concatenate([factor, np.zeros((1, P))])
             factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
-        own = np.maximum(prior, 1e-8 * seen)
+        own = np.maximum(prior, 1e-8 * likelihood)
         at = slice(P - self.n_own, P)
-        own[at] = seen[at] + prior[at]
+        own[at] = likelihood[at] + prior[at]
         return own, factor
 
     def prior_diagonal(self, theta: Array) -> Array:
         """Diagonal of the log prior's curvature ``(P,)`` at one ``theta (P,)``."""
         linear, gamma = self._at_one(theta)
         diagonal, corner = self.linear_prior.diagonal(linear, gamma)
-        of_own = self.own_priors.curvature(self._own(theta[None])[0])
-        of_own[:1] += corner
-        both = np.append(diagonal.ravel(), of_own)
+        own = self.own_priors.curvature(self._own(theta[None])[0])
+        own[:1] += corner
+        both = np.append(diagonal.ravel(), own)
         return both if self.tilt is None else both + np.diagonal(self.tilt.precision)
 
     def curvature(self, theta: Array) -> Array:
@@ -586,8 +586,8 @@ class GLMPosterior(BasePosterior):
     def rounded(self, density: bool = False) -> GLMPosterior:
         """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""
         pays = ROUNDED_NUMBERS[0] <= self.X.size <= ROUNDED_NUMBERS[1]
-        known = self._density_dtype if density else self._dtype
-        if not pays or known is np.float32 or issparse(self.X):
+        dtype = self._density_dtype if density else self._dtype
+        if not pays or dtype is np.float32 or issparse(self.X):
             return self
         densities = np.float32 if density else np.float64
         return self._with(_dtype=np.float32, _density_dtype=densities)
@@ -599,8 +599,8 @@ class GLMPosterior(BasePosterior):
         """
         if self.linear_prior.normal:
             return self
-        known = None if spread is None else self._linear(spread[None])[0]
-        prior = self.linear_prior.smoothed(known)
+        width = None if spread is None else self._linear(spread[None])[0]
+        prior = self.linear_prior.smoothed(width)
         if prior is self.linear_prior:
             return self
         return self.with_prior(prior)
@@ -618,7 +618,7 @@ class _StatisticsSum:
 
     def __init__(self, posterior: GLMPosterior) -> None:
         assert posterior._statistics is not None
-        self._posterior, self._known = posterior, posterior._statistics
+        self._posterior, self._statistics = posterior, posterior._statistics
 
     def _at(self, theta: Array) -> tuple[Any, ...]:
         """Arguments of the statistics at ``theta (C, P)``."""
@@ -628,7 +628,7 @@ class _StatisticsSum:
 
     def value_and_grad(self, theta: Array, group: int | None = None) -> tuple[Array, Array]:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)``; ``group`` is not used."""
-        return self._known.value_and_grad(*self._at(theta))
+        return self._statistics.value_and_grad(*self._at(theta))
 
     def value(self, theta: Array) -> Array:
         """Log likelihood ``(C,)``."""
@@ -641,7 +641,7 @@ class _StatisticsSum:
     def expand(self, theta: Array) -> Expansion:
         """Gradient and Hessian at ``theta (P,)``, or their means over draws ``(S, P)``."""
         draws = np.atleast_2d(theta)
-        H = self._known.curvature(*self._at(draws))
+        H = self._statistics.curvature(*self._at(draws))
         return Expansion(theta, self.grad(draws).mean(axis=0), H)
 
 

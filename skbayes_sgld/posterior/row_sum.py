@@ -49,15 +49,15 @@ class RowSum:
     ) -> None:
         self.design: Any = design
         self.kernel, self.predictors = kernel, predictors
-        self._known: dict[tuple[int, ...], list[Blocks]] = {}
+        self._divisions: dict[tuple[int, ...], list[Blocks]] = {}
 
     def _parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[Blocks]:
         """Blocks of rows with their kernels, in the parts that threads share."""
         key = n_products, min_rows, sum_size
-        if key not in self._known:
-            parts = self.design.parts(*key)
-            self._known[key] = [[(rows, self.kernel[..., rows]) for rows in part] for part in parts]
-        return self._known[key]
+        if key not in self._divisions:
+            parts, kernel = self.design.parts(*key), self.kernel
+            self._divisions[key] = [[(rows, kernel[..., rows]) for rows in part] for part in parts]
+        return self._divisions[key]
 
     def _coefficients(self, theta: Array) -> Array:
         return self.predictors.coefficients(theta).astype(self.design.dtype, copy=False)
@@ -92,37 +92,37 @@ class RowSum:
         coefficients = self._coefficients(theta)
         C, K, width = coefficients.shape
         size = group or C
-        if lacking := -C % size:
-            zeros = np.zeros((lacking, K, width), self.design.dtype)
+        if n_missing := -C % size:
+            zeros = np.zeros((n_missing, K, width), self.design.dtype)
             coefficients = np.concatenate([coefficients, zeros])
-        left = coefficients.reshape(-1, size * K, width)
+        stacked = coefficients.reshape(-1, size * K, width)
 
-        def of_block(rows: slice, kernel: RowKernel, block: Any) -> list[Array]:
+        def block_sums(rows: slice, kernel: RowKernel, block: Any) -> list[Array]:
             if self._single is None:
-                u = self.design.apply(left, block)
+                u = self.design.apply(stacked, block)
             else:
-                block, u = self._single[0][rows], left @ self._single[1][:, rows]
+                block, u = self._single[0][rows], stacked @ self._single[1][:, rows]
             B = u.shape[-1]
             sums = list(kernel.derivatives(u.reshape(-1, K, B)[:C], *orders))
             if 0 in orders:
                 sums[0] = sums[0].sum(axis=1, dtype=float)
             if 1 in orders:
                 score = sums[-1]
-                if lacking:
-                    score = np.concatenate([score, np.zeros((lacking, K, B), score.dtype)])
-                grad = self.design.adjoint(score.reshape(len(left), -1, B), block)
+                if n_missing:
+                    score = np.concatenate([score, np.zeros((n_missing, K, B), score.dtype)])
+                grad = self.design.adjoint(score.reshape(len(stacked), -1, B), block)
                 sums[-1] = grad.reshape(-1, K, grad.shape[2])[:C, :, :width]
             return sums
 
-        def of_part(part: Blocks) -> list[Array]:
-            return _total(of_block(*each) for each in self._blocks(part))
+        def part_sums(part: Blocks) -> list[Array]:
+            return _total(block_sums(*each) for each in self._blocks(part))
 
         parts = self._parts(size * K)
         if len(parts) == 1 == len(parts[0]):  # few rows
             rows, kernel = parts[0][0]
-            found = of_block(rows, kernel, self.design.block(rows))
-            return [each.astype(float, copy=False) for each in found]
-        return _total(in_threads(of_part, parts))
+            sums = block_sums(rows, kernel, self.design.block(rows))
+            return [each.astype(float, copy=False) for each in sums]
+        return _total(in_threads(part_sums, parts))
 
     def value_and_grad(self, theta: Array, group: int | None = GROUP) -> tuple[Array, Array]:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)`` at ``theta (C, P)``.
@@ -161,13 +161,13 @@ class RowSum:
         # of rows with several local parameters they would have a size like that of X
         by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
 
-        def of_block(rows: slice, kernel: RowKernel, block: Any) -> tuple[Array, Array]:
+        def block_sums(rows: slice, kernel: RowKernel, block: Any) -> tuple[Array, Array]:
             u = self.design.apply(coefficients, block)
             if len(by_row):
                 by_row[0, rows] = u[0, 0]
             with np.errstate(over="ignore"):
-                found = kernel.derivatives(u, 1, 2)
-            score, curvature = (each.mean(axis=0) for each in found)
+                derivatives = kernel.derivatives(u, 1, 2)
+            score, curvature = (each.mean(axis=0) for each in derivatives)
             if len(by_row):
                 by_row[0, rows] *= curvature[0, 0]
                 by_row[0, rows] += score[0]
@@ -175,10 +175,10 @@ class RowSum:
             grad = self.design.adjoint(score[None], block)[0]
             return grad, gram_of_predictors(block, curvature)
 
-        def of_part(part: Blocks) -> list[Array]:
-            return _total(of_block(*each) for each in self._blocks(part))
+        def part_sums(part: Blocks) -> list[Array]:
+            return _total(block_sums(*each) for each in self._blocks(part))
 
-        grad, H = _total(in_threads(of_part, self._parts(len(draws) * K, P, P * P)))
+        grad, H = _total(in_threads(part_sums, self._parts(len(draws) * K, P, P * P)))
         return Expansion(
             theta,
             self.predictors.gradient(grad[None])[0],
@@ -200,11 +200,11 @@ class RowSum:
         """Sum of the rows' products ``(width, width)``, with weights ``(n,)`` of one predictor."""
         size = self.design.shape[1]
 
-        def of_part(part: Blocks) -> list[Array]:
+        def part_sums(part: Blocks) -> list[Array]:
             w = weights.astype(self.design.dtype, copy=False)
             return _total([weighted_gram(block, w[rows])] for rows, _, block in self._blocks(part))
 
-        return _total(in_threads(of_part, self._parts(1, size, size * size)))[0]
+        return _total(in_threads(part_sums, self._parts(1, size, size * size)))[0]
 
     def hessian_diagonal(self, theta: Array) -> Array:
         """Diagonal of minus the Hessian ``(P,)`` at one ``theta (P,)``."""
@@ -218,9 +218,9 @@ class RowSum:
         return self.predictors.diagonal(total)
 
 
-def _total(found: Iterable[Iterable[Array]]) -> list[Array]:
+def _total(terms: Iterable[Iterable[Array]]) -> list[Array]:
     """Sums of each array over all that are found, in double precision."""
-    each = iter(found)
+    each = iter(terms)
     total = [array.astype(float, copy=False) for array in next(each)]
     for arrays in each:
         for sum_, array in zip(total, arrays, strict=True):

@@ -47,14 +47,14 @@ class QuadraticKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> list[Array]:
         """Log density or score at ``v + offset``, plus ``curvature v^2 / 2`` or its derivative."""
-        found = list(self.kernel.derivatives(u + self.offset, *orders))
+        values = list(self.kernel.derivatives(u + self.offset, *orders))
         bent = self.curvature * u
         if 1 in orders:
-            found[-1] += bent
+            values[-1] += bent
         if 0 in orders:
             bent *= u
-            found[0] = found[0] + 0.5 * bent[:, 0]
-        return found
+            values[0] = values[0] + 0.5 * bent[:, 0]
+        return values
 
 
 class WhitenedRows(WhitenedPosterior):
@@ -145,9 +145,9 @@ class WhitenedRows(WhitenedPosterior):
             for start in range(0, posterior.n_samples, _BLOCK):
                 rows = slice(start, min(start + _BLOCK, posterior.n_samples))
                 design = posterior.design(rows)
-                moved = (draws - center) @ design.T
-                variance[rows] = moved.var(axis=0)
-                u = design @ center + np.sqrt(1.0 - smoothing) * moved
+                deviations = (draws - center) @ design.T
+                variance[rows] = deviations.var(axis=0)
+                u = design @ center + np.sqrt(1.0 - smoothing) * deviations
                 if posterior.offset is not None:
                     u += posterior.offset[rows]
                 spread = smoothing * variance[rows]
@@ -156,9 +156,9 @@ class WhitenedRows(WhitenedPosterior):
         if posterior.weight is not None:
             weights *= posterior.weight
         slope = posterior.grad_log_prior(np.vstack([center, draws]))
-        of_prior = -np.einsum("sp,sp->", slope[1:] - slope[0], draws - center) / len(draws)
-        of_rows = self.n_params * temperature - of_prior
-        share = float(np.clip(of_rows / (weights @ variance), 0.01, 1.0))
+        prior_part = -np.einsum("sp,sp->", slope[1:] - slope[0], draws - center) / len(draws)
+        row_part = self.n_params * temperature - prior_part
+        share = float(np.clip(row_part / (weights @ variance), 0.01, 1.0))
         return WhitenedRows(posterior, center, share * weights)
 
 

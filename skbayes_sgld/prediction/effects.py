@@ -81,8 +81,8 @@ class Response:
     @property
     def names(self) -> list[Any]:
         """Names of the columns, or x0, x1, ...."""
-        of_frame = isinstance(self.X, pd.DataFrame)
-        return list(self.X.columns) if of_frame else [f"x{j}" for j in range(self.X.shape[1])]
+        is_frame = isinstance(self.X, pd.DataFrame)
+        return list(self.X.columns) if is_frame else [f"x{j}" for j in range(self.X.shape[1])]
 
     def position(self, column: Any, argument: str) -> int:
         """Position of the column that has this name or position."""
@@ -109,16 +109,16 @@ class Response:
             return list(column.cat.remove_unused_categories().cat.categories)
         if is_bool_dtype(column):
             return [False, True]
-        found = column.dropna().unique()
+        levels = column.dropna().unique()
         if is_numeric_dtype(column):
-            return [0, 1] if np.isin(found, (0, 1)).all() else None
-        if len(found) > 50:  # names or dates
+            return [0, 1] if np.isin(levels, (0, 1)).all() else None
+        if len(levels) > 50:  # names or dates
             raise ValueError(
-                f"X has {len(found)} different values in the column {self.names[j]!r}, which is "
+                f"X has {len(levels)} different values in the column {self.names[j]!r}, which is "
                 "not of numbers; name the columns of interest in columns=."
             )
         with naming("X"):
-            return sorted(found)
+            return sorted(levels)
 
     def at(self, j: int, values: Any) -> Self:
         """Response at the rows with other values in a column."""
@@ -160,9 +160,9 @@ class Response:
         size = max(1, _NUMBERS // (n_chains * n_draws * len(components(model)[1])))
         for start in range(0, self.X.shape[0], size):
             rows = np.arange(start, min(start + size, self.X.shape[0]))
-            given = {} if self.exposure is None else {"exposure": self.exposure[rows]}
+            row_data = {} if self.exposure is None else {"exposure": self.exposure[rows]}
             core = unwrap(self.estimator, _rows(self.X, rows))
-            draws = core.from_model(core.model.posterior_mean_draws(core.X, **given))
+            draws = core.from_model(core.model.posterior_mean_draws(core.X, **row_data))
             total = total + np.einsum("sn...,n->s...", draws, weight[rows], optimize=True)
         return np.asarray(total)
 
@@ -314,17 +314,17 @@ def effects(
             raise ValueError("step=0 is out of range; give a number that is not 0, or None.")
     rows = Response.of("effects", estimator, X, exposure)
     at, names = rows.averaged(kind), rows.names
-    chosen = names if columns is None else columns
-    chosen = chosen if isinstance(chosen, (list, np.ndarray, pd.Index)) else [chosen]
-    positions = [rows.position(column, "columns") for column in chosen]
-    found = {j: _contrasts(rows, at, j, step) for j in positions}
-    for j, contrasts in found.items():
-        if not contrasts and (columns is not None or not any(found.values())):
+    listed = names if columns is None else columns
+    listed = listed if isinstance(listed, (list, np.ndarray, pd.Index)) else [listed]
+    positions = [rows.position(column, "columns") for column in listed]
+    by_column = {j: _contrasts(rows, at, j, step) for j in positions}
+    for j, contrasts in by_column.items():
+        if not contrasts and (columns is not None or not any(by_column.values())):
             raise ValueError(
                 f"X has one level in the column {names[j]!r}; a comparison needs rows of two."
             )
     return _table(
-        {(names[j], contrast): draws for j, of in found.items() for contrast, draws in of.items()},
+        {(names[j], name): draws for j, each in by_column.items() for name, draws in each.items()},
         *components(unwrap(estimator).model),
         coverage,
     )

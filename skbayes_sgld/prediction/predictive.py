@@ -108,8 +108,8 @@ class Predictive:
         """Local parameters with the rows' numbers of trials, if these are known, as a last row."""
         if not (self.likelihood.totals and np.ndim(trials)):
             return u
-        known = np.asarray(trials)[:, None, None]
-        return np.concatenate([u, np.broadcast_to(known, (len(u), 1, u.shape[2]))], axis=1)
+        column = np.asarray(trials)[:, None, None]
+        return np.concatenate([u, np.broadcast_to(column, (len(u), 1, u.shape[2]))], axis=1)
 
     def _with_own(self, eta: Array) -> Array:
         """Local parameters ``(n, n_local, S)``, given the predictors ``(K, n, S)``."""
@@ -183,8 +183,8 @@ class Predictive:
             center += offset
             likelihood.check_predictors(center)
 
-            def mean(chosen: Array) -> Array:
-                return likelihood.mean((center[:, None] + unit * chosen)[:, None])
+            def mean(deviation: Array) -> Array:
+                return likelihood.mean((center[:, None] + unit * deviation)[:, None])
 
             return draw_quantiles(deviation, q, self.weights, mean)
 
@@ -231,8 +231,8 @@ class Predictive:
         def values_of(X: Array, offset: Any, *more: Array) -> Array:
             u = self.local(X, offset)
 
-            def average(of_draws: Callable[[Array, Array], Array], rows: Array) -> Array:
-                return of_draws(u if len(rows) == len(u) else u[rows], rows) @ share
+            def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
+                return draw_values(u if len(rows) == len(u) else u[rows], rows) @ share
 
             return function(average, len(u), *more)
 
@@ -257,8 +257,8 @@ class Predictive:
             likelihood.check_predictors(center + deviation.max(axis=1))
 
             def exact(rows: Array) -> Array:
-                known = offset[rows] if np.ndim(offset) and not totals else 0.0
-                return self.local(X[rows], known)
+                part = offset[rows] if np.ndim(offset) and not totals else 0.0
+                return self.local(X[rows], part)
 
             u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
             y = likelihood.mean(u[None])[0]
@@ -268,12 +268,12 @@ class Predictive:
             information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
             mean = quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
 
-            def average(of_draws: Callable[[Array, Array], Array], rows: Array) -> Array:
-                def of_nodes(u: Array, some: Array) -> Array:
-                    known = offset[some] if np.ndim(offset) else offset
-                    return of_draws(self._with_trials(u, known), some)
+            def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
+                def node_values(u: Array, some: Array) -> Array:
+                    part = offset[some] if np.ndim(offset) else offset
+                    return draw_values(self._with_trials(u, part), some)
 
-                return mean(of_nodes, rows)
+                return mean(node_values, rows)
 
             return function(average, len(center), *more)
 
@@ -330,8 +330,8 @@ class Predictive:
 
         def sample_of(rows: slice) -> Array:
             part = 0.0 if offset is None else offset[rows]
-            drawn = self.likelihood.sample(self.local(X[rows], part), rng)
-            return drawn if self.seen is None else self.seen[drawn]
+            sample = self.likelihood.sample(self.local(X[rows], part), rng)
+            return sample if self.seen is None else self.seen[sample]
 
         size = block_size(4 * self.predictor.n_draws * self.predictor.n_predictors)
         return by_blocks(sample_of, X.shape[0], size)
@@ -407,10 +407,10 @@ class Predictive:
         likelihood = self._label_likelihood()
         if likelihood.increasing:
             # two classes: the quantile q of the first is 1 - the quantile 1 - q of the second
-            of_second = replace(self, likelihood=likelihood).mean_quantiles(
+            quantiles = replace(self, likelihood=likelihood).mean_quantiles(
                 X, np.concatenate([q, 1.0 - q])
             )
-            at_q, at_rest = np.split(of_second, 2, axis=1)
+            at_q, at_rest = np.split(quantiles, 2, axis=1)
             return np.stack([1.0 - at_rest, at_q], axis=1)
         spread = self._spread(X)
 

@@ -69,9 +69,9 @@ def quadrature(
     last = both[np.add.outer(np.arange(degree + 1) >= degree - 1, own.last).ravel()].T
 
     def mean(function: Callable[[Array, Array], Array], rows: Array) -> Array:
-        chosen = slice(None) if len(rows) == n else rows
-        at_nodes = function(nodes[chosen], rows)
-        mean = (at_nodes * weights[chosen]).sum(axis=1)
+        part = slice(None) if len(rows) == n else rows
+        at_nodes = function(nodes[part], rows)
+        mean = (at_nodes * weights[part]).sum(axis=1)
         error = np.abs(at_nodes @ last).sum(axis=1)
         far = ~(error <= _ERROR * np.abs(at_nodes).max(axis=1))
         if far.any():
@@ -110,11 +110,11 @@ class OwnNodes:
             middle, reach = 0.5 * (low + high), max(0.5 * (high - low), 1e-12)
             degree = _degree(reach)  # densities change at most as fast as these coordinates
             at, to_coefficients = _chebyshev(degree)
-            known, J = len(self.nodes), len(at)
-            column = np.tile(middle + reach * at, known)
+            n_nodes, J = len(self.nodes), len(at)
+            column = np.tile(middle + reach * at, n_nodes)
             self.nodes = np.column_stack([np.repeat(self.nodes, J, axis=0), column])
-            of_draws = np.polynomial.chebyshev.chebvander((each - middle) / reach, degree)
-            self.values = (self.values[:, :, None] * of_draws[:, None]).reshape(len(own), -1)
+            draw_basis = np.polynomial.chebyshev.chebvander((each - middle) / reach, degree)
+            self.values = (self.values[:, :, None] * draw_basis[:, None]).reshape(len(own), -1)
             self.to_coefficients = np.kron(self.to_coefficients, to_coefficients)
             self.last = np.logical_or.outer(self.last, np.arange(J) >= J - 2).ravel()
 

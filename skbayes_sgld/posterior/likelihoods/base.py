@@ -283,12 +283,12 @@ class Likelihood(Component):
             )
         local = u[:, :-1] - u[:, -1:] if self.shift_invariant else np.array(u, dtype=float)
         with np.errstate(over="ignore"):
-            found = list(self.bind(y).derivatives(local, *orders))
+            values = list(self.bind(y).derivatives(local, *orders))
         for i, order in enumerate(orders):
             for axis in range(1, 1 + order * self.shift_invariant):  # they sum to zero
-                last = -found[i].sum(axis=axis, keepdims=True)
-                found[i] = np.concatenate([found[i], last], axis=axis)
-        return found
+                last = -values[i].sum(axis=axis, keepdims=True)
+                values[i] = np.concatenate([values[i], last], axis=axis)
+        return values
 
     def noise_variance(self, gamma: Array | None) -> Array | float:
         """Variance of an observation, for a family in which it does not depend on eta."""
@@ -362,8 +362,8 @@ class LabelLikelihood(Likelihood):
 
     def check_target(self, y: Array) -> Array:
         """Codes as floats; a ValueError names a value that is no code."""
-        given, codes = np.asarray(y), np.asarray(y, dtype=float)
-        if given.dtype.kind in "iu" and given.min() >= 0 and given.max() < self.n_classes:
+        labels, codes = np.asarray(y), np.asarray(y, dtype=float)
+        if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < self.n_classes:
             return codes
         valid = (codes >= 0) & (codes < self.n_classes) & (codes == np.floor(codes))
         if not valid.all():

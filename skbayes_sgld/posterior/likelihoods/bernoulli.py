@@ -40,16 +40,16 @@ class BernoulliKernel(RowKernel):
             np.minimum(v, _LARGEST, out=v)
         np.exp(v, out=v)
         total = v + 1.0
-        lost = None
+        rounding = None
         if v.dtype == np.float64:
             # the digits of a small exponential that the sum loses matter under a large weight: with
             # them log is as exact as log1p, in half of the time (logaddexp takes 2.4 times as long)
-            lost = v - (total - 1.0)
-            lost /= total
+            rounding = v - (total - 1.0)
+            rounding /= total
         v /= total
         value = np.log(total, out=total)[:, 0]
-        if lost is not None:
-            value += lost[:, 0]
+        if rounding is not None:
+            value += rounding[:, 0]
         np.negative(value, out=value)
         if beyond is not None:
             value += beyond

@@ -39,20 +39,20 @@ class BetaBinomialKernel(BinomialKernel):
         log_a, log_b = rest + np.minimum(eta, 0.0), rest - np.maximum(eta, 0.0)
         p, q = np.exp(log_a - log_r), np.exp(log_b - log_r)
         counts = (self.y, log_a), (self.trials - self.y, log_b), (self.trials, log_r)
-        found = []
+        values = []
         if 0 in orders:
-            of_successes, of_failures, of_trials = (_growth(0, *count) for count in counts)
+            success_term, failure_term, trial_term = (_growth(0, *count) for count in counts)
             (binomial,) = super().derivatives(u[:, :1].astype(float), 0)
-            found.append(binomial + of_successes + of_failures - of_trials)
+            values.append(binomial + success_term + failure_term - trial_term)
         if 1 in orders:
             A, B, R = (_growth(1, *count) for count in counts)
-            found.append(np.stack([q * A - p * B, R - A - B], axis=1))
+            values.append(np.stack([q * A - p * B, R - A - B], axis=1))
         if 2 in orders:
             a, b, r = (_growth(2, *count) for count in counts)
             cross = q * a - p * b
             in_eta = p * q * (A + B) - q * q * a - p * p * b
-            found.append(as_matrices([[in_eta, cross], [cross, r - a - b]]))
-        return [each.astype(u.dtype) for each in found]
+            values.append(as_matrices([[in_eta, cross], [cross, r - a - b]]))
+        return [each.astype(u.dtype) for each in values]
 
 
 def _growth(order: int, m: Array, log_x: Array) -> Array:
@@ -152,10 +152,11 @@ class BetaBinomial(Binomial):
         shapes k + 1, n - k. The quadrature is over the narrower of the two, and averages the
         distribution function of the other one.
         """
-        of_p = np.maximum(self._shapes(u), np.finfo(float).tiny)
-        of_q = np.stack([k + 1.0, trials - k])
-        wide = of_p.sum(axis=0) < trials
-        (s, t), (first, second) = np.where(wide, of_q, of_p), np.where(wide, of_p, of_q)
+        p_shapes = np.maximum(self._shapes(u), np.finfo(float).tiny)
+        q_shapes = np.stack([k + 1.0, trials - k])
+        wide = p_shapes.sum(axis=0) < trials
+        s, t = np.where(wide, q_shapes, p_shapes)
+        first, second = np.where(wide, p_shapes, q_shapes)
         mean, sd = np.log(s / t), np.sqrt(1.0 / s + 1.0 / t)
         total, out = np.zeros(k.shape), np.zeros(k.shape)
         for node in _NODES:

@@ -54,7 +54,7 @@ class BinomialKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """``log C(n, y) + y eta - n log(1 + exp(eta))``, ``y - n p`` and ``n p (1 - p)``."""
-        eta, y, n, found = u[:, 0], self.y, self.trials, []
+        eta, y, n, values = u[:, 0], self.y, self.trials, []
         if 0 in orders:
             delta = eta - np.log(self.share / (1 - self.share))
             beyond = np.maximum(delta - u.dtype.type(50.0), 0)  # then a straight line
@@ -62,13 +62,13 @@ class BinomialKernel(RowKernel):
             value += self.constant
             # all successes or none: nothing cancels, and small probabilities keep their digits
             sided = np.where(y == 0, eta, -eta)
-            found.append(np.where((y == 0) | (y == n), -n * np.logaddexp(0, sided), value))
+            values.append(np.where((y == 0) | (y == n), -n * np.logaddexp(0, sided), value))
         if 1 in orders:
             mean = n * expit(eta)
-            found.append((y - mean)[:, None])
+            values.append((y - mean)[:, None])
         if 2 in orders:
-            found.append((mean * expit(-eta))[:, None, None])
-        return found
+            values.append((mean * expit(-eta))[:, None, None])
+        return values
 
 
 @dataclass(eq=False, repr=False)

@@ -29,9 +29,9 @@ class CategoricalKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """``u_y - log(1 + sum exp(u_k))``, ``[y = k] - p_k`` and ``diag(p) - p p^T``."""
-        found, shift, last = list[Array](), np.zeros(1, u.dtype), np.ones(1, u.dtype)
+        values, shift, last = list[Array](), np.zeros(1, u.dtype), np.ones(1, u.dtype)
         if 0 in orders:
-            found.append(np.add.reduce(u * self.y, axis=1))
+            values.append(np.add.reduce(u * self.y, axis=1))
         if u.max(initial=0.0) > _LARGEST:
             # where the largest exponential of a row would overflow, all are less that predictor;
             # the others stay as they are: the rounding of these depends on no other chain
@@ -44,8 +44,8 @@ class CategoricalKernel(RowKernel):
         total += last
         u /= total[:, None]
         if 0 in orders:
-            found[0] -= np.log(total)
-            found[0] -= shift
+            values[0] -= np.log(total)
+            values[0] -= shift
         if 2 in orders:
             curvature = u[:, :, None] * u[:, None]
             np.negative(curvature, out=curvature)
@@ -53,8 +53,8 @@ class CategoricalKernel(RowKernel):
             curvature[:, k, k] += u
             return np.subtract(self.y, u, out=u), curvature
         if 1 in orders:
-            found.append(np.subtract(self.y, u, out=u))
-        return found
+            values.append(np.subtract(self.y, u, out=u))
+        return values
 
 
 @dataclass(eq=False, repr=False)

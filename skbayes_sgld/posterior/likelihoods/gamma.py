@@ -30,19 +30,19 @@ class GammaKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log dispersion."""
-        log_ratio, k, found = self.log_y - u[:, 0], np.exp(-within(u[:, 1])), []
+        log_ratio, k, values = self.log_y - u[:, 0], np.exp(-within(u[:, 1])), []
         away = np.expm1(log_ratio)
         half = away - log_ratio  # of the unit deviance
         if 0 in orders:
             level = 0.5 * (np.log(k) - LOG_2_PI) - _of_shapes(k, 0)
-            found.append((level - self.log_y - k * half).astype(u.dtype))
+            values.append((level - self.log_y - k * half).astype(u.dtype))
         if 1 in orders:
             in_t = k * half - 0.5 - k * _of_shapes(k, 1)
-            found.append(np.stack([k * away, in_t], axis=1))
+            values.append(np.stack([k * away, in_t], axis=1))
         if 2 in orders:
             cross, own = k * away, in_t + 0.5 + k * k * _of_shapes(k, 2)
-            found.append(as_matrices([[cross + k, cross], [cross, own]]))
-        return found
+            values.append(as_matrices([[cross + k, cross], [cross, own]]))
+        return values
 
 
 def _of_shapes(k: Array, order: int) -> Array:
@@ -98,10 +98,10 @@ class Gamma(Likelihood):
         Solved for its logarithm: low quantiles of a dispersion above 1 are tiny in units of the
         standard deviation. The search begins at the mean log of the components' quantiles.
         """
-        every, of_numbers = np.arange(n_rows), self._mixture_cdf(average, n_rows)
+        every, mixture_cdf = np.arange(n_rows), self._mixture_cdf(average, n_rows)
 
         def cdf(s: Array, rows: Array) -> Array:
-            return of_numbers(np.exp(s), rows)
+            return mixture_cdf(np.exp(s), rows)
 
         def log_quantile(u: Array, rows: Array) -> Array:
             k = np.exp(-within(u[:, 1]))

@@ -70,17 +70,17 @@ class GaussianKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, score, and curvature in (eta, gamma)."""
-        gamma, found = u[:, 1], []
+        gamma, values = u[:, 1], []
         residual, precision = self.y - u[:, 0], np.exp(-gamma)
         cross = residual * precision
         half = 0.5 * residual * cross
         if 0 in orders:
-            found.append(-0.5 * (gamma + _LOG_2_PI) - half)
+            values.append(-0.5 * (gamma + _LOG_2_PI) - half)
         if 1 in orders:
-            found.append(np.stack([cross, half - 0.5], axis=1))
+            values.append(np.stack([cross, half - 0.5], axis=1))
         if 2 in orders:
-            found.append(as_matrices([[precision, cross], [cross, half]]))
-        return found
+            values.append(as_matrices([[precision, cross], [cross, half]]))
+        return values
 
 
 @dataclass(eq=False, repr=False)

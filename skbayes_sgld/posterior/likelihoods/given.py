@@ -25,9 +25,9 @@ class GivenOwnKernel(RowKernel):
         """Log density, and its derivatives in the linear predictors."""
         C, K, B = u.shape
         own = np.broadcast_to(self.own, (C, len(self.own), B))
-        found = self.kernel.derivatives(np.concatenate([u, own], axis=1), *orders)
+        values = self.kernel.derivatives(np.concatenate([u, own], axis=1), *orders)
         linear = np.s_[:], np.s_[:, :K], np.s_[:, :K, :K]
-        return [each[linear[order]] for each, order in zip(found, orders, strict=True)]
+        return [each[linear[order]] for each, order in zip(values, orders, strict=True)]
 
 
 class GivenOwn(Likelihood):

@@ -44,8 +44,8 @@ class RowKernel:
         minus the Hessian ``(C, n_products, n_products, B)``. Sums over rows ask for 0, for 1, for
         0 and 1, or for 1 and 2.
         """
-        of_order = self.likelihood.log_density, self.likelihood.score, self.likelihood.curvature
-        return [of_order[order](u, self.y) for order in orders]
+        functions = self.likelihood.log_density, self.likelihood.score, self.likelihood.curvature
+        return [functions[order](u, self.y) for order in orders]
 
 
 class OffsetKernel(RowKernel):
@@ -77,9 +77,9 @@ class WeightedKernel(RowKernel):
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Weighted log density and derivatives."""
         w = self.weight
-        of_order = w, w[..., None, :], w[..., None, None, :]
-        found = self.kernel.derivatives(u, *orders)
-        return [each * of_order[order] for each, order in zip(found, orders, strict=True)]
+        weights = w, w[..., None, :], w[..., None, None, :]
+        values = self.kernel.derivatives(u, *orders)
+        return [each * weights[order] for each, order in zip(values, orders, strict=True)]
 
 
 def as_matrices(rows: list[list[Array]]) -> Array:

@@ -79,18 +79,18 @@ def solve_quantile(
             doubt[active] = np.where(usable, np.minimum(_BEND * change, 1.0), doubt[active])
             slope[active] = np.where(usable, secant, slope[active])
         below, above = low[active], high[active]
-        moved, middle = at - excess / slope[active], 0.5 * (below + above)
+        proposal, middle = at - excess / slope[active], 0.5 * (below + above)
         if number > 30:  # the bracket is halved
-            moved = middle
+            proposal = middle
         if whole:
-            moved = np.clip(np.ceil(moved), below + 1.0, np.maximum(above, below + 2.0) - 1.0)
+            proposal = np.clip(np.ceil(proposal), below + 1.0, np.maximum(above, below + 2.0) - 1.0)
             far = above - below > 1.0
         else:
-            moved = np.where((moved > below) & (moved < above), moved, middle)
-            step = np.abs(moved - at) / sd[active]
+            proposal = np.where((proposal > below) & (proposal < above), proposal, middle)
+            step = np.abs(proposal - at) / sd[active]
             error = step if far_out else step * (doubt[active] + _BEND * step)
             far = error > 1e-5
-        t[active] = moved
+        t[active] = proposal
         active, previous = active[far], (at[far], excess[far])
     return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
 

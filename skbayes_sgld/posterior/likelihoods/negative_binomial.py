@@ -43,7 +43,7 @@ class NegativeBinomialKernel(PoissonKernel):
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log dispersion."""
         # r is ``(C, 1)`` if it is the same in all rows
-        y, r, found = self.y, np.exp(-first_if_equal(within(u[:, 1]))), []
+        y, r, values = self.y, np.exp(-first_if_equal(within(u[:, 1]))), []
         # of the same rounded ratio to y that the log density takes
         mu = np.exp(u[:, 0] - self.log_y) * np.maximum(y, y == 0)
         away = mu - y
@@ -51,18 +51,18 @@ class NegativeBinomialKernel(PoissonKernel):
         ratio = np.copysign(np.log1p(np.abs(away) / (np.minimum(mu, y) + r)), away)
         if 0 in orders:
             value: Array = y * (u[:, 0] - self.log_y) - (y + r) * ratio
-            found.append(value + self._of_counts(_largest, r))
+            values.append(value + self._of_counts(_largest, r))
         if 1 in orders:
             mu = np.minimum(mu, 1e30)  # beyond, or over r, scores no longer change
             share = (mu - y) / (mu + r)
             in_t = r * (ratio - share) + self._of_counts(_slope, r)
-            found.append(np.stack([-r * share, in_t], axis=1))
+            values.append(np.stack([-r * share, in_t], axis=1))
         if 2 in orders:
-            left = r / (mu + r)
-            bend, cross = left * (y + r) * (mu / (mu + r)), -left * mu * share
-            own = cross + r * (ratio - left * (mu - y) / (y + r)) + self._of_counts(_bend, r)
-            found.append(as_matrices([[bend, cross], [cross, own]]))
-        return found
+            rest = r / (mu + r)
+            bend, cross = rest * (y + r) * (mu / (mu + r)), -rest * mu * share
+            own = cross + r * (ratio - rest * (mu - y) / (y + r)) + self._of_counts(_bend, r)
+            values.append(as_matrices([[bend, cross], [cross, own]]))
+        return values
 
     def _of_counts(self, function: Callable[[Array, Array], Array], r: Array) -> Array:
         """Values of ``function(y, r)``, one for each row."""

@@ -41,28 +41,28 @@ class OrdinalKernel(RowKernel):
         high = low - width
         # whether there is a cut point below each row's class, and above it
         lower, upper = self.y > 0, self.y < self.likelihood.n_classes - 1
-        found = []
+        values = []
         if 0 in orders:
             inner = np.log(-np.expm1(-np.where(lower & upper, width, 1.0)))
             value = np.where(lower, log_expit(low), 0.0) + np.where(upper, log_expit(-high), 0.0)
-            found.append(value + np.where(lower & upper, inner, 0.0))
+            values.append(value + np.where(lower & upper, inner, 0.0))
         if 1 in orders:
-            of_low, of_high = np.where(lower, expit(-low), 0.0), np.where(upper, expit(high), 0.0)
-            net = (of_high - of_low)[:, None]
+            p_below, p_above = np.where(lower, expit(-low), 0.0), np.where(upper, expit(high), 0.0)
+            net = (p_above - p_below)[:, None]
             # slope of log(1 - exp(-width)) in the logs of the gaps
             held = np.where(own > 0.0, np.minimum(width, _LARGEST)[:, None], 1.0)
             ratio = np.where(own > 0.0, own / np.expm1(held), 0.0)
-            in_gaps = below * net + own * of_high[:, None] + ratio
-            found.append(np.concatenate([-net, in_gaps], axis=1))
+            in_gaps = below * net + own * p_above[:, None] + ratio
+            values.append(np.concatenate([-net, in_gaps], axis=1))
         if 2 in orders:  # p (1 - p) of each end times the squares of its slopes
             H, one = np.zeros((len(u), *u.shape[1:2] * 2, u.shape[2])), np.ones_like(net)
-            for has, at, moved in ((lower, low, below), (upper, high, below + own)):
-                slope = np.concatenate([one, -moved], axis=1)
+            for has, at, gaps in ((lower, low, below), (upper, high, below + own)):
+                slope = np.concatenate([one, -gaps], axis=1)
                 bend = np.where(has, expit(at) * expit(-at), 0.0)
                 H += bend[:, None, None] * slope[:, :, None] * slope[:, None]
             H[:, k[:, 0], k[:, 0]] += ratio * (ratio + own) - in_gaps
-            found.append(H)
-        return [each.astype(low.dtype) for each in found]
+            values.append(H)
+        return [each.astype(low.dtype) for each in values]
 
 
 @dataclass(eq=False, repr=False)
@@ -91,8 +91,8 @@ class Ordinal(LabelLikelihood):
 
     def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
         """Names with cut points in place of the intercept and the gaps."""
-        known = list(labels or map(str, range(self.n_classes)))
-        cut_points = [f"cut_point[{a}|{b}]" for a, b in pairwise(known)]
+        names = list(labels or map(str, range(self.n_classes)))
+        cut_points = [f"cut_point[{a}|{b}]" for a, b in pairwise(names)]
         has_level = "intercept" in names
         return names[: len(names) - len(self.own) - has_level] + cut_points[not has_level :]
 

@@ -64,5 +64,5 @@ def rise(k: Array, z: Array, order: int = 0) -> Array:
         return (end - 0.5) * np.log1p(k / z) - k + remainder(end) - remainder(z)
     if order == 1:
         return np.log1p(k / z) + 0.5 * k / (z * end) + remainder(z, 1) - remainder(end, 1)
-    of_square = 0.5 * k * (z + end) / np.square(z * end)
-    return remainder(end, 2) - remainder(z, 2) - k / (z * end) - of_square
+    correction = 0.5 * k * (z + end) / np.square(z * end)
+    return remainder(end, 2) - remainder(z, 2) - k / (z * end) - correction

@@ -39,13 +39,13 @@ class StudentTKernel(RowKernel):
         scaled = residual * precision
         square = residual * scaled
         total, fall = nu + square, np.log1p(square / nu)
-        found = []
+        values = []
         if 0 in orders:
-            found.append(_of_degrees(nu, 0) - 0.5 * (u[:, 1] + (nu + 1.0) * fall))
+            values.append(_of_degrees(nu, 0) - 0.5 * (u[:, 1] + (nu + 1.0) * fall))
         if 1 in orders:
             pull, share = (nu + 1.0) / total, square / total
             in_t = 0.5 * ((nu + 1.0) * share - nu * fall) + _of_degrees(nu, 1)
-            found.append(np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1))
+            values.append(np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1))
         if 2 in orders:
             rest = nu / total
             cross, corner = pull * rest * scaled, 0.5 * (nu + 1.0) * share * rest
@@ -54,8 +54,8 @@ class StudentTKernel(RowKernel):
             both = rest * (1.0 - square) / total * scaled
             in_eta = pull * (rest - share) * precision
             rows = [[in_eta, cross, both], [cross, corner, in_t], [both, in_t, own]]
-            found.append(as_matrices(rows))
-        return found
+            values.append(as_matrices(rows))
+        return values
 
 
 def _of_degrees(nu: Array, order: int) -> Array:

@@ -104,10 +104,10 @@ def find_mode(
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
             # a tenth of an sd a parameter goes unseen
             rough = max(_ROUGH, 0.1 * posterior.n_params)
-            of_subset = find_mode(subset, start, near=rough, tolerance=rough)
-            start = of_subset.theta
+            rough_mode = find_mode(subset, start, near=rough, tolerance=rough)
+            start = rough_mode.theta
             if "row_curvature" in posterior.abilities:
-                return _expand(posterior, subset, of_subset, near)
+                return _expand(posterior, subset, rough_mode, near)
     return _find(posterior, start, tolerance, spread)
 
 
@@ -122,28 +122,28 @@ def _subset(posterior: BasePosterior) -> BasePosterior | None:
     return posterior.subset(slice(None, None, share))
 
 
-def _expand(posterior: BasePosterior, subset: BasePosterior, of_subset: Mode, near: float) -> Mode:
+def _expand(posterior: BasePosterior, subset: BasePosterior, rough_mode: Mode, near: float) -> Mode:
     """Mode by expansions of the log likelihood, the first with the curvature of the subset.
 
     Each is a pass over all rows. What the last one leaves is known without another: to second
     order, the distance to the mode falls as its square does.
     """
-    theta, known = of_subset.theta, of_subset.expansion
-    H = subset.expand_likelihood(theta).curvature if known is None else known.curvature
+    theta, expansion = rough_mode.theta, rough_mode.expansion
+    H = subset.expand_likelihood(theta).curvature if expansion is None else expansion.curvature
     mode = mode_of_expansion(posterior, posterior.expand_likelihood(theta, H), theta)
-    moved = mode.squared_distance(theta)
+    distance = mode.squared_distance(theta)
     # of the squared distance before the last step; the curvature of a subset is used once
     most = 0.02 if near < _ROUGH else 0.2
     for _ in range(8):
         expansion = posterior.expand_likelihood(mode.theta)
-        found = mode_of_expansion(posterior, expansion, mode.theta)
-        left = found.squared_distance(mode.theta)
-        if not left < moved:
+        next_mode = mode_of_expansion(posterior, expansion, mode.theta)
+        next_distance = next_mode.squared_distance(mode.theta)
+        if not next_distance < distance:
             break
-        shrunk = left / moved  # and the curvature has changed by about as much, relatively
-        if shrunk < most and left * shrunk**2 < near:
-            return found._replace(expansion=expansion)
-        mode, moved = found, left
+        ratio = next_distance / distance  # the curvature has changed by about as much, relatively
+        if ratio < most and next_distance * ratio**2 < near:
+            return next_mode._replace(expansion=expansion)
+        mode, distance = next_mode, next_distance
     raise NoModeError("expansions of the log likelihood do not approach a mode.")
 
 
@@ -171,8 +171,8 @@ class _Expanded(BasePosterior):
         return self._at.grad - (theta - self._at.theta) @ self._at.curvature
 
     def log_density(self, theta: Array) -> Array:
-        moved = theta - self._at.theta
-        value = 0.5 * np.einsum("cp,cp->c", moved, self._at.grad + self._slope(theta))
+        move = theta - self._at.theta
+        value = 0.5 * np.einsum("cp,cp->c", move, self._at.grad + self._slope(theta))
         return value + self._posterior.log_prior(theta)
 
     def grad(self, theta: Array) -> Array:
@@ -220,7 +220,7 @@ def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
 
 
 def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
-    value, grad = (of_one[0] for of_one in posterior.value_and_grad(theta[None]))
+    value, grad = (each[0] for each in posterior.value_and_grad(theta[None]))
     last = np.inf
     for _ in range(_MAX_STEPS):
         H = posterior.curvature(theta)
@@ -265,7 +265,7 @@ def _line_search(
     rounding = 1e-12 * (abs(value) + 1.0)
     for fraction in 0.5 ** np.arange(34):
         proposal = theta + fraction * step
-        new, grad = (of_one[0] for of_one in posterior.value_and_grad(proposal[None]))
+        new, grad = (each[0] for each in posterior.value_and_grad(proposal[None]))
         if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:
             return proposal, float(new), grad
     return theta + step, value, posterior.grad((theta + step)[None])[0]
