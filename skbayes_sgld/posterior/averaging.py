@@ -142,14 +142,14 @@ def _factor(H: Array, dtype: type) -> Array:
 def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
     """Variance of each row's predictor where the precision of theta is ``lower lower^T``."""
 
-    def of_rows(rows: slice) -> Array:
+    def block_variances(rows: slice) -> Array:
         design = as_array(posterior.design(rows)).astype(lower.dtype)
-        seen = linalg.solve_triangular(lower, design.T, lower=True, check_finite=False)
-        return np.einsum("pn,pn->n", seen, seen)
+        whitened = linalg.solve_triangular(lower, design.T, lower=True, check_finite=False)
+        return np.einsum("pn,pn->n", whitened, whitened)
 
     n, P = posterior.n_samples, posterior.n_params
     parts = equal_slices(n, 2 * max(1, round(n / (2 * P))))  # two threads take as many rows each
-    return np.concatenate(in_threads(of_rows, parts)).astype(float)
+    return np.concatenate(in_threads(block_variances, parts)).astype(float)
 
 
 def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64) -> RowKernel:
@@ -172,7 +172,7 @@ def _averaged(
     """
     sums = posterior.rows(dtype)
     kernel = _kernel(posterior, variances, dtype)
-    found = RowSum(sums.design, kernel, sums.predictors).expand(theta)
-    posterior.add_prior_curvature(found.curvature, theta)
-    grad = found.grad + posterior.grad_log_prior(theta[None])[0]
-    return grad, found.curvature, found.by_row[1]
+    expansion = RowSum(sums.design, kernel, sums.predictors).expand(theta)
+    posterior.add_prior_curvature(expansion.curvature, theta)
+    grad = expansion.grad + posterior.grad_log_prior(theta[None])[0]
+    return grad, expansion.curvature, expansion.by_row[1]

@@ -266,7 +266,7 @@ def _is_default(cls: type, member: str) -> bool:
 
 def by_name(names: Sequence[str]) -> dict[str, list[int]]:
     """Positions of the parameters, by their names without an index."""
-    found: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for j, name in enumerate(names):
-        found.setdefault(name.partition("[")[0], []).append(j)
-    return found
+        positions.setdefault(name.partition("[")[0], []).append(j)
+    return positions

@@ -55,12 +55,11 @@ class LinearBatches(Batches):
 
     def gather(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one a step: their design and kernel."""
-        taken = [None if each is None else each.take(idx) for each in self._rows]
+        gathered = [None if each is None else each.take(idx) for each in self._rows]
         if self._n_walkers > 1:
-            taken = [
-                None if each is None else np.repeat(each, self._n_walkers, axis=1) for each in taken
-            ]
-        y, weight, offset = taken
+            n = self._n_walkers
+            gathered = [None if each is None else np.repeat(each, n, axis=1) for each in gathered]
+        y, weight, offset = gathered
         assert y is not None
         kernel = self._likelihood.bind(y, weight, self._design.dtype, offset)
         if isinstance(self._design, SparseDesign):
@@ -78,8 +77,8 @@ class LinearBatches(Batches):
         if self._single:
             return batch[0].dot(theta[0])[None, None]
         coefficients = theta if self._identity else self._predictors.coefficients(theta)
-        left = coefficients.reshape(self._together).astype(self._design.dtype, copy=False)
-        return self._design.apply(left, batch[0]).reshape(self._u_shape)
+        stacked = coefficients.reshape(self._together).astype(self._design.dtype, copy=False)
+        return self._design.apply(stacked, batch[0]).reshape(self._u_shape)
 
     def score(self, u: Array, batch: Any) -> Array:
         """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
@@ -89,8 +88,8 @@ class LinearBatches(Batches):
         """Gradient in theta ``(C, P)``: ``out``, or a new array."""
         if self._single and out is None:
             return score[0, 0].dot(batch[0])[None]
-        left = score.reshape(self._together).astype(self._design.dtype, copy=False)
-        grad = self._design.adjoint(left, batch[0]).astype(float, copy=False)
+        stacked = score.reshape(self._together).astype(self._design.dtype, copy=False)
+        grad = self._design.adjoint(stacked, batch[0]).astype(float, copy=False)
         if self._identity:
             grad = grad.reshape(len(score), -1)
         else:

@@ -155,8 +155,8 @@ class UserPosterior(BasePosterior):
                 f"{self._argument}.start() returned the shape {np.shape(start)}; it must return "
                 f"({self.n_params},)."
             )
-        known = self.abilities & {"density", "rows"}
-        for name in [m for a in sorted(known) for m in MEMBERS[a] if m in _CHECKED]:
+        parts = self.abilities & {"density", "rows"}
+        for name in [m for a in sorted(parts) for m in MEMBERS[a] if m in _CHECKED]:
             checked = getattr(self, name)
             _check_signature(checked.function, name, 2 if name in _ROW_FUNCTIONS else 1)
             returned = checked.call(theta)
@@ -354,13 +354,13 @@ class _UserMap(Map):
 
     def expand(self, phi: Array) -> Expanded:
         """Parameters at phi, the log Jacobian and the chain rule."""
-        known = self._coordinates
+        coordinates = self._coordinates
 
         def pull_back(grad: Array, tau: float) -> Array:
-            in_phi = known.pull_back(grad, phi)
-            return in_phi + tau * known.grad_log_jacobian(phi) if tau else in_phi
+            in_phi = coordinates.pull_back(grad, phi)
+            return in_phi + tau * coordinates.grad_log_jacobian(phi) if tau else in_phi
 
-        return Expanded(known.forward(phi), known.log_jacobian(phi), pull_back)
+        return Expanded(coordinates.forward(phi), coordinates.log_jacobian(phi), pull_back)
 
 
 class FunctionPosterior(CustomPosterior):
@@ -541,8 +541,8 @@ def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) 
         signature.bind(*[None] * n_arguments)
         signature.bind(None)
     except TypeError:
-        wanted = "(theta, idx=None)" if n_arguments == 2 else "(theta)"
-        raise TypeError(f"{name} takes {signature}; it must take {wanted}.") from None
+        expected = "(theta, idx=None)" if n_arguments == 2 else "(theta)"
+        raise TypeError(f"{name} takes {signature}; it must take {expected}.") from None
 
 
 def _values(param_names: Sequence[str], point: Array) -> str:
@@ -616,9 +616,9 @@ def check_returned(
 def _each(function: Callable[..., Any]) -> Callable[..., Array]:
     """Function of all chains ``(C, P)`` from a function of one ``(P,)``."""
 
-    def of_all(x: Array, idx: Array | None = None) -> Array:
+    def stacked(x: Array, idx: Array | None = None) -> Array:
         if idx is None:
             return np.stack([function(one) for one in x])
         return np.stack([function(one, rows) for one, rows in zip(x, idx, strict=True)])
 
-    return of_all
+    return stacked

@@ -104,26 +104,26 @@ def _compare(
     grad: Callable[[Array], Array],
 ) -> None:
     coordinates = np.sort(rng.permutation(posterior.n_params)[:_MAX_COORDINATES])
-    given = grad(points)
+    claim = grad(points)
     precision = posterior.facts.precision
     # sums of many terms that cancel are rounded like the terms
-    rounding = _ROUNDING * precision * np.abs(given).max(axis=1, keepdims=True)
-    given = given[:, coordinates].astype(float)
-    numeric, slack = np.empty_like(given), np.empty_like(given)
+    rounding = _ROUNDING * precision * np.abs(claim).max(axis=1, keepdims=True)
+    claim = claim[:, coordinates].astype(float)
+    numeric, slack = np.empty_like(claim), np.empty_like(claim)
     for c, point in enumerate(points):
         for k, j in enumerate(coordinates):
             numeric[c, k], slack[c, k] = _difference(density, point, j, precision)
-    bad = np.argwhere(~np.isfinite(numeric) | ~np.isfinite(given))
+    bad = np.argwhere(~np.isfinite(numeric) | ~np.isfinite(claim))
     if len(bad):
         parameter = posterior.param_names[coordinates[bad[0, 1]]]
         raise ValueError(f"{name} or its density is not finite where {parameter} moves a little.")
-    allowed = rtol * np.maximum(np.abs(given), np.abs(numeric)) + slack + rounding
-    excess = np.abs(given - numeric) / allowed
+    allowed = rtol * np.maximum(np.abs(claim), np.abs(numeric)) + slack + rounding
+    excess = np.abs(claim - numeric) / allowed
     if excess.max() > 1:
         c, j = np.argwhere(excess == excess.max())[0]
         parameter = posterior.param_names[coordinates[j]]
         raise ValueError(
-            f"{name} is wrong: {parameter} has the derivative {given[c, j]:.6g} at "
+            f"{name} is wrong: {parameter} has the derivative {claim[c, j]:.6g} at "
             f"{parameter}={points[c, coordinates[j]]:.6g}, by finite differences "
             f"{numeric[c, j]:.6g}."
         )
@@ -137,9 +137,9 @@ def _difference(
     # error; in double precision a shorter step is accurate enough and crosses fewer kinks
     step = 1e-4 if precision < 1e-12 else precision**0.2
     h = step * max(1.0, abs(point[j]))
-    moved = np.tile(point, (4, 1))
-    moved[:, j] += h * np.array([-2.0, -1.0, 1.0, 2.0])
-    f = density(moved).astype(float)
+    points = np.tile(point, (4, 1))
+    points[:, j] += h * np.array([-2.0, -1.0, 1.0, 2.0])
+    f = density(points).astype(float)
     with np.errstate(invalid="ignore"):  # differences of infinities, which are reported
         wide, narrow = (f[3] - f[0]) / (4.0 * h), (f[2] - f[1]) / (2.0 * h)
         slack = abs(wide - narrow) + _ROUNDING * precision * (1.0 + np.abs(f).max()) / h
@@ -156,19 +156,19 @@ def _check_sums(posterior: BasePosterior, points: Array, rng: np.random.Generato
     slopes = np.stack([posterior.grad_log_likelihood(points, b) for b in batches])
     whole = np.take_along_axis(by_row, idx, axis=1)
     value, grad = posterior.value_and_grad(points)
-    density, of_both = by_row.sum(axis=1) + posterior.log_prior(points), slope.copy()
-    of_both += posterior.grad_log_prior(points)
+    density, total_grad = by_row.sum(axis=1) + posterior.log_prior(points), slope.copy()
+    total_grad += posterior.grad_log_prior(points)
     batch = "{} of the batches does not make up that of all rows: they differ by up to {:.3g}. "
     batch += "idx is (C, B), each chain's own rows."
     both = "value_and_grad is wrong: its {} is not the sum of likelihood and prior; they differ by "
     both += "up to {:.3g}."
-    for name, message, found, total, scale in (
+    for name, message, claim, total, scale in (
         ("log_likelihood", batch, rows, whole, np.abs(whole)),
         ("grad_log_likelihood", batch, slopes.sum(axis=0), slope, np.abs(slopes).sum(axis=0)),
         ("value", both, value, density, 1.0 + np.abs(density)),
-        ("gradient", both, grad, of_both, 1.0 + np.abs(of_both)),
+        ("gradient", both, grad, total_grad, 1.0 + np.abs(total_grad)),
     ):
-        difference = np.abs(found - total)
+        difference = np.abs(claim - total)
         tolerance = max(1e-8, 10 * _ROUNDING * posterior.facts.precision)
         if not np.all(difference <= tolerance * (scale + scale.max())):
             raise ValueError(message.format(name, difference.max()))

@@ -75,8 +75,8 @@ class CollapsedRows(CollapsedPosterior):
         # is elsewhere
         mean = design.center * unit
         steepness = np.sqrt(np.sum(1.0 / design.lengths(unit))) * np.linalg.norm(mean)
-        left = 1.0 / max(1.0, steepness)
-        scaled = SparseDesign(scale_columns(design.X, unit), (1.0 - left) * mean, False)
+        share = 1.0 / max(1.0, steepness)
+        scaled = SparseDesign(scale_columns(design.X, unit), (1.0 - share) * mean, False)
         self._design = SparseDesign(scaled.X.astype(np.float32), scaled.center, False)
         self._norms = np.sqrt(scaled.lengths(np.ones(d))).astype(np.float32)
         self._signs = (2.0 * posterior.y - 1.0).astype(np.float32)
@@ -86,8 +86,8 @@ class CollapsedRows(CollapsedPosterior):
         # At most ten restarts of 40 products; with tol=0.05 it passes over rows that are there
         # twice. The eigenvalues that it finds are inside the spectrum
         options = {"which": "BE", "ncv": min(n, 40), "maxiter": 10, "tol": 0.01}
-        found = eigsh(gram, 2, v0=start, **options)[0]
-        low, high = self._bounds = 0.9 * float(found[0]), 1.05 * float(found[-1])
+        eigenvalues = eigsh(gram, 2, v0=start, **options)[0]
+        low, high = self._bounds = 0.9 * float(eigenvalues[0]), 1.05 * float(eigenvalues[-1])
         self._own = 0.5 * low  # noise of the rows' own
         # below an eigenvalue of 0.02, or a noise of 4 logits in some row, it does not pay
         if low < 0.02 or np.sqrt(self._own) * self._norms.min() < 4.0:
@@ -96,12 +96,12 @@ class CollapsedRows(CollapsedPosterior):
         self._total = np.sqrt(np.square(self._noise) + np.float32(_LOGISTIC))
         # a flat prior of the intercept is followed in the unit that the rows give it: of a row's
         # curvature the coefficients leave 0.015, over that of its noise
-        of_rows = 0.015 * float(np.sum(1.0 / np.square(self._total), dtype=float))
-        self.inverse = np.where(flat, of_rows, self.inverse)
+        row_precision = 0.015 * float(np.sum(1.0 / np.square(self._total), dtype=float))
+        self.inverse = np.where(flat, row_precision, self.inverse)
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
         self._level = np.float32(self.root[-1] * (d < P))  # unit of the intercept, if there is one
-        self._slope = (left * mean * self.inverse_t[-1]).astype(np.float32)
+        self._slope = (share * mean * self.inverse_t[-1]).astype(np.float32)
         self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, 3e-3)
         self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, 3e-3)
         self.softness = float(np.sqrt(self._own))
@@ -150,8 +150,8 @@ class CollapsedRows(CollapsedPosterior):
 
     def _logits(self, value: Array) -> Array:
         """Signed predictors ``(C, n)`` over the sd of both noises."""
-        moved = self._norms * value[:, :-1] + self._signs * (self._level * value[:, -1:])
-        return (moved + self._offset) / self._total
+        logits = self._norms * value[:, :-1] + self._signs * (self._level * value[:, -1:])
+        return (logits + self._offset) / self._total
 
     def _force(self, value: Array) -> Array:
         """Gradient of the log likelihood in the values ``(C, n + 1)``."""
@@ -204,8 +204,8 @@ class CollapsedRows(CollapsedPosterior):
         other = self._noise * np.float32(np.sqrt(_LOGISTIC)) * normals[:, n : 2 * n]
         noise = (np.square(self._noise) * both + other) / self._total
         z = normals[:, 2 * n :]
-        left = value[:, :-1] + noise / self._norms - self._predictors(z)
-        z = (z + self._back(self._polynomial(self._inverse_terms, left))).astype(float)
+        residual = value[:, :-1] + noise / self._norms - self._predictors(z)
+        z = (z + self._back(self._polynomial(self._inverse_terms, residual))).astype(float)
         level = value[:, -1] + _sums(self._slope * z)
         return np.column_stack([z, level]) if self._level > 0 else z
 

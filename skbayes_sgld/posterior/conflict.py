@@ -111,11 +111,11 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     flat = posterior.with_prior(replace(prior, coef=Flat()))
     expansion = _expand(flat, theta)
     H, g = _at_best_level(*expansion, number)
-    moved = (linear[:, :d] - own.get_params()["location"]).ravel()
+    shift = (linear[:, :d] - own.get_params()["location"]).ravel()
     root: Array = np.kron(np.eye(K), own.root(d))
     rate, U = linalg.eigh(root.T @ H @ root)
     rate = np.maximum(rate, 0.0)
-    score = U.T @ (root.T @ (g + H @ moved))
+    score = U.T @ (root.T @ (g + H @ shift))
     ways = root @ U
     variance_of_mean = np.square(ways) @ (rate / (1.0 + rate))  # of the posterior mean, over data
     variance = np.square(ways) @ (1.0 / (1.0 + rate))  # of the posterior
@@ -126,19 +126,20 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     apart = mean * (variance_of_mean + variance) / variance_of_mean
     width = np.sqrt(variance * (variance_of_mean + variance) / variance_of_mean)
     # a posterior mean may be beside the mode for its skewness alone
-    held = mean + linear[:, :d].ravel() - moved if own.normal else linear[:, :d].ravel()
-    estimate, known = _estimate(flat, theta, sds[number].reshape(K, d), expansion)
+    held = mean + linear[:, :d].ravel() - shift if own.normal else linear[:, :d].ravel()
+    estimate, determined = _estimate(flat, theta, sds[number].reshape(K, d), expansion)
     moves = _without_shift(held.reshape(K, d) - estimate) / sds[number].reshape(K, d)
-    pull = np.where(known, moves, np.inf).ravel()
+    pull = np.where(determined, moves, np.inf).ravel()
     # of two-sided distances above that seen, for prior draws plus normal errors
     weight = np.exp(-0.5 * np.square(_NODES))
     above = ndtr((np.tile(quantiles, K) - np.abs(apart)) / width)
     chance = np.where(informed, 2.0 * (weight / weight.sum()) @ above, 1.0)
     probability = float(chance.min()) * max(int(informed.sum()), 1)
     if own.normal:
-        known = rate > _LEAST * max(1.0, float(rate.max()))
-        square = np.sum(np.square(score[known]) / (rate[known] * (1.0 + rate[known])))
-        probability = 2.0 * min(probability, float(chi2.sf(square, max(known.sum(), 1))))
+        determined = rate > _LEAST * max(1.0, float(rate.max()))
+        rates = rate[determined]
+        square = np.sum(np.square(score[determined]) / (rates * (1.0 + rates)))
+        probability = 2.0 * min(probability, float(chi2.sf(square, max(determined.sum(), 1))))
     effective = float(np.sum(rate / (1.0 + rate))) / max(K - 1, 1)
     return PriorConflict(*about, min(probability, 1.0), distance, pull, effective)
 
@@ -174,7 +175,7 @@ def _estimate(
     end, as with separated classes.
     """
     (K, d), (H, g) = sds.shape, expansion
-    width, known = len(g) // K, np.zeros((K, d), dtype=bool)
+    width, determined = len(g) // K, np.zeros((K, d), dtype=bool)
     for _ in range(20):  # where classes are separated they do not end
         if not (np.isfinite(H).all() and np.isfinite(g).all()):
             break
@@ -185,11 +186,11 @@ def _estimate(
         unit = np.where(unit > 0.0, unit, 1.0)
         rates, ways = linalg.eigh(H / np.outer(unit, unit))
         ways = ways / unit[:, None]
-        seen = rates > _LEAST * rates[-1]
-        unseen = _without_shift(ways[:, ~seen].reshape(K, width, -1)[:, :d])
-        loose = np.abs(unseen).max(axis=2, initial=0.0) / sds
-        known = loose <= 1e-3 * loose.max(initial=0.0)
-        step = ways[:, seen] @ ((ways[:, seen].T @ g) / rates[seen])
+        curved = rates > _LEAST * rates[-1]
+        flat_ways = _without_shift(ways[:, ~curved].reshape(K, width, -1)[:, :d])
+        loose = np.abs(flat_ways).max(axis=2, initial=0.0) / sds
+        determined = loose <= 1e-3 * loose.max(initial=0.0)
+        step = ways[:, curved] @ ((ways[:, curved].T @ g) / rates[curved])
         rise = g @ step
         while True:
             landing = theta.copy()
@@ -200,13 +201,13 @@ def _estimate(
             step, rise = 0.5 * step, 0.5 * rise
         theta = landing
         moving = np.abs(_without_shift(step.reshape(K, width)[:, :d])) > 0.1 * sds
-        if not (moving & known).any():
+        if not (moving & determined).any():
             break
     else:
-        known = known & ~moving
+        determined = determined & ~moving
     if separated(posterior, theta):
-        known = np.zeros((K, d), dtype=bool)
-    return theta[: K * width].reshape(K, width)[:, :d], known
+        determined = np.zeros((K, d), dtype=bool)
+    return theta[: K * width].reshape(K, width)[:, :d], determined
 
 
 def _without_shift(coef: Array) -> Array:

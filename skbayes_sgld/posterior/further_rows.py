@@ -35,7 +35,7 @@ _CURVATURES, _BLOCK = 200, 64  # draws
 
 
 def pooled(
-    posterior: GLMPosterior, expansion: Expansion, mode: Array, of_mode: Array
+    posterior: GLMPosterior, expansion: Expansion, mode: Array, curvature: Array
 ) -> GLMPosterior:
     """Posterior of all rows, by a sample of them and the expansion of their log likelihood.
 
@@ -53,7 +53,7 @@ def pooled(
     own = posterior.expand_likelihood(expansion.theta)
     slope, precision = expansion.grad - own.grad, expansion.curvature - own.curvature
     return posterior._with(
-        tilt=Tilt(expansion.theta, slope, precision), _known_normal=(mode, of_mode)
+        tilt=Tilt(expansion.theta, slope, precision), _known_normal=(mode, curvature)
     )
 
 

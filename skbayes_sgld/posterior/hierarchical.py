@@ -84,8 +84,8 @@ class HierarchicalPosterior(BasePosterior):
     def split(self, theta: Array) -> tuple[Array, Array, Array | None]:
         """Parameters of the model, hyperparameters, and log noise variance."""
         L, m = self.n_linear, self._m
-        of_model = np.hstack([theta[:, :L], theta[:, L + m :]])
-        return of_model, theta[:, L : L + m], self.model._gamma(of_model)
+        base = np.hstack([theta[:, :L], theta[:, L + m :]])
+        return base, theta[:, L : L + m], self.model._gamma(base)
 
     def _join(self, in_model: Array, in_h: Array) -> Array:
         L = self.n_linear
@@ -101,18 +101,18 @@ class HierarchicalPosterior(BasePosterior):
         ``value`` and ``grad``, which is overwritten, are those of the model without the prior of
         its coefficients.
         """
-        of_model, h, gamma = self.split(theta)
+        base, h, gamma = self.split(theta)
         d = self.model.n_features
-        coef, log_scale = self.model._linear(of_model)[..., :d], self.prior.log_scale(h)
+        coef, log_scale = self.model._linear(base)[..., :d], self.prior.log_scale(h)
         precise = coef * np.exp(-2.0 * log_scale)[:, None]
         square = (coef * precise).sum(axis=1)
         value = value - 0.5 * square.sum(axis=1) - self.n_predictors * log_scale.sum(axis=1)
         self.model._linear(grad)[..., :d] -= precise
-        of_h, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
+        hyper_value, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
         if gamma is not None:
             grad[:, self.n_linear] += in_gamma
         in_h = self.prior.pull_back(h, square - self.n_predictors) + own_in_h
-        return value + of_h, self._join(grad, in_h)
+        return value + hyper_value, self._join(grad, in_h)
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Log likelihood of each row ``(C, B)``."""
@@ -120,8 +120,8 @@ class HierarchicalPosterior(BasePosterior):
 
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
-        of_model, h, _ = self.split(theta)
-        return self._join(self.flat.grad_log_likelihood(of_model, idx), np.zeros_like(h))
+        base, h, _ = self.split(theta)
+        return self._join(self.flat.grad_log_likelihood(base, idx), np.zeros_like(h))
 
     def _prior(self, theta: Array) -> tuple[Array, Array]:
         """Log prior of theta ``(C,)`` and its gradient ``(C, P)``."""
@@ -173,13 +173,13 @@ class HierarchicalPosterior(BasePosterior):
 
     def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at theta."""
-        of_model, h, _ = self.split(theta)
-        return np.hstack([self.model.reported.values(of_model), np.exp(h)])
+        base, h, _ = self.split(theta)
+        return np.hstack([self.model.reported.values(base), np.exp(h)])
 
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` of the reported parameters."""
-        of_model = self.model.reported.theta(values[:, : -self._m])
-        return self._join(of_model, np.log(values[:, -self._m :]))
+        base = self.model.reported.theta(values[:, : -self._m])
+        return self._join(base, np.log(values[:, -self._m :]))
 
     def start(self) -> Array:
         """Theta ``(P,)`` at the start of the model and of the scales."""

@@ -91,8 +91,8 @@ class LinearPrior:
     @property
     def follows_noise(self) -> bool:
         """Whether the noise scales every part that is not flat."""
-        of_intercept = self.intercept.flat or self.intercept.scaled_by_noise
-        return self.coef.scaled_by_noise and of_intercept
+        intercept = self.intercept.flat or self.intercept.scaled_by_noise
+        return self.coef.scaled_by_noise and intercept
 
     @property
     def n_scaled(self) -> int:
@@ -150,10 +150,10 @@ class LinearPrior:
         d = self.n_features
         for prior, at in ((self.coef, slice(d)), (self.intercept, slice(d, None))):
             zeros = np.zeros((1, len(slope[at])))
-            of_coef = prior.curvature(zeros, None)[0]
-            if of_coef.ndim > 2:
+            curvature = prior.curvature(zeros, None)[0]
+            if curvature.ndim > 2:
                 return None
-            slope[at], at_zero[at] = -of_coef[0], prior.grad(zeros[None], None)[0][0, 0]
+            slope[at], at_zero[at] = -curvature[0], prior.grad(zeros[None], None)[0][0, 0]
         return slope, at_zero if at_zero.any() else None
 
     # ---- curvature ------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ class LinearPrior:
             Minus the second derivative in gamma.
         """
         (K, width), d = linear.shape, self.n_features
-        of_coef, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
+        curvature, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
         direction, own, shared, more = self.of_intercept(linear, gamma)
         cross = np.outer(shared, direction)
         if with_gamma is not None:
@@ -202,10 +202,10 @@ class LinearPrior:
         for k, at in enumerate(np.arange(linear.size).reshape(K, width)):
             rows = slice(at[0], at[0] + width)
             H[rows, rows] += np.outer(own[k] * direction, direction)
-            if of_coef.ndim > 2:
-                H[rows, rows][:d, :d] += of_coef[min(k, len(of_coef) - 1)]
+            if curvature.ndim > 2:
+                H[rows, rows][:d, :d] += curvature[min(k, len(curvature) - 1)]
             else:
-                H[at[:d], at[:d]] += of_coef[k]
+                H[at[:d], at[:d]] += curvature[k]
         if self.pin is not None:
             at = np.arange(linear.size).reshape(K, width)
             H[at[:, None], at] += self.pin / K
@@ -214,10 +214,10 @@ class LinearPrior:
     def diagonal(self, linear: Array, gamma: float | None) -> tuple[Array, float]:
         """Diagonal of the curvature at one ``linear (K, width)``, and the curvature in gamma."""
         d = self.n_features
-        of_coef, _, corner = self.coef.curvature(linear[:, :d], gamma)
+        curvature, _, corner = self.coef.curvature(linear[:, :d], gamma)
         direction, own, _, more = self.of_intercept(linear, gamma)
         diagonal = np.outer(own, np.square(direction))
-        diagonal[:, :d] += np.einsum("kdd->kd", of_coef) if of_coef.ndim > 2 else of_coef
+        diagonal[:, :d] += np.einsum("kdd->kd", curvature) if curvature.ndim > 2 else curvature
         if self.pin is not None:
             diagonal += self.pin / len(linear)
         return diagonal, corner + more
@@ -226,11 +226,11 @@ class LinearPrior:
 
     def part(self, scaled_by_noise: bool) -> LinearPrior:
         """Prior of the parts that the noise scales, or does not; the other parts are flat."""
-        kept = [
+        parts = [
             prior if prior.scaled_by_noise == scaled_by_noise else Flat()
             for prior in (self.coef, self.intercept)
         ]
-        return replace(self, coef=kept[0], intercept=kept[1])
+        return replace(self, coef=parts[0], intercept=parts[1])
 
     def given_noise(self, variance: float) -> LinearPrior:
         """Prior where the noise variance is known."""

@@ -159,22 +159,22 @@ class LogLinearNoise(NoiseModel):
         """Positions of the columns among the d of X, which may have names."""
         if isinstance(self.columns, str):
             return np.arange(d)
-        found, known = [], list(names or ())
+        positions, columns = [], list(names or ())
         for column in np.ravel(np.asarray(self.columns, dtype=object)):
             head = f"noise_model.columns has {column!r}; "
             if isinstance(column, str):
-                if column not in known:
-                    listed = ", ".join(map(repr, known)) or "none, X being an array"
+                if column not in columns:
+                    listed = ", ".join(map(repr, columns)) or "none, X being an array"
                     raise ValueError(f"{head}the names in X are {listed}.")
-                column = known.index(column)
+                column = columns.index(column)
             elif not isinstance(column, (int, np.integer)) or isinstance(column, bool):
                 raise TypeError(f"{head}give names or whole numbers.")
             elif not -d <= column < d:
                 raise ValueError(f"{head}X has {d} columns.")
-            found.append(int(column) % d)
-        if len(set(found)) < len(found):
+            positions.append(int(column) % d)
+        if len(set(positions)) < len(positions):
             raise ValueError(f"noise_model.columns={self.columns!r} names a column twice.")
-        return np.array(found)
+        return np.array(positions)
 
 
 NOISE_MODELS: Registry[NoiseModel] = Registry(
@@ -227,8 +227,8 @@ class LogLinearNoisePosterior(GLMPosterior):
         self._noise_mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
         alpha_prior = Normal(scale)
         alpha_prior.check(len(columns), "noise_model")
-        known = alpha_prior.for_data(1.0, spread).get_params()["scale"]
-        self.noise_scale = np.broadcast_to(np.asarray(known, dtype=float), len(columns))
+        scale = alpha_prior.for_data(1.0, spread).get_params()["scale"]
+        self.noise_scale = np.broadcast_to(np.asarray(scale, dtype=float), len(columns))
         self._precision = 1.0 / np.square(2.0 * self.noise_scale)
         # the design is centred already, or has to be
         self._shift = np.zeros(len(columns)) if self.origin is not None else self._noise_mean
@@ -338,13 +338,13 @@ class LogLinearNoisePosterior(GLMPosterior):
             return None
         with one_blas_thread():
             smooth = self.smoothed(None)
-            found = restricted_normal(smooth, within=np.inf if anyway else _NEAR)
+            moments = restricted_normal(smooth, within=np.inf if anyway else _NEAR)
             for _ in range(0 if anyway else 3):  # each over the width that the last one found
-                if found is None or smooth is self:
+                if moments is None or smooth is self:
                     break
-                smooth = self.smoothed(np.sqrt(np.diagonal(np.linalg.inv(found[1]))))
-                found = restricted_normal(smooth, found[0])
-        return found
+                smooth = self.smoothed(np.sqrt(np.diagonal(np.linalg.inv(moments[1]))))
+                moments = restricted_normal(smooth, moments[0])
+        return moments
 
     def mean_and_noise(self, theta: Array) -> tuple[Array, Array, Array]:
         """Designs of the mean and of the log variance, each with a level, and the log variance."""
@@ -382,24 +382,24 @@ def restricted_normal(
     theta = posterior.start() if start is None else start.copy()
     weight = 1.0 if posterior.weight is None else posterior.weight
     # the information is that of the expected residuals, and overshoots
-    damping, moved, least = 0.7, None, within
-    found: tuple[Array, Array] | None = None
+    damping, last_step, least = 0.7, None, within
+    nearest: tuple[Array, Array] | None = None
     for _ in range(300):  # of 45 rows with 15 columns, 43; of binary columns and responses, 190
         design, Z, log_variance = posterior.mean_and_noise(theta)
         L, H = design.shape[1], posterior.prior_precision(theta)
-        of_mean = H[:L, :L].copy()  # in units of the noise at the centre, if the prior is
-        known = weight * np.exp(-log_variance)
-        H[:L, :L] += (design.T * known) @ design
+        mean_curvature = H[:L, :L].copy()  # in units of the noise at the centre, if the prior is
+        precision = weight * np.exp(-log_variance)
+        H[:L, :L] += (design.T * precision) @ design
         try:
             root = inverse_root(H[:L, :L])
             theta[:L] += root @ (root.T @ posterior.grad(theta[None])[0, :L])
             grad = posterior.grad(theta[None])[0, L:]
-            leverage = known * np.square(design @ root).sum(axis=1)
+            leverage = precision * np.square(design @ root).sum(axis=1)
             share = np.clip(1.0 - leverage, 0.0, 1.0)
             H[L:, L:] += (Z.T * (0.5 * weight * np.square(share))) @ Z
             grad += 0.5 * leverage @ Z
             if posterior.prior.scaled_by_noise:
-                grad[-1] += 0.5 * float(np.sum(root * (of_mean @ root)))
+                grad[-1] += 0.5 * float(np.sum(root * (mean_curvature @ root)))
             step = solve_positive(H[L:, L:], grad)
         except np.linalg.LinAlgError:
             break
@@ -407,11 +407,12 @@ def restricted_normal(
         if not np.isfinite(distance):
             break
         if distance < least:
-            least, found = distance, (theta.copy(), H)
+            least, nearest = distance, (theta.copy(), H)
         if distance < 1e-3:
             break
-        overshot = moved is not None and float(grad @ moved) < 0.0
+        overshot = last_step is not None and float(grad @ last_step) < 0.0
         damping = 0.7 * damping if overshot else min(1.1 * damping, 0.7)
-        moved = step * min(damping, 1.0 / np.abs(Z @ step).max())  # log variances move by 1 at most
-        theta[L:] += moved
-    return found
+        # log variances move by 1 at most
+        last_step = step * min(damping, 1.0 / np.abs(Z @ step).max())
+        theta[L:] += last_step
+    return nearest

@@ -111,11 +111,11 @@ class WithOwn(Predictors):
     ) -> None:
         super().__init__(n_predictors + n_own, d + 1)
         starts = np.arange(n_predictors + n_own) * (d + 1)
-        of_predictors, of_own = np.split(starts, [n_predictors])
-        linear = np.add.outer(of_predictors, np.arange(d + has_level)).ravel()
-        self._at = np.concatenate([linear, of_own[0] + columns, of_own + d]).astype(int)
+        linear_starts, own_starts = np.split(starts, [n_predictors])
+        linear = np.add.outer(linear_starts, np.arange(d + has_level)).ravel()
+        self._at = np.concatenate([linear, own_starts[0] + columns, own_starts + d]).astype(int)
         self._slopes = slice(len(linear), len(linear) + len(columns))
-        self._first, self._level = self._slopes.stop, of_own[0] + d
+        self._first, self._level = self._slopes.stop, own_starts[0] + d
         self._origin, self._shifts = origin, bool(np.any(origin))
 
     def coefficients(self, theta: Array) -> Array:

@@ -131,14 +131,14 @@ class SparseDesign:
 
     def squares(self, weight: Array) -> Array:
         """Weighted sum of the rows' squares ``(width,)``: the diagonal of :meth:`gram`."""
-        of_columns = squares_about(self.X, self.center, weight)
-        return np.append(of_columns, weight.sum()) if self.has_level else of_columns
+        squares = squares_about(self.X, self.center, weight)
+        return np.append(squares, weight.sum()) if self.has_level else squares
 
     def lengths(self, scale: Array) -> Array:
         """Squared lengths ``(n,)`` of the rows about the centre, columns times ``scale (d,)``."""
         squares = np.square(scale_columns(self.X, scale)).sum(axis=1)
-        moved = np.square(scale) * self.center
-        return np.maximum(squares - 2.0 * (self.X @ moved) + moved @ self.center, 1e-24)
+        weighted = np.square(scale) * self.center
+        return np.maximum(squares - 2.0 * (self.X @ weighted) + weighted @ self.center, 1e-24)
 
     def toarray(self) -> Array:
         """A block of rows as an array, where what is computed of it is dense in any case."""

@@ -27,12 +27,12 @@ class SparseRows(WhitenedPosterior):
         What the rows add to the prior's precisions in the metric, ``1 / r^2``.
     """
 
-    def __init__(self, posterior: GLMPosterior, center: Array, of_rows: Array) -> None:
+    def __init__(self, posterior: GLMPosterior, center: Array, row_curvature: Array) -> None:
         self.center, self._posterior = center, posterior
         self.n_params = posterior.n_params
         # rounding, or a column of zeros, may leave none
-        of_rows = np.maximum(of_rows, 1e-6 * max(of_rows.max(), 1.0))
-        self.inverse = posterior.prior_diagonal(center) + of_rows
+        row_curvature = np.maximum(row_curvature, 1e-6 * max(row_curvature.max(), 1.0))
+        self.inverse = posterior.prior_diagonal(center) + row_curvature
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
         self._rows = posterior.rows(np.float32)

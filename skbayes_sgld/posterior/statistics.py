@@ -82,24 +82,24 @@ class GaussianStatistics:
         rows = _SparseRows(X, y, weight) if issparse(X) else _DenseRows(X, y, weight)
         origin = rows.typical_row() if centred else np.zeros(X.shape[1] + 1)
         products = rows.products(origin)
-        moved = products[-1, :-1] / products[-1, -1]
-        spread = np.diagonal(products)[:-1] - moved * products[-1, :-1]
+        shift = products[-1, :-1] / products[-1, -1]
+        spread = np.diagonal(products)[:-1] - shift * products[-1, :-1]
         # at most nine tenths of a sum of squares may be due to the origin
         if centred and np.any(np.diagonal(products)[:-1] > 10.0 * spread):
-            origin = origin + moved
+            origin = origin + shift
             products = rows.products(origin)
-            moved = products[-1, :-1] / products[-1, -1]
+            shift = products[-1, :-1] / products[-1, -1]
         about = products[:-1, :-1]
         if centred:
-            about, origin = about - np.outer(products[-1, :-1], moved), origin + moved
-        known = cls(float(products[-1, -1]), origin, about, centred)
+            about, origin = about - np.outer(products[-1, :-1], shift), origin + shift
+        statistics = cls(float(products[-1, -1]), origin, about, centred)
         if not refine:
-            return known
-        size = np.sqrt(np.maximum(np.diagonal(known.gram), 0.0)) * known.reference
+            return statistics
+        size = np.sqrt(np.maximum(np.diagonal(statistics.gram), 0.0)) * statistics.reference
         # below this share of the sums of squares that of the residuals loses digits
-        if known.rss >= 1e-4 * max(float(about[-1, -1]), float(size @ size)):
-            return known
-        return replace(known, residuals=rows.residual_products(origin, known.reference))
+        if statistics.rss >= 1e-4 * max(float(about[-1, -1]), float(size @ size)):
+            return statistics
+        return replace(statistics, residuals=rows.residual_products(origin, statistics.reference))
 
     # ---- sums of several batches ----------------------------------------------------------------
 
@@ -126,8 +126,8 @@ class GaussianStatistics:
         values, vectors = np.linalg.eigh(self.products / np.outer(unit, unit))
         root = (vectors * np.sqrt(np.maximum(values, 0.0))).T * unit
         n = 2 * len(root)
-        moved = root * np.sqrt(0.5 * n / self.total)
-        rows = self.mean + np.concatenate([moved, -moved])
+        deviations = root * np.sqrt(0.5 * n / self.total)
+        rows = self.mean + np.concatenate([deviations, -deviations])
         X: Array = np.ascontiguousarray(rows[:, :-1])
         return X, rows[:, -1].copy(), np.full(n, self.total / n)
 
@@ -239,35 +239,35 @@ class _DenseRows:
 
         Targets that share X take the products of its columns from the first one.
         """
-        known = _shared.get()
-        if known is None or self._X.size < _SHARED_NUMBERS:
+        shared = _shared.get()
+        if shared is None or self._X.size < _SHARED_NUMBERS:
             return self._sum(origin, lambda block: block.T @ block)
         view = self._X.__array_interface__
         key = (view["data"], view["strides"], self._X.shape, self._X.dtype, origin[:-1].tobytes())
-        if key not in known:  # with X itself, whose memory is then not used for something else
-            known[key] = self._X, self._sum(origin, lambda block: block.T @ block)
-            return known[key][1]
-        total = known[key][1].copy()
+        if key not in shared:  # with X itself, whose memory is then not used for something else
+            shared[key] = self._X, self._sum(origin, lambda block: block.T @ block)
+            return shared[key][1]
+        total = shared[key][1].copy()
         total[-2] = total[:, -2] = self._sum(origin, lambda block: block[:, -2] @ block)
         return total
 
     def residual_products(self, center: Array, coef: Array) -> Array:
         """Sums of products of the residuals with the columns, and with themselves ``(d + 1,)``."""
 
-        def of_block(block: Array) -> Array:
+        def block_products(block: Array) -> Array:
             residual = block[:, -2] - block[:, :-2] @ coef
             return np.append(residual @ block[:, :-2], residual @ residual)
 
-        return self._sum(center, of_block)
+        return self._sum(center, block_products)
 
-    def _sum(self, origin: Array, of_block: Callable[[Array], Array]) -> Array:
+    def _sum(self, origin: Array, function: Callable[[Array], Array]) -> Array:
         """Sum over blocks of the rows less ``origin``, times the roots of their weights.
 
         A column of ones is behind them.
         """
         width = len(origin) + 1
 
-        def of_part(blocks: list[slice]) -> Array:
+        def part_sum(blocks: list[slice]) -> Array:
             buffer, total = np.empty((blocks[0].stop - blocks[0].start, width)), None
             for rows in blocks:
                 block = buffer[: rows.stop - rows.start]
@@ -276,13 +276,13 @@ class _DenseRows:
                 block[:, -1] = 1.0
                 if self._root is not None:
                     block *= self._root[rows, None]
-                found = of_block(block)
-                total = found if total is None else np.add(total, found, out=total)
+                values = function(block)
+                total = values if total is None else np.add(total, values, out=total)
             assert total is not None
             return total
 
         n, d = self._X.shape
-        return sum_in_threads(of_part, row_parts(n, d, width, width * width))
+        return sum_in_threads(part_sum, row_parts(n, d, width, width * width))
 
 
 class _SparseRows:
@@ -304,12 +304,12 @@ class _SparseRows:
 
     def products(self, origin: Array) -> Array:
         """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``."""
-        d, w, of_x = self._X.shape[1], self._weight, origin[:-1]
+        d, w, origin_x = self._X.shape[1], self._weight, origin[:-1]
         y, total = self._y - origin[-1], float(self._weight.sum())
         products = np.empty((d + 2, d + 2))
-        products[:d, :d] = move_gram(self._gram, self._sums, total, of_x)
-        products[d, :d] = column_sums(self._X, w * y) - (w @ y) * of_x
-        products[d + 1, :d] = self._sums - total * of_x
+        products[:d, :d] = move_gram(self._gram, self._sums, total, origin_x)
+        products[d, :d] = column_sums(self._X, w * y) - (w @ y) * origin_x
+        products[d + 1, :d] = self._sums - total * origin_x
         products[:d, d:] = products[d:, :d].T
         products[d:, d:] = [[w @ np.square(y), w @ y], [w @ y, total]]
         return products

@@ -102,13 +102,13 @@ class Reparameterized(BasePosterior):
         self.temperature = temperature
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
         self.param_names = posterior.param_names
-        known = posterior.facts
+        inner = posterior.facts
         self._facts = Facts(
-            one_mode=known.one_mode,
-            log_concave=known.log_concave,
-            hierarchical=known.hierarchical,
-            n_predictors=known.n_predictors,
-            total_weight=known.total_weight,
+            one_mode=inner.one_mode,
+            log_concave=inner.log_concave,
+            hierarchical=inner.hierarchical,
+            n_predictors=inner.n_predictors,
+            total_weight=inner.total_weight,
             **facts,
         )
 

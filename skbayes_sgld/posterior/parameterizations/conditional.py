@@ -167,8 +167,8 @@ class CholeskyScales:
             v = np.einsum("cij,ci->cj", A, q)
             weighted = A * q[:, :, None]
             before = np.cumsum(weighted, axis=1) - 0.5 * weighted
-            of_factor = np.einsum("cij,ci,cij->cj", A, z, before)
-            own = v * mean + of_factor + 0.5 * in_log_det * np.square(A).sum(axis=1)
+            factor_part = np.einsum("cij,ci,cij->cj", A, z, before)
+            own = v * mean + factor_part + 0.5 * in_log_det * np.square(A).sum(axis=1)
             M = np.einsum("cij,jk,clk->cil", A, self.H, A, optimize=True)
             half = np.tril(M, -1) + 0.5 * np.einsum("cii->ci", M)[:, :, None] * np.eye(z.shape[1])
             in_t = v @ self.g - np.einsum("cj,jk,ck->c", v, self.H, mean, optimize=True)
@@ -193,9 +193,9 @@ class CholeskyScales:
         variances = np.square(A).sum(axis=1)
         in_log_r = -0.5 * precision * (np.square(mean) + in_log_det * variances)
         # P's log determinant changes with t and with the precisions together
-        of_precision = (precision * variances).sum(axis=1)
+        trace = (precision * variances).sum(axis=1)
         square = (precision * np.square(mean)).sum(axis=1)  # mean' P mean is fit
-        in_log_t = fit - 0.5 * (fit - square) - 0.5 * in_log_det * (len(self.g) - of_precision)
+        in_log_t = fit - 0.5 * (fit - square) - 0.5 * in_log_det * (len(self.g) - trace)
         return 0.5 * fit + in_log_det * log_det, in_log_r, in_log_t
 
 

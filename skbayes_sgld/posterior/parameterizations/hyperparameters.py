@@ -39,11 +39,11 @@ class HyperScales:
 
     def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
         self._posterior, model, self._prior = posterior, posterior.model, posterior.prior
-        of_model, h, _ = posterior.split(theta[None])
+        base, h, _ = posterior.split(theta[None])
         self._shape = model.n_predictors, model._width
         self._d, self._m = model.n_features, h.shape[1]
-        self._noise = NoiseScale.of(posterior.flat, of_model[0]) if posterior.infers_noise else None
-        self._constant = 0.0 if self._noise else float(posterior.flat.log_density(of_model)[0])
+        self._noise = NoiseScale.of(posterior.flat, base[0]) if posterior.infers_noise else None
+        self._constant = 0.0 if self._noise else float(posterior.flat.log_density(base)[0])
         self._log_scale = self._prior.log_scale(h)[0]
 
     def log_precision(self, eta: Array) -> Array:
@@ -83,8 +83,8 @@ class HyperScales:
         in_h = in_h + self._prior.pull_back(h, np.full(log_scale.shape, -1.0))
         if self._noise is None:
             return value, in_h
-        of_noise, slope = self._noise.value_and_grad(eta)
-        return value + of_noise, np.column_stack([in_h, slope[:, 0] + in_gamma])
+        noise_value, slope = self._noise.value_and_grad(eta)
+        return value + noise_value, np.column_stack([in_h, slope[:, 0] + in_gamma])
 
 
 def noncentered_scales(
@@ -137,8 +137,8 @@ def _without_ties(share: Array, vectors: Array) -> Array:
     Directions without a prior have share 0, and those that no row sees share 1. The basis of either
     is that of the matrix ``diag(1, ..., L)`` in them.
     """
-    number, found = np.arange(1.0, len(vectors) + 1.0), vectors.copy()
+    number, unique = np.arange(1.0, len(vectors) + 1.0), vectors.copy()
     for among in (share < 1e-9, share > 1.0 - 1e-9):
         tied = vectors[:, among]
-        found[:, among] = tied @ np.linalg.eigh((tied.T * number) @ tied)[1]
-    return found * np.where(np.sqrt(number) @ found < 0.0, -1.0, 1.0)
+        unique[:, among] = tied @ np.linalg.eigh((tied.T * number) @ tied)[1]
+    return unique * np.where(np.sqrt(number) @ unique < 0.0, -1.0, 1.0)

@@ -124,9 +124,9 @@ class OtherNoncentered(Reparameterized):
             z, noise = at.split(phi)
             parts = eigen.parts(*at.scales.at(noise.theta))
             w, root, pull_back = eigen.in_basis(z, parts)
-            (of_rows, in_rows), size = parts[2], group or len(phi)
+            (row_products, in_rows), size = parts[2], group or len(phi)
             beta = at.origin + matmul_rows(w, eigen.back, size)
-            pull = in_rows - of_rows * w
+            pull = in_rows - row_products * w
             inner = 0.5 * np.vecdot(in_rows + pull, w)
             slope = in_prior.grad(beta[:, None], None)[0][:, 0]
             at_origin, in_eta = at.scales.value_and_grad(noise.theta)

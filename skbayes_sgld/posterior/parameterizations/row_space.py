@@ -106,35 +106,36 @@ class RowSpacePosterior(GLMPosterior):
 
     def report(self, theta: Array, scale: Array) -> Array:
         """Reported parameters at ``theta``, under prior sds multiplied by ``scale (S,)``."""
-        seen, full, d = super()._constrain(theta), self.inner, self.inner.n_features
+        inner_values, full, d = super()._constrain(theta), self.inner, self.inner.n_features
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
         sds = np.sqrt(self._temperature) * scale[:, None, None]
         if full.prior.scaled_by_noise:
-            sds *= np.sqrt(self._own(seen)[:, :1])[:, None]
+            sds *= np.sqrt(self._own(inner_values)[:, :1])[:, None]
         values = np.empty((len(theta), full.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
-        seen_coef, seen_level = np.split(self._linear(seen), [self.n_features], axis=2)
+        inner_coef, inner_level = np.split(self._linear(inner_values), [self.n_features], axis=2)
         with one_blas_thread():
             for start in range(0, len(theta), 256):  # all draws at once would double the memory
                 rows = slice(start, start + 256)
                 e = self._location + sds[rows] * rng.standard_normal(coef[rows].shape)
-                rest = seen_coef[rows] - self._basis.project(e)
+                rest = inner_coef[rows] - self._basis.project(e)
                 coef[rows] = self._prior.unwhiten(e + self._basis.expand(rest))
         if self.n_predictors > 1:
             coef -= coef.mean(axis=1, keepdims=True)
-        level[...] = seen_level
-        full._own(values)[...] = self._own(seen)
+        level[...] = inner_level
+        full._own(values)[...] = self._own(inner_values)
         return values
 
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P of the row space)`` of the reported parameters."""
         full, d = self.inner, self.inner.n_features
-        seen = np.empty((len(values), self.n_params))
+        inner_values = np.empty((len(values), self.n_params))
         coef, level = np.split(full._linear(values), [d], axis=2)
-        self._linear(seen)[..., : self.n_features] = self._basis.project(self._prior.whiten(coef))
-        self._linear(seen)[..., self.n_features :] = level
-        self._own(seen)[...] = full._own(values)
-        return super()._unconstrain(seen)
+        projection = self._basis.project(self._prior.whiten(coef))
+        self._linear(inner_values)[..., : self.n_features] = projection
+        self._linear(inner_values)[..., self.n_features :] = level
+        self._own(inner_values)[...] = full._own(values)
+        return super()._unconstrain(inner_values)
 
 
 class HierarchicalRowSpacePosterior(HierarchicalPosterior):
@@ -171,8 +172,8 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
 
     def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space."""
-        of_model, h, _ = self.split(theta)
-        values = self._rows.report(of_model, np.exp(self.prior.log_scale(h)[:, 0]))
+        base, h, _ = self.split(theta)
+        values = self._rows.report(base, np.exp(self.prior.log_scale(h)[:, 0]))
         return np.hstack([values, np.exp(h)])
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
@@ -195,9 +196,9 @@ class _Basis:
             self.rows = np.ascontiguousarray(upper.T)
         else:
             values, vectors = linalg.eigh((X @ X.T).toarray())
-            seen = values > 1e-12 * values[-1]
-            self._Q = vectors[:, seen] / np.sqrt(values[seen])  # without X^T
-            self.rows = vectors[:, seen] * np.sqrt(values[seen])
+            positive = values > 1e-12 * values[-1]
+            self._Q = vectors[:, positive] / np.sqrt(values[positive])  # without X^T
+            self.rows = vectors[:, positive] * np.sqrt(values[positive])
 
     def project(self, coef: Array) -> Array:
         """``coef Q`` for each row of ``coef (..., d)``, independent of the others."""
@@ -206,12 +207,12 @@ class _Basis:
             flat = np.ascontiguousarray((self._X @ flat.T).T)
         return matmul_rows(flat, self._Q, 16).reshape(*coef.shape[:-1], -1)
 
-    def expand(self, seen: Array) -> Array:
+    def expand(self, coordinates: Array) -> Array:
         """``seen Q^T`` for each row of ``seen (..., m)``."""
-        flat = matmul_rows(seen.reshape(-1, seen.shape[-1]), self._Q.T, 16)
+        flat = matmul_rows(coordinates.reshape(-1, coordinates.shape[-1]), self._Q.T, 16)
         if self._X is not None:
             flat = (self._X.T @ flat.T).T
-        return flat.reshape(*seen.shape[:-1], -1)
+        return flat.reshape(*coordinates.shape[:-1], -1)
 
 
 @dataclass(eq=False, repr=False)

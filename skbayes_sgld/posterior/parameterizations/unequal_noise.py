@@ -51,19 +51,19 @@ class NormalGivenUnequalNoise(Map):
     def _given(self, eta: Array) -> tuple[Array, Array, Array, Array]:
         """Theta at z = 0, the inverse factor of A, its log determinant, and that one's gradient."""
         L = len(self.origin)
-        known = self._weight * np.exp(-matmul_rows(eta, self._noise_design.T))
-        A = matmul_rows(known, self._products).reshape(-1, L, L)
-        of_prior = np.exp(-eta[:, -1])[:, None, None] * self._scaled
-        A += of_prior
+        precision = self._weight * np.exp(-matmul_rows(eta, self._noise_design.T))
+        A = matmul_rows(precision, self._products).reshape(-1, L, L)
+        prior_part = np.exp(-eta[:, -1])[:, None, None] * self._scaled
+        A += prior_part
         A += self._unscaled
         inverse, log_det = inverse_factors(A)
         theta = np.concatenate([np.zeros((len(eta), L)), eta], axis=1)
         for _ in range(2):  # the second leaves no rounding error
             slope = np.einsum("cij,cj->ci", inverse, self._posterior.grad(theta)[:, :L])
             theta[:, :L] += np.einsum("cij,ci->cj", inverse, slope)
-        leverage = known * np.square(inverse @ self._design.T).sum(axis=1)
+        leverage = precision * np.square(inverse @ self._design.T).sum(axis=1)
         in_eta = 0.5 * matmul_rows(leverage, self._noise_design)
-        in_eta[:, -1] += 0.5 * np.einsum("cij,cij->c", inverse @ of_prior, inverse)
+        in_eta[:, -1] += 0.5 * np.einsum("cij,cij->c", inverse @ prior_part, inverse)
         return theta, inverse, log_det, in_eta
 
     def marginal(self, eta: Array, tau: float, wants_value: bool) -> tuple[Array, Array]:
@@ -89,8 +89,8 @@ class NormalGivenUnequalNoise(Map):
         """Coordinates phi ``(C, P)`` of ``theta (C, P)``."""
         L = len(self.origin)
         at_zero, inverse, *_ = self._given(theta[:, L:])
-        moved = (theta - at_zero)[:, :L]
-        z = np.linalg.solve(inverse.swapaxes(1, 2), moved[..., None])[..., 0]
+        deviation = (theta - at_zero)[:, :L]
+        z = np.linalg.solve(inverse.swapaxes(1, 2), deviation[..., None])[..., 0]
         return np.concatenate([z, theta[:, L:]], axis=1)
 
 

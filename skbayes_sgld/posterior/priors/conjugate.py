@@ -74,6 +74,6 @@ class ConjugateNormal(Normal):
         """Curvature of coefficients and gamma together."""
         assert gamma is not None
         precision = np.exp(-gamma)
-        of_coef, slope = super().curvature(coef, None)[0], super().grad(coef[None], None)[0][0]
+        curvature, slope = super().curvature(coef, None)[0], super().grad(coef[None], None)[0][0]
         corner = -precision * float(super().log_density(coef[None], None)[0])
-        return precision * of_coef, precision * slope, corner
+        return precision * curvature, precision * slope, corner

@@ -182,5 +182,5 @@ class HierarchicalNormal(HierarchicalPrior):
 
     def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
         """Log of a half-Cauchy or half-normal number."""
-        drawn = rng.standard_normal(1) if self._half_normal else rng.standard_cauchy(1)
-        return np.log(np.abs(drawn)) + self._log_unit
+        scale = rng.standard_normal(1) if self._half_normal else rng.standard_cauchy(1)
+        return np.log(np.abs(scale)) + self._log_unit

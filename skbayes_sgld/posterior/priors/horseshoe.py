@@ -123,10 +123,10 @@ class Horseshoe(HierarchicalPrior):
         ratio = h[:, 0] - self._log_tau  # log(tau / tau_0)
         if self._follows and gamma is not None:
             ratio = ratio - 0.5 * gamma
-        of_tau, in_tau = log_half_cauchy(ratio)
-        of_local, in_local = log_half_cauchy(h[:, 1:-1])
+        global_value, in_tau = log_half_cauchy(ratio)
+        local_values, in_local = log_half_cauchy(h[:, 1:-1])
         rate = self.slab_scale**2 * np.exp(-2.0 * h[:, -1])
-        value = of_tau + of_local.sum(axis=1) - self.slab_df * (h[:, -1] + 0.5 * rate)
+        value = global_value + local_values.sum(axis=1) - self.slab_df * (h[:, -1] + 0.5 * rate)
         in_h = np.column_stack([in_tau, in_local, self.slab_df * (rate - 1.0)])
         return value, in_h, -0.5 * in_tau * self._follows
 

@@ -80,12 +80,12 @@ class Normal(CoefficientPrior):
 
     def _factors(self) -> tuple[Array, Array]:
         """Lower triangular root R of the covariance, and ``R^-T``."""
-        covariance, factors = self.__dict__.get("_known", (None, None))
+        covariance, factors = self.__dict__.get("_cache", (None, None))
         if covariance is not self.covariance:
             V = np.asarray(self.covariance, dtype=float)
             inverse = inverse_root(V)
             factors = linalg.solve_triangular(inverse.T, np.eye(len(V)), lower=True), inverse
-            self._known = (self.covariance, factors)
+            self._cache = (self.covariance, factors)
         return factors
 
     def whiten(self, coef: Array) -> Array:
