@@ -85,11 +85,11 @@ def check_flag(value: Any, argument: str) -> bool:
     return bool(value)
 
 
-def check_choice(value: Any, argument: str, known: tuple[str, ...]) -> None:
+def check_choice(value: Any, argument: str, names: tuple[str, ...]) -> None:
     """Raise where the value is none of the known names."""
-    if not isinstance(value, str) or value not in known:
-        names = ", ".join(map(repr, known))
-        raise ValueError(f"{argument}={value!r} is not known; choose one of {names}.")
+    if not isinstance(value, str) or value not in names:
+        listed = ", ".join(map(repr, names))
+        raise ValueError(f"{argument}={value!r} is not known; choose one of {listed}.")
 
 
 def check_array_or_number(
@@ -109,9 +109,9 @@ def check_array_or_number(
             f"{LARGEST**2:g}], beyond which squares leave the range of floating point numbers."
         )
     if array.ndim > 1 or (array.ndim == 1 and size is not None and array.size != size):
-        wanted = "a vector" if size is None else f"a vector of {size}, one per column of X"
+        expected = "a vector" if size is None else f"a vector of {size}, one per column of X"
         raise ValueError(
-            f"{argument} has shape {array.shape}; it must be a single number or {wanted}."
+            f"{argument} has shape {array.shape}; it must be a single number or {expected}."
         )
 
 
@@ -172,10 +172,10 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
             value, ensure_2d=False, allow_nd=True, input_name=argument, **how
         )
     if array.ndim not in n_dims:
-        wanted = " or ".join(f"{n}" for n in n_dims)
+        expected = " or ".join(f"{n}" for n in n_dims)
         raise ValueError(
-            f"{argument} has shape {array.shape}; it must be an array of {wanted} dimension"
-            f"{'' if wanted == '1' else 's'}."
+            f"{argument} has shape {array.shape}; it must be an array of {expected} dimension"
+            f"{'' if expected == '1' else 's'}."
         )
     return array
 

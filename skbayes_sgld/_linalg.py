@@ -225,13 +225,13 @@ def row_blocks(X: Array, center: Array) -> Iterator[tuple[slice, Array]]:
 def sums_of_squares(X: Array) -> Array:
     """Sum of the squares of each column ``(d,)``; not finite if a value or its square is not."""
 
-    def of_part(blocks: list[slice]) -> Array:
+    def part_sums(blocks: list[slice]) -> Array:
         return np.sum([_column_squares(X[rows]) for rows in blocks], axis=0)
 
     with np.errstate(all="ignore"):
         if issparse(X):
             return _sparse.column_squares(X)
-        return np.asarray(sum_in_threads(of_part, row_parts(*X.shape)), dtype=float)
+        return np.asarray(sum_in_threads(part_sums, row_parts(*X.shape)), dtype=float)
 
 
 def _beside(X: Array) -> Array:
@@ -294,8 +294,8 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     """
     if issparse(X):
         return _sparse.column_moments(X, weight)
-    kept: Any = range(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
-    sample = X[kept[:: max(1, len(kept) // 1000)]].astype(np.float64)
+    rows: Any = range(X.shape[0]) if weight is None else np.flatnonzero(weight > 0)
+    sample = X[rows[:: max(1, len(rows) // 1000)]].astype(np.float64)
     low, high = sample.min(axis=0), sample.max(axis=0)
     extent = np.where(high > low, high - low, 1.0)
     few = np.all((sample == low) | (sample == high), axis=0)
@@ -315,10 +315,10 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     one = low == high
     spread[one] = np.where(low != 0, np.abs(low), 1.0)[one]
     for k in np.flatnonzero(one & (second > 0)):  # of one value in the sample only
-        x = X[kept, k].astype(np.float64)
+        x = X[rows, k].astype(np.float64)
         z = (x - x.min()) / np.ptp(x)
         two = np.all((z == 0.0) | (z == 1.0))
-        w = None if weight is None else weight[kept]
+        w = None if weight is None else weight[rows]
         about = z - np.average(z, weights=w)
         sd = np.sqrt(np.average(np.square(about), weights=w))
         spread[k] = np.ptp(x) * (1.0 if two else max(sd, _LOST))

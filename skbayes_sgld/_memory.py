@@ -39,8 +39,8 @@ def available_memory() -> int | None:
     """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
-        known = {name: int(rest.split()[0]) for name, _, rest in (s.partition(":") for s in lines)}
-        return min([known["MemAvailable"] * 1024, *_left_in_groups()])
+        sizes = {name: int(rest.split()[0]) for name, _, rest in (s.partition(":") for s in lines)}
+        return min([sizes["MemAvailable"] * 1024, *_left_in_groups()])
     except (OSError, ValueError, KeyError):
         pass
     try:
@@ -51,7 +51,7 @@ def available_memory() -> int | None:
 
 def _left_in_groups() -> list[int]:
     """Bytes left in each control group (version 2) of the process that has a limit."""
-    left = []
+    sizes = []
     try:
         own = Path("/proc/self/cgroup").read_text().rpartition("0::")[2].strip().lstrip("/")
     except OSError:
@@ -65,7 +65,7 @@ def _left_in_groups() -> list[int]:
                 continue
             stat = dict(s.split() for s in (group / "memory.stat").read_text().splitlines())
             used = int((group / "memory.current").read_text())
-            left.append(max(int(limit) - used + int(stat["inactive_file"]), 0))
+            sizes.append(max(int(limit) - used + int(stat["inactive_file"]), 0))
         except (OSError, ValueError, KeyError):
             continue
-    return left
+    return sizes

@@ -57,14 +57,14 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
 
     Python's own error names the class that defines the method, which may be private.
     """
-    known = signature(function)
+    expected = signature(function)
     try:
-        known.bind(*args, **kwargs)
-    except TypeError as told:
-        names = list(known.parameters)
+        expected.bind(*args, **kwargs)
+    except TypeError as mismatch:
+        names = list(expected.parameters)
         of = f"{type(args[0]).__name__}." if names and names[0] == "self" and args else ""
-        taken = ", ".join(name for name in names if name != "self") or "no arguments"
+        accepted = ", ".join(name for name in names if name != "self") or "no arguments"
         hints = getattr(args[0], "_argument_hints", {}) if args else {}
         hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)
-        what = f"{of}{function.__name__}() {told}; it takes {taken}{hint}."
+        what = f"{of}{function.__name__}() {mismatch}; it takes {accepted}{hint}."
         raise TypeError(what) from error

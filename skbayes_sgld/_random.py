@@ -128,10 +128,10 @@ def start_normals(seed: int, chains: range, n_params: int) -> Array:
 def _floyd(uniforms: Array, n_samples: int) -> Array:
     """Random subsets, one a row of uniforms, by Floyd's algorithm (Bentley & Floyd 1987)."""
     n_steps, size = uniforms.shape
-    chosen = np.empty((n_steps, size), dtype=np.int64)
+    sample = np.empty((n_steps, size), dtype=np.int64)
     for j in range(size):
         last = n_samples - size + j
         candidate = (uniforms[:, j] * (last + 1)).astype(np.int64)
-        taken = (chosen[:, :j] == candidate[:, None]).any(axis=1)
-        chosen[:, j] = np.where(taken, last, candidate)
-    return chosen
+        duplicate = (sample[:, :j] == candidate[:, None]).any(axis=1)
+        sample[:, j] = np.where(duplicate, last, candidate)
+    return sample

@@ -26,9 +26,9 @@ def as_rows(X: Any) -> Any:
     return rows
 
 
-def _by_column(X: Any, of_entries: Array) -> Array:
+def _by_column(X: Any, entry_values: Array) -> Array:
     """Sums ``(d,)`` over the stored entries of each column."""
-    sums = np.bincount(X.indices, weights=of_entries, minlength=X.shape[1])
+    sums = np.bincount(X.indices, weights=entry_values, minlength=X.shape[1])
     return np.asarray(sums, np.float64)  # of no entries NumPy counts in integers
 
 

@@ -68,15 +68,15 @@ class ModelMisfitWarning(UserWarning):
 
 def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning at the user's own line; inside a search it names candidate and split."""
-    known: dict[str, Any] = {}
+    origin: dict[str, Any] = {}
     frames, frame = [], sys._getframe(1)
     # not the caller's frame: looking at its variables would keep them alive
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
-        known |= _known_of(frame)
+        origin |= _known_of(frame)
         frames.append(frame)
         frame = frame.f_back
     message = _name_columns(message, frames)
-    record = _Record(message, issubclass(category, ConvergenceWarning), **known)
+    record = _Record(message, issubclass(category, ConvergenceWarning), **origin)
     if _gather(record):
         return
     if record.candidate:
@@ -158,7 +158,7 @@ def names_behind(pipelines: Iterable[Any], n_columns: int) -> list[str] | None:
 
 def with_names(text: str, names: Sequence[str]) -> str:
     """Text with the names of columns in place of their numbers, coef[age] for coef[x0]."""
-    return _NUMBERED.sub(lambda found: found[1] + names[int(found[2])], text)
+    return _NUMBERED.sub(lambda match: match[1] + names[int(match[2])], text)
 
 
 # ---- gathered -----------------------------------------------------------------------------------

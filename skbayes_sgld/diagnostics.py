@@ -235,37 +235,37 @@ def _sd_errors(draws: Array) -> Array:
         apart = (draws - draws.mean(axis=(0, 1))).reshape(-1, draws.shape[2])
         squares = np.square(apart / np.abs(apart).max(axis=0))
         ordered = np.sort(squares / squares.mean(axis=0), axis=0).T
-        seen = np.square(ordered).mean(axis=1)
-        fourth = [_fourth_moment(*one) for one in zip(ordered, seen, ess, strict=True)]
-        errors = np.sqrt(np.maximum(np.stack([seen, fourth]) - 1.0, 0.0) / ess) / 2.0
+        kurtosis = np.square(ordered).mean(axis=1)
+        fourth = [_fourth_moment(*one) for one in zip(ordered, kurtosis, ess, strict=True)]
+        errors = np.sqrt(np.maximum(np.stack([kurtosis, fourth]) - 1.0, 0.0) / ess) / 2.0
     errors[:, np.ptp(draws, axis=(0, 1)) == 0.0] = 0.0
-    return np.stack([seen, *errors])
+    return np.stack([kurtosis, *errors])
 
 
-def _fourth_moment(squares: Array, seen: float, ess: float) -> float:
+def _fourth_moment(squares: Array, mean_square: float, ess: float) -> float:
     """Mean square of ordered ``squares (S,)``, whose upper tail is a generalised Pareto.
 
-    It is at least ``seen``, the mean square of the draws. The tail has the size that Vehtari
+    It is at least ``mean_square``, the mean square of the draws. The tail has the size that Vehtari
     et al. (2024, Section 2.4) take for as many independent draws.
     """
     from arviz_stats.base import array_stats
 
-    if not np.isfinite(seen) or not min(ess, squares.size) >= _FEWEST_IN_TAIL / _TAIL_SHARE:
-        return float(seen)
+    if not np.isfinite(mean_square) or not min(ess, squares.size) >= _FEWEST_IN_TAIL / _TAIL_SHARE:
+        return float(mean_square)
     n_tail = int(min(_TAIL_SHARE * min(ess, squares.size), 3.0 * np.sqrt(ess)))
     cut, excess = squares[-n_tail - 1], squares[-n_tail:] - squares[-n_tail - 1]
     if not excess[len(excess) // 4] > 0.0:  # of a few values
-        return float(seen)
+        return float(mean_square)
     largest = squares[-int(min(ess, squares.size)) :]  # whose tail has this size
     try:
         shape, mean = array_stats.psislw(-np.log(largest))[1], excess.mean()
     except ValueError:  # all of the tail is one value
-        return float(seen)
+        return float(mean_square)
     if shape >= 0.5:
         return np.inf
-    of_tail = cut**2 + 2.0 * cut * mean + 2.0 * mean**2 * (1.0 - shape) / (1.0 - 2.0 * shape)
-    whole = (np.square(squares[:-n_tail]).sum() + n_tail * of_tail) / squares.size
-    return max(float(seen), float(whole))
+    tail_mean = cut**2 + 2.0 * cut * mean + 2.0 * mean**2 * (1.0 - shape) / (1.0 - 2.0 * shape)
+    whole = (np.square(squares[:-n_tail]).sum() + n_tail * tail_mean) / squares.size
+    return max(float(mean_square), float(whole))
 
 
 @numpy_defaults
@@ -343,8 +343,8 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
 
 def mean_of_draws(draws: Array, weights: Array | None) -> Array:
     """Mean ``(P,)`` over all chains of draws ``(C, S, P)`` with weights ``(S,)``, or None."""
-    of_all = None if weights is None else np.tile(weights, len(draws))
-    return np.asarray(np.average(draws.reshape(-1, draws.shape[2]), axis=0, weights=of_all))
+    all_weights = None if weights is None else np.tile(weights, len(draws))
+    return np.asarray(np.average(draws.reshape(-1, draws.shape[2]), axis=0, weights=all_weights))
 
 
 def _chance_rhat(ess: Array, n_chains: int, n_params: int) -> Array:
@@ -461,9 +461,9 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
             "the chains have not left their starts: no parameter varies within chains a tenth as "
             "much as between them"
         ]
-    (location, scale), (ess, of_scale) = _by_block(_rhat_and_ess, _without_units(draws))
+    (location, scale), (ess, scale_ess) = _by_block(_rhat_and_ess, _without_units(draws))
     r_hat = np.fmax(location, scale)
-    worth = np.where(scale > location, of_scale, ess)  # that behind the larger R-hat
+    worth = np.where(scale > location, scale_ess, ess)  # that behind the larger R-hat
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(worth, needed), len(draws), n_params))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
@@ -522,10 +522,10 @@ def uncertain_sds(draws: Array, names: Sequence[str]) -> dict[str, float]:
     suspects = np.flatnonzero(~(_by_block(_batch_sd_errors, draws) < _SUSPECT * _TOLD_SEEN))
     if not len(suspects):
         return {}
-    kurtosis, seen, error = _sd_errors(draws[..., suspects])
-    heavy = (kurtosis > _TOLD_KURTOSIS) & (seen > _TOLD_SEEN) & (error > _TOLD_SD)
-    told = np.flatnonzero(heavy | (seen > _TOLD_SD))
-    return {names[suspects[j]]: float(error[j]) for j in told}
+    kurtosis, least_error, error = _sd_errors(draws[..., suspects])
+    heavy = (kurtosis > _TOLD_KURTOSIS) & (least_error > _TOLD_SEEN) & (error > _TOLD_SD)
+    suspicious = np.flatnonzero(heavy | (least_error > _TOLD_SD))
+    return {names[suspects[j]]: float(error[j]) for j in suspicious}
 
 
 def say_uncertain(errors: dict[str, float]) -> str:

@@ -47,14 +47,14 @@ def result_of(future: Any, client: Any, what: str) -> Any:
     from distributed.comm import CommClosedError
 
     patience = parse_timedelta(dask.config.get("skbayes-sgld.no-workers-timeout", "60s"))
-    seen = monotonic()
+    last_seen = monotonic()
     try:
         while not future.done():
             with suppress(TimeoutError):
                 wait([future], timeout=0.5)
             if future.done() or client.scheduler_info()["workers"]:
-                seen = monotonic()
-            elif monotonic() - seen > patience:
+                last_seen = monotonic()
+            elif monotonic() - last_seen > patience:
                 raise CancelledError(f"it had no worker for {patience:g} seconds.")
         return future.result()
     except KilledWorker as error:
@@ -74,8 +74,8 @@ class DaskWorkers:
 
     def __init__(self, client: Any, n_jobs: int) -> None:
         n_threads = sum(client.nthreads().values())
-        asked = n_threads + 1 + n_jobs if n_jobs < 0 else n_jobs
-        self._client, self.n_workers = client, max(1, min(asked, n_threads))
+        n_asked = n_threads + 1 + n_jobs if n_jobs < 0 else n_jobs
+        self._client, self.n_workers = client, max(1, min(n_asked, n_threads))
 
     @contextmanager
     def open(self, n_workers: int) -> Iterator[Callable[[Iterable[Any]], list[Any]]]:

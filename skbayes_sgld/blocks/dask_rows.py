@@ -44,15 +44,15 @@ class DaskRows(RowSource):
         self.by_row = next((name for name, v in by_row.items() if v is not None), "")
         self.has_exposure = bool(self.by_row)
         beside = {"y": y, "sample_weight": weight, **by_row}
-        given = [None if v is None else align(v, X, name) for name, v in beside.items()]
-        self._graph, keys = joined_graph([X, *(v for v in given if v is not None)])
+        aligned = [None if v is None else align(v, X, name) for name, v in beside.items()]
+        self._graph, keys = joined_graph([X, *(v for v in aligned if v is not None)])
         # the parts of each block, None for what is not given
         parts = (iter(each) for each in keys)
         self._keys = [
-            (next(part), *(None if v is None else next(part) for v in given)) for part in parts
+            (next(part), *(None if v is None else next(part) for v in aligned)) for part in parts
         ]
-        known = not is_frame(X) and not np.isnan(X.shape[0])
-        self._n_rows = int(X.shape[0]) if known else None
+        has_shape = not is_frame(X) and not np.isnan(X.shape[0])
+        self._n_rows = int(X.shape[0]) if has_shape else None
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]  # an attribute that is found when asked
@@ -133,9 +133,9 @@ def align(values: Any, X: Any, name: str) -> Any:
     """One value a row, as a Dask collection in the blocks of X."""
     import dask.array as da
 
-    known = not is_frame(X) and not np.isnan(X.shape[0])
+    has_shape = not is_frame(X) and not np.isnan(X.shape[0])
     if not is_frame(values) and not isinstance(values, da.Array):
-        if not known:
+        if not has_shape:
             raise TypeError(
                 f"{name} is a {type(values).__name__} beside X in blocks of unknown sizes; give "
                 f"{name} in the same blocks, as a column of the same data frame, or call "
@@ -147,7 +147,7 @@ def align(values: Any, X: Any, name: str) -> Any:
     if values.ndim != 1:
         has = f"{values.shape[1]} columns" if is_frame(values) else f"shape {values.shape}"
         raise ValueError(f"{name} has {has}; give one value a row.")
-    if known and not is_frame(values) and not np.isnan(values.shape[0]):
+    if has_shape and not is_frame(values) and not np.isnan(values.shape[0]):
         if values.shape[0] != X.shape[0]:
             raise ValueError(
                 f"{name} has {values.shape[0]} rows and X has {X.shape[0]}; give one value a row."
@@ -175,8 +175,8 @@ def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any
         graph |= dict(values.__dask_graph__()) if is_frame(values) else {}
     if arrays:  # together, so that what they have in common is computed once
         merged = HighLevelGraph.merge(*(ready[k].__dask_graph__() for k in arrays))
-        wanted = [key for k in arrays for key in keys[k]]
+        graph_keys = [key for k in arrays for key in keys[k]]
         # blocks that are kept by workers, which the optimization leaves out
         graph |= {k: v for k, v in merged.items() if kind_of(v) == "distributed.Future"}
-        graph |= dict(ready[arrays[0]].__dask_optimize__(merged, wanted))
+        graph |= dict(ready[arrays[0]].__dask_optimize__(merged, graph_keys))
     return graph, list(zip(*keys, strict=True))

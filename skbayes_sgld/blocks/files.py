@@ -144,23 +144,23 @@ def blocks_of_parquet(
         with _whole(file.path):
             n_rows += file.count_rows()
     beside = [target, weight, exposure]
-    wanted = [name for name in beside if name is not None]
-    names = [n for n in schema.names if n not in wanted] if columns is None else list(columns)
-    _check_schema(path, schema, names, wanted)
+    extra = [name for name in beside if name is not None]
+    names = [n for n in schema.names if n not in extra] if columns is None else list(columns)
+    _check_schema(path, schema, names, extra)
     rows = max(1, _BLOCK_NUMBERS // max(1, len(names)))
 
     def read() -> Iterator[tuple[Any, ...]]:
         schema, files = _parquet_files(path)
-        _check_schema(path, schema, names, wanted)
+        _check_schema(path, schema, names, extra)
         for file in files:
             with _whole(file.path):
                 for batch in file.to_batches(
-                    schema=schema, columns=[*names, *wanted], batch_size=rows, batch_readahead=1
+                    schema=schema, columns=[*names, *extra], batch_size=rows, batch_readahead=1
                 ):
                     yield block_of(batch)
 
     def block_of(batch: Any) -> tuple[Any, ...]:
-        values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *wanted]}
+        values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *extra]}
         parts = [values[name] for name in names]
         # booleans with missing values are objects
         dtypes = [np.float32 if part.dtype == object else part.dtype for part in parts]

@@ -83,11 +83,11 @@ class Moments:
         origin = X[:: max(1, n // _SAMPLE)].mean(axis=0, dtype=np.float64)
         total, sums = np.bincount(codes, w, minlength=G), np.zeros((2, G, X.shape[1]))
         for rows in row_slices(*X.shape):
-            moved = np.subtract(X[rows], origin, dtype=np.float64)
-            share = np.zeros((G, len(moved)))
-            share[codes[rows], np.arange(len(moved))] = w[rows]
-            sums[0] += share @ moved
-            sums[1] += share @ np.square(moved, out=moved)
+            deviations = np.subtract(X[rows], origin, dtype=np.float64)
+            share = np.zeros((G, len(deviations)))
+            share[codes[rows], np.arange(len(deviations))] = w[rows]
+            sums[0] += share @ deviations
+            sums[1] += share @ np.square(deviations, out=deviations)
         first = sums[0] / np.where(total > 0, total, 1.0)[:, None]
         squares = np.maximum(sums[1] - sums[0] * first, 0.0)
         exposed = np.bincount(codes, over, minlength=G)

@@ -203,8 +203,8 @@ class RowBlocks(RowSource):
         """
         for number, parts in enumerate(self):
             X = _split(parts, number)[0] if isinstance(parts, tuple) else parts
-            named = self.feature_names is not None and isinstance(X, np.ndarray)
-            yield pd.DataFrame(X, columns=self.feature_names, copy=False) if named else X
+            has_names = self.feature_names is not None and isinstance(X, np.ndarray)
+            yield pd.DataFrame(X, columns=self.feature_names, copy=False) if has_names else X
 
     def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
         def term(number: int, parts: Any) -> Any:
@@ -244,8 +244,8 @@ def _in_bytes(size: float) -> str:
 def _names_of(X: Any) -> list[str] | None:
     """Names of the columns of a data frame, if all are text."""
     names = getattr(X, "columns", None)
-    known = names is not None and all(isinstance(name, str) for name in names)
-    return list(names) if known and names is not None else None
+    are_names = names is not None and all(isinstance(name, str) for name in names)
+    return list(names) if are_names and names is not None else None
 
 
 def _split(parts: Any, number: int) -> tuple[Any, ...]:

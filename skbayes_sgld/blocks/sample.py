@@ -95,27 +95,27 @@ class Sample:
         key /= size
         limit = how.limit if block.exposure is None else np.inf
         if block.weight is None:
-            n_rows, chosen = len(key), _smallest(key, block.y, how, limit)
+            n_rows, positions = len(key), _smallest(key, block.y, how, limit)
         else:
             positive = np.flatnonzero(block.weight > 0)
             key[positive] /= block.weight[positive]
-            kept = _smallest(key[positive], block.y[positive], how)
-            n_rows, chosen = len(positive), positive[kept]
+            smallest = _smallest(key[positive], block.y[positive], how)
+            n_rows, positions = len(positive), positive[smallest]
         weight, exposure = (
-            np.ones(len(chosen)) if each is None else each[chosen]
+            np.ones(len(positions)) if each is None else each[positions]
             for each in (block.weight, block.exposure)
         )
-        place = np.column_stack([np.full(len(chosen), block.number), chosen])
-        rows = block.X[chosen], block.y[chosen], weight, exposure, size[chosen], key[chosen]
-        return cls(how, n_rows, *rows, place)
+        place = np.column_stack([np.full(len(positions), block.number), positions])
+        rows = block.X[positions], block.y[positions], weight, exposure
+        return cls(how, n_rows, *rows, size[positions], key[positions], place)
 
     def plus(self, other: Sample) -> Sample:
         """Sample of the rows of both."""
         pairs = zip(self._arrays(), other._arrays(), strict=True)
         n_rows, arrays = self.n_rows + other.n_rows, [np.concatenate(pair) for pair in pairs]
         both = Sample(self.how, n_rows, *arrays)
-        chosen = _smallest(both.key, both.y, self.how)
-        return Sample(self.how, n_rows, *(array[chosen] for array in arrays))
+        positions = _smallest(both.key, both.y, self.how)
+        return Sample(self.how, n_rows, *(array[positions] for array in arrays))
 
     def _arrays(self) -> tuple[Array, ...]:
         rows = self.X, self.y, self.weight, self.exposure
@@ -135,39 +135,39 @@ class Sample:
         bars = np.full(group.max() + 1, bar)
         for k in range(len(bars) if self.how.least else 0):
             bars[k] = max(bar, _next(self.key[group == k], self.how.least))
-        chosen = np.flatnonzero(self.key < bars[group])
-        chosen = chosen[np.lexsort(self.place[chosen].T[::-1])]
-        weight = np.maximum(self.weight[chosen], 1.0 / (self.size * bars[group])[chosen])
-        return self.X[chosen], self.y[chosen], weight, self.exposure[chosen]
+        positions = np.flatnonzero(self.key < bars[group])
+        positions = positions[np.lexsort(self.place[positions].T[::-1])]
+        weight = np.maximum(self.weight[positions], 1.0 / (self.size * bars[group])[positions])
+        return self.X[positions], self.y[positions], weight, self.exposure[positions]
 
 
 def sizes(X: Array, mean: Array, sd: Array) -> Array:
     """Size of each row ``(n,)``: a constant, and its squared distance from the mean in sds."""
-    found, scale = np.empty(len(X)), np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
+    size, scale = np.empty(len(X)), np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
     for rows in row_slices(*X.shape):
-        moved = np.subtract(X[rows], mean, dtype=np.float64)
-        moved *= scale
-        found[rows] = np.einsum("ij,ij->i", moved, moved) / max(1, X.shape[1])
-    found = np.where(np.isfinite(found), found, 1.0)  # of numbers that are refused later
-    return _EVEN + (1.0 - _EVEN) * found
+        scaled = np.subtract(X[rows], mean, dtype=np.float64)
+        scaled *= scale
+        size[rows] = np.einsum("ij,ij->i", scaled, scaled) / max(1, X.shape[1])
+    size = np.where(np.isfinite(size), size, 1.0)  # of numbers that are refused later
+    return _EVEN + (1.0 - _EVEN) * size
 
 
 def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Array:
     """Rows of the smallest keys, of all and of each group, and one more: the next."""
-    kept = key < limit
+    inside = key < limit
     if len(key) > how.size + 1:
-        of_all = np.argpartition(key, how.size)[: how.size + 1]
+        lowest = np.argpartition(key, how.size)[: how.size + 1]
         among = np.zeros(len(key), bool)
-        among[of_all] = True
-        kept &= among
-    if how.least and not kept.all():
+        among[lowest] = True
+        inside &= among
+    if how.least and not inside.all():
         group = how.groups(y)
         for k in range(group.max() + 1):
             own = np.flatnonzero(group == k)
             if len(own) > how.least + 1:
                 own = own[np.argpartition(key[own], how.least)[: how.least + 1]]
-            kept[own] = True
-    return np.flatnonzero(kept)
+            inside[own] = True
+    return np.flatnonzero(inside)
 
 
 def _next(key: Array, size: int) -> float:

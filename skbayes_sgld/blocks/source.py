@@ -172,12 +172,12 @@ class BlockWork:
             exposure = _one_a_row(exposure, name, len(X), where, np.less_equal, accepted)
         return Block(X, y, weight, number, exposure)
 
-    def check_unchanged(self, number: int, found: Prints | None) -> None:
-        """Raise if a block has changed since the pass before; ``found`` is None without rows."""
+    def check_unchanged(self, number: int, prints: Prints | None) -> None:
+        """Raise if a block has changed since the pass before; ``prints`` is None without rows."""
         if self.last is None:
             return
         last = self.last.get(number)
-        sizes = [0 if prints is None else prints.n_rows for prints in (found, last)]
+        sizes = [0 if each is None else each.n_rows for each in (prints, last)]
         if sizes[0] != sizes[1]:
             raise ValueError(
                 f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
@@ -185,7 +185,7 @@ class BlockWork:
             )
         by_row = BY_ROW[self.by_row][0]
         names = {"X": "X", "y": "y", "weight": "the weights", "exposure": f"the {by_row}"}
-        changed = [names[k] for k in names if getattr(found, k, None) != getattr(last, k, None)]
+        changed = [names[k] for k in names if getattr(prints, k, None) != getattr(last, k, None)]
         if changed:
             raise ValueError(
                 f"block {number} is not what it was in the pass before: {' and '.join(changed)} "
@@ -324,10 +324,10 @@ def _check_objects(y: Array, where: str) -> None:
 
 
 def _one_a_row(
-    given: Any, name: str, n_rows: int, where: str, is_wrong: Callable[..., Any], accepted: str
+    row_values: Any, name: str, n_rows: int, where: str, is_wrong: Callable[..., Any], accepted: str
 ) -> Array:
     """Numbers of the rows of a block; raise where ``is_wrong(number, 0)``."""
-    values = np.asarray(given)
+    values = np.asarray(row_values)
     if values.shape != (n_rows,) or values.dtype.kind not in "fiub":
         raise ValueError(
             f"the {name} of {where} has shape {values.shape} and dtype {values.dtype}; it must be "

@@ -71,7 +71,7 @@ def enough_draws(n_rows: int) -> int:
 
 
 def find_checks(
-    left: LeftOut, names: list[str], labels: Any, seed: int, classes: Any = None
+    loo: LeftOut, names: list[str], labels: Any, seed: int, classes: Any = None
 ) -> list[Check]:
     """All checks that the family of the model has, with their verdicts.
 
@@ -89,30 +89,30 @@ def find_checks(
         Labels of the classes; None for their codes.
     """
     rng = np.random.RandomState(seed)
-    X = _columns(left.data[0])
-    if left.family == "labels":
-        return judged([*_of_labels(left, X, names, classes), _influence(left, labels)])
-    z = residuals(left, rng)
-    checks = [*_coverage(left), *_shape(z)]
+    X = _columns(loo.data[0])
+    if loo.family == "labels":
+        return judged([*_of_labels(loo, X, names, classes), _influence(loo, labels)])
+    z = residuals(loo, rng)
+    checks = [*_coverage(loo), *_shape(z)]
     if X is not None:
-        checks += _noise(z, X, left.fitted(), names)
-    if left.likelihood.whole:
-        checks += _counts(left, rng)
+        checks += _noise(z, X, loo.fitted(), names)
+    if loo.likelihood.whole:
+        checks += _counts(loo, rng)
     if X is not None:
-        checks += _curvature([(z, left.slope() / np.sqrt(left.numbers.variance), "")], X, names)
-    return judged([*checks, _influence(left, labels)])
+        checks += _curvature([(z, loo.slope() / np.sqrt(loo.numbers.variance), "")], X, names)
+    return judged([*checks, _influence(loo, labels)])
 
 
 def judged(checks: list[Check]) -> list[Check]:
     """Checks with verdicts: no test of a true model is a misfit, in 95 % of data sets (Holm)."""
-    found = list(checks)
+    verdicts = list(checks)
     tests = [j for j in range(len(checks)) if np.isfinite(checks[j].p_value)]
     tests.sort(key=lambda j: checks[j].p_value)
     wrong = True
     for k, j in enumerate(tests):
         wrong = wrong and checks[j].p_value * (len(tests) - k) < LEVEL
-        found[j] = replace(checks[j], verdict="misfit" if wrong else "fits")
-    return found
+        verdicts[j] = replace(checks[j], verdict="misfit" if wrong else "fits")
+    return verdicts
 
 
 # ---- transforms ----------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ def pearson(y: Array, mean: Array, variance: Array) -> Array:
     return np.square(y - mean) / variance
 
 
-def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:
+def residuals(loo: LeftOut, rng: np.random.RandomState) -> Array:
     """Normal scores of the transform ``(m,)``, at random in the interval of each count."""
-    below, most, *_ = left.numbers
+    below, most, *_ = loo.numbers
     u = below if below is most else below + rng.random_sample(len(below)) * (most - below)
     return ndtri(np.clip(u, _TINY, 1.0 - _TINY))
 
@@ -166,9 +166,9 @@ def residuals(left: LeftOut, rng: np.random.RandomState) -> Array:
 # ---- numbers ------------------------------------------------------------------------------------
 
 
-def _coverage(left: LeftOut) -> Iterator[Check]:
-    below, most, *_ = left.numbers
-    parts = _with_thirds(left.fitted())[: 4 if len(below) >= 3 * _FEWEST else 1]
+def _coverage(loo: LeftOut) -> Iterator[Check]:
+    below, most, *_ = loo.numbers
+    parts = _with_thirds(loo.fitted())[: 4 if len(below) >= 3 * _FEWEST else 1]
     for coverage in (0.5, 0.9):
         share = share_inside(below, most, coverage)
         for third, rows in parts:
@@ -225,21 +225,22 @@ def _ranks(values: Array) -> Array:
     return ranks / length if length > 0 else ranks
 
 
-def _counts(left: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
-    _, _, mean, variance = left.numbers
+def _counts(loo: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
+    _, _, mean, variance = loo.numbers
     n = len(mean)
-    found = float(pearson(left.y, mean, variance).mean())
-    drawn = left.sample(200, rng)  # data sets, for the distribution of the statistic
-    each = pearson(drawn, mean[:, None], variance[:, None]).mean(axis=0)
+    dispersion = float(pearson(loo.y, mean, variance).mean())
+    samples = loo.sample(200, rng)  # data sets, for the distribution of the statistic
+    each = pearson(samples, mean[:, None], variance[:, None]).mean(axis=0)
     sd = max(float(each.std(ddof=1)), float(np.sqrt(2.0 / n)))
     shape = 1.0 / sd**2  # of a gamma distribution of mean 1: tails beyond the replicates
-    p = 2.0 * min(stats.gamma.sf(found * shape, shape), stats.gamma.cdf(found * shape, shape))
+    tails = stats.gamma.sf(dispersion * shape, shape), stats.gamma.cdf(dispersion * shape, shape)
+    p = 2.0 * min(tails)
     name = "spread of counts (Pearson)"
-    yield Check(name, "dispersion", found, 1.0, sd, min(p, 1.0), fmt=_decimals(sd))
-    p_zero = left.zero()
+    yield Check(name, "dispersion", dispersion, 1.0, sd, min(p, 1.0), fmt=_decimals(sd))
+    p_zero = loo.zero()
     variance_of_zeros = float(np.sum(p_zero * (1.0 - p_zero)))
     if variance_of_zeros >= _FEW_SMALL:
-        zeros = float(np.sum(left.y == 0))
+        zeros = float(np.sum(loo.y == 0))
         error = np.sqrt(variance_of_zeros)
         p = _two_sided((zeros - p_zero.sum()) / error)
         yield Check("share of zeros", "zeros", zeros / n, p_zero.mean(), error / n, p, fmt=".1%")
@@ -248,13 +249,13 @@ def _counts(left: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
 # ---- labels -------------------------------------------------------------------------------------
 
 
-def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -> Iterator[Check]:
-    p, fitted = left.probability(), left.fitted()
+def _of_labels(loo: LeftOut, X: Array | None, names: list[str], classes: Any) -> Iterator[Check]:
+    p, fitted = loo.probability(), loo.fitted()
     K = p.shape[1]
     codes = [1] if K == 2 else range(K)
     called = [str(k) for k in range(K)] if classes is None else [str(c) for c in classes]
     for k in codes:
-        y, of = left.y == k, p[:, k]
+        y, of = loo.y == k, p[:, k]
         about = f" of class {called[k]}"
         for third, rows in _with_thirds(fitted[:, k]):
             variance = float(np.sum(of[rows] * (1.0 - of[rows])))
@@ -278,7 +279,7 @@ def _of_labels(left: LeftOut, X: Array | None, names: list[str], classes: Any) -
         for k in codes:
             sd = np.sqrt(np.maximum(p[:, k] * (1.0 - p[:, k]), _TINY))
             about = "" if K == 2 else f", class {called[k]}"
-            each.append((((left.y == k) - p[:, k]) / sd, sd, about))
+            each.append((((loo.y == k) - p[:, k]) / sd, sd, about))
         yield from _curvature(each, X, names)
 
 
@@ -314,13 +315,13 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
     tests, strong = len(wide) * len(each), []
     for z, rate, about in each:
         basis = np.linalg.qr(scaled * rate[:, None])[0]
-        left = squares * rate[:, None]
-        left -= basis @ (basis.T @ left)
-        size = np.sqrt(np.square(left).sum(axis=0))
+        rest = squares * rate[:, None]
+        rest -= basis @ (basis.T @ rest)
+        size = np.sqrt(np.square(rest).sum(axis=0))
         # residuals may be unequal (White 1980), or seem too equal where events are rare
-        error = np.maximum(np.sqrt(np.square(left).T @ np.square(z)), size)
+        error = np.maximum(np.sqrt(np.square(rest).T @ np.square(z)), size)
         same = size <= 1e-8 * np.linalg.norm(squares * rate[:, None], axis=0)
-        t = np.where(same, 0.0, left.T @ z / np.where(error > 0, error, 1.0))
+        t = np.where(same, 0.0, rest.T @ z / np.where(error > 0, error, 1.0))
         p = np.minimum(1.0, tests * 2.0 * stats.t.sf(np.abs(t), free))
         strong += [(p[i], t[i], j, names[j] + about) for i, j in enumerate(wide)]
     strong.sort(key=lambda one: one[0])
@@ -330,21 +331,21 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
         yield Check("curvature along a column", "curvature", t, 0.0, 1.0, p_value, name, ".1f", j)
 
 
-def _influence(left: LeftOut, labels: Any) -> Check:
-    k, most = left.pareto_k, good_k(left.weight.shape[1])
+def _influence(loo: LeftOut, labels: Any) -> Check:
+    k, most = loo.pareto_k, good_k(loo.weight.shape[1])
     bad = np.flatnonzero(k > most)
     bad = bad[np.argsort(-k[bad])]
-    told = ", ".join(str(labels[row]) for row in bad[:_NAMED])
-    told += f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+    listed = ", ".join(str(labels[row]) for row in bad[:_NAMED])
+    listed += f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     name = f"influential rows (Pareto k above {most:.2g})"
     verdict = "look at it" if len(bad) else "-"
-    return Check(name, "influence", len(bad), told=told, fmt=".0f", verdict=verdict)
+    return Check(name, "influence", len(bad), told=listed, fmt=".0f", verdict=verdict)
 
 
 # ---- the prior ----------------------------------------------------------------------------------
 
 
-def prior_check(model: Any, named: Callable[[str], str]) -> list[Check]:
+def prior_check(model: Any, name_of: Callable[[str], str]) -> list[Check]:
     """Pull of the prior of all coefficients together; nothing for models without that measure.
 
     ``named`` gives a parameter its column's name.
@@ -357,8 +358,8 @@ def prior_check(model: Any, named: Callable[[str], str]) -> list[Check]:
         return []
     worst, pull = conflict.furthest
     verdict = "-" if pull <= 1.0 else "look at it"
-    name, told = "pull of the prior, in posterior sds", named(conflict.names[worst])
-    return [Check(name, "prior", pull, told=told, verdict=verdict)]
+    name, column = "pull of the prior, in posterior sds", name_of(conflict.names[worst])
+    return [Check(name, "prior", pull, told=column, verdict=verdict)]
 
 
 def _decimals(error: float) -> str:

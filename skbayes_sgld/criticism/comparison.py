@@ -96,15 +96,15 @@ def compare_models(
         with naming(f"models[{name!r}]"):
             fit = rows_of_fit("compare_models", model, X, y, sample_weight, params)
         rows = fit.choose(n_rows, seed)
-        left = fit.leave_out(rows)
-        each[name], families[name] = left.log_density - fit.log_slope[rows], left.family
-        bad[name] = int((left.pareto_k > good_k(left.weight.shape[1])).sum())
+        loo = fit.leave_out(rows)
+        each[name], families[name] = loo.log_density - fit.log_slope[rows], loo.family
+        bad[name] = int((loo.pareto_k > good_k(loo.weight.shape[1])).sum())
         weight = fit.weight
     if len(set(families.values())) > 1:
-        told = ", ".join(f"{name} is of {family}" for name, family in families.items())
+        listed = ", ".join(f"{name} is of {family}" for name, family in families.items())
         raise ValueError(
-            f"models are not comparable: {told}. Densities of numbers and probabilities of counts "
-            "or labels have different units; give models of one kind."
+            f"models are not comparable: {listed}. Densities of numbers and probabilities of "
+            "counts or labels have different units; give models of one kind."
         )
     log_density = np.column_stack(list(each.values()))
     table = pd.DataFrame(_totals(log_density, weight, rows), index=pd.Index(each, name="model"))
@@ -132,10 +132,10 @@ def stacking_weights(log_density: Array, weight: Array) -> Array:
         Weights of the rows.
     """
     density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
-    share, found = weight / weight.sum(), np.full(log_density.shape[1], 1 / log_density.shape[1])
+    share, weights = weight / weight.sum(), np.full(log_density.shape[1], 1 / log_density.shape[1])
     for _ in range(2000):
-        last = found
-        found = found * (share @ (density / (density @ found)[:, None]))
-        if np.abs(found - last).max() < 1e-7:
+        last = weights
+        weights = weights * (share @ (density / (density @ weights)[:, None]))
+        if np.abs(weights - last).max() < 1e-7:
             break
-    return found
+    return weights

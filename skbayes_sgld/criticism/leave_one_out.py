@@ -99,12 +99,12 @@ class LeftOut:
     def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
         """Averages ``(k, m)`` of a function's k values, given local parameters and ``y (b, 1)``."""
         X, y, offset = self.data[0], self.y[:, None], self.data[2:]
-        found = []
+        averages = []
         for rows in _blocks(*self.weight.shape):
             u = self.predictive.local(X[rows], *(each[rows] for each in offset))
             weight = self.weight[rows]
-            found.append([np.einsum("ij,ij->i", v, weight) for v in function(u, y[rows])])
-        return np.concatenate(found, axis=1)
+            averages.append([np.einsum("ij,ij->i", v, weight) for v in function(u, y[rows])])
+        return np.concatenate(averages, axis=1)
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -129,9 +129,9 @@ class LeftOut:
         law = self.likelihood
 
         def of(u: Array, _: Array) -> tuple[Array, ...]:
-            moved, step = u.copy(), 1e-4
-            moved[:, 0] += step
-            return ((law.mean(moved) - law.mean(u)) / step,)
+            beside, step = u.copy(), 1e-4
+            beside[:, 0] += step
+            return ((law.mean(beside) - law.mean(u)) / step,)
 
         return self._average(of)[0]
 
@@ -142,23 +142,23 @@ class LeftOut:
 
     def probability(self) -> Array:
         """Probability of each class ``(m, n_classes)``."""
-        X, found = self.data[0], []
+        X, parts = self.data[0], []
         for rows in _blocks(*self.weight.shape):
             draws = self.predictive.probability_draws(X[rows])
-            found.append(np.einsum("ikj,ij->ik", draws, self.weight[rows]))
-        return np.concatenate(found)
+            parts.append(np.einsum("ikj,ij->ik", draws, self.weight[rows]))
+        return np.concatenate(parts)
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Array:
         """Draws of an observation of every row ``(m, n_samples)``."""
-        X, offset, found = self.data[0], self.data[2:], []
+        X, offset, samples = self.data[0], self.data[2:], []
         for rows in _blocks(*self.weight.shape):
             u = self.predictive.local(X[rows], *(each[rows] for each in offset))
             ends = np.cumsum(self.weight[rows], axis=1)
             uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
-            chosen = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
-            u = np.take_along_axis(u, chosen[:, None], axis=2)
-            found.append(self.likelihood.sample(u, rng))
-        return np.concatenate(found)
+            picks = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
+            u = np.take_along_axis(u, picks[:, None], axis=2)
+            samples.append(self.likelihood.sample(u, rng))
+        return np.concatenate(samples)
 
 
 def leave_out(
@@ -285,8 +285,8 @@ class FittedRows:
         ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
         # with fewer effective draws the tail would be all draws
         relative = float(np.clip(ess / len(predictive.share), 0.01, 1.0))
-        chosen, power = tuple(each[rows] for each in self.data), np.minimum(self.weight[rows], 1.0)
-        return leave_out(predictive, chosen, power=power, relative_ess=relative)
+        data, power = tuple(each[rows] for each in self.data), np.minimum(self.weight[rows], 1.0)
+        return leave_out(predictive, data, power=power, relative_ess=relative)
 
 
 def rows_of_fit(

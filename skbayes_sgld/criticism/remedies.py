@@ -73,16 +73,16 @@ def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
     if inner.is_step and hasattr(changed, "steps"):  # one pipeline, with the model as its last step
         *before, (last, _) = new.steps
         *terms, (_, model) = changed.steps
-        taken = {name for name, _ in new.steps}
-        terms = [(_free(name, taken), step) for name, step in terms]
+        names = {name for name, _ in new.steps}
+        terms = [(_free(name, names), step) for name, step in terms]
         new.steps = [*before, *terms, (last, model)]
     return new
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, names: set[str]) -> str:
     """The name, or the name and a number, that no step has yet."""
-    others = (f"{name}-{number}" for number in range(2, len(taken) + 3))
-    return name if name not in taken else next(each for each in others if each not in taken)
+    others = (f"{name}-{number}" for number in range(2, len(names) + 3))
+    return name if name not in names else next(each for each in others if each not in names)
 
 
 def fit_like(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
@@ -192,22 +192,22 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
     if "prior" in remedy.settings:
         # a prior matters where rows are few, or for probabilities near 0
         few = X.shape[0] < 20 * X.shape[1]
-        chosen = getattr(core.model.posterior_, "choices", {}).get("prior")  # by prior="auto"
-        known = chosen is not None and chosen.value == remedy.settings["prior"]
-        if known or not (few or "calibration" in misfit.kinds):
+        choice = getattr(core.model.posterior_, "choices", {}).get("prior")  # by prior="auto"
+        same = choice is not None and choice.value == remedy.settings["prior"]
+        if same or not (few or "calibration" in misfit.kinds):
             return None
 
     def change(model: Any) -> Any:
-        known = model.get_params(deep=False)
+        params = model.get_params(deep=False)
         if remedy.model:
             return _sibling(model, remedy)
-        if remedy.target == _LOG and "noise_distribution" not in known:
+        if remedy.target == _LOG and "noise_distribution" not in params:
             return None  # the model takes numbers above 0 only
         if remedy.terms:
             return _with_terms(model, remedy.terms, core.X, misfit.curved)
-        if not remedy.settings.keys() <= known.keys():
+        if not remedy.settings.keys() <= params.keys():
             return None
-        if remedy.settings and all(known[name] == v for name, v in remedy.settings.items()):
+        if remedy.settings and all(params[name] == v for name, v in remedy.settings.items()):
             return None
         return model.set_params(**remedy.settings)
 
@@ -227,10 +227,10 @@ def _sibling(model: Any, remedy: Remedy) -> Any:
         return None
     # by name: this layer is below the estimators
     new = getattr(import_module("skbayes_sgld"), remedy.model)()
-    default, known = type(model)().get_params(deep=False), new.get_params(deep=False)
+    default, options = type(model)().get_params(deep=False), new.get_params(deep=False)
     for setting, value in model.get_params(deep=False).items():
-        kept = setting in known and value is not default[setting]
-        if kept and not (setting == "prior" and remedy.family == "numbers"):
+        stays = setting in options and value is not default[setting]
+        if stays and not (setting == "prior" and remedy.family == "numbers"):
             new.set_params(**{setting: value})
     return new
 
@@ -340,24 +340,24 @@ def try_remedies(
     """
     data, at = _part(data, misfit.fit.counted, rows, seed)
     checked = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
-    trials, seen, kept = list[Trial](), set[frozenset[str]](), [(checked, misfit)]
+    trials, tried, best = list[Trial](), set[frozenset[str]](), [(checked, misfit)]
     useful = [remedy for remedy in REMEDIES if remedy.family in ("", family)]
     for _ in range(3):
         step, harmful = [], set[str]()
-        for last, of_last in kept:
+        for last, last_misfit in best:
             for remedy in useful:
                 remedies = (*last.remedies, remedy)
                 names = frozenset(one.name for one in remedies)
                 again = any(remedy.parts & one.parts for one in last.remedies)
-                if again or names in seen or not remedy.kinds & of_last.kinds:
+                if again or names in tried or not remedy.kinds & last_misfit.kinds:
                     continue
-                estimator = build(remedy, of_last)
+                estimator = build(remedy, last_misfit)
                 if estimator is None:
                     continue
-                seen.add(names)
+                tried.add(names)
                 each, checks, failed, fit = _scored(estimator, data, at, pointwise, seed)
                 wrong = [check for check in checks if check.verdict == "misfit"]
-                columns = tuple(of_last.curved) if remedy.terms else last.columns
+                columns = tuple(last_misfit.curved) if remedy.terms else last.columns
                 trial = Trial(remedies, estimator, each, len(wrong), checks, failed, columns)
                 trials.append(trial)
                 change = trial.gain - last.gain
@@ -369,7 +369,7 @@ def try_remedies(
         step.sort(key=lambda one: -one[0].gain)
         if not step or step[0][0].wrong == 0:
             break
-        kept = [one for one in step if one[0].wrong][:2]
+        best = [one for one in step if one[0].wrong][:2]
     return trials
 
 
@@ -403,13 +403,13 @@ def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Arr
         rng = np.random.RandomState(seed)
         some = rng.choice(others, max(MOST_ROWS - len(rows), 0), replace=False)
         part = np.sort(np.concatenate([rows, some]))
-    chosen = counted[part]
+    positions = counted[part]
     by_row = {
-        name: value if value is None or np.ndim(value) == 0 else np.asarray(value)[chosen]
+        name: value if value is None or np.ndim(value) == 0 else np.asarray(value)[positions]
         for name, value in params.items()
     }
-    taken = _safe_indexing(X, chosen), _safe_indexing(y, chosen), by_row
-    return taken, np.searchsorted(part, rows)
+    data = _safe_indexing(X, positions), _safe_indexing(y, positions), by_row
+    return data, np.searchsorted(part, rows)
 
 
 def _scored(
@@ -418,18 +418,18 @@ def _scored(
     """Differences of log density, checks, why it failed or "", and the rows of a fitted copy."""
     X, y, params = data
     rest = {key: value for key, value in params.items() if key != "sample_weight"}
-    given = {key: value for key, value in params.items() if value is not None}
+    row_data = {key: value for key, value in params.items() if value is not None}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by what it says
-            fitted = fit_like(clone(estimator), X, y, given)
+            fitted = fit_like(clone(estimator), X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
-            left = fit.leave_out(rows, enough_draws(len(rows)))
-            names = [f"x{j}" for j in range(left.data[0].shape[1])]
-            checks = find_checks(left, names, np.arange(len(rows)), seed)
+            loo = fit.leave_out(rows, enough_draws(len(rows)))
+            names = [f"x{j}" for j in range(loo.data[0].shape[1])]
+            checks = find_checks(loo, names, np.arange(len(rows)), seed)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
         return np.full(len(rows), np.nan), [], str(error).splitlines()[0], None
     result = vars(fit.core.model).get("result_")
     problems = () if result is None else result.problems
     failed = parameter_namer(fitted)(problems[0]) if problems else ""
-    return left.log_density - fit.log_slope[rows] - pointwise, checks, failed, fit
+    return loo.log_density - fit.log_slope[rows] - pointwise, checks, failed, fit

@@ -92,8 +92,8 @@ class ModelCheck:
     def __str__(self) -> str:
         """Report."""
         n = self._n_misfits
-        found = f"NO: {n} checks find a misfit." if n > 1 else "NO: 1 check finds a misfit."
-        answer = "yes: no check finds a misfit." if self.fits else found
+        misfits = f"NO: {n} checks find a misfit." if n > 1 else "NO: 1 check finds a misfit."
+        answer = "yes: no check finds a misfit." if self.fits else misfits
         lines = [
             f"Does the model fit? {answer}",
             f"{self.name}, {len(self.rows)} of {self.n_samples} rows left out, one at a time",
@@ -105,13 +105,13 @@ class ModelCheck:
             measured, expected = format(check.measured, check.fmt), ""
             if np.isfinite(check.error):
                 expected = f"{check.expected:{check.fmt}} +- {check.error:{check.fmt}}"
-            told = "MISFIT" if check.verdict == "misfit" else check.verdict
-            lines += _row(check.name + about, f"{measured:>10s}{expected:>18s}   {told}")
+            cell = "MISFIT" if check.verdict == "misfit" else check.verdict
+            lines += _row(check.name + about, f"{measured:>10s}{expected:>18s}   {cell}")
         if self._trials:
-            told = "remedy that was tried"
+            cell = "remedy that was tried"
             if self.n_samples > MOST_ROWS:
-                told += f", on {MOST_ROWS:,} rows"
-            lines += ["", f"  {told:{_NAME}s}{'log density':>16s}{'90 % hold':>12s}"]
+                cell += f", on {MOST_ROWS:,} rows"
+            lines += ["", f"  {cell:{_NAME}s}{'log density':>16s}{'90 % hold':>12s}"]
         for trial in self._trials[:_SHOWN]:
             gain, after = f"{trial.gain:+.1f} +- {trial.se:.1f}", _coverage_of(trial.checks, 0.9)
             held = "" if np.isnan(after) else f"{after:.1%}"
@@ -188,37 +188,37 @@ def check_model(
     check_flag(remedies, "remedies")
     fit = rows_of_fit("check_model", model, X, y, sample_weight, params)
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
-    left = fit.leave_out(rows, enough_draws(len(rows)))
-    names = column_names(model) or [f"x{j}" for j in range(left.data[0].shape[1])]
+    loo = fit.leave_out(rows, enough_draws(len(rows)))
+    names = column_names(model) or [f"x{j}" for j in range(loo.data[0].shape[1])]
     labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
-    checks = find_checks(left, names, labels, seed, classes)
+    checks = find_checks(loo, names, labels, seed, classes)
     checks += prior_check(fit.core.model, parameter_namer(model))
     wrong = [check for check in checks if check.verdict == "misfit"]
     trials = list[Trial]()
     if wrong and remedies and hasattr(fit.core.model, "coef_"):
-        pointwise = left.log_density - fit.log_slope[rows]
+        pointwise = loo.log_density - fit.log_slope[rows]
         data = X, y, {"sample_weight": sample_weight, **params}
         misfit = Misfit(model, fit, wrong)
-        trials = try_remedies(misfit, left.family, rows, pointwise, data, seed)
-    chosen = choose(trials, len(wrong))
+        trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed)
+    choice = choose(trials, len(wrong))
     trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
     n_bad = next(int(check.measured) for check in checks if check.kind == "influence")
     doubt = (
         f" {n_bad} of {len(rows)} rows cannot be left out reliably (Pareto k), so all figures are "
         "uncertain; compare models by cross-validation."
     ) * (n_bad > 0.1 * len(rows))
-    below, most = (None, None) if left.family == "labels" else left.numbers[:2]
+    below, most = (None, None) if loo.family == "labels" else loo.numbers[:2]
     return ModelCheck(
         _table(checks, len(wrong), trials),
         _trials(trials),
-        None if chosen is None else chosen.estimator,
-        _reason(checks, len(wrong), trials, chosen, remedies, names) + doubt,
+        None if choice is None else choice.estimator,
+        _reason(checks, len(wrong), trials, choice, remedies, names) + doubt,
         len(fit.counted),
         fit.counted[rows],
         below,
         most,
-        left.fitted(),
+        loo.fitted(),
         type(fit.core.model).__name__,
         checks,
         trials,
@@ -250,7 +250,7 @@ def _best_for(kind: str, trials: list[Trial], wrong: int) -> str:
 
 
 def _trials(trials: list[Trial]) -> pd.DataFrame:
-    of_trials = {
+    columns = {
         "gain": [trial.gain for trial in trials],
         "se": [trial.se for trial in trials],
         "coverage_50": [_coverage_of(trial.checks, 0.5) for trial in trials],
@@ -259,7 +259,7 @@ def _trials(trials: list[Trial]) -> pd.DataFrame:
         "failed": [trial.failed for trial in trials],
     }
     names = pd.Index([trial.name for trial in trials], name="remedy", dtype=object)
-    return pd.DataFrame(of_trials, names)
+    return pd.DataFrame(columns, names)
 
 
 def _coverage_of(checks: list[Check], coverage: float) -> float:
@@ -272,30 +272,30 @@ def _reason(
     checks: list[Check],
     wrong: int,
     trials: list[Trial],
-    chosen: Trial | None,
-    tried: bool,
+    choice: Trial | None,
+    has_trials: bool,
     names: list[str],
 ) -> str:
     if not wrong:
         return "Nothing is wrong, so there is nothing to suggest."
-    if chosen is None:
-        if not tried:
+    if choice is None:
+        if not has_trials:
             return "No remedy was tried; set remedies=True."
         some = (
             f"none of {len(trials)} remedies predicts better by more than chance explains, or as "
             "well and without a misfit"
         )
         return f"No suggestion: {some if trials else 'there is no remedy for this model'}."
-    before, after = (_thirds_of(each) for each in (checks, chosen.checks))
+    before, after = (_thirds_of(each) for each in (checks, choice.checks))
     held = f" 90 % intervals hold {after} of the rows; before, {before}." if after else ""
-    n = chosen.wrong
-    left = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit." if n else ""
-    added = ", ".join(names[j] for j in chosen.columns)
+    n = choice.wrong
+    rest = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit." if n else ""
+    added = ", ".join(names[j] for j in choice.columns)
     added = f" ({added})" if added else ""
-    way = "higher" if chosen.gain >= 0 else "lower"
+    way = "higher" if choice.gain >= 0 else "lower"
     return (
-        f"Suggestion: {chosen.name}{added}. Its leave-one-out log density is {way} by "
-        f"{abs(chosen.gain):.1f} (standard error {chosen.se:.1f}).{held}{left}"
+        f"Suggestion: {choice.name}{added}. Its leave-one-out log density is {way} by "
+        f"{abs(choice.gain):.1f} (standard error {choice.se:.1f}).{held}{rest}"
     )
 
 

@@ -76,20 +76,20 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     rng : numpy.random.RandomState
         Source of the random transforms of whole numbers.
     """
-    left = leave_out(predictive, data, smooth=False)
-    likelihood = left.likelihood
-    if left.family == "labels":
-        return _of_labels(left)
-    below, most, mean, variance = left.numbers
-    score = residuals(left, rng)
+    loo = leave_out(predictive, data, smooth=False)
+    likelihood = loo.likelihood
+    if loo.family == "labels":
+        return _of_labels(loo)
+    below, most, mean, variance = loo.numbers
+    score = residuals(loo, rng)
     inside = np.array([share_inside(below, most, coverage) for coverage in _COVERAGES])
-    groups = [np.arange(len(score)), *by_mean(left.fitted())]
+    groups = [np.arange(len(score)), *by_mean(loo.fitted())]
     each = [_group(score[rows], inside[:, rows]) for rows in groups]
     outlier = len(score) * float(chdtrc(1.0, np.square(score).max()))
     if min(outlier, _together(each[1:]), *(group.p for group in each)) >= _LEVEL:
         return ""
     if likelihood.whole:
-        ratio = float(np.mean(pearson(left.y, mean, variance)))
+        ratio = float(np.mean(pearson(loo.y, mean, variance)))
         fault = _of_spread(ratio, type(likelihood).__name__)
     else:
         fault = _of_noise(each, inside[0].mean(), likelihood)
@@ -140,13 +140,13 @@ def _together(thirds: list[Group]) -> float:
     return float(chdtrc(2.0 * len(thirds), -2.0 * logs))
 
 
-def _of_labels(left: LeftOut) -> str:
+def _of_labels(loo: LeftOut) -> str:
     """Words on probabilities that labels do not have."""
-    probability, rows = left.probability(), np.arange(len(left.y))
+    probability, rows = loo.probability(), np.arange(len(loo.y))
     two = probability.shape[1] == 2
-    chosen = np.ones(len(rows), dtype=int) if two else probability.argmax(axis=1)
-    p, hit = probability[rows, chosen], left.y == chosen
-    fitted = left.predictive.probability(left.data[0])[rows, chosen]
+    label = np.ones(len(rows), dtype=int) if two else probability.argmax(axis=1)
+    p, hit = probability[rows, label], loo.y == label
+    fitted = loo.predictive.probability(loo.data[0])[rows, label]
     names = (
         "",
         " with low probabilities",

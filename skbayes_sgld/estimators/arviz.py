@@ -23,16 +23,16 @@ def to_arviz(
     check_is_fitted(model)
     if X is None and y is not None:
         raise ValueError("y is given and X is None; give the rows of y as X.")
-    wanted = arviz.wanted_groups(groups, X is not None, y is not None)
+    names = arviz.wanted_groups(groups, X is not None, y is not None)
     if X is not None:
-        _check_fits(model, X, wanted)
-    made = _groups(model, X, y, random_state, wanted, row_data)
-    return arviz.as_arviz({name: made[name] for name in made if name in wanted})
+        _check_fits(model, X, names)
+    data = _groups(model, X, y, random_state, names, row_data)
+    return arviz.as_arviz({name: data[name] for name in data if name in names})
 
 
-def _check_fits(model: Any, X: Any, wanted: Sequence[str]) -> None:
+def _check_fits(model: Any, X: Any, names: Sequence[str]) -> None:
     """Raise where the groups of rows take more memory than is available."""
-    large = arviz.BY_ROW_AND_DRAW & set(wanted)
+    large = arviz.BY_ROW_AND_DRAW & set(names)
     with naming("X"):
         n = _num_samples(X)
     n_draws, n_outputs = len(model.posterior_.flat), len(getattr(model, "estimators_", [0]))
@@ -48,31 +48,31 @@ def _check_fits(model: Any, X: Any, wanted: Sequence[str]) -> None:
 
 
 def _groups(
-    model: Any, X: Any, y: Any, random_state: Any, wanted: Sequence[str], row_data: dict[str, Any]
+    model: Any, X: Any, y: Any, random_state: Any, names: Sequence[str], row_data: dict[str, Any]
 ) -> dict[str, Any]:
     """Data set of each group by its name; more than are wanted where they cost nothing."""
     models = vars(model).get("estimators_")
     if models is not None:
         columns, stream = split_columns(y, len(models)), as_random_state(random_state)
         parts = [
-            _groups(each, X, column, stream, wanted, row_data)
+            _groups(each, X, column, stream, names, row_data)
             for each, column in zip(models, columns, strict=True)
         ]
         joined = arviz.join_outputs(parts, model.output_names_)
         return joined | {"posterior": model.posterior_.to_xarray()}
     groups = {"posterior": model.posterior_.to_xarray()}
     if "result_" in vars(model):
-        groups = model.result_.arviz_groups("sample_stats" in wanted)
+        groups = model.result_.arviz_groups("sample_stats" in names)
     if X is not None:
-        groups |= _row_groups(model, X, y, random_state, wanted, row_data)
+        groups |= _row_groups(model, X, y, random_state, names, row_data)
     return groups
 
 
 def _row_groups(
-    model: Any, X: Any, y: Any, random_state: Any, wanted: Sequence[str], row_data: dict[str, Any]
+    model: Any, X: Any, y: Any, random_state: Any, groups: Sequence[str], row_data: dict[str, Any]
 ) -> dict[str, Any]:
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
-    observed, given = None, model._given(X, row_data)
+    observed, row_values = None, model._given(X, row_data)
     if y is None:
         rows, offset = model._check_rows(X), model._offset(X, row_data)
         offsets = () if offset is None else (offset,)
@@ -83,37 +83,37 @@ def _row_groups(
     if hasattr(model, "classes_"):
         classes = list(map(str, model.classes_))
         labels = {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
-    of_rows = {arviz.ROWS: np.arange(rows.shape[0])}
+    row_coords = {arviz.ROWS: np.arange(rows.shape[0])}
 
     def by_draw(name: str, make: Any, attrs: dict[str, Any]) -> Any:
-        """Data set of y under every draw; empty where the group is not wanted."""
+        """Data set of y under every draw; empty where nobody asked for the group."""
         data = {}
-        if name in wanted:
+        if name in groups:
             values = make().T.reshape(*shape, -1)
             data["y"] = (*arviz.DRAWS, arviz.ROWS), values, attrs
-        return arviz.dataset(data, arviz.draw_coords(shape) | of_rows)
+        return arviz.dataset(data, arviz.draw_coords(shape) | row_coords)
 
     def sample() -> Any:
         return predictive.sample(rows, as_random_state(random_state), *offsets)
 
     constant: dict[str, Any] = {}
-    coords: dict[str, Any] = of_rows
-    if given is not None:
-        constant[model._row_argument] = (arviz.ROWS,), given
+    coords: dict[str, Any] = row_coords
+    if row_values is not None:
+        constant[model._row_argument] = (arviz.ROWS,), row_values
     if not issparse(rows):  # a data set would hold all of its zeros
         constant["X"] = (arviz.ROWS, "feature"), np.asarray(rows)
         names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
-        coords = of_rows | {"feature": names}
+        coords = row_coords | {"feature": names}
     data = arviz.dataset(constant, coords)
     if observed is None:
         predictions = by_draw("predictions", sample, labels)
         return {"predictions": predictions, "predictions_constant_data": data}
-    seen = observed.astype(int) if labels else observed
+    values = observed.astype(int) if labels else observed
     return {
         "posterior_predictive": by_draw("posterior_predictive", sample, labels),
         "log_likelihood": by_draw(
             "log_likelihood", lambda: predictive.log_likelihood(rows, observed, *offsets), {}
         ),
-        "observed_data": arviz.dataset({"y": ((arviz.ROWS,), seen, labels)}, of_rows),
+        "observed_data": arviz.dataset({"y": ((arviz.ROWS,), values, labels)}, row_coords),
         "constant_data": data,
     }

@@ -147,8 +147,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Any prior that no class lists is that of one of the likelihood's own parameters.
         """
-        of_own = NOISE_PRIORS if name.endswith("_prior") else None
-        return cls._registries.get(name, of_own)
+        default = NOISE_PRIORS if name.endswith("_prior") else None
+        return cls._registries.get(name, default)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of components too: ``set_params(prior__scale=0.5)``.
@@ -367,8 +367,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _offset(self, X: Any, row_data: dict[str, Any]) -> Array | None:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
-        given = self._given(X, row_data)
-        return np.log(given) if self._row_argument == "exposure" and given is not None else given
+        values = self._given(X, row_data)
+        return np.log(values) if self._row_argument == "exposure" and values is not None else values
 
     def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
         """Rows, observations (numbers or codes of labels) and, if there is one, the offset."""
@@ -448,9 +448,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         rows, offset = self._check_rows(X), self._offset(X, row_data)
         rng = as_random_state(random_state)
         predictive = self._predictive(self.posterior_.choose(n_samples, rng))
-        drawn = predictive.sample(rows, rng, offset)
+        sample = predictive.sample(rows, rng, offset)
         classes = getattr(self, "classes_", None)
-        return drawn if classes is None or offset is not None else classes[drawn]
+        return sample if classes is None or offset is not None else classes[sample]
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.
@@ -485,9 +485,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             )
         ratios = {"intercept": unit}
         ratios |= {n: f"{unit}_ratio{n[4:]}" for n in draws.names if n.startswith("coef[")}
-        kept = [k for k, name in enumerate(draws.names) if name in ratios]
-        names = [ratios[draws.names[k]] for k in kept]
-        return replace(draws, values=np.exp(draws.values[..., kept]), names=names).summary(coverage)
+        positions = [k for k, name in enumerate(draws.names) if name in ratios]
+        names = [ratios[draws.names[k]] for k in positions]
+        values = np.exp(draws.values[..., positions])
+        return replace(draws, values=values, names=names).summary(coverage)
 
     def to_arviz(
         self,

@@ -47,14 +47,14 @@ def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[
     written block by block, and ``out`` is returned. Predictions of float32 rows are float32, as
     scikit-learn's are; labels have the type of ``classes_``.
     """
-    known = signature(method)
+    parameters = signature(method)
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         def predict(rows: Any) -> Any:
-            found = method(self, rows, *args, **kwargs)
+            predictions = method(self, rows, *args, **kwargs)
             labels = method.__name__ == "predict" and hasattr(self, "classes_")
-            return _in_single(found) if _is_single(rows) and not labels else found
+            return _in_single(predictions) if _is_single(rows) and not labels else predictions
 
         lazy = kind_of(X).startswith("dask.")
         if out is None and not lazy and not isinstance(X, RowSource):
@@ -66,8 +66,8 @@ def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[
             return (predict(rows) for rows in X.columns())
         from skbayes_sgld.blocks.dask_predictions import predict_lazily
 
-        given = known.bind(self, X, *args, **kwargs).arguments
-        others = {name: value for name, value in given.items() if name not in ("self", "X")}
+        arguments = parameters.bind(self, X, *args, **kwargs).arguments
+        others = {name: value for name, value in arguments.items() if name not in ("self", "X")}
         others |= others.pop("row_data", {})
         return predict_lazily(self, method.__name__, X, others)
 
@@ -89,13 +89,13 @@ def _is_single(X: Any) -> bool:
     return types == {"float32"}
 
 
-def _in_single(found: Any) -> Any:
-    if isinstance(found, tuple):
-        return tuple(map(_in_single, found))
+def _in_single(predictions: Any) -> Any:
+    if isinstance(predictions, tuple):
+        return tuple(map(_in_single, predictions))
     with np.errstate(over="ignore", under="ignore"):
-        single = found.astype(np.float32, copy=False)
+        single = predictions.astype(np.float32, copy=False)
     # numbers beyond its range, as those of a y in tiny units, stay float64
-    return single if np.isfinite(single).sum() == np.isfinite(found).sum() else found
+    return single if np.isfinite(single).sum() == np.isfinite(predictions).sum() else predictions
 
 
 def _write(predict: Callable[[Any], Any], X: Any, out: Any, name: str) -> Any:
@@ -110,9 +110,10 @@ def _write(predict: Callable[[Any], Any], X: Any, out: Any, name: str) -> Any:
         )
     for rows in block_slices(*X.shape):
         check_whole(X)
-        found = predict(X[rows])
-        if isinstance(found, tuple) or found.shape[1:] != out.shape[1:]:
-            shape = "several arrays" if isinstance(found, tuple) else (len(X), *found.shape[1:])
+        predictions = predict(X[rows])
+        if isinstance(predictions, tuple) or predictions.shape[1:] != out.shape[1:]:
+            single = not isinstance(predictions, tuple)
+            shape = (len(X), *predictions.shape[1:]) if single else "several arrays"
             raise ValueError(f"out has shape {out.shape}; {name} returns {shape}.")
-        out[rows] = found
+        out[rows] = predictions
     return out

@@ -36,8 +36,8 @@ def fit_task(estimator: Any, X: Any, y: Any, **row_data: Any) -> Iterator[None]:
     if not has_callbacks(estimator):
         yield
         return
-    given = {name: value for name, value in row_data.items() if value is not None}
-    data = {"estimator": estimator, "X": X, "y": y, "metadata": given or None}
+    metadata = {name: value for name, value in row_data.items() if value is not None}
+    data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata or None}
     context = estimator._init_callback_context(max_subtasks=_TASKS)
     context.call_on_fit_task_begin(**data)
     yield
@@ -60,12 +60,12 @@ def show_progress(estimator: Any, n_steps: int, what: str) -> Iterator[Progress 
             task = estimator._callback_fit_ctx.subcontext(task_name=what)
             return task.call_on_fit_task_begin(estimator=estimator)
 
-        task, done, n_ended, stops = begin(), 0, 0, False
+        task, n_made, n_ended, stops = begin(), 0, 0, False
 
         def report(n_done: int) -> bool:
-            nonlocal task, done, n_ended, stops
-            done += n_done
-            while n_ended < min(_TASKS, _TASKS * done // n_steps):
+            nonlocal task, n_made, n_ended, stops
+            n_made += n_done
+            while n_ended < min(_TASKS, _TASKS * n_made // n_steps):
                 stops |= task.call_on_fit_task_end(estimator=estimator)
                 n_ended += 1
                 if n_ended < _TASKS:

@@ -108,8 +108,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
             counts = np.bincount(codes, weights=weight, minlength=len(self.classes_))
-            seen = counts > 0
-            return counts.sum() / (seen.sum() * np.where(seen, counts, np.inf))
+            present = counts > 0
+            return counts.sum() / (present.sum() * np.where(present, counts, np.inf))
         if not isinstance(self.class_weight, dict):
             raise ValueError(
                 f"class_weight={self.class_weight!r} is not accepted; give 'balanced', None or a "
@@ -333,10 +333,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
 def codes_of(y: Array, classes: Array, known_from: str) -> Array:
     """Positions of labels among the classes; raise for a label that is none of them."""
-    known = np.isin(y, classes)
-    if not known.all():
+    member = np.isin(y, classes)
+    if not member.all():
         raise ValueError(
-            f"y has the label {y[~known].tolist()[0]!r}, which is not among the classes of "
+            f"y has the label {y[~member].tolist()[0]!r}, which is not among the classes of "
             f"{known_from}, {classes.tolist()}."
         )
     return positions(y, classes)
@@ -447,18 +447,19 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
             return y
         if not fitting:
             return super()._as_numbers(y, fitting)
-        self._seen, seen = None, np.flatnonzero(np.bincount(y))
+        self._seen, present = None, np.flatnonzero(np.bincount(y))
         # classes without rows stay in the model where later rows or a prior inform them
         stay = self._stream is not None or not self.fit_intercept
-        if len(seen) < len(self.classes_) and not (stay or self._resolve("intercept_prior").proper):
-            if len(seen) < 2:
-                only = self.classes_[seen].tolist()[0]
+        stay = stay or self._resolve("intercept_prior").proper
+        if len(present) < len(self.classes_) and not stay:
+            if len(present) < 2:
+                only = self.classes_[present].tolist()[0]
                 raise ValueError(
                     f"the weights are zero for every class but {only!r}: under its flat prior the "
                     "intercept would go to infinity; give rows of another class a weight, or set "
                     "intercept_prior='normal' or fit_intercept=False."
                 )
-            self._seen, y = seen, np.searchsorted(seen, y)
+            self._seen, y = present, np.searchsorted(present, y)
         return super()._as_numbers(y)
 
     def _encoding(self, moments: Moments) -> Encoding:
@@ -469,9 +470,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         factors = np.ones(len(moments.labels))
         if self.class_weight is not None:
             factors = self._class_weights(labels, codes, weight)[codes[::2]]
-        kept, of_label = np.asarray(weighed > 0), np.zeros(len(factors))
-        of_label[kept[::2]] = self._as_numbers(codes[kept])[::2]
-        return Encoding(moments.labels, of_label, np.where(kept[::2], factors, 0.0))
+        positive, numbers = np.asarray(weighed > 0), np.zeros(len(factors))
+        numbers[positive[::2]] = self._as_numbers(codes[positive])[::2]
+        return Encoding(moments.labels, numbers, np.where(positive[::2], factors, 0.0))
 
     def _target_before_fit(
         self, y: Array | None, n_rows: int
@@ -484,8 +485,8 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         return codes.astype(float), self._of_labels(len(labels)), labels
 
     def _class_names(self) -> list[str]:
-        seen = self.classes_ if self._seen is None else self.classes_[self._seen]
-        return [str(c) for c in seen]
+        classes = self.classes_ if self._seen is None else self.classes_[self._seen]
+        return [str(c) for c in classes]
 
     def _split(self, values: Array) -> dict[str, Array]:
         parts = super()._split(values)
@@ -500,9 +501,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
         """Predictors of the classes that are in the model."""
         parts = self._draws()
-        seen = slice(None) if self._seen is None else self._seen
+        present = slice(None) if self._seen is None else self._seen
         coef, intercept = parts["coef"][chosen], parts["intercept"][chosen]
-        return LinearPredictor(coef[:, seen], intercept[:, seen])
+        return LinearPredictor(coef[:, present], intercept[:, present])
 
     # ---- observations, labels or totals ---------------------------------------------------------
 

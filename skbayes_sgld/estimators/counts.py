@@ -111,11 +111,11 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
         return y
 
     def _given(self, X: Any, row_data: dict[str, Any]) -> Array:
-        given = super()._given(X, row_data)
-        return check_trials(1, X) if given is None else given
+        totals = super()._given(X, row_data)
+        return check_trials(1, X) if totals is None else totals
 
-    def _shares(self, y: Array, given: Array) -> Array:
-        totals = totals_of(given, np.ravel(y), given)
+    def _shares(self, y: Array, exposure: Array) -> Array:
+        totals = totals_of(exposure, np.ravel(y), exposure)
         return totals["successes"] / np.maximum(totals["trials"], 1.0)
 
 

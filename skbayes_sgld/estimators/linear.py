@@ -115,8 +115,8 @@ class LinearEstimator(BayesianEstimator):
         """Priors given the target; automatic scales are left to the posterior."""
         prior = self._resolve_conditional("prior", likelihood)
         intercept = self._resolve_conditional("intercept_prior", likelihood)
-        named = zip(likelihood.own, own_units(likelihood, y, weight), strict=True)
-        own = tuple(self._resolve(own.argument).for_data(unit) for own, unit in named)
+        pairs = zip(likelihood.own, own_units(likelihood, y, weight), strict=True)
+        own = tuple(self._resolve(own.argument).for_data(unit) for own, unit in pairs)
         return prior, intercept, own
 
     def _class_names(self) -> list[str] | None:
@@ -143,7 +143,7 @@ class LinearEstimator(BayesianEstimator):
         prior, intercept, own_priors = priors
         if likelihood.infers_noise and prior.scaled_by_noise and prior.automatic:
             warn_of_few_rows(weight, *X.shape)
-        known = {"class_names": self._class_names(), "columns": columns, "offset": offset}
+        options = {"class_names": self._class_names(), "columns": columns, "offset": offset}
         # models without noise have the constant one, which binds a plain GLMPosterior
         return self._noise().bind(
             X,
@@ -156,7 +156,7 @@ class LinearEstimator(BayesianEstimator):
             fit_intercept=self.fit_intercept,
             center=center,
             feature_names=self._feature_names(),
-            **{name: value for name, value in known.items() if value is not None},
+            **{name: value for name, value in options.items() if value is not None},
         )
 
     # ---- rows in blocks -----------------------------------------------------------------------
@@ -259,12 +259,12 @@ class LinearEstimator(BayesianEstimator):
         own = posterior.likelihood.own
         for parameter, prior in zip(own, posterior.own_priors.parts, strict=True):
             setattr(self, f"{parameter.argument}_", prior)
-        of_intercept = posterior.linear_prior.intercept if self.fit_intercept else None
-        self.intercept_prior_: CoefficientPrior | None = of_intercept
+        intercept_prior = posterior.linear_prior.intercept if self.fit_intercept else None
+        self.intercept_prior_: CoefficientPrior | None = intercept_prior
         self._names = list(posterior.reported.names)
         # unequal noise is reported by its own coefficients
-        known = {parameter.name for parameter in own}
-        self._own_names = [n for n in self._names if n in known or n.startswith("noise_")]
+        own_names = {parameter.name for parameter in own}
+        self._own_names = [n for n in self._names if n in own_names or n.startswith("noise_")]
         self._noise_columns = posterior.noise_columns
         self._n_predictors = posterior.n_predictors
         self._has_intercept = bool(self.fit_intercept)  # set_params may change fit_intercept later

@@ -171,12 +171,12 @@ class MAPEstimator(LinearEstimator):
                 f"{posterior.n_predictors} classes with one each; set projection=None."
             )
         with show_progress(self, settings.climb.max_iter, "climbing") as progress:
-            found = find(posterior, settings, progress)
-        check_mode(posterior, found.end.theta)
-        if not found.end.distance <= settings.climb.tol:
-            message = far_message(found.end.distance, settings.climb)
+            ascent = find(posterior, settings, progress)
+        check_mode(posterior, ascent.end.theta)
+        if not ascent.end.distance <= settings.climb.tol:
+            message = far_message(ascent.end.distance, settings.climb)
             warn(message, ConvergenceWarning)
-        self._keep(posterior, found, laplace_draws(posterior, found.end, settings))
+        self._keep(posterior, ascent, laplace_draws(posterior, ascent.end, settings))
 
     def _settings(self) -> MAPSettings:
         """Settings of the climb; raise where a parameter, used or not, is out of range."""
@@ -225,7 +225,7 @@ class MAPEstimator(LinearEstimator):
             check_init(self.init, _INITS, n_dims=1),
         )
 
-    def _keep(self, posterior: GLMPosterior, found: Climb, draws: Array) -> None:
+    def _keep(self, posterior: GLMPosterior, climb: Climb, draws: Array) -> None:
         """Set the fitted attributes."""
         with np.errstate(all="ignore"):
             values = posterior.reported.values(draws)
@@ -240,12 +240,12 @@ class MAPEstimator(LinearEstimator):
             values[None], posterior.reported.names, coords=posterior.reported.coords
         )
         self._set_layout(posterior)
-        self.step_size_, self.batch_size_ = found.step_size, found.batch_size
-        self.n_iter_, self.distance_ = found.n_iter, found.end.distance
-        self.clipped_fraction_ = found.clipped
+        self.step_size_, self.batch_size_ = climb.step_size, climb.batch_size
+        self.n_iter_, self.distance_ = climb.n_iter, climb.end.distance
+        self.clipped_fraction_ = climb.clipped
 
-        def why(name: str, of_default: str = DEFAULT) -> str:
-            return of_default if getattr(self, name) == getattr(type(self), name) else GIVEN
+        def why(name: str, default: str = DEFAULT) -> str:
+            return default if getattr(self, name) == getattr(type(self), name) else GIVEN
 
         self.posterior_.choices = {
             "optimizer": Choice(self._resolve("optimizer"), why("optimizer")),
@@ -255,11 +255,11 @@ class MAPEstimator(LinearEstimator):
             "n_iter": Choice(self.n_iter_, "until the mode was near, or max_iter"),
             "distance": Choice(self.distance_, "largest, from the mode, in posterior sds"),
         }
-        self._set_point(posterior.reported.values(found.end.theta[None])[0])
+        self._set_point(posterior.reported.values(climb.end.theta[None])[0])
         points = max(10, 2_000_000 // posterior.n_samples)  # whose log density takes all rows
-        last = len(found.path) - 1
-        kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
-        path, self.path_iter_ = found.path[kept], found.passes[kept]
+        last = len(climb.path) - 1
+        points_kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
+        path, self.path_iter_ = climb.path[points_kept], climb.passes[points_kept]
         self.log_posterior_path_ = np.concatenate([posterior.log_density(p[None]) for p in path])
         parts = self._split(posterior.reported.values(path))
         one = posterior.n_predictors == 1
@@ -290,8 +290,8 @@ def find(posterior: GLMPosterior, settings: MAPSettings, progress: Any) -> Climb
     elif init == "zeros":
         start = posterior.zeros()
     elif init == "prior":
-        drawn = posterior.draw_prior(start_generators(settings.climb.seed, range(1)))
-        start = posterior.reported.theta(drawn)[0]
+        draw = posterior.draw_prior(start_generators(settings.climb.seed, range(1)))
+        start = posterior.reported.theta(draw)[0]
     else:
         start = posterior.start()
     if isinstance(settings.climb.optimizer, Newton):
@@ -319,12 +319,12 @@ def _overflow(
     for _ in range(40):
         holds = float(f"{0.5 * holds:.2g}")
         try:
-            found = climb(posterior, start, replace(plan, step_size=holds))
+            trial = climb(posterior, start, replace(plan, step_size=holds))
         except ChainOverflowError:
             continue
-        if found.end.distance <= max(begin, 1.0):  # what goes further off is on its way
-            per_pass = -(-posterior.n_samples // (found.batch_size or posterior.n_samples))
-            n_steps = found.n_iter * per_pass
+        if trial.end.distance <= max(begin, 1.0):  # what goes further off is on its way
+            per_pass = -(-posterior.n_samples // (trial.batch_size or posterior.n_samples))
+            n_steps = trial.n_iter * per_pass
             remedy = f"With step_size={holds:.2g} a run of {n_steps} steps did not; {remedy}"
             held = holds
             break

@@ -117,8 +117,8 @@ class NetworkEstimator(BayesianEstimator):
                 "give arrays, such as a sample of the rows."
             )
         names = self._feature_names()
-        of_numbers = isinstance(self, NormalModel)
-        X, y, units = standardise(rows.X, rows.y, rows.weight, of_numbers, names)
+        is_regressor = isinstance(self, NormalModel)
+        X, y, units = standardise(rows.X, rows.y, rows.weight, is_regressor, names)
         likelihood, prior, noise_prior = self._distributions(units)
         posterior = MLPPosterior(
             X,
@@ -317,18 +317,18 @@ class SGLDNetwork(NetworkEstimator):
         """
         check_is_fitted(self)
         if X is None:
-            found: Any = self.result_.predictions
+            diagnosis: Any = self.result_.predictions
         else:
             outputs = self._predictor()(self._check_rows(X)).transpose(2, 1, 0)
             chains = self.posterior_.values.shape[:2]
-            found = diagnose_outputs(
+            diagnosis = diagnose_outputs(
                 outputs.reshape(*chains, *outputs.shape[1:]),
                 self.clipped_fraction_,
                 self._likelihood().shift_invariant,
                 self.posterior_.choices.get("stopped_by"),
             )
-        print(found)
-        return found
+        print(diagnosis)
+        return diagnosis
 
 
 @parameters

@@ -124,27 +124,27 @@ def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Meth
                 return method(self, *args, **kwargs)
             bound = parameters.bind(self, *args, **kwargs)
             bound.apply_defaults()
-            given = dict(bound.arguments)
-            del given["self"]
-            given |= given.pop("row_data", {})
+            arguments = dict(bound.arguments)
+            del arguments["self"]
+            arguments |= arguments.pop("row_data", {})
             if one_stream:
-                given["random_state"] = as_random_state(given["random_state"])
-            y, found = given.get("y"), []
+                arguments["random_state"] = as_random_state(arguments["random_state"])
+            y, results = arguments.get("y"), []
             for model, column in zip(models, split_columns(y, len(models)), strict=True):
                 own = {} if y is None else {"y": column}
-                found.append(getattr(model, method.__name__)(**given | own))
-            return _stack(found, axis)
+                results.append(getattr(model, method.__name__)(**arguments | own))
+            return _stack(results, axis)
 
         return cast(Method, call)
 
     return decorate
 
 
-def _stack(found: list[Any], axis: int) -> Any:
+def _stack(results: list[Any], axis: int) -> Any:
     """Results of the outputs' methods, arrays or several of them, stacked."""
-    first = found[0]
+    first = results[0]
     if isinstance(first, Bunch):
-        return Bunch(**{name: _stack([part[name] for part in found], axis) for name in first})
+        return Bunch(**{name: _stack([part[name] for part in results], axis) for name in first})
     if isinstance(first, tuple):
-        return tuple(_stack(list(part), axis) for part in zip(*found, strict=True))
-    return np.stack(found, axis)
+        return tuple(_stack(list(part), axis) for part in zip(*results, strict=True))
+    return np.stack(results, axis)

@@ -27,14 +27,14 @@ def parameters(cls: Any) -> Any:
     text, sections = split_sections(cleandoc(cls.__doc__ or ""))
     inherited_sections = *_GROUPS, "Attributes", "Notes"
     cls._documented = {name: sections.pop(name, "") for name in inherited_sections}
-    known = [vars(base).get("_documented", {}) for base in cls.__mro__]
+    documented = [vars(base).get("_documented", {}) for base in cls.__mro__]
     groups = parameter_groups(cls).values()
-    of_parameters = {name: entry for group in groups for name, entry in group.items()}
-    of_attributes = _entries(each.get("Attributes", "") for each in known)
+    parameter_entries = {name: entry for group in groups for name, entry in group.items()}
+    attribute_entries = _entries(each.get("Attributes", "") for each in documented)
     inherited = {
-        "Parameters": [of_parameters.get(field.name, "") for field in fields(cls)],
-        "Attributes": of_attributes.values(),
-        "Notes": [each["Notes"] for each in known if each.get("Notes")][:1],
+        "Parameters": [parameter_entries.get(field.name, "") for field in fields(cls)],
+        "Attributes": attribute_entries.values(),
+        "Notes": [each["Notes"] for each in documented if each.get("Notes")][:1],
     }
     sections = {
         name: "\n".join(filter(None, parts)) for name, parts in inherited.items()
@@ -48,8 +48,8 @@ def parameters(cls: Any) -> Any:
 
 def parameter_groups(cls: Any) -> dict[str, dict[str, str]]:
     """Documentation of the parameters by group and name, in the order of the fields."""
-    known = [vars(base).get("_documented", {}) for base in cls.__mro__]
-    groups = {group: _entries(each.get(group, "") for each in known) for group in _GROUPS}
+    sections = [vars(base).get("_documented", {}) for base in cls.__mro__]
+    groups = {group: _entries(each.get(group, "") for each in sections) for group in _GROUPS}
     return {
         group: {each.name: entries[each.name] for each in fields(cls) if each.name in entries}
         for group, entries in groups.items()
@@ -64,7 +64,7 @@ def split_sections(doc: str) -> tuple[str, dict[str, str]]:
 
 def _entries(sections: Iterable[str]) -> dict[str, str]:
     """Entries of sections by the first name of each; the first of a name counts."""
-    found: dict[str, str] = {}
+    entries: dict[str, str] = {}
     for entry in (e for section in sections for e in re.split(r"\n(?=\S)", section) if e):
-        found.setdefault(re.split(r"[ ,:]", entry, maxsplit=1)[0], entry)
-    return found
+        entries.setdefault(re.split(r"[ ,:]", entry, maxsplit=1)[0], entry)
+    return entries

@@ -61,8 +61,8 @@ def draw_prior_predictive(
         y, likelihood, labels = model._target_before_fit(y, X.shape[0])
         priors = _priors_before_fit(model, X, y, likelihood)
     _check(priors, likelihood)
-    drawn = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), offset)
-    return drawn if labels is None else labels[drawn]
+    draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), offset)
+    return draws if labels is None else labels[draws]
 
 
 def _priors_before_fit(model: Any, X: Array, y: Array, likelihood: Likelihood) -> Priors:
@@ -72,12 +72,12 @@ def _priors_before_fit(model: Any, X: Array, y: Array, likelihood: Likelihood) -
     prior, intercept, own = model._priors(likelihood, y, None)
     prior.check(X.shape[1])
     intercept.check(1, "intercept_prior")
-    spread, named = column_moments(X)[1], model._resolve("prior")
+    spread, own_prior = column_moments(X)[1], model._resolve("prior")
     units = spread if prior.automatic else None
     prior, intercept = in_units(prior, intercept, units, likelihood, y, None)
-    if named.hierarchical:
+    if own_prior.hierarchical:
         scale = prior.scale * np.ones(X.shape[1])
-        prior = named.for_model(scale, spread, likelihood, y, None)
+        prior = own_prior.for_model(scale, spread, likelihood, y, None)
     return prior, intercept if model.fit_intercept else None, own
 
 
@@ -87,8 +87,8 @@ def _check(priors: Priors, likelihood: Likelihood) -> None:
     parts = [("prior", prior, "'normal'")]
     if intercept is not None:
         parts.append(("intercept_prior", intercept, "'normal', or fit_intercept=False"))
-    named = zip(likelihood.own, own, strict=True)
-    parts += [(each.argument, of_own, "'half_normal'") for each, of_own in named]
+    pairs = zip(likelihood.own, own, strict=True)
+    parts += [(each.argument, own_prior, "'half_normal'") for each, own_prior in pairs]
     wrong, right, unscaled = [], [], []
     for name, part, instead in parts:
         # NaN where the scale comes from y; a prior may be without a scale
@@ -97,9 +97,9 @@ def _check(priors: Priors, likelihood: Likelihood) -> None:
         if not part.proper:
             reason = "is improper"
         elif isinstance(part, NoisePrior):
-            known = clone(part).set_params(scale=1.0) if unknown else part
-            tried = known.sample(probe_generator(), _TRIED)
-            if not np.all((tried > 0) & (tried < np.inf)):
+            probe = clone(part).set_params(scale=1.0) if unknown else part
+            sample = probe.sample(probe_generator(), _TRIED)
+            if not np.all((sample > 0) & (sample < np.inf)):
                 reason = "has much of its mass at variances beyond the range of floats"
         if reason:
             wrong.append(f"{name}={part!r} {reason}")
@@ -137,8 +137,8 @@ def _sample(
     coef = np.array([prior.sample(rng, (K, d), variance) for variance in noise])
     intercept = np.zeros((n_samples, K))
     if intercept_prior is not None:
-        drawn = [intercept_prior.sample(rng, (K, 1), variance) for variance in noise]
-        intercept = np.array(drawn)[..., 0]
+        intercepts = [intercept_prior.sample(rng, (K, 1), variance) for variance in noise]
+        intercept = np.array(intercepts)[..., 0]
     theta = np.log(own) if own_priors else None  # whose exponentials have these priors
     predictive = Predictive(LinearPredictor(coef, intercept), likelihood, theta)
     legacy = np.random.RandomState(rng.integers(np.iinfo(np.int32).max))

@@ -279,16 +279,16 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             return float("nan")
         if source is not None:
             return self._score.of_source(self, source)
-        y, given = self._check_scored(y), self._given(X, row_data)
-        if given is not None:
-            check_lengths(X=given, y=y)
+        y, exposure = self._check_scored(y), self._given(X, row_data)
+        if exposure is not None:
+            check_lengths(X=exposure, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
-            y, sample_weight = self._shares(y, given), given * weight
+            y, sample_weight = self._shares(y, exposure), exposure * weight
         return self._score.of_arrays(y, self.predict(X), sample_weight)
 
-    def _shares(self, y: Array, given: Array) -> Array:
+    def _shares(self, y: Array, exposure: Array) -> Array:
         """Observations over their exposures or trials."""
-        return y / given
+        return y / exposure
 
     def _check_scored(self, y: Any) -> Array:
         """Numbers of y to score predictions of; an error names y."""

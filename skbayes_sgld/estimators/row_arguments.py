@@ -105,13 +105,13 @@ def with_row_argument(cls: Any) -> None:
 
 def _explicit(method: Any, argument: str, target: str) -> Any:
     """Method with the named argument in place of ``**row_data``, or without any if it is ""."""
-    known = signature(method)
-    taken = [each for each in known.parameters.values() if each.name != _REST]
+    written = signature(method)
+    parameters = [each for each in written.parameters.values() if each.name != _REST]
     if argument:
-        at = sum(each.kind is not Parameter.KEYWORD_ONLY for each in taken)
+        at = sum(each.kind is not Parameter.KEYWORD_ONLY for each in parameters)
         own = Parameter(argument, Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=Any)
-        taken.insert(at, own)
-    explicit = known.replace(parameters=taken)
+        parameters.insert(at, own)
+    explicit = written.replace(parameters=parameters)
 
     @wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -74,11 +74,11 @@ class Stream:
 
     def sampled(self, posterior: GLMPosterior, draws: PosteriorDraws) -> Stream:
         """Batches once their posterior is sampled: a normal density stands for rows not kept."""
-        known = self.known
+        summary = self.known
         if self.rows is None and not posterior.likelihood.quadratic:
             share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
-            known = site_of(posterior, posterior.reported.theta(draws.flat), share / share.sum())
-        return replace(self, n_batches=self.n_batches + 1, known=known)
+            summary = site_of(posterior, posterior.reported.theta(draws.flat), share / share.sum())
+        return replace(self, n_batches=self.n_batches + 1, known=summary)
 
 
 @parameters
@@ -237,8 +237,8 @@ class SampledEstimator(LinearEstimator):
         if name != "prior":
             return super()._resolve(name, also)
         if self._has_automatic_prior:
-            chosen = "normal" if self._prior_choice is None else self._prior_choice.value
-            return self._registries["prior"][chosen]()
+            choice = self._prior_choice
+            return self._registries["prior"]["normal" if choice is None else choice.value]()
         return super()._resolve(name, ("auto",))
 
     @property
@@ -274,8 +274,8 @@ class SampledEstimator(LinearEstimator):
     def _run(self, settings: Settings, posterior: GLMPosterior, rows: Any) -> None:
         """Plan and run the chains, and set the fitted attributes."""
         prior, stream = self._resolve("prior"), self._stream
-        given = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
-        settings = replace(settings, prior=self._prior_choice or Choice(given, GIVEN))
+        prior_name = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
+        settings = replace(settings, prior=self._prior_choice or Choice(prior_name, GIVEN))
         target: Any = HierarchicalPosterior(posterior, prior) if prior.hierarchical else posterior
         positions, n_fits = self._last_positions(settings, target.reported.names)
         n_batches = 0 if stream is None else stream.n_batches
@@ -320,13 +320,13 @@ class SampledEstimator(LinearEstimator):
         if n_rows == 0 or n_draws > S:
             return
         rng = screen_generator(result.plan.seed)
-        chosen = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
+        sample = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
         y = (rows.y,) if rows.y.dtype.names is None else (rows.y["successes"], rows.y["trials"])
-        data = tuple(each[chosen] for each in (rows.X, *y, rows.offset) if each is not None)
+        data = tuple(each[sample] for each in (rows.X, *y, rows.offset) if each is not None)
         predictive = self._predictive(np.linspace(0, S - 1, n_draws).astype(int))
-        said = screen(predictive, data, np.random.RandomState(rng.bit_generator))
-        if said:
-            warn(f"{type(self).__name__}: {said}.", ModelMisfitWarning)
+        message = screen(predictive, data, np.random.RandomState(rng.bit_generator))
+        if message:
+            warn(f"{type(self).__name__}: {message}.", ModelMisfitWarning)
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
         """Last positions of the chains that this fit continues, if any, and the fits before it."""
@@ -364,11 +364,11 @@ class SampledEstimator(LinearEstimator):
             raise ValueError("X and y must be given together, the rows of the fit; or neither.")
         models = vars(self).get("estimators_")
         if models is not None:
-            names, columns, found = self.output_names_, split_columns(y, len(models)), {}
+            names, columns, reports = self.output_names_, split_columns(y, len(models)), {}
             for name, model, column in zip(names, models, columns, strict=True):
                 print(f"{name}:")
-                found[name] = model.diagnose(X, column, **params)
-            return found
+                reports[name] = model.diagnose(X, column, **params)
+            return reports
         print("Did the sampler work?")
         diagnosis = self.result_.diagnose()
         if X is None:
@@ -432,13 +432,13 @@ class SampledEstimator(LinearEstimator):
         """Posterior by the sums of products of all batches, which are all a normal model needs."""
         if stream.priors is None:
             stream = replace(stream, priors=self._priors_of(self._bind(rows, center=False)))
-        known = GaussianStatistics.of_rows(rows.X, rows.y, rows.weight)
+        statistics = GaussianStatistics.of_rows(rows.X, rows.y, rows.weight)
         if stream.known is not None:
             assert isinstance(stream.known, GaussianStatistics)
-            known = stream.known.tempered(float(self.forgetting)).plus(known)
-        sums = Rows(*known.as_rows())
+            statistics = stream.known.tempered(float(self.forgetting)).plus(statistics)
+        sums = Rows(*statistics.as_rows())
         posterior = self._bind(sums, center=settings.uses_curvature, priors=stream.priors)
-        return posterior, replace(stream, known=known)
+        return posterior, replace(stream, known=statistics)
 
     def _add_to_rows(
         self, settings: Settings, stream: Stream, rows: Rows
@@ -466,8 +466,8 @@ class SampledEstimator(LinearEstimator):
         if not held:
             data = posterior.likelihood, posterior.y, posterior.weight
             intercept = in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
-        kept = not held or rows.X.size + 2 * len(rows.y) <= _KEPT_BATCHES
-        stream = replace(stream, known=site, rows=rows._replace(columns=None) if kept else None)
+        keeps = not held or rows.X.size + 2 * len(rows.y) <= _KEPT_BATCHES
+        stream = replace(stream, known=site, rows=rows._replace(columns=None) if keeps else None)
         return under_priors(posterior, coef, intercept, site), stream
 
     def _priors_of(self, posterior: GLMPosterior) -> Priors:

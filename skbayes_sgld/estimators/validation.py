@@ -79,9 +79,9 @@ def check_numeric(y: Any) -> None:
 def check_weight(sample_weight: Any, X: Any) -> Array:
     """Weights as floats, or an error where one is negative or all are zero."""
     with naming("sample_weight"):
-        given = np.asarray(sample_weight)
-        if given.dtype.kind in "cmM" or _not_numbers(given):
-            raise TypeError(f"sample_weight has dtype {given.dtype}; weights must be numbers.")
+        weights = np.asarray(sample_weight)
+        if weights.dtype.kind in "cmM" or _not_numbers(weights):
+            raise TypeError(f"sample_weight has dtype {weights.dtype}; weights must be numbers.")
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if np.any(weight < 0):
         raise ValueError(
@@ -105,12 +105,12 @@ def check_weight_sizes(weight: Array, argument: str) -> None:
         )
 
 
-def one_a_row(given: Any, argument: str, X: Any) -> Array:
+def one_a_row(row_values: Any, argument: str, X: Any) -> Array:
     """Numbers as floats, one a row of X; one number stands for all."""
     with naming("X"):
         n = _num_samples(X)
     with naming(argument):
-        values = np.asarray(given)
+        values = np.asarray(row_values)
     values = np.full(n, values) if values.ndim == 0 else values
     if values.shape != (n,) or values.dtype.kind not in "fiu":
         raise ValueError(

@@ -187,8 +187,8 @@ def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, 
             f"interval has shape {ends.shape}; it must be (n_samples, 2) or (n_samples, 2, "
             "n_coverages)."
         )
-    known = np.zeros(len(ends)) if y_true is None else y_true
-    y, ends = check_rows(known, ends, "interval", (2, 3))
+    target = np.zeros(len(ends)) if y_true is None else y_true
+    y, ends = check_rows(target, ends, "interval", (2, 3))
     return y.reshape((-1,) + (1,) * (ends.ndim - 2)), ends[:, 0], ends[:, 1]
 
 

@@ -166,16 +166,16 @@ def loo(
     rows = fit.choose(n_rows, random_state)
     model = fit.core.model
     surrogate = _surrogate(model, fit.data, counted) - slope
-    pointwise, log_density, k = found = np.empty((3, len(rows)))
+    pointwise, log_density, k = columns = np.empty((3, len(rows)))
     size = max(1, 2**21 // len(model.posterior_.flat))  # their log likelihoods: 16 megabytes
     for first in range(0, len(rows), size):
         part = slice(first, first + size)
-        left = fit.leave_out(rows[part])
-        found[:, part] = left.log_density, left.log_density_with, left.pareto_k
+        part_rows = fit.leave_out(rows[part])
+        columns[:, part] = part_rows.log_density, part_rows.log_density_with, part_rows.pareto_k
     pointwise -= slope[rows]
     elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
-    lost = weight[rows] * (log_density - slope[rows] - pointwise)
-    p_loo, p_error, _ = _difference_estimate(np.zeros(len(weight)), lost, rows)
+    losses = weight[rows] * (log_density - slope[rows] - pointwise)
+    p_loo, p_error, _ = _difference_estimate(np.zeros(len(weight)), losses, rows)
     most = good_k(len(model.posterior_.flat))
     if np.any(k > most):
         warn(
@@ -229,11 +229,11 @@ def _difference_estimate(
         Root of n times the variance of the values over all rows.
     """
     n, m, center = len(surrogate), len(values), surrogate.mean()
-    about, chosen = surrogate - center, values - center
-    difference = chosen - about[rows]
+    about, deviations = surrogate - center, values - center
+    difference = deviations - about[rows]
     total = n * difference.mean()
     variance = n**2 * (1.0 - m / n) * difference.var(ddof=1) / m
-    squares = np.square(about).sum() + n * (np.square(chosen) - np.square(about[rows])).mean()
+    squares = np.square(about).sum() + n * (np.square(deviations) - np.square(about[rows])).mean()
     spread = squares - (total**2 - variance) / n
     return (
         float(n * center + total),

@@ -151,17 +151,17 @@ def _one_hot(y_true: ArrayLike, y_proba: ArrayLike, labels: Any) -> tuple[Array,
     if np.any((proba < 0) | (proba > 1)):
         raise ValueError("y_proba has values outside [0, 1]; it must be probabilities.")
     try:
-        known = np.unique(y) if labels is None else as_array(labels, "labels", dtype=None)
+        classes = np.unique(y) if labels is None else as_array(labels, "labels", dtype=None)
     except TypeError:
         raise TypeError(
             "y_true has labels of several types, which have no order; name all of them in labels."
         ) from None
-    if len(known) != proba.shape[1]:
+    if len(classes) != proba.shape[1]:
         raise ValueError(
-            f"y_proba has {proba.shape[1]} classes and there are {len(known)} labels; name all of "
-            "them, in the order of the columns, in labels."
+            f"y_proba has {proba.shape[1]} classes and there are {len(classes)} labels; name all "
+            "of them, in the order of the columns, in labels."
         )
-    happened = y[:, None] == known
+    happened = y[:, None] == classes
     if not happened.any(axis=1).all():
-        raise ValueError(f"y_true has a label that is not in labels={known.tolist()}.")
+        raise ValueError(f"y_true has a label that is not in labels={classes.tolist()}.")
     return happened.astype(float), proba

@@ -134,15 +134,15 @@ class Scorer:
 
     def __init__(self, name: str, **options: Any) -> None:
         if not isinstance(name, str) or name not in _SCORES:
-            known = ", ".join(map(repr, get_scorer_names()))
+            names = ", ".join(map(repr, get_scorer_names()))
             raise ValueError(
-                f"name={name!r} is not the name of a scorer; choose one of {known}. "
+                f"name={name!r} is not the name of a scorer; choose one of {names}. "
                 "For scikit-learn's own scorers give scoring their names."
             )
-        taken = list(inspect.signature(_SCORES[name][0]).parameters)[5:]
-        unknown = sorted(set(options) - set(taken))
+        accepted = list(inspect.signature(_SCORES[name][0]).parameters)[5:]
+        unknown = sorted(set(options) - set(accepted))
         if unknown:
-            accepts = f"it takes {', '.join(taken)}" if taken else "it takes none"
+            accepts = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
             raise TypeError(f"{name!r} has no option {', '.join(unknown)}; {accepts}.")
         if "coverage" in options:  # here, not at the first score of a search
             check_number(options["coverage"], "coverage", low=0, high=1)

@@ -177,9 +177,9 @@ class ModelCheckDisplay(Display):
             ends[:-1], density, width=1.0 / self.n_bins, align="edge", color=BLUE, alpha=0.6
         )
         low, high = np.array(binom.interval(self.band, n, 1.0 / self.n_bins)) * self.n_bins / n
-        told = f"{percent(self.band)} of bars, if the model fits"
+        label = f"{percent(self.band)} of bars, if the model fits"
         self.band_ = upper.fill_between(
-            [0.0, 1.0], low, high, color=GREY, alpha=0.3, linewidth=0, label=told
+            [0.0, 1.0], low, high, color=GREY, alpha=0.3, linewidth=0, label=label
         )
         upper.axhline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
         upper.set(xlabel="probability integral transform, left out", ylabel="density", xlim=(0, 1))

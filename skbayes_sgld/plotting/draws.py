@@ -131,24 +131,24 @@ def _choose(names: list[str], parameters: Any, most: int, stem: str | None) -> l
     """Positions of the parameters to show."""
     if parameters is None:
         return (_named(names, stem) or list(range(len(names))))[:most]
-    chosen: list[int] = []
+    selection: list[int] = []
     is_array = hasattr(parameters, "tolist") and np.ndim(parameters) > 0
     several = isinstance(parameters, (list, tuple)) or is_array
     if (several or isinstance(parameters, str)) and not len(parameters):
         raise ValueError(f"parameters={parameters!r} names none; there are {', '.join(names)}.")
-    for wanted in list(parameters) if several else [parameters]:
-        positions = _named(names, wanted) if isinstance(wanted, str) else []
+    for parameter in list(parameters) if several else [parameters]:
+        positions = _named(names, parameter) if isinstance(parameter, str) else []
         if not positions:
             raise ValueError(
-                f"parameters={parameters!r}: {wanted!r} is not a parameter; there are "
+                f"parameters={parameters!r}: {parameter!r} is not a parameter; there are "
                 f"{', '.join(names)}."
             )
-        chosen += [k for k in positions if k not in chosen]
-    return chosen
+        selection += [k for k in positions if k not in selection]
+    return selection
 
 
-def _named(names: list[str], wanted: str | None) -> list[int]:
-    return [k for k, name in enumerate(names) if wanted in (name, name.partition("[")[0])]
+def _named(names: list[str], parameter: str | None) -> list[int]:
+    return [k for k, name in enumerate(names) if parameter in (name, name.partition("[")[0])]
 
 
 @numpy_defaults
@@ -201,8 +201,8 @@ class DensityDisplay(DrawsDisplay):
             x = np.linspace(first - margin, last + margin, 200)
             low, high = self.intervals_[k]
             inside = np.concatenate([[low], x[(x > low) & (x < high)], [high]])
-            area, told = density(inside), percent(coverage)
-            panel.fill_between(inside, area, color=BLUE, alpha=0.25, linewidth=0, label=told)
+            area, label = density(inside), percent(coverage)
+            panel.fill_between(inside, area, color=BLUE, alpha=0.25, linewidth=0, label=label)
             lines += panel.plot(x, density(x), color=BLUE, linewidth=1.5)
             panel.vlines(means[k], 0.0, density(means[k]), color=BLUE, linewidth=1.0, label="mean")
             panel.set(xlabel=self.names[k], ylim=(0, None), yticks=[])

@@ -165,8 +165,8 @@ class PredictiveIntervalDisplay(Display):
         middle = ends.mean(axis=1) if center is None else as_array(center, "center")
         observed = None if y_true is None else as_array(y_true, "y_true")
         at = None if x is None else as_array(x, "x")
-        given = {"center": middle, "y_true": observed, "x": at}
-        check_lengths(interval=ends, **{k: v for k, v in given.items() if v is not None})
+        by_row = {"center": middle, "y_true": observed, "x": at}
+        check_lengths(interval=ends, **{k: v for k, v in by_row.items() if v is not None})
         display = cls(ends, middle, observed, at, coverage, x_name, y_name)
         return display.plot(ax=ax)
 
@@ -747,17 +747,17 @@ class PartialDependenceDisplay(Display):
             grid_resolution, "grid_resolution", low=2, high=1000, closed="both", integer=True
         )
         name, values, draws = dependence(estimator, X, column, kind, grid_resolution, exposure)
-        of, found = components(unwrap(estimator).model)
+        of, labels = components(unwrap(estimator).model)
         draws = np.reshape(draws, (*draws.shape[:2], -1))
-        second = of == "class" and len(found) == 2
+        second = of == "class" and len(labels) == 2
         response = "y" if of != "class" else "probability"
         if second:
-            draws, response = draws[..., [1]], f"probability of class {found[1]}"
+            draws, response = draws[..., [1]], f"probability of class {labels[1]}"
         display = cls(
             values,
             draws.mean(axis=1),
             np.moveaxis(np.quantile(draws, tails(coverage), axis=1), 0, 1),
-            None if of is None or second else [str(one) for one in found],
+            None if of is None or second else [str(one) for one in labels],
             coverage,
             name,
             y_name or response,

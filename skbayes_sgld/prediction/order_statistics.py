@@ -40,8 +40,8 @@ def draw_quantiles(
     below = np.floor(q * last).astype(int)
     above = np.minimum(below + 1, last)
     positions, inverse = np.unique([below, above], return_inverse=True)
-    chosen = transform(_in_order(values, positions).astype(float))
-    at_below, at_above = chosen[:, inverse.reshape(2, -1)].swapaxes(0, 1)
+    ordered = transform(_in_order(values, positions).astype(float))
+    at_below, at_above = ordered[:, inverse.reshape(2, -1)].swapaxes(0, 1)
     return at_below + (at_above - at_below) * (q * last - below)
 
 
@@ -50,16 +50,16 @@ def _in_order(values: Array, positions: Array) -> Array:
     if len(positions) > 6:  # sorting costs less than partitions
         values.sort(axis=1)
         return values[:, positions]
-    chosen, first = np.empty((len(values), len(positions)), values.dtype), 0
+    selection, first = np.empty((len(values), len(positions)), values.dtype), 0
     for number, position in enumerate(positions):
         rest = values[:, first:]  # all smaller values stand before it
         if number and position == first:  # the next position: a minimum is enough
-            chosen[:, number] = rest.min(axis=1)
+            selection[:, number] = rest.min(axis=1)
         else:
             rest.partition(position - first, axis=1)
-            chosen[:, number] = rest[:, position - first]
+            selection[:, number] = rest[:, position - first]
             first = position + 1
-    return chosen
+    return selection
 
 
 def _weighted(values: Array, q: Array, weights: Array) -> Array:
@@ -67,5 +67,5 @@ def _weighted(values: Array, q: Array, weights: Array) -> Array:
     order = values.argsort(axis=1)
     cumulative = np.cumsum(weights[order], axis=1)
     reached = [(cumulative < p * cumulative[:, -1:]).sum(axis=1) for p in q]
-    chosen = np.take_along_axis(order, np.stack(reached, axis=1), axis=1)
-    return np.take_along_axis(values, chosen, axis=1).astype(float)
+    positions = np.take_along_axis(order, np.stack(reached, axis=1), axis=1)
+    return np.take_along_axis(values, positions, axis=1).astype(float)

@@ -240,11 +240,12 @@ def unwrap_for(
             f"{type(core.model).__name__} has no {member}."
         )
     for name in params:
-        taken = [p for p in inspect.signature(getattr(core.model, member)).parameters if p != "X"]
-        if name not in taken:
+        parameters = inspect.signature(getattr(core.model, member)).parameters
+        accepted = [each for each in parameters if each != "X"]
+        if name not in accepted:
             raise TypeError(
                 f"{caller} has no argument {name!r}, nor has {type(core.model).__name__}."
-                f"{member}, which takes {', '.join(taken)}."
+                f"{member}, which takes {', '.join(accepted)}."
             )
     return core
 

@@ -228,16 +228,16 @@ def _positions(names: list[str], over: Sequence[str] | None) -> Array:
         return np.arange(len(names))
     if isinstance(over, str):
         over = [over]
-    chosen: list[int] = []
+    selection: list[int] = []
     for name in over:
-        found = [j for j, n in enumerate(names) if n == name or n.startswith(f"{name}[")]
-        if not found:
+        matches = [j for j, n in enumerate(names) if n == name or n.startswith(f"{name}[")]
+        if not matches:
             raise ValueError(
                 f"over={list(over)!r}: {name!r} is not a parameter; there are "
                 f"{', '.join(names[:6])}{' ...' if len(names) > 6 else ''}."
             )
-        chosen += found
-    return np.unique(chosen)
+        selection += matches
+    return np.unique(selection)
 
 
 def _bank(n_pairs: int, n_variables: int, random_state: RandomSource) -> Array:

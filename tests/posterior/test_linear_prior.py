@@ -141,7 +141,7 @@ def test_centering_changes_the_coordinates_and_not_the_posterior(likelihood, pai
     moved = theta.copy()
     K, width = likelihood.n_predictors, D + 1
     linear = moved[:, : K * width].reshape(len(theta), K, width)
-    linear[..., -1] -= linear[..., :-1] @ one.center
+    linear[..., -1] -= linear[..., :-1] @ one.origin
     moved[:, : K * width] = linear.reshape(len(theta), -1)
     for posterior in (one, other):  # what holds the classes' shift is of the coordinates
         posterior.linear_prior = replace(posterior.linear_prior, pin=None)
@@ -169,7 +169,7 @@ def test_the_space_of_the_rows_holds_the_same_posterior_under_a_matrix(likelihoo
     local = rows._linear(theta[:1])[0, 0]
     np.testing.assert_allclose(predictors - predictors[:1], 0.0, atol=1e-9)
     np.testing.assert_allclose(
-        predictors[0], (rows.X - rows.center) @ local[:-1] + local[-1], atol=1e-9
+        predictors[0], (rows.X - rows.origin) @ local[:-1] + local[-1], atol=1e-9
     )
     np.testing.assert_allclose(rows.reported.theta(values[:3]), theta[:3], atol=1e-8)
     # given what the rows see, the coefficients are what the prior says: normal, by conditioning
