@@ -363,7 +363,7 @@ def choose_sampler(
                 time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
                 tuned = tuned.at(step_size, "a longer one needs a larger batch", time)
     else:
-        rates = preconditioned_eigenvalues(draft.dynamics.preconditioner, mode.metric)
+        rates = preconditioned_eigenvalues(draft.dynamics.metric, mode.metric)
         with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
             eta, time = draft.sampler.pace(rates, None if given is None else given * first)
         stable = "stable in the steepest direction at the mode"
@@ -581,10 +581,10 @@ def step_bias(
         return 0.0, 0.0
     if in_curvature and eta > 0.2 * run.sampler.pace(np.ones(1))[0]:
         return pilots.measure_bias(run, mode, eta, seed)[:2]
-    rates = preconditioned_eigenvalues(run.dynamics.preconditioner, mode.metric)
+    rates = preconditioned_eigenvalues(run.dynamics.metric, mode.metric)
     slowest, steepest = (eta * run.sampler.speed(rate) for rate in (rates[0], rates[-1]))
     # Euler errs most where it is steep, a metric that is learned on the way where it is flat
-    P = run.dynamics.preconditioner.n_params
+    P = run.dynamics.metric.n_params
     at_ends = [pilots.normal_inflation(run.sampler, slowest, P)]
     at_ends.append(pilots.normal_inflation(run.sampler, steepest, P) if steepest < 2.0 else np.inf)
     wide = max(at_ends, key=lambda inflation: abs(inflation - 1.0))
@@ -702,7 +702,7 @@ def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int
         return next((w for w in most if n_draws >= w**2), 4)
     posterior = dynamics.posterior
     # where a whole block of steps is made at once it costs the same
-    diagonal = dynamics.preconditioner.diagonal
+    diagonal = dynamics.metric.diagonal
     alone = diagonal is None or posterior.facts.slope_of_last is None
     if not (settings.automatic and alone and posterior.facts.one_mode):
         return 1

@@ -172,7 +172,7 @@ def _equilibrated(run: Run, theta: Array, norms: Array | None, seed: int) -> tup
     norms = here if norms is None else 0.5 * (norms + here)
     metric = equilibrate(gradient, theta, posterior.marginal_sd, norms)
     bound = _BOUND * np.sqrt(max(run.dynamics.temperature, 1.0)) / metric.marginal_sd
-    dynamics = replace(run.dynamics, preconditioner=metric, clip=ValueClip(bound))
+    dynamics = replace(run.dynamics, metric=metric, clip=ValueClip(bound))
     return replace(run, dynamics=dynamics), norms
 
 

@@ -108,7 +108,7 @@ def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: in
         return ""
     normals = start_normals(seed, range(200), posterior.n_params)
     with np.errstate(all="ignore"):
-        points = np.concatenate([start, start[:1] + run.dynamics.preconditioner.sqrt(normals)])
+        points = np.concatenate([start, start[:1] + run.dynamics.metric.sqrt(normals)])
         bad = ~np.isfinite(posterior.grad(points)).all(axis=1)
         if not bad.any():
             return ""

@@ -375,7 +375,7 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
         return 0.0
     level = plan.noise
     if level is None:
-        gradient, metric = plan.choices["gradient"].value, run.dynamics.preconditioner
+        gradient, metric = plan.choices["gradient"].value, run.dynamics.metric
         center = plan.center_of(chains.draws)
         level = measure_noise(plan.posterior, gradient, center, tau, 0, metric)
     # the mean step over the draws, each weighted by its step size as the draws are

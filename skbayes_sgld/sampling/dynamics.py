@@ -90,8 +90,8 @@ class Dynamics:
     Attributes
     ----------
     gradient : BoundGradient
-    preconditioner : Metric
-        Metric that the preconditioner of the run is bound to.
+    metric : Metric
+        Metric of the steps: the run's preconditioner, bound to the posterior.
     clip : Clip or None
     temperature : float or ndarray
         In ``prepare`` it may be one number a step, in ``step`` one a chain.
@@ -112,7 +112,7 @@ class Dynamics:
     """
 
     gradient: BoundGradient
-    preconditioner: Metric
+    metric: Metric
     clip: Clip | None = None
     temperature: float | Array = 1.0
     clipped: Array | int = 0
@@ -130,7 +130,7 @@ class Dynamics:
         return replace(
             self,
             gradient=replace(self.gradient, group=size, n_sharing=n_sharing),
-            preconditioner=self.preconditioner.in_groups_of(size),
+            metric=self.metric.in_groups_of(size),
         )
 
     def of_walkers(self, n_walkers: int, share: bool = False) -> Dynamics:
@@ -143,7 +143,7 @@ class Dynamics:
     def of_chains(self, some: slice) -> Dynamics:
         """Dynamics of some of the chains: each may have a metric and a bound of its own."""
         clip = None if self.clip is None else self.clip.of_chains(some)
-        return replace(self, preconditioner=self.preconditioner.of_chains(some), clip=clip)
+        return replace(self, metric=self.metric.of_chains(some), clip=clip)
 
     def for_thread(self) -> Dynamics:
         """Copy for one run in one thread, which counts clipped gradients from zero."""
@@ -162,7 +162,7 @@ class Dynamics:
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""
-        return self.preconditioner.scale(self.gradient_at(theta, batch, memory))
+        return self.metric.scale(self.gradient_at(theta, batch, memory))
 
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and ``clip(g)``, both from all rows."""

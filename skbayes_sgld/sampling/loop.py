@@ -254,7 +254,7 @@ def group_size(run: Run, n_chains: int) -> int | None:
     most = min(ceil(n_chains / cpu_count()), alike * 2**19 / numbers)
     size = max(most, 2**15 / numbers)
     # products with a dense metric, or with rows that walkers share, take several chains at once
-    multiple = GROUP if run.dynamics.preconditioner.diagonal is None else 1
+    multiple = GROUP if run.dynamics.metric.diagonal is None else 1
     multiple = lcm(multiple, alike)
     n_groups = ceil(n_chains / (multiple * max(1, int(size / multiple))))
     even = multiple * ceil(n_chains / n_groups / multiple)  # the last group may be smaller

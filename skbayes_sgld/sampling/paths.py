@@ -21,7 +21,7 @@ def slope_of_last(sampler: Algorithm, dynamics: Dynamics) -> tuple[float, float,
     The other coordinates are then standard normal. None elsewhere.
     """
     sgld = type(sampler).step is SGLD.step
-    if not sgld or dynamics.clip is not None or dynamics.preconditioner.diagonal is None:
+    if not sgld or dynamics.clip is not None or dynamics.metric.diagonal is None:
         return None
     return dynamics.gradient.posterior.facts.slope_of_last
 
@@ -34,7 +34,7 @@ def separate_path(
     All coordinates but the last are standard normal; the last one's gradient is
     ``a exp(-w x) + b`` with ``slope = (a, b, w)``. Positions are infinite where this overflows.
     """
-    metric, path = dynamics.preconditioner.diagonal, np.empty(noise.shape)
+    metric, path = dynamics.metric.diagonal, np.empty(noise.shape)
     assert metric is not None
     kept = 1.0 - metric[:-1] * eta[:, None]
     if kept.any():

@@ -90,7 +90,7 @@ class _Sized:
         self.batch_size, self.dynamics = numbers, self
         self.gradient = SimpleNamespace(n_sharing=n_sharing)
         self.posterior, self.facts = SimpleNamespace(n_params=1), Facts(thread_safe=True)
-        self.preconditioner = SimpleNamespace(diagonal=None if dense else np.ones(1))
+        self.metric = SimpleNamespace(diagonal=None if dense else np.ones(1))
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_run_in_groups_ends_where_progress_says_so(two_chains_a_group):
 def test_each_chain_keeps_a_metric_and_a_bound_of_its_own(two_chains_a_group, monkeypatch):
     run, start = run_of(Minibatch())
     own = np.linspace(1.0, 3.0, 5 * P).reshape(5, P)
-    run.dynamics = replace(run.dynamics, preconditioner=Diagonal(own), clip=ValueClip(own))
+    run.dynamics = replace(run.dynamics, metric=Diagonal(own), clip=ValueClip(own))
     got = run_chains(run, start, **LENGTHS)
     monkeypatch.setattr(loop, "group_size", lambda run, n: None)
     np.testing.assert_array_equal(got.draws, run_chains(run, start, **LENGTHS).draws)

@@ -28,7 +28,7 @@ class Heun(Sampler):
         scale = np.sqrt(2.0 * dynamics.temperature * eta)
         # chains first: the metric's root is applied to one chain after another
         by_chain = np.ascontiguousarray(normals.swapaxes(0, 1))
-        return dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1) * scale[:, None, None]
+        return dynamics.metric.sqrt(by_chain).swapaxes(0, 1) * scale[:, None, None]
 
     def step(self, state, eta, noise, batch, dynamics):
         theta = state["theta"]

@@ -165,7 +165,7 @@ class _Ascent:
     def _step(self, eta: float, batch: object, dynamics: Dynamics, averages: bool) -> None:
         """Make one step of the rule, project it onto the set, and average."""
         state, before, noise = self._state, self._state["theta"], self._noise
-        dynamics.preconditioner = self._last_metric = metric = self._metric_at(before)
+        dynamics.metric = self._last_metric = metric = self._metric_at(before)
         self._rule.step(state, eta, None, batch, dynamics)
         theta = state["theta"]
         if noise is not None:

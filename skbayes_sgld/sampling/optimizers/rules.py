@@ -41,7 +41,7 @@ class Optimizer(Algorithm):
 
     def step(self, state: State, eta: float, noise: Any, batch: Any, dynamics: Dynamics) -> None:
         """Move theta by eta times the rule's direction."""
-        metric = dynamics.preconditioner
+        metric = dynamics.metric
         gradient = metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
         state["count"] = state["count"] + 1
         state["theta"] = state["theta"] + eta * metric.sqrt(self.direction(state, gradient))

@@ -128,7 +128,7 @@ class Hamiltonian(Adjusted):
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
         """Log density, z, and the gradient in z."""
         shifted = theta if dynamics.center is None else theta - dynamics.center
-        z = dynamics.preconditioner.whiten(shifted)
+        z = dynamics.metric.whiten(shifted)
         value, force = self._value_and_force(z, theta, dynamics)
         return {"value": value, "z": z, "force": force}
 
@@ -138,7 +138,7 @@ class Hamiltonian(Adjusted):
         if dynamics.whitened is not None:
             return dynamics.whitened.value_and_grad(z)
         value, grad = dynamics.value_and_gradient_at(theta)
-        metric = dynamics.preconditioner
+        metric = dynamics.metric
         return value, (metric.rounded() if dynamics.rounded else metric).sqrt_t(grad)
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
@@ -180,7 +180,7 @@ class Hamiltonian(Adjusted):
 
         The way may be in single precision; the end is as exact as its density.
         """
-        metric, whitened, center = dynamics.preconditioner, dynamics.whitened, dynamics.center
+        metric, whitened, center = dynamics.metric, dynamics.whitened, dynamics.center
         step, n_steps = noise[:, -1:], self.gradients(float(eta))
         if self.rotates and whitened is not None:
             z, momentum = along_rows(whitened, z, momentum, step, n_steps)

@@ -43,7 +43,7 @@ class Adjusted(Sampler):
         """``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
         # chains first, so that each chain's noise is a product of its own
         by_chain = np.ascontiguousarray(normals[..., :-1].swapaxes(0, 1))
-        noise = dynamics.preconditioner.sqrt(by_chain).swapaxes(0, 1)
+        noise = dynamics.metric.sqrt(by_chain).swapaxes(0, 1)
         # a temperature for all steps, or one each
         noise = noise * np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))
         return np.concatenate([noise, log_ndtr(normals[..., -1:])], axis=-1)

@@ -87,7 +87,7 @@ class PSGLD(Sampler):
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance the squares, and theta in their metric."""
-        metric, theta = dynamics.preconditioner, state["theta"]
+        metric, theta = dynamics.metric, state["theta"]
         gradient = metric.sqrt_t(dynamics.gradient_at(theta, batch, state))
         # the plain mean, until there are 1 / (1 - decay) squares
         keep = np.minimum(self.decay, state["count"] / (state["count"] + 1.0))[:, None]

@@ -42,11 +42,11 @@ class Underdamped(Sampler):
         return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))
 
     def _force(self, state: State, batch: Any, dynamics: Dynamics) -> Array:
-        return dynamics.preconditioner.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
+        return dynamics.metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
 
     def _move(self, state: State, velocity: Array, dynamics: Dynamics) -> None:
         state["velocity"] = velocity
-        state["theta"] = state["theta"] + dynamics.preconditioner.sqrt(velocity)
+        state["theta"] = state["theta"] + dynamics.metric.sqrt(velocity)
 
 
 @dataclass(eq=False, repr=False)
@@ -119,7 +119,7 @@ class SGHMC(Underdamped):
             velocity = state["velocity"] + eta * self._force(state, batch, dynamics)
             state["velocity"] = (1.0 - self.friction) * velocity + noise
             move = 0.5 * (velocity + state["velocity"])
-            state["theta"] = state["theta"] + dynamics.preconditioner.sqrt(move)
+            state["theta"] = state["theta"] + dynamics.metric.sqrt(move)
             return
         velocity = (1.0 - self.friction) * state["velocity"]
         velocity += eta * self._force(state, batch, dynamics)

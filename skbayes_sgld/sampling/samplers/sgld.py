@@ -60,7 +60,7 @@ class SGLD(Sampler):
             np.add(z[:, 1:], z[:, :-1], out=sums[:, 1:])
             z, scale = sums, 0.5 * scale
         noise = np.empty(normals.shape)  # a step's noise is contiguous, as it is added at once
-        np.multiply(dynamics.preconditioner.sqrt(z), scale, out=noise.swapaxes(0, 1))
+        np.multiply(dynamics.metric.sqrt(z), scale, out=noise.swapaxes(0, 1))
         return noise
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:

@@ -137,7 +137,7 @@ def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
     """Dynamics in the metric of a mode, about it."""
     # a bound is on the gradient in theta
     whitened = mode.whitened if dynamics.clip is None else None
-    return replace(dynamics, preconditioner=mode.metric, center=mode.theta, whitened=whitened)
+    return replace(dynamics, metric=mode.metric, center=mode.theta, whitened=whitened)
 
 
 def _run_pilot(
@@ -404,7 +404,7 @@ def affordable(run: Run) -> int:
 
     A gradient takes two products with the rows, and one with the metric where that is dense.
     """
-    P = run.dynamics.preconditioner.n_params
+    P = run.dynamics.metric.n_params
     # the cost of a user's own gradient is not known
     rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
     work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)

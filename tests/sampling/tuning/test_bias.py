@@ -64,12 +64,12 @@ class BAOAB(Sampler):
         move = 0.5 * eta * velocity
         velocity = np.exp(-self.friction * eta) * velocity + noise
         move += 0.5 * eta * velocity
-        state["theta"] = state["theta"] + dynamics.preconditioner.sqrt(move)
+        state["theta"] = state["theta"] + dynamics.metric.sqrt(move)
         state["force"] = self.force(state, batch, dynamics)
         state["velocity"] = velocity + 0.5 * eta * state["force"]
 
     def force(self, state, batch, dynamics):
-        return dynamics.preconditioner.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
+        return dynamics.metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
 
 
 class TooWide(BAOAB):
