@@ -465,6 +465,6 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     prior: Any = "normal"
 
     def _point_predictive(self) -> Predictive:
-        seen = slice(None) if self._seen is None else self._seen
-        point = LinearPredictor(self.coef_[None, seen], self.intercept_[None, seen])
+        present = slice(None) if self._present is None else self._present
+        point = LinearPredictor(self.coef_[None, present], self.intercept_[None, present])
         return replace(self._predictive(), predictor=point)

@@ -27,7 +27,7 @@ class Extent:
     two: Array
 
     @classmethod
-    def of_rows(cls, X: Array) -> Extent:
+    def from_rows(cls, X: Array) -> Extent:
         """Extent of the columns of one block."""
         low, high = X.min(axis=0), X.max(axis=0)
         some = X[:: max(1, len(X) // _SAMPLE)]
@@ -73,7 +73,7 @@ class Moments:
     squares: Array
 
     @classmethod
-    def of_block(cls, block: Block, labels: Array, codes: Array | None) -> Moments:
+    def from_block(cls, block: Block, labels: Array, codes: Array | None) -> Moments:
         """Moments of one block, whose rows have the labels ``labels[codes]``."""
         X, weight = block.X, block.weight
         G, n = len(labels), len(X)

@@ -86,7 +86,7 @@ class Sample:
     place: Array
 
     @classmethod
-    def of_block(cls, block: Block, how: Sampling, mean: Array, sd: Array) -> Sample:
+    def from_block(cls, block: Block, how: Sampling, mean: Array, sd: Array) -> Sample:
         """Rows of one block, whose columns have these means and sds ``(d,)``, or about."""
         key = np.random.default_rng([how.seed, block.number]).random(len(block.y))
         size = sizes(block.X, mean, sd)

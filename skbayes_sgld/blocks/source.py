@@ -90,7 +90,7 @@ class BlockWork:
 
     Attributes
     ----------
-    of_block : callable
+    function : callable
         Term of the block, a function of a :class:`Block`.
     n_features : int
     dtype : dtype or None
@@ -103,7 +103,7 @@ class BlockWork:
         As of :class:`RowSource`.
     """
 
-    of_block: Callable[[Block], Any]
+    function: Callable[[Block], Any]
     n_features: int
     dtype: Any
     last: dict[int, Prints] | None
@@ -124,7 +124,7 @@ class BlockWork:
         block = self.check(number, X, y, weight, exposure)
         prints = Prints.of(block) if len(block.y) else None
         self.check_unchanged(number, prints)
-        return None if prints is None else ({number: prints}, self.of_block(block))
+        return None if prints is None else ({number: prints}, self.function(block))
 
     def check(self, number: int, X: Any, y: Any, weight: Any, exposure: Any) -> Block:
         """Rows of a block as numbers, or an error that names the block and the row."""
@@ -254,13 +254,13 @@ class RowSource(ABC):
         """:func:`add_up` of the work on each block, which can be pickled."""
 
     def reduce(
-        self, of_block: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
+        self, function: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
     ) -> Value:
         """Sum over all blocks that have rows, in one pass.
 
         Parameters
         ----------
-        of_block : callable
+        function : callable
             Term of a block: a function of a :class:`Block`, which can be pickled.
         plus : callable
             Sum of two such values. It is associative but for rounding; the value of blocks further
@@ -273,7 +273,7 @@ class RowSource(ABC):
             block if one bit of its X, y or weights has changed since the pass before.
         """
         work = BlockWork(
-            of_block, self.n_features, self._dtype, self._prints, self._promise, self.by_row
+            function, self.n_features, self._dtype, self._prints, self._promise, self.by_row
         )
         total = self._pass(work, plus)
         prints: dict[int, Prints] = {} if total is None else total[0]

@@ -72,7 +72,7 @@ def _row_groups(
     model: Any, X: Any, y: Any, random_state: Any, groups: Sequence[str], row_data: dict[str, Any]
 ) -> dict[str, Any]:
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
-    observed, row_values = None, model._given(X, row_data)
+    observed, row_values = None, model._row_values(X, row_data)
     if y is None:
         rows, offset = model._check_rows(X), model._offset(X, row_data)
         offsets = () if offset is None else (offset,)

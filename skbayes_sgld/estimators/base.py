@@ -360,14 +360,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self._check_values(rows, fitting=False)
         return rows
 
-    def _given(self, X: Any, row_data: dict[str, Any]) -> Array | None:
+    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array | None:
         """Numbers ``(n,)`` of the estimator's argument by row; None where it is not given."""
         value = row_data.get(self._row_argument)
         return None if value is None else ROW_ARGUMENTS[self._row_argument].check(value, X)
 
     def _offset(self, X: Any, row_data: dict[str, Any]) -> Array | None:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
-        values = self._given(X, row_data)
+        values = self._row_values(X, row_data)
         return np.log(values) if self._row_argument == "exposure" and values is not None else values
 
     def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
@@ -383,20 +383,21 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         observed = self._as_numbers(y, fitting=False).astype(float)
         return (X, observed) if offset is None else (X, observed, offset)
 
-    def _predictor(self, chosen: Any = slice(None)) -> Predictor:
+    def _predictor(self, selection: Any = slice(None)) -> Predictor:
         """Map from rows to their predictors under the chosen draws."""
         raise NotImplementedError
 
-    def _predictive(self, chosen: Any = slice(None)) -> Any:
+    def _predictive(self, selection: Any = slice(None)) -> Any:
         """Posterior predictive distribution from the chosen draws."""
-        return self._mixture(self._predictor(chosen), self._likelihood(), self._own_draws(), chosen)
+        predictor, likelihood = self._predictor(selection), self._likelihood()
+        return self._mixture(predictor, likelihood, self._own_draws(), selection)
 
     def _mixture(
-        self, predictor: Predictor, likelihood: Likelihood, own: Array | None, chosen: Any
+        self, predictor: Predictor, likelihood: Likelihood, own: Array | None, selection: Any
     ) -> Predictive:
         """Predictive distribution from the chosen draws, given own coordinates of all draws."""
         weights = self.posterior_.flat_weights
-        own, weights = (None if v is None else v[chosen] for v in (own, weights))
+        own, weights = (None if v is None else v[selection] for v in (own, weights))
         return Predictive(predictor, likelihood, own, weights)
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:

@@ -61,7 +61,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     class_weight: Any = None
     # codes of the classes in the model, None for all; an annotation would make it a parameter
-    _seen = cast("Array | None", None)
+    _present = cast("Array | None", None)
     _advice_on_columns = (
         "a classifier takes one label a row. Of columns that are 1 for the class of the row give "
         "y.argmax(axis=1). Of columns of successes and failures, SGLDLogisticRegression takes the "
@@ -136,10 +136,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return by_class
 
     def _likelihood(self) -> LabelLikelihood:
-        if self._seen is None:
+        if self._present is None:
             return self._of_labels(len(self.classes_))
         # if only two of several classes have weight, each keeps its own predictor
-        return Categorical(len(self._seen))
+        return Categorical(len(self._present))
 
     @staticmethod
     def _of_labels(n_classes: int) -> LabelLikelihood:
@@ -148,7 +148,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     def _predictive(self, chosen: Any = slice(None)) -> Predictive:
         predictive = super()._predictive(chosen)
-        return replace(predictive, seen=self._seen, n_classes=len(self.classes_))
+        return replace(predictive, present=self._present, n_classes=len(self.classes_))
 
     def _point_predictive(self) -> Predictive:
         """Predictive distribution that point predictions are taken from."""
@@ -322,9 +322,9 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         if has_no_posterior(self):
             return float("nan")
         if source is not None:
-            return ACCURACY.of_source(self, source)
+            return ACCURACY.score_source(self, source)
         if not any(value is not None for value in row_data.values()):
-            return ACCURACY.of_arrays(y, self.predict(X), sample_weight)
+            return ACCURACY.score_arrays(y, self.predict(X), sample_weight)
         rows, successes, trials = self._observed(X, y, **row_data)
         hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
         weight = 1.0 if sample_weight is None else check_weight(sample_weight, rows)
@@ -418,7 +418,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                 f"class_weight={self.class_weight!r} has no meaning for totals; leave it None, and "
                 "weigh rows by sample_weight."
             )
-        self._totals, self._seen, self.classes_ = True, None, np.arange(2)
+        self._totals, self._present, self.classes_ = True, None, np.arange(2)
 
     def _likelihood(self) -> LabelLikelihood:
         return Binomial() if self._totals else super()._likelihood()
@@ -447,7 +447,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
             return y
         if not fitting:
             return super()._as_numbers(y, fitting)
-        self._seen, present = None, np.flatnonzero(np.bincount(y))
+        self._present, present = None, np.flatnonzero(np.bincount(y))
         # classes without rows stay in the model where later rows or a prior inform them
         stay = self._stream is not None or not self.fit_intercept
         stay = stay or self._resolve("intercept_prior").proper
@@ -459,7 +459,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                     "intercept would go to infinity; give rows of another class a weight, or set "
                     "intercept_prior='normal' or fit_intercept=False."
                 )
-            self._seen, y = present, np.searchsorted(present, y)
+            self._present, y = present, np.searchsorted(present, y)
         return super()._as_numbers(y)
 
     def _encoding(self, moments: Moments) -> Encoding:
@@ -485,32 +485,32 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         return codes.astype(float), self._of_labels(len(labels)), labels
 
     def _class_names(self) -> list[str]:
-        classes = self.classes_ if self._seen is None else self.classes_[self._seen]
+        classes = self.classes_ if self._present is None else self.classes_[self._present]
         return [str(c) for c in classes]
 
     def _split(self, values: Array) -> dict[str, Array]:
         parts = super()._split(values)
-        if self._seen is None:
+        if self._present is None:
             return parts
         S, n_classes = len(values), len(self.classes_)
         coef = np.zeros((S, n_classes, self.n_features_in_))
         intercept = np.full((S, n_classes), -np.inf)
-        coef[:, self._seen], intercept[:, self._seen] = parts["coef"], parts["intercept"]
+        coef[:, self._present], intercept[:, self._present] = parts["coef"], parts["intercept"]
         return {"coef": coef, "intercept": intercept}
 
     def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
         """Predictors of the classes that are in the model."""
         parts = self._draws()
-        present = slice(None) if self._seen is None else self._seen
+        present = slice(None) if self._present is None else self._present
         coef, intercept = parts["coef"][chosen], parts["intercept"][chosen]
         return LinearPredictor(coef[:, present], intercept[:, present])
 
     # ---- observations, labels or totals ---------------------------------------------------------
 
-    def _given(self, X: Any, row_data: dict[str, Any]) -> Array | None:
+    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array | None:
         if row_data.get("n_trials") is not None and not self._totals and hasattr(self, "classes_"):
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
                 "in fit too."
             )
-        return super()._given(X, row_data)
+        return super()._row_values(X, row_data)

@@ -110,8 +110,8 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         return y
 
-    def _given(self, X: Any, row_data: dict[str, Any]) -> Array:
-        totals = super()._given(X, row_data)
+    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array:
+        totals = super()._row_values(X, row_data)
         return check_trials(1, X) if totals is None else totals
 
     def _shares(self, y: Array, exposure: Array) -> Array:

@@ -140,8 +140,8 @@ class NetworkEstimator(BayesianEstimator):
         likelihood = self._likelihood()
         return likelihood, self._resolve_conditional("prior", likelihood), None
 
-    def _predictor(self, chosen: Any = slice(None)) -> NetworkPredictor:
-        weights = self.posterior_.flat[chosen, : self._network.n_params]
+    def _predictor(self, selection: Any = slice(None)) -> NetworkPredictor:
+        weights = self.posterior_.flat[selection, : self._network.n_params]
         return NetworkPredictor(self._network, weights)
 
     def _inferred_noise(self) -> Array | None:
@@ -167,12 +167,12 @@ class NetworkEstimator(BayesianEstimator):
             by layer, for X and y in the units that ``fit`` saw, and ``noise_variance (S,)``
             where it was inferred.
         """
-        chosen = self._choose_draws(n_samples, random_state)
-        weights = self.posterior_.flat[chosen, : self._network.n_params]
+        selection = self._choose_draws(n_samples, random_state)
+        weights = self.posterior_.flat[selection, : self._network.n_params]
         coefs, intercepts = self._network.split(weights)
         draws, noise = Bunch(coefs=coefs, intercepts=intercepts), self._inferred_noise()
         if noise is not None:
-            draws.noise_variance = noise[chosen]
+            draws.noise_variance = noise[selection]
         return draws
 
 
@@ -198,11 +198,12 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         likelihood = FixedGaussian(standardised)
         return likelihood, prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2), None
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
+    def _predictive(self, selection: Any = slice(None)) -> Predictive:
         noise = self._inferred_noise()
         if noise is None:
             noise = np.full(len(self.posterior_.flat), self._fixed_noise)
-        return self._mixture(self._predictor(chosen), Gaussian(), np.log(noise)[:, None], chosen)
+        predictor, own = self._predictor(selection), np.log(noise)[:, None]
+        return self._mixture(predictor, Gaussian(), own, selection)
 
 
 @parameters

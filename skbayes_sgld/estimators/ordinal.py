@@ -103,7 +103,7 @@ class OrdinalClassifier(LinearClassifier):
         return Ordinal(n_classes)
 
     def _likelihood(self) -> LabelLikelihood:
-        return Ordinal(len(self.classes_ if self._seen is None else self._seen))
+        return Ordinal(len(self.classes_ if self._present is None else self._present))
 
     # ---- draws --------------------------------------------------------------------------------
 

@@ -278,13 +278,13 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         if has_no_posterior(self):
             return float("nan")
         if source is not None:
-            return self._score.of_source(self, source)
-        y, exposure = self._check_scored(y), self._given(X, row_data)
+            return self._score.score_source(self, source)
+        y, exposure = self._check_scored(y), self._row_values(X, row_data)
         if exposure is not None:
             check_lengths(X=exposure, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
             y, sample_weight = self._shares(y, exposure), exposure * weight
-        return self._score.of_arrays(y, self.predict(X), sample_weight)
+        return self._score.score_arrays(y, self.predict(X), sample_weight)
 
     def _shares(self, y: Array, exposure: Array) -> Array:
         """Observations over their exposures or trials."""

@@ -58,7 +58,7 @@ class Stream:
     Attributes
     ----------
     n_batches : int
-    known : GaussianStatistics, Tilt or None
+    summary : GaussianStatistics, Tilt or None
         Their likelihood: sums of products of a normal model; of others a normal density for the
         rows that are no longer kept, None while all are.
     rows : Rows or None
@@ -68,17 +68,17 @@ class Stream:
     """
 
     n_batches: int = 0
-    known: GaussianStatistics | Tilt | None = None
+    summary: GaussianStatistics | Tilt | None = None
     rows: Rows | None = None
     priors: Priors | None = None
 
     def sampled(self, posterior: GLMPosterior, draws: PosteriorDraws) -> Stream:
         """Batches once their posterior is sampled: a normal density stands for rows not kept."""
-        summary = self.known
+        summary = self.summary
         if self.rows is None and not posterior.likelihood.quadratic:
             share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
             summary = site_of(posterior, posterior.reported.theta(draws.flat), share / share.sum())
-        return replace(self, n_batches=self.n_batches + 1, known=summary)
+        return replace(self, n_batches=self.n_batches + 1, summary=summary)
 
 
 @parameters
@@ -310,7 +310,7 @@ class SampledEstimator(LinearEstimator):
         result = self.result_
         if isinstance(rows, RowSource) or self._stream is not None or rows.weight is not None:
             return
-        absent = getattr(self, "_seen", None) is not None  # the rows have codes of those present
+        absent = getattr(self, "_present", None) is not None  # the rows have codes of those present
         if result.temperature != 1.0 or result.problems or absent:
             return
         n, S = len(rows.y), len(result.draws.flat)
@@ -432,13 +432,13 @@ class SampledEstimator(LinearEstimator):
         """Posterior by the sums of products of all batches, which are all a normal model needs."""
         if stream.priors is None:
             stream = replace(stream, priors=self._priors_of(self._bind(rows, center=False)))
-        statistics = GaussianStatistics.of_rows(rows.X, rows.y, rows.weight)
-        if stream.known is not None:
-            assert isinstance(stream.known, GaussianStatistics)
-            statistics = stream.known.tempered(float(self.forgetting)).plus(statistics)
+        statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight)
+        if stream.summary is not None:
+            assert isinstance(stream.summary, GaussianStatistics)
+            statistics = stream.summary.tempered(float(self.forgetting)).plus(statistics)
         sums = Rows(*statistics.as_rows())
         posterior = self._bind(sums, center=settings.uses_curvature, priors=stream.priors)
-        return posterior, replace(stream, known=statistics)
+        return posterior, replace(stream, summary=statistics)
 
     def _add_to_rows(
         self, settings: Settings, stream: Stream, rows: Rows
@@ -454,8 +454,8 @@ class SampledEstimator(LinearEstimator):
         posterior = self._bind(rows, center=settings.uses_curvature)
         if stream.priors is None:
             stream = replace(stream, priors=self._priors_of(posterior))
-        assert stream.priors is not None and not isinstance(stream.known, GaussianStatistics)
-        site = None if stream.known is None else stream.known.tempered(power)
+        assert stream.priors is not None and not isinstance(stream.summary, GaussianStatistics)
+        site = None if stream.summary is None else stream.summary.tempered(power)
         held = site is not None or level_is_held(posterior)
         if site is not None and site.at.size != posterior.n_params:
             raise ValueError(
@@ -467,7 +467,7 @@ class SampledEstimator(LinearEstimator):
             data = posterior.likelihood, posterior.y, posterior.weight
             intercept = in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
         keeps = not held or rows.X.size + 2 * len(rows.y) <= _KEPT_BATCHES
-        stream = replace(stream, known=site, rows=rows._replace(columns=None) if keeps else None)
+        stream = replace(stream, summary=site, rows=rows._replace(columns=None) if keeps else None)
         return under_priors(posterior, coef, intercept, site), stream
 
     def _priors_of(self, posterior: GLMPosterior) -> Priors:

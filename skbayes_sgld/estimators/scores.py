@@ -28,7 +28,7 @@ class Tally:
     ----------
     total : float
         Weight of the rows.
-    found : float
+    loss : float
         Weight of the hits, or half the deviance that the predictions leave.
     mean, squares : float
         Mean of y, and the sum of squares about it.
@@ -37,7 +37,7 @@ class Tally:
     """
 
     total: float
-    found: float
+    loss: float
     mean: float = 0.0
     squares: float = 0.0
     saturated: float = 0.0
@@ -48,7 +48,7 @@ class Tally:
         share = other.total / total if total > 0 else 0.0
         return Tally(
             total,
-            self.found + other.found,
+            self.loss + other.loss,
             self.mean + share * apart,
             self.squares + other.squares + self.total * share * apart**2,
             self.saturated + other.saturated,
@@ -61,32 +61,32 @@ class Score:
 
     Attributes
     ----------
-    found : callable
+    loss : callable
         From y and its predictions ``(n,)``: 1 where a label is predicted, or half the deviance.
     saturated : callable or None
         The best constant mean leaves the sum of ``saturated(y)`` less that of ``saturated`` at the
         mean of y. None: the sum of squares about the mean.
-    of_sklearn : callable or None
+    reference : callable or None
         scikit-learn's score, if it has one, from ``(y, predicted, sample_weight=)``.
     numeric : bool
         Whether y is a number.
     """
 
-    found: Callable[[Array, Array], Array]
+    loss: Callable[[Array, Array], Array]
     saturated: Callable[[Any], Any] | None = None
-    of_sklearn: Callable[..., float] | None = None
+    reference: Callable[..., float] | None = None
     numeric: bool = True
 
-    def of_arrays(self, y: Any, predicted: Array, sample_weight: Any) -> float:
+    def score_arrays(self, y: Any, predicted: Array, sample_weight: Any) -> float:
         """Score of predictions in memory."""
-        if self.of_sklearn is not None:
-            return float(self.of_sklearn(y, predicted, sample_weight=sample_weight))
+        if self.reference is not None:
+            return float(self.reference(y, predicted, sample_weight=sample_weight))
         y = column_or_1d(y)
         check_lengths(y=y, X=predicted)
         weight = np.ones(len(y)) if sample_weight is None else check_weight(sample_weight, y)
-        return self.of_tally(self.tally(y, predicted, weight))
+        return self.score_tally(self.tally(y, predicted, weight))
 
-    def of_source(self, model: Any, source: RowSource) -> float:
+    def score_source(self, model: Any, source: RowSource) -> float:
         """Score of a fitted model's predictions of rows in blocks.
 
         Raises
@@ -95,33 +95,34 @@ class Score:
             For rows that cannot be used, naming the block; where all weights are zero.
         """
         check_is_fitted(model)
-        work = partial(_of_block, model=without_rows(model), score=self, names=source.feature_names)
+        names, model = source.feature_names, without_rows(model)
+        work = partial(_tally_of_block, model=model, score=self, names=names)
         tally = source.reduce(work, Tally.plus)
         if not tally.total > 0:
             raise ValueError("the weights of all rows are zero; at least one must be positive.")
-        return self.of_tally(tally)
+        return self.score_tally(tally)
 
     def tally(self, y: Array, predicted: Array, weight: Array) -> Tally:
         """Sums over rows in memory."""
-        total, found = float(weight.sum()), float(weight @ self.found(y, predicted))
+        total, loss = float(weight.sum()), float(weight @ self.loss(y, predicted))
         if not self.numeric:
-            return Tally(total, found)
+            return Tally(total, loss)
         mean = float(weight @ y / total) if total > 0 else 0.0
         squares = float(weight @ np.square(y - mean))
         saturated = 0.0 if self.saturated is None else float(weight @ self.saturated(y))
-        return Tally(total, found, mean, squares, saturated)
+        return Tally(total, loss, mean, squares, saturated)
 
-    def of_tally(self, tally: Tally) -> float:
+    def score_tally(self, tally: Tally) -> float:
         """Score from the sums over all rows."""
         if not self.numeric:
-            return tally.found / tally.total
+            return tally.loss / tally.total
         alone = tally.squares
         if self.saturated is not None:
             alone = tally.saturated - tally.total * float(self.saturated(tally.mean))
-        return 1.0 - tally.found / alone if alone > 0 else float(tally.found == 0)
+        return 1.0 - tally.loss / alone if alone > 0 else float(tally.loss == 0)
 
 
-def _of_block(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
+def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
     X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
     predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"
     if predicted.shape != y.shape:
@@ -142,7 +143,7 @@ def _of_block(block: Block, model: Any, score: Score, names: list[str] | None) -
         if score.numeric:
             y = model._shares(y, block.exposure)
         else:
-            y, score = y / block.exposure, replace(score, found=share_of_hits)
+            y, score = y / block.exposure, replace(score, loss=share_of_hits)
     return score.tally(y, predicted, weight)
 
 
@@ -155,9 +156,9 @@ def _divergence(y: Array, mean: Array) -> Array:
     return xlogy(y, y / np.maximum(mean, np.finfo(float).tiny))
 
 
-ACCURACY = Score(lambda y, predicted: y == predicted, of_sklearn=accuracy_score, numeric=False)
+ACCURACY = Score(lambda y, predicted: y == predicted, reference=accuracy_score, numeric=False)
 """Share of the labels that are predicted."""
-R2 = Score(lambda y, m: np.square(y - m), of_sklearn=r2_score)
+R2 = Score(lambda y, m: np.square(y - m), reference=r2_score)
 """Share of the variance that is explained."""
 D2_POISSON = Score(lambda y, m: _divergence(y, m) - y + m, lambda y: xlogy(y, y))
 """Share of the Poisson deviance that is explained."""

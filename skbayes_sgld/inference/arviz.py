@@ -29,14 +29,14 @@ def posterior_dataset(
     The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
     is that of ``coords`` with these labels, or several of them.
     """
-    data, known = {}, draw_coords(values.shape)
+    data, data_coords = {}, draw_coords(values.shape)
     for variable, columns in by_name(names).items():
         labels = [names[k].partition("[")[2].removesuffix("]") for k in columns]
         dims = _dimensions(variable, labels, coords)
         shape = *values.shape[:2], *(len(each) for each in dims.values())
         data[variable] = (*DRAWS, *dims), values[..., columns].reshape(shape)
-        known |= dims
-    return dataset(data, known, settings)
+        data_coords |= dims
+    return dataset(data, data_coords, settings)
 
 
 def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def wanted_groups(groups: Any, rows: bool, observed: bool) -> Sequence[str]:
     rows, observed : bool
         Whether X and y are given.
     """
-    known = (*_OFDRAWS, *_OBSERVED, *_PREDICTED)
+    names = (*_OFDRAWS, *_OBSERVED, *_PREDICTED)
     made = _OFDRAWS + (() if not rows else _OBSERVED if observed else _PREDICTED)
     if groups is None:
         return made
@@ -95,16 +95,16 @@ def wanted_groups(groups: Any, rows: bool, observed: bool) -> Sequence[str]:
             f"groups={groups!r} is not accepted; give a list of names, such as ['posterior', "
             "'log_likelihood'], or None for all."
         )
-    wanted = list(groups)
-    unknown = [name for name in wanted if name not in known]
-    if unknown or not wanted:
+    selection = list(groups)
+    unknown = [name for name in selection if name not in names]
+    if unknown or not selection:
         what = f"has {unknown[0]!r}, which is not known" if unknown else "is empty"
-        raise ValueError(f"groups={groups!r} {what}; choose among {', '.join(map(repr, known))}.")
-    for name in wanted:
+        raise ValueError(f"groups={groups!r} {what}; choose among {', '.join(map(repr, names))}.")
+    for name in selection:
         if name not in made:
             needs = "X and y" if name in _OBSERVED else "X without y"
             raise ValueError(f"groups={groups!r} has {name!r}, which needs {needs}.")
-    return wanted
+    return selection
 
 
 def join_outputs(parts: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[str, Any]:

@@ -78,9 +78,9 @@ class Checkpoint:
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
         """Raise unless data and settings are those of the run, naming the first that is not."""
-        known, absent = self.origin.inputs, ["", "absent"]
-        for name in sorted(known.keys() | inputs.keys()):
-            then, now = known.get(name, absent), inputs.get(name, absent)
+        earlier, absent = self.origin.inputs, ["", "absent"]
+        for name in sorted(earlier.keys() | inputs.keys()):
+            then, now = earlier.get(name, absent), inputs.get(name, absent)
             if then[0] != now[0]:
                 there, here = printable(then[1]), printable(now[1])
                 both = f"{there} there, {here} here"
@@ -232,13 +232,13 @@ class Origin:
         if settings.checkpoint is None and settings.resume_from is None:
             return origin
         check_free(settings)
-        known = {name: _known_by(v) for name, v in inputs.items() if name not in _FREE}
+        digests = {name: _known_by(v) for name, v in inputs.items() if name not in _FREE}
         if isinstance(settings.random_state, Integral):  # any other one may have moved on since
-            known["random_state"] = [str(int(settings.random_state))] * 2
+            digests["random_state"] = [str(int(settings.random_state))] * 2
         if settings.resume_from is None:
-            return replace(origin, inputs=known)
+            return replace(origin, inputs=digests)
         saved = read(settings.resume_from)
-        saved.check_inputs(known)
+        saved.check_inputs(digests)
         return replace(saved.origin, saved=saved, begin=origin.begin)
 
     def interrupted(self, path: Path | None) -> KeyboardInterrupt:
@@ -280,9 +280,9 @@ def _known_by(value: Any) -> list[str]:
 def first_steps(plan: Plan) -> Array:
     """Start, first positions and log densities of the chains ``(C, 2 P + 1)``."""
     with np.errstate(all="ignore"):
-        moved = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).draws[:, 0]
+        positions = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).draws[:, 0]
         value = plan.posterior.log_density(plan.start)
-    return np.concatenate([plan.start, moved, value[:, None]], axis=1)
+    return np.concatenate([plan.start, positions, value[:, None]], axis=1)
 
 
 class Writer:

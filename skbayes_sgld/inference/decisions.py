@@ -203,8 +203,8 @@ def choose_prior(
     if likelihood.infers_noise and not likelihood.quadratic:
         # 15 rows of 30 columns with t-distributed noise take minutes, under a known scale seconds
         obstacle = obstacle or "chains mix slowly where the tails of the noise are inferred too"
-    seen = min(shape) * likelihood.n_predictors
-    if seen > (MAX_DENSE if likelihood.quadratic else THRESHOLDS.learned_parameters):
+    n_values = min(shape) * likelihood.n_predictors
+    if n_values > (MAX_DENSE if likelihood.quadratic else THRESHOLDS.learned_parameters):
         obstacle = obstacle or "learning a scale takes long"
     if obstacle:
         return Choice("normal", f"{why}, but {obstacle}")
@@ -332,14 +332,14 @@ def choose_sampler(
     fallback: Fallback | None = None,
 ) -> Tuned:
     """Run with its sampler and step size, their reasons, and the findings of the pilots."""
-    given, why = settings.step_size, GIVEN
+    step_size, why = settings.step_size, GIVEN
     if settings.sampler is None:
         why = "several modes" if draft.sampler.full_gradient else "the cheapest"
     if mode is None:
-        assert given is not None
-        return Tuned(replace(draft, step_size=given), None, None, why)
+        assert step_size is not None
+        return Tuned(replace(draft, step_size=step_size), None, None, why)
     first = float(draft.schedule(0))  # by which the step size is multiplied at the first step
-    if given is None and settings.uses_curvature:
+    if step_size is None and settings.uses_curvature:
         free_batches = settings.gradient is None and settings.batch_size is None
         # of few rows a batch is no reason for shorter steps
         few = free_batches and draft.n_samples <= THRESHOLDS.few_rows
@@ -359,15 +359,15 @@ def choose_sampler(
             gain = max(draft.sampler.noise_gain, 1e-12)
             largest = noise.step_size(draft.batch_size, settings.tau) / gain
             if largest < tuned.run.step_size:
-                step_size = max(largest, pilots.step_sizes(draft.sampler)[-1])
-                time = draft.sampler.pace(np.ones(mode.theta.size), step_size)[1]
-                tuned = tuned.at(step_size, "a longer one needs a larger batch", time)
+                shorter = max(largest, pilots.step_sizes(draft.sampler)[-1])
+                time = draft.sampler.pace(np.ones(mode.theta.size), shorter)[1]
+                tuned = tuned.at(shorter, "a longer one needs a larger batch", time)
     else:
         rates = preconditioned_eigenvalues(draft.dynamics.metric, mode.metric)
         with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
-            eta, time = draft.sampler.pace(rates, None if given is None else given * first)
+            eta, time = draft.sampler.pace(rates, None if step_size is None else step_size * first)
         stable = "stable in the steepest direction at the mode"
-        why_step_size = stable if given is None else GIVEN
+        why_step_size = stable if step_size is None else GIVEN
         tuned = Tuned(replace(draft, step_size=eta), mode, time, why, why_step_size)
     tuned = replace(tuned, run=replace(tuned.run, step_size=tuned.run.step_size / first))
     if fallback is None or fallback.step_size is None:
@@ -412,16 +412,16 @@ def tune(
         finding = overflowed
     else:
         # all rows may cost a pilot less than batches, which its chains do not share
-        of_all = quiet and run.n_samples <= (run.batch_size or 0) * pilots.n_chains(run)
-        of_all = of_all and posterior.facts.shares_batches
-        piloted = _on_all_rows(run, mode) if of_all else run
-        chosen = pilots.choose_step_size(piloted, mode, seed, spare=may_switch)
-        if chosen is None:
+        on_all_rows = quiet and run.n_samples <= (run.batch_size or 0) * pilots.n_chains(run)
+        on_all_rows = on_all_rows and posterior.facts.shares_batches
+        piloted = _on_all_rows(run, mode) if on_all_rows else run
+        choice = pilots.choose_step_size(piloted, mode, seed, spare=may_switch)
+        if choice is None:
             finding = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
-        elif may_switch and not pilots.holds_far_out(run, mode, chosen[0], seed):
-            finding = f"a pilot's steps of {chosen[0]:g} overflow from far out"
+        elif may_switch and not pilots.holds_far_out(run, mode, choice[0], seed):
+            finding = f"a pilot's steps of {choice[0]:g} overflow from far out"
         else:
-            step_size, pilot = chosen
+            step_size, pilot = choice
             bias, doubt, width, *_ = pilot
             finding = f"a pilot's moments are off by {bias:.1%} +- {doubt:.1%} at {step_size:g}"
             # heavy tails and nearly separated classes are wider: steps in the mode's metric are
@@ -485,7 +485,7 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
     dynamics = around(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
-    known = run.sampler.pace(np.ones(mode.theta.size), run.step_size)[1]
+    expected = run.sampler.pace(np.ones(mode.theta.size), run.step_size)[1]
     # a step may be expensive, and draws that are worth half of independent ones are the cheapest
     # A time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second step
     # 0.67. So a Laplace prior on 60 columns of 40 rows keeps every draw: effective sample sizes of
@@ -495,14 +495,14 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
     share = 1.0
     if dynamics.whitened is not None:
         work = dynamics.whitened.work_of(n_gradients)
-        of_half, of_all = (limit / work for limit in THRESHOLDS.max_draw)
-        share = min(1.0, max(of_all, min(0.5, of_half)))
+        half_share, full_share = (limit / work for limit in THRESHOLDS.max_draw)
+        share = min(1.0, max(full_share, min(0.5, half_share)))
     # where there may be several modes, chains that begin far apart find more of them
     begins_at_ends = run.dynamics.posterior.facts.log_concave and len(adapted.places) > 0
     return Tuned(
         run,
         adapted.mode,
-        min(max(1.0, measured, 0.5 * known), max(1.0, most)),
+        min(max(1.0, measured, 0.5 * expected), max(1.0, most)),
         finding,
         f"a pilot accepted {adapted.acceptance:.0%} at about it",
         (0.0, 0.0),
@@ -521,12 +521,12 @@ def _nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
     """
     posterior = run.dynamics.gradient.posterior
     assert isinstance(posterior, GLMPosterior)
-    found = averaged_normal(posterior, mode.theta, float(run.dynamics.temperature), collapse)
-    if found is None:
+    normal = averaged_normal(posterior, mode.theta, float(run.dynamics.temperature), collapse)
+    if normal is None:
         return mode
-    if found.whitened is not None:
-        return Mode.of_whitened(found.whitened)
-    return Mode.of_curvature(found.mean, found.precision)
+    if normal.whitened is not None:
+        return Mode.from_whitened(normal.whitened)
+    return Mode.from_curvature(normal.mean, normal.precision)
 
 
 def round_gradient(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
@@ -600,21 +600,21 @@ def choose_n_draws(tuned: Tuned, settings: Settings, n_params: int) -> tuple[Tun
     Trajectories along rows may take seconds. Fewer of them than draws are enough for intervals
     where they mix as well as the pilot's.
     """
-    wanted, n_chains = settings.n_draws, settings.n_chains
-    if n_chains * wanted > THRESHOLDS.max_numbers:
+    n_asked, n_chains = settings.n_draws, settings.n_chains
+    if n_chains * n_asked > THRESHOLDS.max_numbers:
         raise ValueError(
-            f"n_draws={wanted}: of {n_chains} chains, even with one parameter, these are "
+            f"n_draws={n_asked}: of {n_chains} chains, even with one parameter, these are "
             f"more than the {THRESHOLDS.max_numbers:,.0f} numbers that a run keeps; give at most "
             f"{THRESHOLDS.max_numbers // n_chains:.0f}."
         )
     in_memory = int(THRESHOLDS.max_numbers // (n_chains * n_params))
-    in_time = ceil(tuned.share * wanted)
+    in_time = ceil(tuned.share * n_asked)
     rows = tuned.run.dynamics.whitened
     if rows and not rows.collapsed and settings.sampler is None and settings.thin is None:
-        few = in_time < wanted
+        few = in_time < n_asked
         # 200 effective draws a chain are twice the limit of the warning
         enough = in_time if few else 200.0 * tuned.pilot_time
-        n_points = int(np.clip(wanted / enough, 1, 4 if few else 2))
+        n_points = int(np.clip(n_asked / enough, 1, 4 if few else 2))
         if n_points > 1:
             assert tuned.autocorrelation_time is not None
             sampler = hmc_along(rows, n_points)
@@ -624,10 +624,10 @@ def choose_n_draws(tuned: Tuned, settings: Settings, n_params: int) -> tuple[Tun
             tuned = replace(tuned, run=run, autocorrelation_time=time, most_spaced=1)
             in_time *= n_points
     fewest = 16  # whatever they cost
-    n_draws = max(min(wanted, in_memory, in_time), min(wanted, fewest))
+    n_draws = max(min(n_asked, in_memory, in_time), min(n_asked, fewest))
     limit = "memory" if in_memory < in_time else "time"
-    why = f"{wanted:,} of {n_params:,} parameters would take too much {limit}"
-    return tuned, Choice(n_draws, GIVEN if n_draws == wanted else why)
+    why = f"{n_asked:,} of {n_params:,} parameters would take too much {limit}"
+    return tuned, Choice(n_draws, GIVEN if n_draws == n_asked else why)
 
 
 def usual_thin(time: float) -> int:

@@ -242,8 +242,8 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
 def describe_point(posterior: BasePosterior, theta: Array) -> str:
     """Values of the first five parameters at ``theta (P,)``, by name."""
     values = posterior.reported.values(theta[None])[0, :5]
-    named = zip(posterior.reported.names, values, strict=False)
-    return ", ".join(f"{name}={value:.3g}" for name, value in named)
+    pairs = zip(posterior.reported.names, values, strict=False)
+    return ", ".join(f"{name}={value:.3g}" for name, value in pairs)
 
 
 def firmer_priors(n_rows: float, names: list[str]) -> str:

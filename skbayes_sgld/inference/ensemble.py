@@ -92,8 +92,8 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
     )
 
     def choice(name: str, automatic: Any, why: str) -> Choice:
-        given = getattr(settings, name)
-        return Choice(automatic, why) if given is None else Choice(given, GIVEN)
+        value = getattr(settings, name)
+        return Choice(automatic, why) if value is None else Choice(value, GIVEN)
 
     bounded = f"but for gradients longer than {_BOUND:g} sds of the metric"
     choices = as_given(settings) | {

@@ -24,13 +24,13 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
     No step size is named for a network, whose chains take their metric from a long burn-in.
     """
     posterior, run, start, seed = plan.posterior, plan.run, plan.start, plan.seed
-    given = plan.choices["step_size"].given
+    is_given = plan.choices["step_size"].given
     head = (
         f"step_size={run.step_size:.3g}: chain {error.chain} overflowed at step {error.step} in "
         f"{posterior.param_names[error.parameter]}"
     )
     if posterior.facts.ensemble:
-        remedy = "set step_size='auto'" if given else "set a smaller step_size, or rescale y"
+        remedy = "set step_size='auto'" if is_given else "set a smaller step_size, or rescale y"
         return error.explained(f"{head}; {remedy}.")
     if error.rejected:
         head += f", where {error.rejected} proposals in a row could never be accepted"
@@ -48,9 +48,9 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
             f"{head}, and so did all shorter steps that were tried, down to {size:g}. "
             f"{remedy}{undefined}"
         )
-    advice = "set step_size='auto' and preconditioner='auto', or " if given else ""
+    advice = "set step_size='auto' and preconditioner='auto', or " if is_given else ""
     names, n_rows = posterior.reported.names, posterior.facts.total_weight
-    firmer = "" if given else firmer_priors(n_rows, names)
+    firmer = "" if is_given else firmer_priors(n_rows, names)
     nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
     if error.step < _AT_ONCE and start.any():
         # chains may begin at far draws from the prior
@@ -77,13 +77,13 @@ def _shorter_step(plan: Plan, after: int) -> tuple[float, int, bool]:
     length = max(1, min(plan.n_steps, 200), plan.n_steps // 20)
     far = _FAR * max(1.0, float(np.abs(start).max()))
     # of 6,000 gradients, a second on few rows, or of eight trials
-    left, size, holds = max(plan.n_steps, 8 * length, 6000), run.step_size, False
-    while not holds and left > 0 and size > 1e-12 * min(run.step_size, 1.0):
+    budget, size, holds = max(plan.n_steps, 8 * length, 6000), run.step_size, False
+    while not holds and budget > 0 and size > 1e-12 * min(run.step_size, 1.0):
         shorter = size * (1e-3 if after < _AT_ONCE else 0.25)
         size = float(f"{np.sqrt(size) if size > 1e12 else shorter:.2g}")
-        tried = replace(run, step_size=size)
-        holds, after, cost = _trial(plan.posterior, tried, start, length, plan.seed, far)
-        left -= cost * run.sampler.gradients(size)
+        trial = replace(run, step_size=size)
+        holds, after, cost = _trial(plan.posterior, trial, start, length, plan.seed, far)
+        budget -= cost * run.sampler.gradients(size)
     return size, length, holds
 
 

@@ -85,8 +85,8 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
             return "noncentered", "coefficients and their scale are then nearly independent"
         return "row_space", f"{n} rows see no more of {d}"
     if not settings.uses_curvature:
-        given = settings.preconditioner
-        return "centered", f"preconditioner={given!r} is of the model's own coordinates"
+        name = settings.preconditioner
+        return "centered", f"preconditioner={name!r} is of the model's own coordinates"
     if not settings.takes_all_rows:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
@@ -109,15 +109,15 @@ def integrate_mean(
 ) -> tuple[UnequalNoisePosterior, Mode | None]:
     """Linear model with unequal noise in coordinates of normal coefficients, and its centre."""
     noncentered = UnequalNoisePosterior(posterior, temperature)
-    found = posterior.centered_normal() or posterior.centered_normal(anyway=True)
-    if found is None:
+    moments = posterior.centered_normal() or posterior.centered_normal(anyway=True)
+    if moments is None:
         return noncentered, None
-    center, precision = found
+    center, precision = moments
     L = len(center) - len(posterior.noise_scale) - 1
     H = np.eye(len(center))
     H[L:, L:] = precision[L:, L:]
     center = np.append(np.zeros(L), center[L:])
-    return noncentered, Mode.of_curvature(center, H)
+    return noncentered, Mode.from_curvature(center, H)
 
 
 def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameterized, Mode]:
@@ -131,17 +131,18 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameteri
     # where all priors follow the noise, neither mode nor coordinates depend on its level; otherwise
     # two rounds find it, and the third is taken there
     for _ in range(1 if posterior.linear_prior.follows_noise else 3):
-        known = posterior.given_own(np.array([gamma]))
-        center = find_mode(known, start[:-1], spread=spread)
-        found, line = noncentered(posterior, center.theta, center.metric.root, gamma, temperature)
-        moved = abs(line.level[0] - gamma)
+        conditional = posterior.given_own(np.array([gamma]))
+        center = find_mode(conditional, start[:-1], spread=spread)
+        root = center.metric.root
+        transformed, line = noncentered(posterior, center.theta, root, gamma, temperature)
+        distance = abs(line.level[0] - gamma)
         # in sds of the log noise variance; the posterior is the same about any level
-        if moved < 0.01 * line.root[0, 0]:
+        if distance < 0.01 * line.root[0, 0]:
             break
         start, spread = np.append(center.theta, gamma), center.metric.marginal_sd
         gamma = float(line.level[0])
     P = posterior.n_params
-    return found, Mode(np.zeros(P), Diagonal(np.ones(P)))
+    return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
 
 
 def standardise(
@@ -156,16 +157,17 @@ def standardise(
     center, eta = np.split(posterior.start(), [L])
     for _ in range(3):  # each expands the likelihood where the last one found the mode
         center = find_mode(posterior.given(eta), center).theta
-        found = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
-        moved, covariance = _marginal_mode(found, L)
-        eta = eta + moved
+        transformed = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
+        shift, covariance = _marginal_mode(transformed, L)
+        eta = eta + shift
     power = _power(posterior, center, eta, np.sqrt(covariance[0, 0]))
-    found = noncentered_scales(posterior, center, eta, None, power, temperature)
-    moved, covariance = _marginal_mode(found, L)
+    transformed = noncentered_scales(posterior, center, eta, None, power, temperature)
+    shift, covariance = _marginal_mode(transformed, L)
     eigenvalues, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(eigenvalues, 1e-3 * eigenvalues[-1]))
-    found = noncentered_scales(posterior, center, eta + moved, root, power, temperature)
-    return found, Mode(np.zeros(found.n_params), Diagonal(np.ones(found.n_params)))
+    transformed = noncentered_scales(posterior, center, eta + shift, root, power, temperature)
+    P = transformed.n_params
+    return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
 
 
 def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float) -> float:
@@ -175,14 +177,14 @@ def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float
     """
     if posterior.model.likelihood.quadratic or not posterior.prior.common:
         return 0.0
-    ends = [posterior.given(np.append(eta[0] + moved, eta[1:])) for moved in (0.0, sd)]
+    ends = [posterior.given(np.append(eta[0] + shift, eta[1:])) for shift in (0.0, sd)]
     modes = [find_mode(conditional, start) for conditional in ends]
     root = modes[0].metric.root
-    seen = []
+    logs = []
     for conditional, mode in zip(ends, modes, strict=True):
         H = conditional.likelihood_curvature(mode.theta)
-        seen.append(np.log(np.trace(root.T @ H @ root)))
-    return float(np.clip(0.5 * (seen[0] - seen[1]) / sd, 0.0, 1.0))
+        logs.append(np.log(np.trace(root.T @ H @ root)))
+    return float(np.clip(0.5 * (logs[0] - logs[1]) / sd, 0.0, 1.0))
 
 
 def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Array]:
@@ -199,8 +201,8 @@ def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Ar
 
     with np.errstate(all="ignore"):
         m = posterior.n_params - n_linear
-        found = minimize(negative, np.zeros(m), jac=True, method="L-BFGS-B").x
-        H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], found, 0)
+        mode = minimize(negative, np.zeros(m), jac=True, method="L-BFGS-B").x
+        H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], mode, 0)
     eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
     variances = 1.0 / np.maximum(eigenvalues, 3.0**-2)  # no log scale has an sd above 3
     covariance = (vectors * variances) @ vectors.T
@@ -208,4 +210,4 @@ def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Ar
     # hundredth of an sd, and three digits of the covariance
     unit = np.exp2(np.rint(0.5 * np.log2(np.diagonal(covariance))) - 6.0)
     digits = [float(f"{value:.2e}") for value in covariance.flat]
-    return unit * np.rint(found / unit), np.reshape(digits, covariance.shape)
+    return unit * np.rint(mode / unit), np.reshape(digits, covariance.shape)

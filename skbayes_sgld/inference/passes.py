@@ -50,9 +50,10 @@ def _with_weight(block: Block) -> Block:
     weight, exposure = block.weight, block.exposure
     if weight is None or weight.all():
         return block
-    kept = weight > 0
-    exposure = None if exposure is None else exposure[kept]
-    return block._replace(X=block.X[kept], y=block.y[kept], weight=weight[kept], exposure=exposure)
+    positive = weight > 0
+    exposure = None if exposure is None else exposure[positive]
+    X, y, weight = block.X[positive], block.y[positive], weight[positive]
+    return block._replace(X=X, y=y, weight=weight, exposure=exposure)
 
 
 def _numbers(block: Block) -> Block:
@@ -67,7 +68,9 @@ def _numbers(block: Block) -> Block:
 
 def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None]:
     X, y, weight, *_ = _with_weight(_numbers(block))
-    return (GaussianStatistics.of_rows(X, y, weight), Extent.of_rows(X)) if len(y) else (None, None)
+    if not len(y):
+        return None, None
+    return GaussianStatistics.from_rows(X, y, weight), Extent.from_rows(X)
 
 
 def sum_up(source: RowSource) -> tuple[GaussianStatistics, Extent]:
@@ -104,11 +107,11 @@ def _moments_and_sample(
     if likelihood is not None and likelihood.totals:
         weight = likelihood.trial_weight(_totals(block), block.weight)
         counted = block._replace(weight=weight, exposure=None)
-    moments = Moments.of_block(counted, np.asarray(labels), codes)
+    moments = Moments.from_block(counted, np.asarray(labels), codes)
     if not len(X):
-        return moments, None, Sample.of_block(block, how, *np.zeros((2, X.shape[1]))), fraction
-    sample = Sample.of_block(block, how, *moments.together(np.ones(len(labels))))
-    return moments, Extent.of_rows(X), sample, fraction
+        return moments, None, Sample.from_block(block, how, *np.zeros((2, X.shape[1]))), fraction
+    sample = Sample.from_block(block, how, *moments.together(np.ones(len(labels))))
+    return moments, Extent.from_rows(X), sample, fraction
 
 
 def _totals(block: Block) -> Array:
@@ -135,15 +138,15 @@ def first_pass(
     ``likelihood`` is None where y is a label.
     """
     how = Sampling(source.pool_size, seed, _GROUP_ROWS, likelihood is None, source.n_rows)
-    read = partial(_moments_and_sample, likelihood=likelihood, how=how)
-    found: tuple[Any, ...] = source.reduce(read, add_up)
-    return _some(found)
+    block_values = partial(_moments_and_sample, likelihood=likelihood, how=how)
+    totals: tuple[Any, ...] = source.reduce(block_values, add_up)
+    return _some(totals)
 
 
-def _some(found: tuple[Any, ...]) -> Any:
-    if found[1] is None:  # no row has an extent
+def _some(totals: tuple[Any, ...]) -> Any:
+    if totals[1] is None:  # no row has an extent
         raise ValueError("the weights of all rows are zero; at least one must be positive.")
-    return found
+    return totals
 
 
 @dataclass(frozen=True)
@@ -191,8 +194,8 @@ class Encoding:
             group = np.zeros(len(y), int)
             if self.labels is not None:
                 group = np.searchsorted(self.labels, y)
-            found = np.bincount(group, weight * exposure, minlength=len(moments.total))
-            weight *= (moments.exposed / np.where(found > 0, found, 1.0))[group]
+            sample_totals = np.bincount(group, weight * exposure, minlength=len(moments.total))
+            weight *= (moments.exposed / np.where(sample_totals > 0, sample_totals, 1.0))[group]
         return self.rows(Block(X, y, weight, 0, exposure))
 
 
@@ -238,12 +241,12 @@ def _expand(
         return (None,)
     bound, value, least = model.with_rows(X, y, weight, offset), np.nan, np.nan
     with one_blas_thread(), np.errstate(all="ignore"):
-        found = bound.expand_likelihood(theta)
+        expansion = bound.expand_likelihood(theta)
         if with_value:
             by_row = bound.log_likelihood(theta[None])[0]
             each = by_row if weight is None else by_row / weight
             value, least = float(by_row.sum()), float(each.min())
-    return (Slope(Expansion(theta, found.grad, found.curvature), value, least),)
+    return (Slope(Expansion(theta, expansion.grad, expansion.curvature), value, least),)
 
 
 class _Passes(BasePosterior):
@@ -256,11 +259,11 @@ class _Passes(BasePosterior):
         self.n_params, self.param_names = model.n_params, model.param_names
         # a log likelihood is needed under a flat prior, or where a search goes astray
         self._with_value = not model.prior.proper
-        self.known: list[Slope] = []  # of the last pass, which other priors share
+        self.last_slopes: list[Slope] = []  # of the last pass, which other priors share
 
     def expand(self, theta: Array) -> Slope:
         """Value and derivatives at one theta; without a pass if it is the last one."""
-        if not self.known or not np.array_equal(self.known[0].at.theta, theta):
+        if not self.last_slopes or not np.array_equal(self.last_slopes[0].at.theta, theta):
             work = partial(
                 _expand,
                 model=self._model,
@@ -268,8 +271,8 @@ class _Passes(BasePosterior):
                 encoding=self._encoding,
                 with_value=self._with_value,
             )
-            self.known[:] = [self._source.reduce(work, add_up)[0]]
-        return self.known[0]
+            self.last_slopes[:] = [self._source.reduce(work, add_up)[0]]
+        return self.last_slopes[0]
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood."""
@@ -290,11 +293,11 @@ class _Passes(BasePosterior):
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density and gradient at one ``theta (1, P)``."""
         self._with_value = True
-        found = self.expand(theta[0])
-        if np.isnan(found.value):  # the last pass left it out
-            self.known.clear()
-            found = self.expand(theta[0])
-        return found.value + self.log_prior(theta), found.at.grad + self.grad_log_prior(theta)
+        slope = self.expand(theta[0])
+        if np.isnan(slope.value):  # the last pass left it out
+            self.last_slopes.clear()
+            slope = self.expand(theta[0])
+        return slope.value + self.log_prior(theta), slope.at.grad + self.grad_log_prior(theta)
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log density."""
@@ -308,7 +311,7 @@ class _Passes(BasePosterior):
         if smooth is self._prior:
             return self
         other = _Passes(smooth, self._source, self._encoding)
-        other.known = self.known
+        other.last_slopes = self.last_slopes
         return other
 
 
@@ -339,14 +342,14 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
             or find_mode(passes, start)
         )
     except NoModeError:
-        (found,) = passes.known
-        check_expanded(model, passes.curvature(found.at.theta), found.value, found.least)
+        (slope,) = passes.last_slopes
+        check_expanded(model, passes.curvature(slope.at.theta), slope.value, slope.least)
         raise
-    (found,) = passes.known
+    (slope,) = passes.last_slopes
     whitened = mode.metric.whiten(np.eye(model.n_params))
     precision = whitened @ whitened.T
-    check_expanded(model, precision, found.value, found.least)
-    return pooled(model, found.at, mode.theta, precision)
+    check_expanded(model, precision, slope.value, slope.least)
+    return pooled(model, slope.at, mode.theta, precision)
 
 
 def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None:
@@ -357,15 +360,15 @@ def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None
             mode = _next_mode(passes, passes.expand_likelihood(theta), model)
         except NoModeError:
             return None
-        left = np.sqrt(mode.squared_distance(theta))
-        shrunk = left / last if np.isfinite(last) else 1.0
+        distance = np.sqrt(mode.squared_distance(theta))
+        ratio = distance / last if np.isfinite(last) else 1.0
         # a millionth of an sd is near; the next distance is to this one as this one to the last,
         # squared, once they shrink fast
-        if left < 1e-6 or (shrunk < 0.2 and left * shrunk**2 < 1e-6):
+        if distance < 1e-6 or (ratio < 0.2 and distance * ratio**2 < 1e-6):
             return mode
-        if not left < last:
+        if not distance < last:
             return None
-        last, theta = left, mode.theta
+        last, theta = distance, mode.theta
     return None
 
 
@@ -383,8 +386,8 @@ def _next_mode(passes: _Passes, expansion: Expansion, model: GLMPosterior) -> Mo
         delta = theta - origin
         there = model.expand_likelihood(theta, own.curvature)
         rest = there.grad - own.grad + own.curvature @ delta
-        moved = Expansion(theta, expansion.grad - H @ delta + rest, H)
-        mode = mode_of_expansion(passes, moved, theta, _STRICT)
+        extrapolated = Expansion(theta, expansion.grad - H @ delta + rest, H)
+        mode = mode_of_expansion(passes, extrapolated, theta, _STRICT)
         step = mode.squared_distance(theta)
         if not step < last:  # too far away for the sample to help
             return plain

@@ -302,7 +302,7 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     """Mode and curvature there; for a posterior that may have no mode, the start alone."""
     moments = posterior.centered_normal()
     if moments is not None:
-        return Mode.of_curvature(*moments)
+        return Mode.from_curvature(*moments)
     tolerance = TOLERANCE
     centers = settings.takes_all_rows and settings.clip is None
     if settings.sampler is not None:
@@ -317,7 +317,7 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     except NoModeError:
         moments = posterior.centered_normal(anyway=True)
         if moments is not None:
-            return Mode.of_curvature(*moments)
+            return Mode.from_curvature(*moments)
         if posterior.facts.has_mode:
             raise
         return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))

@@ -59,15 +59,15 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     if stopped_by is not None and stopped_by.value in EARLY_ENDS:
         return EARLY_ENDS[stopped_by.value]
     firmer = firmer_priors(result.plan.posterior.facts.total_weight, result.names)
-    given = [name for name in ("step_size", "preconditioner") if choices[name].given]
+    settings = [name for name in ("step_size", "preconditioner") if choices[name].given]
     if any(STILL in problem for problem in apart) and not result.plan.settings.init_is("auto"):
-        given = ["init", *given]
+        settings = ["init", *settings]
     few = any(TOO_FEW in problem for problem in apart)
     # fewer than a fifth of the draws are effective: the settings are to blame
-    slow = given and least_ess(result.values)[0] < 0.2 * result.values[..., 0].size
+    slow = settings and least_ess(result.values)[0] < 0.2 * result.values[..., 0].size
     if few and not slow:
         return f"set n_draws={enough_draws(result.values)}{firmer}"
-    remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
+    remedies = [f"set {' and '.join(settings)} to 'auto'"] if settings else []
     if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
         remedies.append("set schedule='constant'")
     if remedies:
@@ -80,12 +80,12 @@ def _remedy(apart: list[str], result: SamplingResult) -> str:
     return "raise n_draws" + firmer
 
 
-def noise_problem(noise_ratio: float, given: bool) -> list[str]:
+def noise_problem(noise_ratio: float, is_given: bool) -> list[str]:
     """Sentence on visible minibatch noise."""
     wider = float(np.sqrt(1.0 + noise_ratio) - 1.0)
     if wider <= THRESHOLDS.warn_inflation:
         return []
-    remedy = "raise batch_size" if not given else "set gradient='auto' and batch_size='auto'"
+    remedy = "raise batch_size" if not is_given else "set gradient='auto' and batch_size='auto'"
     return [
         f"the minibatches' noise is {noise_ratio:.3g} times the injected noise: standard "
         f"deviations are up to {_share(wider)} too wide; {remedy}, or lower step_size"
@@ -93,13 +93,13 @@ def noise_problem(noise_ratio: float, given: bool) -> list[str]:
 
 
 def bias_problem(
-    bias: float, doubt: float, step_size: float, given: bool, noisy: bool = False
+    bias: float, doubt: float, step_size: float, is_given: bool, noisy: bool = False
 ) -> list[str]:
     """Sentence on a visible bias of the step size, together with ``noisy`` minibatches."""
     if bias - doubt <= THRESHOLDS.warn_inflation:
         return []
     cause = f"steps of size {step_size:.3g}" + ", with the minibatches' noise," * noisy
-    remedy = "set step_size='auto', or lower it" if given else "set a lower step_size"
+    remedy = "set step_size='auto', or lower it" if is_given else "set a lower step_size"
     return [f"{cause} bias means or standard deviations by {_share(bias)}; {remedy}"]
 
 
@@ -150,8 +150,8 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
     if not plan.modes:
         return []
     nearest = np.argmin([mode.falls(flat) for mode in plan.modes], axis=0)
-    seen = np.bincount(nearest, minlength=len(plan.modes)) / len(flat)
-    missed = [k for k, mode in enumerate(plan.modes) if seen[k] < 0.25 * mode.share]
+    shares = np.bincount(nearest, minlength=len(plan.modes)) / len(flat)
+    missed = [k for k, mode in enumerate(plan.modes) if shares[k] < 0.25 * mode.share]
     if not missed:
         return []
     worst = max(missed, key=lambda k: plan.modes[k].share)
@@ -162,7 +162,7 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
     where = describe_point(plan.posterior, mode.theta)
     return [
         f"a mode at {where} has about {mode.share:.0%} of the posterior, by its "
-        f"curvature, and {seen[worst]:.1%} of the draws: chains do not cross to it; {remedy}"
+        f"curvature, and {shares[worst]:.1%} of the draws: chains do not cross to it; {remedy}"
     ]
 
 

@@ -317,8 +317,8 @@ def _judged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     if posterior.facts.ensemble:
         outputs, invariant = posterior.outputs(chains.draws), posterior.likelihood.shift_invariant
         stopped_by = plan.choices.get("stopped_by")
-        found = diagnose_outputs(outputs, result.clipped, invariant, stopped_by)
-        return replace(result, predictions=found, problems=tuple(found.problems))
+        diagnosis = diagnose_outputs(outputs, result.clipped, invariant, stopped_by)
+        return replace(result, predictions=diagnosis, problems=tuple(diagnosis.problems))
     result = replace(
         result,
         noise_ratio=_noise_ratio(plan, chains),
@@ -330,8 +330,8 @@ def _judged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     uncertain = uncertain_sds(values, result.names)
     if not uncertain:
         return result
-    given = result.choices["step_size"].given
-    remedy = "set step_size to 'auto'" if given else "take quantiles in its place"
+    is_given = result.choices["step_size"].given
+    remedy = "set step_size to 'auto'" if is_given else "take quantiles in its place"
     # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
     sampled = posterior.param_names
     if not posterior.facts.user_defined:
@@ -398,8 +398,8 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     each = min(max(affordable, 2), n_draws // n_batches)
     if plan.run.sampler.adjusted or each < 2:
         return 0.0, 0.0
-    kept = np.linspace(0, n_draws - 1, each * n_batches).astype(int)
-    some = theta[:, kept]
+    positions = np.linspace(0, n_draws - 1, each * n_batches).astype(int)
+    some = theta[:, positions]
     # a few draws at a time, whose temporaries stay in cache
     size = max(1, 2**16 // max(posterior.n_samples, P))
     flat = some.reshape(-1, P)

@@ -84,8 +84,8 @@ def sample(
     >>> result.values.std((0, 1)).round(1).tolist()
     [1.0, 1.0]
     """
-    given = dict(locals())  # the settings by name, among others
-    settings = Settings.check(SimpleNamespace(**given))
+    arguments = dict(locals())  # the settings by name, among others
+    settings = Settings.check(SimpleNamespace(**arguments))
     model = as_posterior(posterior)
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)

@@ -85,10 +85,10 @@ class Settings:
     prior: Any = None
 
     @classmethod
-    def check(cls, given: Any) -> Settings:
-        """Settings of ``given``, an estimator or a namespace, all checked, used or not.
+    def check(cls, owner: Any) -> Settings:
+        """Settings of ``owner``, an estimator or a namespace, all checked, used or not.
 
-        A setting that ``given`` lacks has its default.
+        A setting that ``owner`` lacks has its default.
 
         Raises
         ------
@@ -96,7 +96,7 @@ class Settings:
             Naming the setting, its value and what is accepted.
         """
         values: dict[str, Any] = {
-            field.name: getattr(given, field.name, _DEFAULTS.get(field.name))
+            field.name: getattr(owner, field.name, _DEFAULTS.get(field.name))
             for field in fields(cls)
             if field.name not in ("prior", "tau")
         }

@@ -48,14 +48,14 @@ def choose_start(
     run = tuned.run
     if not run.sampler.adjusted or center is None:
         return start, Choice(name, why)
-    settled = settle(run, start, center, seed)
+    position = settle(run, start, center, seed)
     if name != "mode":
-        settled = nearer_to_mode(run, settled, center)
+        position = nearer_to_mode(run, position, center)
     if center.whitened is None:
-        settled = leave_dead_ends(run, settled, center, seed)
-    if name != "mode" and not np.array_equal(settled, start):
+        position = leave_dead_ends(run, position, center, seed)
+    if name != "mode" and not np.array_equal(position, start):
         why += "; moved towards the mode, as trajectories from so far out are not accepted"
-    return settled, Choice(name, why)
+    return position, Choice(name, why)
 
 
 def _start_elsewhere(

@@ -107,7 +107,7 @@ class GLMPosterior(BasePosterior):
             y, offset = y - offset, None
         statistics: GaussianStatistics | None = None
         if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
-            statistics = GaussianStatistics.of_rows(
+            statistics = GaussianStatistics.from_rows(
                 X, y, sample_weight, bool(fit_intercept), refine=True
             )
         by_trial = likelihood.trial_weight(y, sample_weight)
@@ -138,7 +138,7 @@ class GLMPosterior(BasePosterior):
         self.own_priors = OwnPriors(parts)
         spread = columns[1] if columns is not None and prior.automatic else None
         priors, rows = (prior, intercept_prior or Flat()), (X, y, sample_weight)
-        self.linear_prior = LinearPrior.of_data(
+        self.linear_prior = LinearPrior.from_rows(
             *priors, likelihood, rows, spread, self.origin, self.fit_intercept
         )
         self.tilt: Tilt | None = None  # what is known of further rows
@@ -536,7 +536,7 @@ class GLMPosterior(BasePosterior):
             factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
         if not self.linear_prior.intercept.flat:  # one more row, for the intercept's prior
             linear, gamma = self._at_one(theta)
-            direction, curvature, *_ = self.linear_prior.of_intercept(linear, gamma)
+            direction, curvature, *_ = self.linear_prior.intercept_curvature(linear, gamma)
             prior[:width] -= curvature[0] * np.square(direction)
             factor = np.concatenate([factor, np.zeros((1, P))])
             factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction

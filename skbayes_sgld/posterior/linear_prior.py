@@ -48,7 +48,7 @@ class LinearPrior:
     pin: Array | None = None
 
     @classmethod
-    def of_data(
+    def from_rows(
         cls,
         coef: CoefficientPrior,
         intercept: CoefficientPrior,
@@ -158,7 +158,9 @@ class LinearPrior:
 
     # ---- curvature ------------------------------------------------------------------------------
 
-    def of_intercept(self, linear: Array, gamma: float | None) -> tuple[Array, Array, Array, float]:
+    def intercept_curvature(
+        self, linear: Array, gamma: float | None
+    ) -> tuple[Array, Array, Array, float]:
         """Curvature of the intercept's prior, which has one direction per predictor.
 
         Returns
@@ -195,7 +197,7 @@ class LinearPrior:
         """
         (K, width), d = linear.shape, self.n_features
         curvature, with_gamma, corner = self.coef.curvature(linear[:, :d], gamma)
-        direction, own, shared, more = self.of_intercept(linear, gamma)
+        direction, own, shared, more = self.intercept_curvature(linear, gamma)
         cross = np.outer(shared, direction)
         if with_gamma is not None:
             cross[:, :d] += with_gamma
@@ -215,7 +217,7 @@ class LinearPrior:
         """Diagonal of the curvature at one ``linear (K, width)``, and the curvature in gamma."""
         d = self.n_features
         curvature, _, corner = self.coef.curvature(linear[:, :d], gamma)
-        direction, own, _, more = self.of_intercept(linear, gamma)
+        direction, own, _, more = self.intercept_curvature(linear, gamma)
         diagonal = np.outer(own, np.square(direction))
         diagonal[:, :d] += np.einsum("kdd->kd", curvature) if curvature.ndim > 2 else curvature
         if self.pin is not None:

@@ -70,7 +70,7 @@ class GaussianStatistics:
     residuals: Array | None = None
 
     @classmethod
-    def of_rows(
+    def from_rows(
         cls, X: Any, y: Array, weight: Array | None, centred: bool = True, refine: bool = False
     ) -> GaussianStatistics:
         """Statistics of rows, dense or sparse.

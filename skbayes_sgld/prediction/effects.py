@@ -139,7 +139,7 @@ class Response:
         column = self.column(j)
         return self.at(j, _constant(level, column, len(column)))
 
-    def known(self, j: int) -> tuple[Self, Array]:
+    def without_gaps(self, j: int) -> tuple[Self, Array]:
         """Response at the rows whose number in a column is not missing, and these numbers."""
         x = np.asarray(self.column(j), dtype=float)
         rows = np.flatnonzero(np.isfinite(x))
@@ -168,7 +168,7 @@ class Response:
 
     def slope(self, j: int, spread: float) -> Array:
         """Mean over the rows of the derivative by a column of a spread, under every draw."""
-        some, x = self.known(j)
+        some, x = self.without_gaps(j)
         # the error of the difference is below that of rounding, 1e-8, and no value of a column of
         # positive numbers becomes negative, unless it is a ten millionth of the range
         width = np.clip(1e-4 * np.abs(x), 1e-7 * spread, 1e-4 * spread)
@@ -342,7 +342,7 @@ def dependence(
     at, j = rows.averaged(kind), rows.position(column, "column")
     levels = rows.levels(j)
     if levels is None:
-        x = rows.known(j)[1]
+        x = rows.without_gaps(j)[1]
         grid = np.linspace(x.min(), x.max(), n_points)
     else:
         grid = np.array(levels, dtype=object)
@@ -360,10 +360,10 @@ def _contrasts(rows: Response, at: Response, j: int, step: float | None) -> dict
         reference = at.at_level(j, levels[0]).mean() if len(levels) > 1 else 0.0
         return {f"{b} - {levels[0]}": at.at_level(j, b).mean() - reference for b in levels[1:]}
     if step is not None:
-        some, x = at.known(j)
+        some, x = at.without_gaps(j)
         with naming("step"):
             return {f"{step:+g}": some.at(j, x + step).mean() - some.mean()}
-    x = rows.known(j)[1]
+    x = rows.without_gaps(j)[1]
     return {"dy/dx": at.slope(j, float(np.ptp(x) or np.abs(x).max() or 1.0))}
 
 

@@ -36,18 +36,18 @@ class Predictive:
         Coordinates of the likelihood's own parameters under each draw; None without any.
     weights : ndarray of shape (S,) or None
         Weights of the draws; None where they are equal.
-    seen : ndarray of int or None
+    present : ndarray of int or None
         Positions among all classes of those that have rows, of which the likelihood is; the others
         have probability 0. None: all classes have rows, or an observation is no label.
     n_classes : int
-        Number of all classes, with ``seen``.
+        Number of all classes, with ``present``.
     """
 
     predictor: Predictor
     likelihood: Likelihood
     own: Array | None = None
     weights: Array | None = None
-    seen: Array | None = None
+    present: Array | None = None
     n_classes: int = 0
 
     def at_mean(self) -> Predictive | None:
@@ -284,11 +284,11 @@ class Predictive:
         return self._by_blocks(self._log_likelihood, 4, X, offset, y)
 
     def _log_likelihood(self, X: Array, offset: Any, y: Array) -> Array:
-        if self.seen is None:
+        if self.present is None:
             return self.likelihood.log_density(self.local(X, offset), y[:, None])
-        position = np.searchsorted(self.seen, y).clip(max=len(self.seen) - 1).astype(float)
+        position = np.searchsorted(self.present, y).clip(max=len(self.present) - 1).astype(float)
         values = self.likelihood.log_density(self.local(X, offset), position[:, None])
-        values[~np.isin(y, self.seen)] = -np.inf
+        values[~np.isin(y, self.present)] = -np.inf
         return values
 
     def log_density(self, X: Array, y: Array, offset: Array | None = None) -> Array:
@@ -331,7 +331,7 @@ class Predictive:
         def sample_of(rows: slice) -> Array:
             part = 0.0 if offset is None else offset[rows]
             sample = self.likelihood.sample(self.local(X[rows], part), rng)
-            return sample if self.seen is None else self.seen[sample]
+            return sample if self.present is None else self.present[sample]
 
         size = block_size(4 * self.predictor.n_draws * self.predictor.n_predictors)
         return by_blocks(sample_of, X.shape[0], size)
@@ -340,11 +340,11 @@ class Predictive:
 
     def _among_all(self, values: Array, absent: Any) -> Array:
         """Values ``(n, n_seen, ...)`` extended by ``absent`` for the classes without rows."""
-        if self.seen is None:
+        if self.present is None:
             return values
         shape = len(values), self.n_classes, *values.shape[2:]
         extended = np.broadcast_to(np.asarray(absent, dtype=float), shape).copy()
-        extended[:, self.seen] = values
+        extended[:, self.present] = values
         return extended
 
     def probability(self, X: Array) -> Array:

@@ -132,16 +132,16 @@ class Kernel:
             check_number(temperature, "temperature", low=0)
         estimator = _gradient_of(rule, gradient, batch_size)
         check_requirements(rule, target, batch_size)
-        named = preconditioner_of(preconditioner)
-        if mode is None and (named.uses_curvature or estimator.needs_mode):
+        scaling = preconditioner_of(preconditioner)
+        if mode is None and (scaling.uses_curvature or estimator.needs_mode):
             mode = find_mode(target, target.start())
         center, metric = (None, None) if mode is None else (mode.theta, mode.metric)
         dynamics = Dynamics(
             estimator.bind(target, center),
-            named.bind(target.n_params, metric),
+            scaling.bind(target.n_params, metric),
             None if clip is None else resolve(clip, CLIPS, "clip"),
             1.0 if isinstance(temperature, Schedule) else temperature,
-            center=center if named.uses_curvature else None,
+            center=center if scaling.uses_curvature else None,
         )
         self._run = Run(
             rule,

@@ -140,8 +140,8 @@ def run_parts(
         yield part
         if not rest.n_steps or part.n_steps < stretch.n_steps:
             return
-        left = spent / made * rest.n_steps
-        if workers and n_workers > 1 and made >= n_shared and left >= workers.least_seconds:
+        to_go = spent / made * rest.n_steps
+        if workers and n_workers > 1 and made >= n_shared and to_go >= workers.least_seconds:
             break
         size = rest.n_steps
         if seconds is not None:
@@ -279,16 +279,16 @@ def advance_together(
     numbers = n_chains * (n_params + (run.batch_size or 0) // dynamics.gradient.n_sharing)
     least = 64 if numbers <= 2**12 else 16 if numbers <= 2**16 else 1
     most = block_size or int(np.clip(2**16 // numbers, least, 512))
-    done = kept = 0
+    n_made = n_kept = 0
     slope = slope_of_last(run.sampler, dynamics) if run.batch_size is None else None
     # products are small: more threads would only change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
-        while done < stretch.n_steps:
-            length, first = min(most, stretch.n_steps - done), start.step + done
+        while n_made < stretch.n_steps:
+            length, first = min(most, stretch.n_steps - n_made), start.step + n_made
             before = {name: array.copy() for name, array in state.items()}
             block = draw_block(run, dynamics, state, streams, first, length)
             path: list[Array] = []
-            next_kept = n_burnin + (kept + 1) * thin - 1 - done
+            next_kept = n_burnin + (n_kept + 1) * thin - 1 - n_made
             next_look = (-1 - first) % _LOOK  # whatever the block size
             every = None
             if slope is not None:  # positions after every step of the block
@@ -322,16 +322,16 @@ def advance_together(
             if path:
                 # np.stack takes three times as long
                 new_draws = np.concatenate(path).reshape(-1, n_chains, n_params)
-                new = slice(kept, kept + len(new_draws))
+                new = slice(n_kept, n_kept + len(new_draws))
                 draws[:, new] = new_draws.swapaxes(0, 1)
-                weights[new] = block.eta[n_burnin + (kept + 1) * thin - 1 - done :: thin]
-                kept += len(new_draws)
-            done += length
+                weights[new] = block.eta[n_burnin + (n_kept + 1) * thin - 1 - n_made :: thin]
+                n_kept += len(new_draws)
+            n_made += length
             if progress is not None and progress(length):
                 break
-    clipped = np.broadcast_to(np.asarray(dynamics.clipped) / max(done, 1), (n_chains,))
-    end = RunState(start.step + done, state, streams)
-    return Chains(draws[:, :kept], weights[:kept], clipped, end, done)
+    clipped = np.broadcast_to(np.asarray(dynamics.clipped) / max(n_made, 1), (n_chains,))
+    end = RunState(start.step + n_made, state, streams)
+    return Chains(draws[:, :n_kept], weights[:n_kept], clipped, end, n_made)
 
 
 class Block(NamedTuple):

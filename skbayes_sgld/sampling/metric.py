@@ -148,7 +148,7 @@ class Dense(Metric):
             self._inverse_t = inverse_t
 
     @classmethod
-    def of_curvature(cls, H: Array) -> Self:
+    def from_curvature(cls, H: Array) -> Self:
         """Metric ``H^{-1}``; raise LinAlgError if H is not positive definite."""
         return cls(inverse_root(H), H)
 
@@ -246,8 +246,8 @@ class LowRank(Metric):
 
     def _apply(self, x: Array, gain: Array) -> Array:
         """``(I + V (gain - 1) V^T) x``."""
-        seen = matmul_rows(x, self._vectors.T) * (gain - 1.0)
-        return x + matmul_rows(seen, self._vectors)
+        along = matmul_rows(x, self._vectors.T) * (gain - 1.0)
+        return x + matmul_rows(along, self._vectors)
 
     def sqrt(self, x: Array) -> Array:
         """``R x``."""
@@ -269,8 +269,8 @@ class LowRank(Metric):
     @property
     def marginal_sd(self) -> Array:
         """Roots of the diagonal."""
-        seen = (self._stretch**-2.0 - 1.0) @ np.square(self._vectors)
-        return self._sds * np.sqrt(1.0 + seen)
+        change = (self._stretch**-2.0 - 1.0) @ np.square(self._vectors)
+        return self._sds * np.sqrt(1.0 + change)
 
     def scaled(self, factor: Any) -> Metric:
         """``diag(factor) R``."""

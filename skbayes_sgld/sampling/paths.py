@@ -36,10 +36,10 @@ def separate_path(
     """
     metric, path = dynamics.metric.diagonal, np.empty(noise.shape)
     assert metric is not None
-    kept = 1.0 - metric[:-1] * eta[:, None]
-    if kept.any():
+    shares = 1.0 - metric[:-1] * eta[:, None]
+    if shares.any():
         at = start[:, :-1]
-        for t, share in enumerate(kept):
+        for t, share in enumerate(shares):
             at = np.multiply(at, share, out=path[t, :, :-1])
             at += noise[t, :, :-1]
     else:  # every step is a new draw

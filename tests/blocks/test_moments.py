@@ -36,7 +36,7 @@ def moments_of(X, labels, weight):
         rows = slice(start, start + 125)
         own, codes = np.unique(labels[rows], return_inverse=True)
         w = None if weight is None else weight[rows]
-        parts.append(Moments.of_block(Block(X[rows], labels[rows], w, 0), own, codes))
+        parts.append(Moments.from_block(Block(X[rows], labels[rows], w, 0), own, codes))
     return reduce(Moments.plus, parts)
 
 
@@ -51,7 +51,7 @@ def test_moments_and_spread_are_those_of_the_array(dtype, weighted):
     assert np.allclose(found.total, np.bincount(LABELS, w))
     counted = w * factor[LABELS]
     mean, spread = column_moments(rows, counted)
-    extent = reduce(Extent.plus, [Extent.of_rows(rows[a : a + 125]) for a in range(0, 500, 125)])
+    extent = reduce(Extent.plus, [Extent.from_rows(rows[a : a + 125]) for a in range(0, 500, 125)])
     assert extent.two.tolist() == TWO
     own_mean, sd = found.together(factor)
     assert np.allclose(own_mean, mean, rtol=1e-12, atol=1e-20)

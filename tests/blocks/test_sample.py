@@ -19,7 +19,7 @@ def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600), columns=EVEN):
         Block(rows[a:b], y[a:b], None if weight is None else weight[a:b], number)
         for number, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
     ]
-    return reduce(Sample.plus, [Sample.of_block(block, how, *columns) for block in blocks])
+    return reduce(Sample.plus, [Sample.from_block(block, how, *columns) for block in blocks])
 
 
 @pytest.mark.parametrize("n_rows", [None, 1000])
@@ -69,7 +69,7 @@ def test_a_sample_does_not_depend_on_how_blocks_are_added_up():
     edges = [0, 100, 350, 351, 1000]
     rows = np.random.default_rng(1).standard_normal((1000, 2))
     parts = [
-        Sample.of_block(Block(rows[a:b], y[a:b], None, k), how, np.zeros(2), np.ones(2))
+        Sample.from_block(Block(rows[a:b], y[a:b], None, k), how, np.zeros(2), np.ones(2))
         for k, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
     ]
     left = reduce(Sample.plus, parts).rows()
@@ -94,7 +94,7 @@ def test_rows_of_heavy_tails_are_kept_and_the_third_order_is_known():
     each = (p * (1 - p) * (1 - 2 * p) * np.square(z).sum(axis=1))[:, None] * z
     columns, shifts = (X.mean(axis=0), X.std(axis=0)), []
     for seed in range(60):
-        sample = Sample.of_block(Block(X, np.arange(n), None, 0), Sampling(size, seed), *columns)
+        sample = Sample.from_block(Block(X, np.arange(n), None, 0), Sampling(size, seed), *columns)
         _, rows, weight, _ = sample.rows()
         shifts.append(weight @ each[rows] - each.sum(axis=0))
     uniform = n / np.sqrt(size) * each.std(axis=0)

@@ -40,8 +40,8 @@ class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     def _target_of_fit(self, X, y, weight, n_trials=None):
         return super()._target_of_fit(X, y, weight, 100 if n_trials is None else n_trials)
 
-    def _given(self, X, row_data):
-        return super()._given(X, row_data if row_data.get("n_trials") is not None else TRIALS)
+    def _row_values(self, X, row_data):
+        return super()._row_values(X, row_data if row_data.get("n_trials") is not None else TRIALS)
 
 
 TRIALS = {"n_trials": 100}

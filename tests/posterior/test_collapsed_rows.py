@@ -108,7 +108,7 @@ def test_the_error_of_the_energy_falls_with_the_square_of_the_step():
 
 
 def test_a_collapsed_chain_has_the_moments_of_hamiltonian_monte_carlo():
-    mode, d = Mode.of_whitened(ROWS), POSTERIOR.n_features
+    mode, d = Mode.from_whitened(ROWS), POSTERIOR.n_features
     dynamics = around(Dynamics(Full().bind(POSTERIOR), mode.metric), mode)
     sampler = CollapsedHMC()
     run = Run(sampler, dynamics, Constant(), sampler.whole_steps(0.2), POSTERIOR.n_samples)
@@ -141,7 +141,7 @@ def test_rows_that_depend_on_each_other_and_other_models_are_not_collapsed():
 
 
 def test_a_run_that_goes_on_is_the_same_as_one_that_was_never_stopped():
-    mode = Mode.of_whitened(ROWS)
+    mode = Mode.from_whitened(ROWS)
     sampler = CollapsedHMC()
     dynamics = around(Dynamics(Full().bind(POSTERIOR), mode.metric), mode)
     run = Run(sampler, dynamics, Constant(), sampler.whole_steps(0.2), POSTERIOR.n_samples)

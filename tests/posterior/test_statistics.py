@@ -61,7 +61,7 @@ def test_sums_are_those_of_the_centred_rows(change, weighted):
     X, y, rng = table()
     X = change(X)
     weight = rng.random(N) if weighted else None
-    found = GaussianStatistics.of_rows(X, y, weight, refine=True)
+    found = GaussianStatistics.from_rows(X, y, weight, refine=True)
     w = (np.ones(N) if weight is None else weight).astype(np.longdouble)
     exact_X, exact_y = X.astype(np.longdouble), y.astype(np.longdouble)
     mean_X, mean_y = w @ exact_X / w.sum(), w @ exact_y / w.sum()
@@ -85,7 +85,7 @@ def test_sums_are_those_of_the_centred_rows(change, weighted):
 def test_a_constant_column_has_no_spread_at_all():
     X, y, _ = table()
     X[:, 3] = 0.1  # whose mean over many rows is rounded
-    found = GaussianStatistics.of_rows(X, y, None, refine=True)
+    found = GaussianStatistics.from_rows(X, y, None, refine=True)
     assert not found.gram[3].any()
     assert abs(found.reference[3]) < 1e-9
 
@@ -105,10 +105,10 @@ def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(monkeypatch):
     n = 40_000
     X, y, _ = table(n, 30)  # enough for threads
     for offset in (0.0, 1e8):
-        GaussianStatistics.of_rows(X + offset, y, None, refine=True)
+        GaussianStatistics.from_rows(X + offset, y, None, refine=True)
         assert sum(read) == n
         read.clear()
-    GaussianStatistics.of_rows(X, X[:, 0] + 1e-6 * y, None, refine=True)
+    GaussianStatistics.from_rows(X, X[:, 0] + 1e-6 * y, None, refine=True)
     assert sum(read) == 2 * n
 
 
@@ -126,12 +126,12 @@ def test_targets_of_the_same_rows_share_the_products_of_the_columns(weighted, mo
     X, y, rng = table()
     targets = [y, 3.0 - 2.0 * y + X[:, 0], 1e3 + rng.standard_normal(N)]
     weight = rng.random(N) if weighted else None
-    alone = [GaussianStatistics.of_rows(X, target, weight, refine=True) for target in targets]
+    alone = [GaussianStatistics.from_rows(X, target, weight, refine=True) for target in targets]
     summed.clear()
     with shared_columns():
-        shared = [GaussianStatistics.of_rows(X, target, weight, refine=True) for target in targets]
+        shared = [GaussianStatistics.from_rows(X, each, weight, refine=True) for each in targets]
         assert len(summed) == 1
-        other = GaussianStatistics.of_rows(X + 1.0, y, weight, refine=True)
+        other = GaussianStatistics.from_rows(X + 1.0, y, weight, refine=True)
     assert len(summed) == 2
     for one, found in zip([*alone, alone[0]], [*shared, other], strict=True):
         assert found.rss == pytest.approx(one.rss, rel=1e-12)
@@ -177,7 +177,7 @@ def assert_sums(found, total, mean, products):
 
 def test_products_about_a_mean_that_is_rounded_are_exact():
     offset = 2.0**44  # numbers there are 1/256 apart, and so is what the mean is rounded to
-    found = GaussianStatistics.of_rows(offset + STEPS[:, :2], offset + STEPS[:, 2], WEIGHT)
+    found = GaussianStatistics.from_rows(offset + STEPS[:, :2], offset + STEPS[:, 2], WEIGHT)
     total, mean, products = exact(STEPS, WEIGHT)
     assert_sums(found, total, offset + mean, products)
 
@@ -186,7 +186,7 @@ def test_products_about_a_mean_that_is_rounded_are_exact():
 def test_sums_of_parts_are_those_of_the_whole(kind):
     table = STEPS + [16.0, 0.0, 0.0]  # products of the first column are taken about its mean, too
     parts = [
-        GaussianStatistics.of_rows(kind(table[rows, :2]), table[rows, 2], WEIGHT[rows])
+        GaussianStatistics.from_rows(kind(table[rows, :2]), table[rows, 2], WEIGHT[rows])
         for rows in (slice(0, 90), slice(90, 400))
     ]
     assert_sums(parts[0].plus(parts[1]), *exact(table, WEIGHT))
@@ -210,6 +210,6 @@ def test_products_of_residuals_are_about_any_center(rows, kind):
 
 
 def test_six_rows_stand_for_all_of_them():
-    X, y, weight = GaussianStatistics.of_rows(STEPS[:, :2], STEPS[:, 2], WEIGHT).as_rows()
+    X, y, weight = GaussianStatistics.from_rows(STEPS[:, :2], STEPS[:, 2], WEIGHT).as_rows()
     assert X.shape == (6, 2)
-    assert_sums(GaussianStatistics.of_rows(X, y, weight), *exact(STEPS, WEIGHT))
+    assert_sums(GaussianStatistics.from_rows(X, y, weight), *exact(STEPS, WEIGHT))

@@ -36,20 +36,21 @@ class GivenOwn(Likelihood):
     Parameters
     ----------
     likelihood : Likelihood
-    known : ndarray of shape (n_own,)
+    own : ndarray of shape (n_own,)
         Coordinates of its own parameters.
     """
 
     kernel: ClassVar[type[GivenOwnKernel]] = GivenOwnKernel
 
-    def __init__(self, likelihood: Likelihood, known: Array) -> None:
-        self.likelihood, self.known = likelihood, known
+    def __init__(self, likelihood: Likelihood, own: Array) -> None:
+        self.likelihood, self.own_values = likelihood, own
         self.n_predictors = likelihood.n_predictors
         self.bounded_curvature = likelihood.bounded_curvature
         self.totals = likelihood.totals
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
-        return self.kernel(self.likelihood.bind(y, dtype=dtype), self.known.astype(dtype)[:, None])
+        own: Array = self.own_values.astype(dtype)[:, None]
+        return self.kernel(self.likelihood.bind(y, dtype=dtype), own)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Linear predictors where a search begins."""

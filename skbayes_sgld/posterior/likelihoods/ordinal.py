@@ -91,8 +91,8 @@ class Ordinal(LabelLikelihood):
 
     def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
         """Names with cut points in place of the intercept and the gaps."""
-        names = list(labels or map(str, range(self.n_classes)))
-        cut_points = [f"cut_point[{a}|{b}]" for a, b in pairwise(names)]
+        classes = list(labels or map(str, range(self.n_classes)))
+        cut_points = [f"cut_point[{a}|{b}]" for a, b in pairwise(classes)]
         has_level = "intercept" in names
         return names[: len(names) - len(self.own) - has_level] + cut_points[not has_level :]
 

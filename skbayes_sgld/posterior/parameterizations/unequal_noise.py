@@ -48,7 +48,7 @@ class NormalGivenUnequalNoise(Map):
         self._scaled = (at_0 - at_1) / (1.0 - np.exp(-1.0))
         self._unscaled = at_0 - self._scaled
 
-    def _given(self, eta: Array) -> tuple[Array, Array, Array, Array]:
+    def _conditional(self, eta: Array) -> tuple[Array, Array, Array, Array]:
         """Theta at z = 0, the inverse factor of A, its log determinant, and that one's gradient."""
         L = len(self.origin)
         precision = self._weight * np.exp(-matmul_rows(eta, self._noise_design.T))
@@ -73,7 +73,7 @@ class NormalGivenUnequalNoise(Map):
         """
         L = len(self.origin)
         with np.errstate(all="ignore"):  # far out A may not be positive definite in floating point
-            theta, _, log_det, in_eta = self._given(eta)
+            theta, _, log_det, in_eta = self._conditional(eta)
             value, slope = self._posterior.value_and_grad(theta)
             value = value + tau * log_det
         return np.where(np.isnan(value), -np.inf, value), slope[:, L:] + tau * in_eta
@@ -81,14 +81,14 @@ class NormalGivenUnequalNoise(Map):
     def forward(self, phi: Array) -> Array:
         """Theta ``(C, P)`` at ``phi (C, P)``."""
         L = len(self.origin)
-        theta, inverse, *_ = self._given(phi[:, L:])
+        theta, inverse, *_ = self._conditional(phi[:, L:])
         theta[:, :L] += np.einsum("cij,ci->cj", inverse, phi[:, :L])
         return theta
 
     def inverse(self, theta: Array) -> Array:
         """Coordinates phi ``(C, P)`` of ``theta (C, P)``."""
         L = len(self.origin)
-        at_zero, inverse, *_ = self._given(theta[:, L:])
+        at_zero, inverse, *_ = self._conditional(theta[:, L:])
         deviation = (theta - at_zero)[:, :L]
         z = np.linalg.solve(inverse.swapaxes(1, 2), deviation[..., None])[..., 0]
         return np.concatenate([z, theta[:, L:]], axis=1)

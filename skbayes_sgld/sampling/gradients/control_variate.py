@@ -68,8 +68,8 @@ class ExpandedGradient(MinibatchGradient):
         if self.rows:
             at_center, W = (of_row.take(idx)[:, :, None, None] for of_row in self.rows)
         else:  # every step of every chain a product of its own, so that they round alike
-            found = expand_rows(self.posterior, self.expansion, idx.reshape(-1, B))
-            at_center, W = (a.reshape(T, C, *a.shape[1:]) for a in found)
+            values = expand_rows(self.posterior, self.expansion, idx.reshape(-1, B))
+            at_center, W = (a.reshape(T, C, *a.shape[1:]) for a in values)
             at_center = at_center[:, :, None]
         gathered = super().prepare(idx)
         return [(*step, *of_rows) for step, *of_rows in zip(gathered, at_center, W, strict=True)]

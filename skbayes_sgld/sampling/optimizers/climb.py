@@ -64,30 +64,30 @@ def climb(
     path, passes = [ascent.point], [0]
     every = max(1, -(-settings.max_iter * start.size // 2**22))  # 32 megabytes of points at most
     here, due = None, 1
-    for done in range(1, settings.max_iter + 1):
-        ascent.make_pass(done - 1)
+    for n_passes in range(1, settings.max_iter + 1):
+        ascent.make_pass(n_passes - 1)
         stop = progress is not None and progress(1)
-        if done % every == 0:
+        if n_passes % every == 0:
             path.append(ascent.point)
-            passes.append(done)
-        last = stop or done == settings.max_iter
-        if last or (done >= due and (settings.tol > 0 or ascent.pace.adapts)):
-            here = ascent.measure(done, last)
+            passes.append(n_passes)
+        last = stop or n_passes == settings.max_iter
+        if last or (n_passes >= due and (settings.tol > 0 or ascent.pace.adapts)):
+            here = ascent.measure(n_passes, last)
             if stop or here.distance <= settings.tol:
                 break
-            due = done + ascent.pace.patience
+            due = n_passes + ascent.pace.patience
     assert here is not None
-    if passes[-1] != done:
+    if passes[-1] != n_passes:
         path.append(here.theta)
-        passes.append(done)
-    kept = np.unique(np.linspace(0, len(path) - 1, min(len(path), 500)).astype(int))
+        passes.append(n_passes)
+    positions = np.unique(np.linspace(0, len(path) - 1, min(len(path), 500)).astype(int))
     pace, full = ascent.pace, settings.optimizer.full_gradient
     fired = np.sum(ascent.part.clipped) + np.sum(ascent.whole.clipped)
     return Climb(
         end=here,
-        path=np.array(path)[kept],
-        passes=np.array(passes)[kept],
-        n_iter=done,
+        path=np.array(path)[positions],
+        passes=np.array(passes)[positions],
+        n_iter=n_passes,
         step_size=pace.step_size,
         batch_size=None if full else pace.batch_size or posterior.n_samples,
         clipped=float(fired / max(ascent.n_steps, 1)),
@@ -123,17 +123,17 @@ class _Ascent:
     def _choose_metric(self) -> Metric:
         """Metric at the start; the posterior is evaluated where metric or pace depends on it."""
         settings, pace, start = self.settings, self.pace, self._start
-        named = settings.preconditioner
-        by_column = isinstance(named, Identity) and pace.chooses_steps
+        preconditioner = settings.preconditioner
+        by_column = isinstance(preconditioner, Identity) and pace.chooses_steps
         here = None
-        if pace.adapts or named.uses_curvature:
+        if pace.adapts or preconditioner.uses_curvature:
             here = newton_step(self.posterior, start, settings.temperature, settings.projection)
-        if here is not None and named.uses_curvature:
+        if here is not None and preconditioner.uses_curvature:
             metric = here.metric
         elif here is not None and by_column:
             metric = column_scales(self.posterior, here)
         else:
-            metric, self._noise = named.bind(start.size, None), None
+            metric, self._noise = preconditioner.bind(start.size, None), None
         if here is not None and pace.adapts:
             pace.begin(here, metric)
         return metric
@@ -190,11 +190,11 @@ class _Ascent:
 
     def _keep(self) -> None:
         """Keep a state to go back to."""
-        self._kept = dict(self._state), self._average, self._n_averaged
+        self._backup = dict(self._state), self._average, self._n_averaged
 
     def _go_back(self) -> None:
         """Return to the state that was kept, and go on in shorter steps."""
-        state, self._average, self._n_averaged = self._kept
+        state, self._average, self._n_averaged = self._backup
         self._state = dict(state)
         self.pace.shorten()
 

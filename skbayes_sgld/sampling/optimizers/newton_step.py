@@ -100,7 +100,7 @@ def _metric_at(
         H[noise], H[:, noise] = 0.0, 0.0
         H[noise, noise] = expected
     try:
-        return Dense.of_curvature(H), H
+        return Dense.from_curvature(H), H
     except np.linalg.LinAlgError:
         pass
     if not np.isfinite(H).all():

@@ -143,7 +143,7 @@ class Pace:
         self.step_size *= 0.25
 
     def _set(self, here: NewtonStep, metric: Metric, n_passes: int) -> None:
-        rates, left, coordinates = _directions(here, metric)
+        rates, distances, coordinates = _directions(here, metric)
         first = float(self._settings.schedule(0))
         # of fifty parameters a Newton step costs about as much as a pass
         self.patience = max(1, n_passes // 4, rates.size // 50)
@@ -160,36 +160,37 @@ class Pace:
             if until_last > 0 or n_passes < _FLUSH:
                 self.patience = max(1, min(self.patience, until_last))
                 self._choose_batch(
-                    lambda b: np.minimum(step_of(b) * now * rates, 1.0), left, coordinates
+                    lambda b: np.minimum(step_of(b) * now * rates, 1.0), distances, coordinates
                 )
             else:  # the last passes are there to forget the noise
                 self.batch_size = None
         self.step_size = step_of(self.batch_size)
 
     def _choose_batch(
-        self, pull_of: Callable[[int | None], Array], left: Array, coordinates: Array
+        self, pull_of: Callable[[int | None], Array], distances: Array, coordinates: Array
     ) -> None:
         """Choose the batch size that ends nearest to the mode, with a few passes of all rows.
 
-        ``left (P,)`` is the distance in each direction, ``coordinates (n_coordinates, P)`` maps
-        it to the distances of the coordinates.
+        ``distances (P,)`` are those in each direction, and ``coordinates (n_coordinates, P)`` maps
+        them to the distances of the coordinates.
         """
         all_rows = 1.0 - pull_of(None)
         for passes in range(1, _FLUSH + 1):
-            if np.abs(coordinates @ (left * all_rows**passes)).max() < 0.9 * self._settings.tol:
+            rest = coordinates @ (distances * all_rows**passes)
+            if np.abs(rest).max() < 0.9 * self._settings.tol:
                 self.batch_size, self.patience = None, passes
                 return
         best, squares = np.inf, np.square(coordinates)
         size, flushed = self._rule.first_batch_size(self._n), all_rows**_FLUSH
         while 2 * size <= self._n:
             pull, n_steps = pull_of(size), self._n // size
-            kept = coordinates @ (left * flushed * (1.0 - pull) ** (n_steps * self.patience))
+            rest = coordinates @ (distances * flushed * (1.0 - pull) ** (n_steps * self.patience))
             noise = squares @ np.square(flushed * shuffled_noise(pull, n_steps))
-            after = float(np.max(np.square(kept) + noise))
+            after = float(np.max(np.square(rest) + noise))
             if after < best:
                 best, self.batch_size = after, size
             size *= 2
-        if np.square(coordinates @ (left * all_rows ** (_FLUSH + self.patience))).max() < best:
+        if np.square(coordinates @ (distances * all_rows ** (_FLUSH + self.patience))).max() < best:
             self.batch_size = None
 
 
@@ -226,9 +227,9 @@ def shuffled_noise(pull: Array, n_steps: int) -> Array:
         Steps of the pass. Their noises, of variance ``n_steps`` each, add up to zero: some is left
         because later steps forget the earlier noises unequally, pass after pass.
     """
-    kept = 1.0 - np.clip(pull, 1e-12, 1.0 - 1e-12)
-    total = -np.expm1(n_steps * np.log(kept)) / (1.0 - kept)
-    squares = -np.expm1(2.0 * n_steps * np.log(kept)) / (1.0 - np.square(kept))
-    left = np.maximum(squares - np.square(total) / n_steps, 0.0) * np.square(pull) * n_steps
-    forgotten = -np.expm1(2.0 * n_steps * np.log(kept))
-    return np.sqrt(left / forgotten)
+    memory = 1.0 - np.clip(pull, 1e-12, 1.0 - 1e-12)
+    total = -np.expm1(n_steps * np.log(memory)) / (1.0 - memory)
+    squares = -np.expm1(2.0 * n_steps * np.log(memory)) / (1.0 - np.square(memory))
+    residual = np.maximum(squares - np.square(total) / n_steps, 0.0) * np.square(pull) * n_steps
+    forgotten = -np.expm1(2.0 * n_steps * np.log(memory))
+    return np.sqrt(residual / forgotten)

@@ -34,10 +34,10 @@ class Adjusted(Sampler):
     def init(self, theta: Array) -> State:
         """State: positions, log density there, and counts of acceptances and of lost proposals."""
         n_chains = theta.shape[0]
-        lost = {name: np.zeros(n_chains, dtype=int) for name in ("lost", "lost_in")}
+        losses = {name: np.zeros(n_chains, dtype=int) for name in ("lost", "lost_in")}
         unknown = {"value": np.full(n_chains, np.nan)}  # the first step computes it
-        seen = {"undefined": np.zeros(n_chains), "undefined_at": np.full_like(theta, np.nan)}
-        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **seen, **lost}
+        domain = {"undefined": np.zeros(n_chains), "undefined_at": np.full_like(theta, np.nan)}
+        return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **domain, **losses}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
@@ -89,8 +89,8 @@ class Adjusted(Sampler):
                 move = np.nan_to_num(np.abs(proposal["theta"] - state["theta"]), nan=np.inf)
                 state["lost_in"] = np.where(lost, move.argmax(axis=1), state["lost_in"])
             for name, new in proposal.items():
-                chosen = accept.reshape(-1, *[1] * (new.ndim - 1))
-                state[name] = np.where(chosen, new, state[name])
+                mask = accept.reshape(-1, *[1] * (new.ndim - 1))
+                state[name] = np.where(mask, new, state[name])
         state["accepted"] = state["accepted"] + accept
 
 

@@ -76,7 +76,7 @@ class SGNHT(Underdamped):
         velocity += eta * self._force(state, batch, dynamics)
         velocity += noise
         self._move(state, velocity, dynamics)
-        P, wanted = velocity.shape[1], eta * dynamics.temperature
+        P, target = velocity.shape[1], eta * dynamics.temperature
         energy = np.einsum("cp,cp->c", velocity, velocity) / P
-        inertia = self.inertia or np.maximum(1.0, 4.0 * wanted / (P * self.friction**2))
-        state["friction"] = state["friction"] + (energy - wanted) / inertia
+        inertia = self.inertia or np.maximum(1.0, 4.0 * target / (P * self.friction**2))
+        state["friction"] = state["friction"] + (energy - target) / inertia

@@ -85,7 +85,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     position = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
     position = settle(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
-    metric, kept = mode, np.empty((n_chains, 0, P))
+    metric, history = mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(rounds):
         pilot = replace(run, dynamics=around(run.dynamics, metric))
         last = number == len(rounds) - 1
@@ -95,8 +95,8 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
         )
         position = draws[:, -1]
         if number > 0 and not last:  # the first round forgets the start
-            kept = np.concatenate([kept, draws], axis=1)
-            late, before = kept[:, kept.shape[1] // 3 :], metric.whitened
+            history = np.concatenate([history, draws], axis=1)
+            late, before = history[:, history.shape[1] // 3 :], metric.whitened
             metric = _metric(late, mode, tau, run.dynamics.gradient.posterior)
             if before is not None and metric.whitened is not None:
                 step_size *= metric.whitened.softness / before.softness
@@ -108,7 +108,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     forgot = n_chains >= _MIN_CHAINS and learns and mode.whitened is None
     late = led[:, ::-_APART] if forgot else draws[:, :0]
     places, age = late.swapaxes(0, 1).reshape(-1, P), sum(rounds) - (n_steps - 1) // _APART * _APART
-    time = _autocorrelation(np.concatenate([kept, draws], axis=1), metric)
+    time = _autocorrelation(np.concatenate([history, draws], axis=1), metric)
     return Adapted(metric, step_size, acceptance, time, places, age, lost)
 
 
@@ -221,11 +221,11 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     with np.errstate(invalid="ignore"):  # of a density that is 0 at both ends
         gain = _values(run, led) - before[low]
     away = np.abs((led - mode.theta) / mode.metric.marginal_sd).max(axis=1)
-    kept = (away < 30.0) & (gain > -run.dynamics.temperature * (_CHANCE + P))
+    holds = (away < 30.0) & (gain > -run.dynamics.temperature * (_CHANCE + P))
     nearer = mode.theta + _NEARER * (position[low] - mode.theta)
-    settled = position.copy()
-    settled[low] = np.where(kept[:, None], led, nearer)
-    return settled
+    landing = position.copy()
+    landing[low] = np.where(holds[:, None], led, nearer)
+    return landing
 
 
 def leave_dead_ends(
@@ -310,7 +310,7 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
     if mode.whitened is not None:
-        return Mode.of_whitened(mode.whitened.matched(flat, tau))
+        return Mode.from_whitened(mode.whitened.matched(flat, tau))
     center = flat.mean(axis=0)
     u = mode.metric.whiten(flat - center) / np.sqrt(tau)
     variances = np.square(u).mean(axis=0)
@@ -329,7 +329,7 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
         H = posterior.mean_curvature(flat[:: max(1, len(flat) // 64)])
         if H is None:
             return Mode(center, mode.metric.scaled(np.sqrt(variances.mean())))
-        return Mode.of_curvature(center, H)
+        return Mode.from_curvature(center, H)
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
         if P > _MANY:  # a triangular root, as both factors are: products with it cost less

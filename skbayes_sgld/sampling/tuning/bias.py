@@ -172,8 +172,8 @@ def measure_bias(
                 )
                 previous, batches = normals[-1], repeat(None)
                 if run.batch_size is not None:
-                    taken = (_BLOCK * n_pairs, run.n_samples, run.batch_size, run.replacement)
-                    rows = streams.rows(*taken).reshape(_BLOCK, n_pairs, run.batch_size)
+                    batch_shape = (_BLOCK * n_pairs, run.n_samples, run.batch_size, run.replacement)
+                    rows = streams.rows(*batch_shape).reshape(_BLOCK, n_pairs, run.batch_size)
                     batches = gradient.batches(np.concatenate([rows, rows], axis=1))
             batch = next(batches)
             if t >= n_burnin:
@@ -199,11 +199,11 @@ class _Sums:
 
     def __init__(self, zeros: Array, tau: float, excess: float) -> None:
         self._first, self._second, self._wider, self._total, self._total_square = zeros
-        self._tau, self._excess, self._n_pairs, self._kept = tau, excess, len(zeros[0]), 0
+        self._tau, self._excess, self._n_pairs, self._n_steps = tau, excess, len(zeros[0]), 0
 
     def add(self, u: Array, slope: Array, v: Array) -> None:
         """Add a step: of the chain on the posterior, whitened, and of that on the normal one."""
-        self._kept += 1
+        self._n_steps += 1
         self._first += self._halved(slope + v)
         self._second -= self._halved(u * slope + v * v)
         self._wider += self._halved(u * u - v * v)
@@ -216,8 +216,8 @@ class _Sums:
 
     def errors(self) -> tuple[Array, Array]:
         """Errors of every mean and of every sd ``(2, P)``, and two standard errors of each."""
-        first = self._first / (self._kept * np.sqrt(self._tau))
-        second = self._second / (self._kept * self._tau) + self._excess
+        first = self._first / (self._n_steps * np.sqrt(self._tau))
+        second = self._second / (self._n_steps * self._tau) + self._excess
         errors = np.stack([first, second])
         with np.errstate(all="ignore"):  # a chain may have overflowed
             doubt = 2.0 * errors.std(axis=1, ddof=1) / np.sqrt(self._n_pairs)
@@ -227,17 +227,17 @@ class _Sums:
 
     def bias(self, declared: float) -> Bias:
         """All of it; ``declared`` is the autocorrelation time that the sampler declares."""
-        kept, tau = self._kept, self._tau
+        n, tau = self._n_steps, self._tau
         size, doubt = self.errors()
-        width = float(self._wider.mean(axis=0).max() / (kept * tau) + 1.0 + self._excess)
+        width = float(self._wider.mean(axis=0).max() / (n * tau) + 1.0 + self._excess)
         # chains beyond 1e4 times the variance at the mode have left the posterior
         if not np.isfinite(size).all() or not width < 1e4:
             return Bias(np.inf, 0.0, np.inf, declared, np.inf)
         worst = np.unravel_index(np.argmax(size - doubt), size.shape)
         variance = tau * (1.0 + self._excess)
-        of_mean = np.square(self._total).mean() / (kept * variance)
-        of_square = np.square(self._total_square - kept * variance).mean()
-        time = max(of_mean, of_square / (2.0 * kept * variance**2))
+        mean_time = np.square(self._total).mean() / (n * variance)
+        square_scatter = np.square(self._total_square - n * variance).mean()
+        time = max(mean_time, square_scatter / (2.0 * n * variance**2))
         upper = float((size + doubt).max())
         return Bias(float(size[worst]), float(doubt[worst]), width, float(time), upper)
 
@@ -251,12 +251,12 @@ def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:
 def n_chains(run: Run) -> int:
     """Number of chains, in mirrored pairs, that a pilot can afford."""
     posterior = run.dynamics.gradient.posterior
-    seen = (run.batch_size or run.n_samples or 1) * posterior.facts.n_predictors
+    size = (run.batch_size or run.n_samples or 1) * posterior.facts.n_predictors
     if posterior.facts.cheap_full_gradient:
-        seen = posterior.n_params
+        size = posterior.n_params
     # on the rookies the eight pairs of 16 give standard errors of 0.15 % of an sd, where 16 pairs
     # without mirrors gave 0.6 %
-    return int(np.clip(20_000 // seen, 16, 128)) // 2 * 2
+    return int(np.clip(20_000 // size, 16, 128)) // 2 * 2
 
 
 def _mirrored(half: Array, axis: int = 0) -> Array:
@@ -272,10 +272,10 @@ def choose_step_size(
     over instead. Parameters and results are those of :func:`choose_unbiased`; the bias is that of
     the step before it was shortened.
     """
-    found = choose_unbiased(run, mode, seed, spare)
-    if found is None or spare:
-        return found
-    largest, bias = found
+    choice = choose_unbiased(run, mode, seed, spare)
+    if choice is None or spare:
+        return choice
+    largest, bias = choice
     sizes = [size for size in step_sizes(run.sampler) if size <= largest]
     held = (size for size in sizes if holds_far_out(run, mode, size, seed))
     return next(held, sizes[-1]), bias
@@ -345,8 +345,8 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     wide tails: steps of 0.5 whose moments are right overflowed from 1.5 sds out, in 5 of 30 fits.
     """
     posterior = run.dynamics.gradient.posterior
-    known = posterior.facts.bounded_curvature and posterior.facts.full_support
-    if known and not posterior.facts.cheap_full_gradient:  # which then costs nothing
+    safe = posterior.facts.bounded_curvature and posterior.facts.full_support
+    if safe and not posterior.facts.cheap_full_gradient:  # which then costs nothing
         return True
     run = replace(run, step_size=step_size, schedule=Constant())
     n_starts = n_chains(run)

@@ -42,7 +42,7 @@ class Mode(NamedTuple):
     whitened: WhitenedPosterior | None = None
 
     @classmethod
-    def of_whitened(cls, whitened: WhitenedPosterior) -> Mode:
+    def from_whitened(cls, whitened: WhitenedPosterior) -> Mode:
         """Centre and metric of a posterior in whitened coordinates."""
         root = whitened.root
         if root.ndim > 1:
@@ -52,9 +52,9 @@ class Mode(NamedTuple):
         return cls(whitened.center, metric, whitened=whitened)
 
     @classmethod
-    def of_curvature(cls, theta: Array, H: Array) -> Mode:
+    def from_curvature(cls, theta: Array, H: Array) -> Mode:
         """Mode with a metric that is the inverse of a matrix."""
-        return cls(theta, Dense.of_curvature(H))
+        return cls(theta, Dense.from_curvature(H))
 
     def __repr__(self) -> str:
         """Number of parameters."""
@@ -154,7 +154,7 @@ def mode_of_expansion(
     expanded = _Expanded(posterior, expansion)
     if posterior.facts.quadratic_prior:  # then it is normal
         with suppress(np.linalg.LinAlgError), one_blas_thread(), np.errstate(all="ignore"):
-            metric = Dense.of_curvature(expanded.curvature(start))
+            metric = Dense.from_curvature(expanded.curvature(start))
             move = metric.sqrt(metric.sqrt_t(expanded.grad(start[None])))[0]
             return Mode(start + move, metric)
     return _find(expanded, start, tolerance)
@@ -237,7 +237,7 @@ def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> 
             f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
             "may be improper; give the coefficients a proper prior, such as prior='normal'."
         )
-    return Mode.of_curvature(theta, H)
+    return Mode.from_curvature(theta, H)
 
 
 def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:

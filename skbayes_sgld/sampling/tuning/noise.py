@@ -53,9 +53,9 @@ class NoiseLevel:
         """
         size = self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise
         if n_walkers > 1:
-            of_mean = step_size * n_walkers * self.common / (2.0 * temperature)
+            mean_inflation = step_size * n_walkers * self.common / (2.0 * temperature)
             # a third of their noise is common, and the reported Monte Carlo error misses 4 %
-            size = max(size, of_mean / 0.08)
+            size = max(size, mean_inflation / 0.08)
         return int(np.ceil(size))
 
     def step_size(self, batch_size: int, temperature: float) -> float:
@@ -123,9 +123,9 @@ def measure_noise(
 
     def product(z: Array) -> Array:
         x = metric.sqrt(z.reshape(1, -1))
-        seen = np.einsum("abi,sbi->sai", second, batches.local(x, rows))
-        moved = batches.pullback(seen, rows) / len(idx) - (x @ means.T) @ means
-        return metric.sqrt_t(moved)[0]
+        changes = np.einsum("abi,sbi->sai", second, batches.local(x, rows))
+        pulled = batches.pullback(changes, rows) / len(idx) - (x @ means.T) @ means
+        return metric.sqrt_t(pulled)[0]
 
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
 
@@ -145,8 +145,8 @@ def cheapest_gradient(
     level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=size)
     batch_size = choose_batch_size(level, temperature, n_walkers)
     if not batch_pays(posterior, batch_size, n_walkers):
-        taken = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
-        why = f"a batch without visible noise takes {taken} rows"
+        size_text = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
+        why = f"a batch without visible noise takes {size_text} rows"
         return Full(), None, why, None
     why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
     if n_walkers > 1:
@@ -162,19 +162,19 @@ def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> boo
     n = posterior.n_samples
     if n_walkers == 1:  # a gathered row costs about four times one that is read in order
         return n > THRESHOLDS.few_rows and 4 * batch_size <= n
-    of_batch, of_all = step_costs(posterior, batch_size)
+    batch_cost, full_cost = step_costs(posterior, batch_size)
     # as much again as 2,500 ns is a step's own. On the rookies (2,400) a batch costs 0.42 and a fit
     # three quarters; on ten classes of 1,000 rows (13,100) 0.49 and 0.79
-    return of_batch <= (0.4 if of_all <= 2500.0 else 1.0) * of_all
+    return batch_cost <= (0.4 if full_cost <= 2500.0 else 1.0) * full_cost
 
 
 def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]:
     """Nanoseconds that a position's gradient takes: on a batch shared by walkers, on all rows."""
     numbers, P = _numbers(posterior), posterior.n_params
-    of_batch = batch_size * (numbers @ THRESHOLDS.shared_row)
-    of_batch += np.array([P, P**2]) @ THRESHOLDS.control_variate
-    of_all = posterior.n_samples * (numbers @ THRESHOLDS.row_of_all)
-    return float(of_batch), float(of_all)
+    batch_cost = batch_size * (numbers @ THRESHOLDS.shared_row)
+    batch_cost += np.array([P, P**2]) @ THRESHOLDS.control_variate
+    full_cost = posterior.n_samples * (numbers @ THRESHOLDS.row_of_all)
+    return float(batch_cost), float(full_cost)
 
 
 def _numbers(posterior: BasePosterior) -> Array:
@@ -185,7 +185,7 @@ def _numbers(posterior: BasePosterior) -> Array:
 
 def choose_batch_size(level: NoiseLevel, temperature: float, n_walkers: int = 1) -> int:
     """Batch size without visible noise; where few rows are enough, one with less than that."""
-    wanted = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
+    size = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
     # up to 32 rows a fifth of the noise costs little. On 100,000 rows of 50 columns batches of 8,
     # 16 and 32 rows: 82, 95 and 122 ms a run, 0.07, 0.04 and 0.02 % of an sd
-    return max(THRESHOLDS.min_batch, wanted, min(5 * wanted, 32))
+    return max(THRESHOLDS.min_batch, size, min(5 * size, 32))

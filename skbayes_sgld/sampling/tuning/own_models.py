@@ -79,7 +79,7 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
                 end = _climb(posterior, mode, start)
             except Exception:  # a user's function may raise where its density is 0
                 continue
-            if end is not None and all(_apart(posterior, mode, end, known) for known in ends):
+            if end is not None and all(_apart(posterior, mode, end, other) for other in ends):
                 ends.append(end)
         return _with_shares(posterior, ends, tau) if len(ends) > 1 else []
 
@@ -127,22 +127,22 @@ def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
 
 def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
     """Modes with their shares of the mass, if two have some, of positive definite curvatures."""
-    found, logs = [], []
+    modes, logs = [], []
     for theta in ends:
         H = posterior.curvature(theta) / tau
         eigenvalues = np.linalg.eigvalsh(H)
         if eigenvalues[0] > 0.0:
             value = float(posterior.log_density(theta[None])[0]) / tau
             logs.append(value - 0.5 * float(np.log(eigenvalues).sum()))
-            found.append((theta, H))
+            modes.append((theta, H))
     shares = softmax(logs) if logs else logs
     # a mode of less is not worth another sampler
-    modes = [
-        KnownMode(*of, float(share))
-        for of, share in zip(found, shares, strict=True)
+    shared = [
+        KnownMode(*mode, float(share))
+        for mode, share in zip(modes, shares, strict=True)
         if share > 0.01
     ]
-    return modes if len(modes) > 1 else []
+    return shared if len(shared) > 1 else []
 
 
 def n_trajectories(posterior: BasePosterior) -> int:
