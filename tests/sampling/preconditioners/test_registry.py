@@ -1,11 +1,11 @@
-"""Every registered preconditioner: all that its metric does is done by one matrix and its root."""
+"""Every preconditioner: all that its metric does is done by one matrix and its root."""
 
 import numpy as np
 import pytest
 from scipy import linalg
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.sampling import PRECONDITIONERS, SGLD
+from skbayes_sgld.sampling import PRECONDITIONERS, SGLD, Matrix
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -74,3 +74,11 @@ def check_noise_of_a_step(preconditioner, eta=0.3, n_chains=4000):
 @pytest.mark.parametrize("name", PRECONDITIONERS)
 def test_a_preconditioner_is_one_matrix_and_its_root(name):
     check_preconditioner(name)
+
+
+@pytest.mark.parametrize("given", [COVARIANCE, np.diag(COVARIANCE)], ids=["matrix", "diagonal"])
+def test_a_given_matrix_is_the_metric_or_its_diagonal(given):
+    preconditioner = Matrix(given)
+    G = given if given.ndim == 2 else np.diag(given)
+    check_metric(preconditioner.bind(P, None), G)
+    check_noise_of_a_step(preconditioner)
