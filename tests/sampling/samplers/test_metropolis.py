@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -16,14 +15,13 @@ from skbayes_sgld.posterior import (
     as_posterior,
 )
 from skbayes_sgld.posterior.likelihoods import FixedGaussian
-from skbayes_sgld.sampling import HMC, MALA, SGLD, Curvature, Kernel, ParallelTempering, RandomWalk
+from skbayes_sgld.sampling import HMC, MALA, Curvature, Kernel, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers import hmc
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
-from skbayes_sgld.sampling.tuning.bias import measure_bias
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 from tests.references.targets import NormalMean, make_run
 
@@ -37,54 +35,12 @@ class Skewed:
     def log_density(self, theta):
         return (self.shape * theta - np.exp(theta))[:, 0]
 
-    def value_and_grad(self, theta):
-        return self.log_density(theta), self.grad(theta)
-
     def grad(self, theta):
         return self.shape - np.exp(theta)
-
-    def moments(self, temperature=1.0):
-        def density(t):
-            return np.exp((self.shape * t - np.exp(t)) / temperature)
-
-        norm, first, second = (
-            integrate.quad(lambda t, k=k: t**k * density(t), -60, 8, limit=200)[0] for k in range(3)
-        )
-        mean = first / norm
-        return mean, np.sqrt(second / norm - mean**2)
 
 
 TARGET = Skewed()
 MODE = Mode(np.array([np.log(1.5)]), Dense(np.array([[1 / np.sqrt(1.5)]])))
-
-
-def leaning_run(sampler, step_size, temperature=1.0):
-    run = make_run(
-        TARGET,
-        sampler=sampler,
-        preconditioner=Curvature(),
-        step_size=step_size,
-        temperature=temperature,
-        mode=MODE,
-    )
-    return run
-
-
-@pytest.mark.parametrize("step_size, temperature", [(0.3, 1.0), (0.9, 0.3), (0.9, 2.0)])
-@pytest.mark.parametrize(
-    "sampler", [MALA(), HMC(), HMC(path_length=3.0), HMC(path_length=3.0, n_points=3)]
-)
-def test_an_adjusted_chain_is_exact_for_any_step_size(sampler, step_size, temperature):
-    run = leaning_run(sampler, step_size, temperature)
-    start = np.full((800, 1), MODE.theta[0])
-    draws = run_chains(run, start, n_draws=300, n_burnin=100, seed=0).draws[..., 0]
-    mean, sd = TARGET.moments(temperature)
-    for values, expected in [(draws, mean), ((draws - mean) ** 2, sd**2)]:
-        by_chain = values.mean(axis=1)
-        standard_error = by_chain.std(ddof=1) / np.sqrt(len(by_chain))
-        assert abs(by_chain.mean() - expected) < 4 * standard_error
-
-
 X = np.array([[0.3], [1.0], [2.0], [3.0], [-1.0], [1.5]])
 NARROW = {
     "normal": GLMPosterior(X, X[:, 0], FixedGaussian(2.0), Normal(1.0), fit_intercept=False),
@@ -92,6 +48,17 @@ NARROW = {
         X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(5.0), fit_intercept=False
     ),
 }
+
+
+def leaning_run(sampler, step_size, temperature=1.0):
+    return make_run(
+        TARGET,
+        sampler=sampler,
+        preconditioner=Curvature(),
+        step_size=step_size,
+        temperature=temperature,
+        mode=MODE,
+    )
 
 
 def turning_run(posterior, step_size, temperature=1.0):
@@ -108,15 +75,34 @@ def turning_run(posterior, step_size, temperature=1.0):
     return run
 
 
-@pytest.mark.parametrize("step_size, temperature", [(0.85, 0.3), (0.57, 1.0), (1.7, 1.0)])
-def test_a_chain_whose_trajectories_turn_is_exact(step_size, temperature):
-    run = turning_run(NARROW["leaning"], step_size, temperature)
-    draws = run_chains(run, np.ones((800, 1)), n_draws=250, n_burnin=100, seed=0).draws[..., 0]
-    grid = np.linspace(-10, 60, 20_001)
-    weight = np.exp(NARROW["leaning"].log_density(grid[:, None]) / temperature)
+def moments(posterior, temperature=1.0):
+    """Mean and sd of a posterior of one parameter, by quadrature."""
+    grid = np.linspace(-60.0, 60.0, 40_001)
+    weight = np.exp(posterior.log_density(grid[:, None]) / temperature)
     mean = np.average(grid, weights=weight)
-    variance = np.average((grid - mean) ** 2, weights=weight)
-    for values, expected in [(draws, mean), ((draws - mean) ** 2, variance)]:
+    return mean, np.sqrt(np.average((grid - mean) ** 2, weights=weight))
+
+
+@pytest.mark.parametrize(
+    ("posterior", "sampler", "step_size", "temperature"),
+    [
+        (TARGET, MALA(), 0.9, 2.0),
+        (TARGET, HMC(), 0.3, 1.0),
+        (TARGET, HMC(path_length=3.0), 0.9, 0.3),
+        (TARGET, HMC(path_length=3.0, n_points=3), 0.9, 2.0),
+        (NARROW["leaning"], None, 0.85, 0.3),  # trajectories that turn
+        (NARROW["leaning"], None, 1.7, 1.0),
+    ],
+)
+def test_an_adjusted_chain_is_exact_for_any_step_size(posterior, sampler, step_size, temperature):
+    if sampler is None:
+        run, start = turning_run(posterior, step_size, temperature), np.ones((800, 1))
+    else:
+        run = leaning_run(sampler, step_size, temperature)
+        start = np.full((800, 1), MODE.theta[0])
+    draws = run_chains(run, start, n_draws=250, n_burnin=100, seed=0).draws[..., 0]
+    mean, sd = moments(posterior, temperature)
+    for values, expected in [(draws, mean), ((draws - mean) ** 2, sd**2)]:
         by_chain = values.mean(axis=1)
         standard_error = by_chain.std(ddof=1) / np.sqrt(len(by_chain))
         assert abs(by_chain.mean() - expected) < 4 * standard_error
@@ -143,7 +129,7 @@ def test_trajectories_of_unequal_kicks_err_less_than_those_of_leapfrog(monkeypat
     assert 1.0 - acceptance[1] < 0.75 * (1.0 - acceptance[0])
 
 
-@pytest.mark.parametrize("n_steps", [1, 2, 3, 7, 50])
+@pytest.mark.parametrize("n_steps", [1, 2, 7])
 def test_kicks_are_between_equal_ones_and_those_of_a_quadrature(n_steps, monkeypatch):
     def integral(share, power):
         monkeypatch.setattr(hmc, "_LOBATTO", share)
@@ -168,38 +154,18 @@ def test_trajectories_whose_number_of_steps_changes_do_not_depend_on_the_block()
     np.testing.assert_array_equal(blocks[0].draws, blocks[1].draws)
 
 
-def test_the_measured_bias_is_that_of_the_long_chain():
-    for step_size in (1.0, 0.7):
-        run = leaning_run(SGLD("leimkuhler_matthews"), step_size)
-        start = np.full((2000, 1), MODE.theta[0])
-        draws = run_chains(run, start, n_draws=400, n_burnin=100, thin=3, seed=0).draws
-        mean, sd = TARGET.moments()
-        true = max(abs(draws.mean() - mean) / sd, abs(draws.std() / sd - 1))
-        bias, doubt, *_ = measure_bias(run, MODE, step_size, seed=1)
-        # the identities bound moments of the gradient, which weigh the tails a little differently
-        assert true / 3 - doubt < bias < 3 * true + doubt
-        assert true > 0.01
-
-
 @pytest.mark.parametrize("sampler", [MALA(), HMC()])
 def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
     narrow = Mode(MODE.theta, Dense(MODE.metric.root / 3))  # a third of the right width
     run = make_run(TARGET, sampler=sampler, preconditioner=Curvature(), mode=narrow)
     adapted = adapt(run, narrow, seed=0)
-    mean, sd = TARGET.moments()
+    mean, sd = moments(TARGET)
     assert adapted.mode.metric.marginal_sd[0] == pytest.approx(sd, rel=0.25)
     assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.25 * sd)
     # beyond the target only where the step is the largest
     assert adapted.acceptance > sampler.target_acceptance - 0.15
     if adapted.step_size < 0.9 * sampler.largest_step:
         assert adapted.acceptance < sampler.target_acceptance + 0.15
-
-
-def test_a_gradient_from_minibatches_cannot_be_adjusted():
-    X = np.random.default_rng(0).standard_normal((50, 2))
-    model = SGLDLogisticRegression(sampler="hmc", gradient="minibatch", batch_size=5)
-    with pytest.raises(ValueError, match="needs the gradient from all rows"):
-        model.fit(X, X[:, 0] > 0)
 
 
 class CutOff:
@@ -218,12 +184,12 @@ class CutOff:
 def test_proposals_without_a_density_are_counted(sampler):
     # they were refused, and nothing was said
     run = make_run(as_posterior(CutOff()), sampler=sampler, step_size=0.7)
-    chains = run_chains(run, np.zeros((4, 1)), n_draws=300)
+    chains = run_chains(run, np.zeros((4, 1)), n_draws=150)
     share, at = chains.undefined
     assert 0.05 < share < 0.4
     assert at[0] > 1 > chains.draws.max()
     right = make_run(as_posterior(NormalMean()), sampler=sampler, step_size=0.1)
-    assert run_chains(right, np.ones((4, 1)), n_draws=300).undefined == (0.0, None)
+    assert run_chains(right, np.ones((4, 1)), n_draws=20).undefined == (0.0, None)
 
 
 def test_a_trajectorys_step_is_jittered_by_a_fifth_at_most():
@@ -299,8 +265,8 @@ def test_every_rung_keeps_the_gradient_of_where_it_is():
         np.testing.assert_array_equal(state.position, rungs[:, 0])
 
 
-@pytest.mark.parametrize("n_points", [2, 5])
-def test_a_trajectory_begins_after_as_many_points_as_were_asked_for(n_points):
+def test_a_trajectory_begins_after_as_many_points_as_were_asked_for():
+    n_points = 3
     kernel = Kernel(bent(), HMC(n_points=n_points), step_size=0.3)
     state, begins = kernel.init(np.ones((3, 2))), []
     for key in range(4 * n_points):
