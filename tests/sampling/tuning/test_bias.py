@@ -7,16 +7,12 @@ import pytest
 from scipy import stats
 
 import skbayes_sgld
-from skbayes_sgld.posterior import (
-    FunctionPosterior,
-    as_posterior,
-)
+from skbayes_sgld.posterior import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import (
     PSGLD,
     SAMPLERS,
     SGHMC,
     SGLD,
-    SGNHT,
     Curvature,
     Minibatch,
     Sampler,
@@ -27,10 +23,8 @@ from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import bias
 from skbayes_sgld.sampling.tuning.bias import (
-    STEP_SIZES,
     StandardNormal,
     choose_step_size,
-    largest_error,
     measure_bias,
     normal_inflation,
     step_sizes,
@@ -88,10 +82,14 @@ GAMMA = FunctionPosterior(
 )
 
 
-def bias_of(sampler, posterior, step_size, seed=0, **settings):
+def run_at_mode(sampler, posterior, **settings):
     mode = find_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=sampler, preconditioner=Curvature(), mode=mode, **settings)
-    return measure_bias(run, mode, step_size, seed)
+    return run, mode
+
+
+def bias_of(sampler, posterior, step_size, **settings):
+    return measure_bias(*run_at_mode(sampler, posterior, **settings), step_size, 0)
 
 
 def test_a_users_sampler_is_measured_by_running_it():
@@ -115,22 +113,16 @@ def test_a_users_sampler_gets_a_step_size_of_use_and_draws_of_the_right_distribu
 
 def test_eulers_bias_on_a_skewed_distribution_is_that_of_its_draws():
     found = bias_of(SGLD("euler"), GAMMA, 0.3)
-    mode = find_mode(GAMMA, GAMMA.start())
-    run = make_run(
-        GAMMA, sampler=SGLD("euler"), preconditioner=Curvature(), mode=mode, step_size=0.3
-    )
+    run, mode = run_at_mode(SGLD("euler"), GAMMA, step_size=0.3)
     draws = run_chains(run, np.zeros((100, 1)), n_draws=2000, n_burnin=50).draws
     from_grad = -(GAMMA.grad(draws.reshape(-1, 1)) * (draws.reshape(-1, 1) - mode.theta)).mean()
     # E[-u d log p / du] is what the pilot reads a variance's error from
     assert found.size == pytest.approx(0.5 * abs(from_grad - 1), abs=found.doubt + 0.01)
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLERS))
+@pytest.mark.parametrize("name", [name for name, cls in SAMPLERS.items() if not cls.adjusted])
 def test_the_variance_that_a_sampler_declares_is_what_it_has_when_it_runs(name, monkeypatch):
     sampler = SAMPLERS[name]()
-    if sampler.adjusted:
-        assert normal_inflation(sampler, 0.5, 2) == 1.0
-        return
     step = step_sizes(sampler)[0]
     declared = normal_inflation(sampler, step, 2)
     monkeypatch.setattr(type(sampler), "gaussian_inflation", lambda self, eta: None)
@@ -143,38 +135,17 @@ def test_an_unstable_step_has_infinite_bias_and_an_undeclared_variance_falls_wit
     assert normal_inflation(BAOAB(), 1e-4, 2) == pytest.approx(1.0, abs=1e-4)
 
 
-def test_every_sampler_has_step_sizes_on_its_own_scale():
-    assert step_sizes(SGLD()) == STEP_SIZES
-    assert step_sizes(SGLD("euler"))[0] == 0.5  # at 1 its variances are twice the target's
-    for sampler in (SGHMC(), SGNHT(), PSGLD()):
-        sizes = step_sizes(sampler)
-        assert sizes[0] == 0.1 and list(sizes) == sorted(sizes, reverse=True)
-
-
 def test_a_step_is_not_shortened_for_an_error_that_is_not_its_own():
     # PSGLD's memory leaves 1.6 % of an sd at the best of its steps; at 0.1 Euler adds 1.2 %, and
     # the step fell to a third for an error above 1.5 % that no step is without
-    posterior = StandardNormal(2)
-    mode = find_mode(posterior, posterior.start())
-    run = make_run(posterior, sampler=PSGLD(), preconditioner=Curvature(), mode=mode)
-    step, found = choose_step_size(run, mode, 0)
+    step, found = choose_step_size(*run_at_mode(PSGLD(), StandardNormal(2)), 0)
     assert step == 0.1
     assert found.size == pytest.approx(0.028, abs=0.002)
 
 
-def test_the_limit_is_widened_only_for_an_error_that_no_step_is_without():
-    for sampler in (SGLD(), SGLD("euler"), SGHMC(), SGNHT(), PSGLD(decay=0.9999)):
-        assert largest_error(sampler, step_sizes(sampler), 3) == THRESHOLDS.max_rough_bias
-    sizes = step_sizes(PSGLD())
-    least = min(np.sqrt(PSGLD().gaussian_inflation(step)) - 1.0 for step in sizes)
-    assert least > THRESHOLDS.max_rough_bias
-    assert largest_error(PSGLD(), sizes, 3) == pytest.approx(least + THRESHOLDS.max_rough_bias)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_pilot_is_not_thrown_far_away_by_a_metric_of_one_gradient(seed):
+def test_a_pilot_is_not_thrown_far_away_by_a_metric_of_one_gradient():
     # a first gradient near 0 makes a metric of its inverse: widths of 9, times of 1e5
-    found = bias_of(PSGLD(), StandardNormal(20), 0.1, seed)
+    found = bias_of(PSGLD(), StandardNormal(20), 0.1)
     assert found.width == pytest.approx(1.06, abs=0.25)
     assert found.time < 2.0 * PSGLD().pace(np.ones(20), 0.1)[1]
 
@@ -213,9 +184,7 @@ def test_an_algorithm_says_what_it_needs_and_what_else_would_do():
 
 def choose(monkeypatch, error, sampler=None, **options):
     """Choice where the error at a step size is ``error(step_size)``, and what was measured."""
-    posterior = StandardNormal(2)
-    mode = find_mode(posterior, posterior.start())
-    run, measured = make_run(posterior, sampler=sampler or SGLD()), []
+    (run, mode), measured = run_at_mode(sampler or SGLD(), StandardNormal(2)), []
 
     def fake(run, mode, step_size, seed, limit=None, decides=False):
         measured.append(step_size)
@@ -293,11 +262,10 @@ def long_run(posterior, step_size):
     return draws.mean() - mean, draws.reshape(-1).std() / sd - 1.0
 
 
-@pytest.mark.parametrize("skewness, near", [(0.1, True), (0.25, True), (0.6, False)])
+@pytest.mark.parametrize("skewness, near", [(0.25, True), (0.6, False)])
 def test_a_pilot_accepts_a_step_of_one_where_long_chains_have_no_error(skewness, near):
     posterior = Leaning(skewness)
-    mode = find_mode(posterior, posterior.start())
-    run = make_run(posterior, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    run, mode = run_at_mode(SGLD(), posterior)
     chosen = {choose_step_size(run, mode, seed)[0] for seed in range(10)}
     assert (chosen == {1.0}) == (1.0 in chosen) == near
     for step_size, fits in [(1.0, near), (max(chosen), True)]:

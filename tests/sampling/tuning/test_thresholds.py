@@ -5,8 +5,8 @@ import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import decisions, problems
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
-from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Full
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal, as_posterior
+from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import Adapted, affordable
@@ -30,14 +30,10 @@ def test_up_to_2000_rows_every_step_takes_all_of_them_unless_walkers_share_a_bat
     assert decisions.reason_for_all_rows(rows(180), 16) == ""
 
 
-@pytest.mark.parametrize("n, gradient", [(2039, Full), (2040, ControlVariate)])
-def test_a_row_that_is_gathered_costs_four_that_are_read_in_order(n, gradient, monkeypatch):
-    level = noise.NoiseLevel(10.2)  # batches of 510
-    monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
-    mode = Mode(np.zeros(3), Diagonal(np.ones(3)))
-    found, batch_size, _, _ = noise.cheapest_gradient(rows(n), mode, 1.0, 0)
-    assert isinstance(found, gradient)
-    assert batch_size == (None if gradient is Full else 510)
+def test_all_rows_are_taken_where_no_batch_could_have_a_control_variate(monkeypatch):
+    assert "local parameters" in decisions.reason_for_all_rows(as_posterior(NormalMean(5000)))
+    monkeypatch.setattr(decisions, "MAX_DENSE", 2)
+    assert "3 parameters: the curvature" in decisions.reason_for_all_rows(rows(5000))
 
 
 @pytest.mark.parametrize("wanted, taken", [(1, 8), (4, 20), (7, 32), (40, 40)])
