@@ -33,9 +33,11 @@ def check_optimizer(name):
     mode = Mode(MAXIMUM, Dense(np.array([[1.0, 0.0], [0.2, 0.5]])))
     for preconditioner in (Identity(), Curvature()):
         # a rule that shortens its own steps needs no schedule, the others one that decays
-        schedules = (Polynomial(offset=10.0, power=0.7), Constant())
-        ends = [farthest(optimizer, schedule, preconditioner, mode) for schedule in schedules]
-        assert min(ends) < 0.02, f"it ends {min(ends):.3g} sds away"
+        for schedule in (Polynomial(offset=10.0, power=0.7), Constant()):
+            end = farthest(optimizer, schedule, preconditioner, mode)
+            if end < 0.02:
+                break
+        assert end < 0.02, f"it ends {end:.3g} sds away"
 
 
 def farthest(optimizer, schedule, preconditioner, mode):

@@ -15,7 +15,7 @@ from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Momentum
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
+from tests.references.modes import distance, newton_mode, task
 from tests.references.targets import NormalMean, make_run
 
 TOL = 0.1  # the default, in posterior sds
@@ -26,9 +26,8 @@ RULES = {
     "sgd without replacement": {"replacement": False, "batch_size": 64},
     "sgd, averaged": {"average": 3},
 }
-every_task = pytest.mark.parametrize(
-    ("model", "data"), SHORT_TASKS, ids=[f"{model.__name__}-{data}" for model, data in SHORT_TASKS]
-)
+CURVATURE = {"preconditioner": "curvature"}
+LATER = Polynomial(offset=30, power=1)
 
 
 @pytest.fixture(scope="module")
@@ -46,33 +45,27 @@ def end_of(fit, model, data):
     return distance(fit, *newton_mode(model, data)), figures
 
 
-CURVATURE = {"preconditioner": "curvature"}
-SETTINGS = {
-    **{f"{name}, curvature": rule | CURVATURE for name, rule in RULES.items()},
-    **{f"{name}, 20 passes": rule | {"max_iter": 20} for name, rule in RULES.items()},
-    **{
-        f"{name}, {schedule!r}": CURVATURE | {"optimizer": name, "schedule": schedule}
-        for name in OPTIMIZERS
-        for schedule in ("constant", Polynomial(offset=30, power=1))
-        if name != "newton"
-    },
-    "as it comes": {},
-}
+DIABETES, ROOKIES = (SGDMAPRegressor, "diabetes"), (SGDMAPClassifier, "nba")
+LECTURE, HALVES = (SGDMAPRegressor, "short lecture"), (SGDMAPClassifier, "diabetes")
+CASES = {("as it comes", *task): {} for task in (ROOKIES, LECTURE)}
+for name, rule in RULES.items():
+    CASES[name + ", curvature", *ROOKIES] = rule | CURVATURE
+    CASES[name + ", 20 passes", *LECTURE] = rule | {"max_iter": 20}
+for name in OPTIMIZERS:
+    CASES[name + ", curvature", *DIABETES] = RULES[name] | CURVATURE
+    if name != "newton":
+        CASES[name + ", constant", *HALVES] = RULES[name] | CURVATURE | {"schedule": "constant"}
+        CASES[name + ", 1 / t", *LECTURE] = RULES[name] | CURVATURE | {"schedule": LATER}
 # in 20 passes in raw units, or with the noise of batches of 64, a rule may end elsewhere
 MAY_FAIL = "passes", "without replacement"
 
 
-SLOW = ("as it comes", SGDMAPRegressor, "nba")  # 2,000 passes are too few
-
-
-@pytest.mark.parametrize(
-    ("name", "model", "data"),
-    [case for name in SETTINGS for task in SHORT_TASKS if (case := (name, *task)) != SLOW],
-)
+@pytest.mark.parametrize(("name", "model", "data"), CASES)
 def test_every_rule_comes_within_a_tenth_of_a_sd_of_newtons_mode_or_says_how_far_it_is(
     name, model, data
 ):
-    away, told = end_of(model(random_state=0, **SETTINGS[name]), model, data)
+    fit = model(random_state=0, **CASES[name, model, data])
+    away, told = end_of(fit, model, data)
     if told:
         assert any(words in name for words in MAY_FAIL)
         assert 0.5 * away < told[0] < 2.0 * away
@@ -80,17 +73,13 @@ def test_every_rule_comes_within_a_tenth_of_a_sd_of_newtons_mode_or_says_how_far
         assert away < MEASURED * TOL
 
 
-@every_task
-@pytest.mark.parametrize("optimizer", ["gd", "svrg"])
-def test_rules_without_noise_at_the_mode_reach_it_to_a_millionth(model, data, optimizer):
-    fit = model(
-        optimizer=optimizer,
-        schedule="constant",
-        preconditioner="curvature",
-        tol=1e-6,
-        random_state=0,
-    )
-    away, told = end_of(fit, model, data)
+@pytest.mark.parametrize(
+    ("optimizer", "model", "data"),
+    [("gd", SGDMAPClassifier, "nba"), ("svrg", SGDMAPRegressor, "diabetes")],
+)
+def test_rules_without_noise_at_the_mode_reach_it_to_a_millionth(optimizer, model, data):
+    settings = {"schedule": "constant", "tol": 1e-6, "random_state": 0}
+    away, told = end_of(model(optimizer=optimizer, **settings, **CURVATURE), model, data)
     assert not told
     assert away < 1.001e-6
 
@@ -149,8 +138,7 @@ def test_the_path_climbs_from_the_start_to_the_mode(rookies):
 
 # one pass over the rows ends far from the mode, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("max_iter", [1, 1000])
-@pytest.mark.parametrize("temperature", [1.0, 4.0])
+@pytest.mark.parametrize("max_iter, temperature", [(1, 4.0), (1000, 1.0)])
 def test_laplace_draws_have_the_curvature_of_where_it_ended(rookies, max_iter, temperature):
     X, y = rookies[0][:, :3], rookies[1]
     model = SGDMAPClassifier(max_iter=max_iter, temperature=temperature, random_state=3).fit(X, y)
