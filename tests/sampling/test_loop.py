@@ -15,7 +15,9 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Reported
 from skbayes_sgld.sampling import (
+    SAGA,
     SGLD,
+    SVRG,
     Adam,
     ControlVariate,
     Curvature,
@@ -47,11 +49,12 @@ CASES = {
     "logistic, minibatch": (Bernoulli(), Minibatch(), 8),
     "logistic, no replacement": (Bernoulli(), Minibatch(replacement=False), 8),
     "logistic, control variate": (Bernoulli(), ControlVariate(2), 8),
-    "softmax, all rows": (Categorical(3), Full(), None),
+    "logistic, SAGA": (Bernoulli(), SAGA(), 8),
     "softmax, control variate": (Categorical(3), ControlVariate(1), 8),
     "linear, all rows": (Gaussian(), Full(), None),
-    "linear, control variate": (Gaussian(), ControlVariate(2), 8),
+    "linear, SVRG": (Gaussian(), SVRG(period=3), 8),
 }
+LENGTHS = {"n_draws": 40, "n_burnin": 5, "thin": 2, "seed": 9}
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -69,46 +72,55 @@ def case(request):
         mode=mode,
     )
     start = mode.theta + 0.01 * np.arange(8)[:, None]
-    expected = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=9).draws
-    return run, start, expected
+    return run, start, run_chains(run, start, **LENGTHS)
 
 
 @pytest.mark.parametrize(
     ("chains", "how"),
     [
-        *((slice(n), {}) for n in (1, 2, 3, 5)),
-        *((slice(8), {"block_size": size}) for size in (1, 7, 16, 1000)),
+        *((slice(n), {}) for n in (1, 3)),
+        *((slice(8), {"block_size": size}) for size in (1, 7, 1000)),
         (slice(3, 5), {"first_chain": 3}),
     ],
     ids=str,
 )
 def test_a_chain_depends_neither_on_the_others_nor_on_the_block_size(case, chains, how):
     run, start, expected = case
-    got = run_chains(run, start[chains], n_draws=40, n_burnin=5, thin=2, seed=9, **how).draws
-    np.testing.assert_array_equal(got, expected[chains])
+    got = run_chains(run, start[chains], **LENGTHS, **how).draws
+    np.testing.assert_array_equal(got, expected.draws[chains])
 
 
-@pytest.mark.parametrize("seconds", [0.0, np.inf], ids=["shared", "too short to be shared"])
-@pytest.mark.parametrize("n_burnin", [5, 0])
-def test_a_chain_does_not_depend_on_the_number_of_processes(case, n_burnin, seconds, monkeypatch):
-    run, start, _ = case
-    share_after(seconds, monkeypatch)
-    lengths, told = {"n_draws": 40, "n_burnin": n_burnin, "thin": 2, "seed": 9}, []
-    alone = run_chains(run, start, **lengths)
+def test_a_chain_does_not_depend_on_the_number_of_processes(case, monkeypatch):
+    run, start, alone = case
+    share_after(0.0, monkeypatch)
+    told = []
     with parallel_config(backend="threading"):
-        shared = run_chains(run, start, **lengths, n_jobs=2, progress=told.append)
+        shared = run_chains(run, start, **LENGTHS, n_jobs=2, progress=told.append)
     np.testing.assert_array_equal(shared.draws, alone.draws)
     np.testing.assert_array_equal(shared.weights, alone.weights)
     np.testing.assert_allclose(shared.clipped, alone.clipped)
     assert shared.state.step == alone.state.step == sum(told)
-    assert len(told) > 10 or seconds  # a bar would advance
+    assert len(told) > 10  # a bar advances
 
 
-def test_processes_are_not_started_for_a_run_that_is_short(case, monkeypatch):
+def test_a_run_resumes_as_if_it_had_never_stopped(case, monkeypatch):
     run, start, expected = case
+    first = run_chains(run, start, n_draws=13, n_burnin=5, thin=2, seed=9)
+    second = run_chains(run, first.state, n_draws=27, thin=2)
+    draws = np.concatenate([first.draws, second.draws], axis=1)
+    np.testing.assert_array_equal(draws, expected.draws)
+    # and the state that it resumed from can be resumed from again
+    share_after(0.0, monkeypatch)
+    with parallel_config(backend="threading"):
+        again = run_chains(run, first.state, n_draws=27, thin=2, n_jobs=2)
+    np.testing.assert_array_equal(again.draws, second.draws)
+
+
+def test_processes_are_not_started_for_a_run_that_is_short(monkeypatch):
+    run, start = make_run(NormalMean()), np.zeros((4, 1))
+    expected = run_chains(run, start, n_draws=40).draws
     monkeypatch.setattr(workers, "Parallel", None)  # a call would raise
-    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=9, n_jobs=2).draws
-    np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(run_chains(run, start, n_draws=40, n_jobs=2).draws, expected)
 
 
 @pytest.mark.parametrize("lengths", [(0, 1, 1), (1, 3, 7), (100, 2, 1), (7, 50, 3)])
@@ -126,18 +138,6 @@ def test_stretches_are_the_whole_run(lengths):
     assert (n_burnin, n_draws) == lengths[:2]
 
 
-def test_a_run_resumes_as_if_it_had_never_stopped(case, monkeypatch):
-    run, start, expected = case
-    first = run_chains(run, start, n_draws=13, n_burnin=5, thin=2, seed=9)
-    second = run_chains(run, first.state, n_draws=27, thin=2)
-    np.testing.assert_array_equal(np.concatenate([first.draws, second.draws], 1), expected)
-    # and the state that it resumed from can be resumed from again
-    share_after(0.0, monkeypatch)
-    with parallel_config(backend="threading"):
-        again = run_chains(run, first.state, n_draws=27, thin=2, n_jobs=2)
-    np.testing.assert_array_equal(again.draws, second.draws)
-
-
 def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimizers_memory():
     posterior = posterior_of(Bernoulli())
     run = make_run(posterior, sampler=Adam(), batch_size=8, schedule=Polynomial(), step_size=0.05)
@@ -149,13 +149,13 @@ def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimizers_memory():
     np.testing.assert_array_equal(np.r_[first.weights, second.weights], whole.weights)
 
 
-def test_other_seeds_draw_other_numbers(case):
-    run, start, expected = case
-    got = run_chains(run, start, n_draws=40, n_burnin=5, thin=2, seed=10).draws
-    assert not np.any(got == expected)
+def test_other_seeds_draw_other_numbers():
+    run, start = make_run(NormalMean()), np.zeros((2, 1))
+    draws = [run_chains(run, start, n_draws=40, seed=seed).draws for seed in (9, 10)]
+    assert not np.any(draws[0] == draws[1])
 
 
-@pytest.mark.parametrize("block_size", [1, 50, 1000])
+@pytest.mark.parametrize("block_size", [1, 1000])
 def test_an_overflow_names_the_step_at_which_it_happened(block_size):
     target = NormalMean()
     run = make_run(target, step_size=30.0 / target.precision)
@@ -168,7 +168,7 @@ def test_an_overflow_names_the_step_at_which_it_happened(block_size):
     assert abs(error.value.step - (steps - 1)) <= 1
 
 
-@pytest.mark.parametrize("block_size", [1, 3, 5, 1000])
+@pytest.mark.parametrize("block_size", [3, 1000])
 def test_burnin_and_thinning_keep_the_draws_they_say_and_their_step_sizes(block_size):
     schedule = Polynomial()
     run = make_run(NormalMean(), schedule=schedule, step_size=0.01)
@@ -201,7 +201,7 @@ class Climbing(BasePosterior):
         return Reported(["s"], np.exp, np.log)
 
 
-@pytest.mark.parametrize("block_size", [1, 7, 50, 1000])
+@pytest.mark.parametrize("block_size", [1, 7, 1000])
 def test_a_parameter_beyond_its_range_is_found_at_the_same_step_whatever_the_block(block_size):
     run = make_run(Climbing(), step_size=1.0)
     with pytest.raises(ChainOverflowError) as caught:  # exp(709) from the eighth step on
