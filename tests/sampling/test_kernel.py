@@ -21,6 +21,8 @@ from skbayes_sgld.sampling import (
     Polynomial,
     find_mode,
 )
+from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Mode
 
 ALGORITHMS = [name for name in (*SAMPLERS, *OPTIMIZERS) if name != "newton"]
 
@@ -54,7 +56,7 @@ def test_a_loop_is_a_run_of_the_same_random_numbers(settings):
         np.testing.assert_array_equal(state.position, expected)
 
 
-@pytest.mark.parametrize("gradient", ["minibatch", "control_variate", "svrg", "saga"])
+@pytest.mark.parametrize("gradient", ["minibatch", "svrg", "saga"])
 def test_a_step_leaves_its_state_as_it_is(gradient):
     kernel = Kernel(labels(), "sgld", step_size=0.01, gradient=gradient, batch_size=5)
     state = kernel.step(kernel.init(np.zeros((3, 3))), 0)
@@ -70,19 +72,19 @@ def test_a_step_leaves_its_state_as_it_is(gradient):
 
 def test_a_loop_of_an_optimizer_ends_at_the_mode():
     posterior = labels(prior=Normal(1.0))
-    kernel = Kernel(posterior, "svrg", step_size=0.02, batch_size=5)
+    kernel = Kernel(posterior, "svrg", step_size=0.05, batch_size=5)
     state = kernel.init(np.zeros(3))
-    for key in range(2000):
+    for key in range(700):
         state = kernel.step(state, key)
     np.testing.assert_allclose(state.position, find_mode(posterior).theta, atol=1e-6)
 
 
 def test_a_mode_that_is_given_is_the_one_that_is_used():
-    posterior, mode = labels(), find_mode(labels())
-    given = Kernel(posterior, step_size=0.1, preconditioner="curvature", mode=mode)
-    alone = Kernel(posterior, step_size=0.1, preconditioner="curvature")
+    mode = Mode(np.ones(3), Diagonal(np.full(3, 4.0)))
+    given = Kernel(labels(), step_size=0.1, preconditioner="curvature", mode=mode)
+    plain = Kernel(labels(), step_size=0.4)
     start = np.zeros((2, 3))
-    np.testing.assert_allclose(given.run(start, 5).draws, alone.run(start, 5).draws, rtol=1e-6)
+    np.testing.assert_allclose(given.run(start, 5).draws, plain.run(start, 5).draws, rtol=1e-12)
 
 
 def test_a_run_goes_on_with_the_state_of_another():

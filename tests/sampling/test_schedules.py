@@ -5,7 +5,6 @@ import pytest
 
 from skbayes_sgld.sampling import (
     SCHEDULES,
-    Constant,
     Cooling,
     Cyclical,
     FlatDecayFlat,
@@ -15,18 +14,15 @@ from skbayes_sgld.sampling import (
 )
 
 EXAMPLES = {
-    "constant": [Constant()],
-    "harmonic": [Harmonic(), Harmonic(t0=30.0)],
+    "harmonic": [Harmonic(t0=30.0)],
     "polynomial": [
         Polynomial(),
         Polynomial(offset=0.0, power=1.0),
         Polynomial(power=0.5),
         Polynomial(power=1.5),
-        Polynomial(power=1 / 3),
         Polynomial(power=0.0),
     ],
     "flat_decay_flat": [
-        FlatDecayFlat(),
         FlatDecayFlat(hold=7.0, power=0.55, floor=0.2),
         FlatDecayFlat(power=0.0),
         FlatDecayFlat(hold=10.0, floor=1.0),
@@ -49,7 +45,7 @@ def sums(schedule):
         totals = []
         for low, high in zip(edges[:-1], edges[1:], strict=True):
             # the trapezium rule in log t: a stretch holds up to 1e9 steps
-            t = np.geomspace(low, high, 200_001)
+            t = np.geomspace(low, high, 20_001)
             totals.append(np.trapezoid(schedule(t) ** power * t, np.log(t)))
         yield np.array(totals)
 

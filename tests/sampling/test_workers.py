@@ -134,13 +134,15 @@ def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains
     np.testing.assert_array_equal(rest.draws, whole.draws[:, 3:])
 
 
-def test_a_run_in_groups_ends_where_progress_says_so(two_chains_a_group):
+def test_a_run_in_groups_goes_on_from_where_it_ended_as_often_as_asked(two_chains_a_group):
     run, start = run_of(Minibatch())
+    whole = run_chains(run, start, n_draws=20, seed=3).draws
+    none = run_chains(run, start, n_draws=0, seed=3)  # as a fit with max_time begins
     part = run_chains(run, start, **LENGTHS, progress=lambda n: True)
-    assert 0 < part.n_steps == part.state.step < 24
-    rest = run_chains(run, part.state, n_draws=20 - part.n_steps)
-    whole = run_chains(run, start, n_draws=20, seed=3)
-    np.testing.assert_array_equal(rest.draws, whole.draws[:, part.n_steps :])
+    assert none.n_steps == 0 < part.n_steps == part.state.step < 24
+    for begun in (none, part, part):
+        rest = run_chains(run, begun.state, n_draws=20 - begun.n_steps)
+        np.testing.assert_array_equal(rest.draws, whole[:, begun.n_steps :])
 
 
 def test_each_chain_keeps_a_metric_and_a_bound_of_its_own(two_chains_a_group, monkeypatch):
@@ -150,21 +152,6 @@ def test_each_chain_keeps_a_metric_and_a_bound_of_its_own(two_chains_a_group, mo
     got = run_chains(run, start, **LENGTHS)
     monkeypatch.setattr(loop, "group_size", lambda run, n: None)
     np.testing.assert_array_equal(got.draws, run_chains(run, start, **LENGTHS).draws)
-
-
-def test_a_run_in_groups_may_have_no_steps(two_chains_a_group):
-    run, start = run_of(Minibatch())  # as a fit with max_time or a checkpoint begins
-    none = run_chains(run, start, n_draws=0, seed=3)
-    assert none.draws.shape == (5, 0, P)
-    rest, whole = run_chains(run, none.state, n_draws=4), run_chains(run, start, n_draws=4, seed=3)
-    np.testing.assert_array_equal(rest.draws, whole.draws)
-
-
-def test_groups_leave_the_state_that_they_start_from(two_chains_a_group):
-    run, start = run_of(Minibatch())
-    state = run_chains(run, start, n_draws=3, seed=3).state
-    first, second = (run_chains(run, state, n_draws=9).draws for _ in range(2))
-    np.testing.assert_array_equal(first, second)
 
 
 def test_an_overflow_in_a_group_names_the_earliest_step_and_the_number_of_the_chain(

@@ -12,7 +12,6 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.sampling import GD, SGD, Constant, Polynomial
-from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.optimizers import climb as climbing
 from skbayes_sgld.sampling.optimizers.climb import climb, column_scales
 from skbayes_sgld.sampling.optimizers.newton_step import newton_step
@@ -69,17 +68,6 @@ def test_the_distance_is_in_the_noise_that_is_left_and_not_in_that_of_the_point(
     widened = newton_step(posterior, np.r_[start[:-1], start[-1] + 4.0]).distance
     assert far > 100.0
     assert widened == pytest.approx(far, rel=0.1)
-
-
-def test_the_scales_of_columns_are_those_of_the_curvatures_diagonal():
-    rng = np.random.default_rng(1)
-    X, y = rng.standard_normal((50, 3)) * [1e-3, 1.0, 1e4], (rng.random(50) > 0.5).astype(float)
-    posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
-    metric = column_scales(posterior, newton_step(posterior, posterior.start()))
-    assert isinstance(metric, Diagonal)
-    p = np.full(50, 1 / (1 + np.exp(-posterior.start()[-1])))
-    diagonal = (p * (1 - p)) @ np.column_stack([X, np.ones(50)]) ** 2 + [1, 1, 1, 0]
-    np.testing.assert_allclose(metric.marginal_sd, 1 / np.sqrt(diagonal), rtol=1e-9)
 
 
 def test_steps_that_lead_astray_are_made_shorter():

@@ -115,20 +115,6 @@ def test_trajectories_that_turn_follow_a_normal_posterior_without_error():
     assert run_chains(run, np.ones((4, 1)), n_draws=200).acceptance < 0.8
 
 
-def test_trajectories_of_unequal_kicks_err_less_than_those_of_leapfrog(monkeypatch):
-    rng = np.random.default_rng(0)
-    columns = rng.standard_normal((80, 20))
-    y = (rng.random(80) < 1 / (1 + np.exp(-columns[:, 0]))).astype(float)
-    run = turning_run(GLMPosterior(columns, y, Bernoulli(), Normal(1.0)), 0.6)
-    start = run.dynamics.center + np.zeros((200, 1))
-    acceptance = []
-    for share in (0.0, hmc._LOBATTO):
-        monkeypatch.setattr(hmc, "_LOBATTO", share)
-        hmc.unequal_kicks.cache_clear()
-        acceptance.append(run_chains(run, start, n_draws=20).acceptance)
-    assert 1.0 - acceptance[1] < 0.75 * (1.0 - acceptance[0])
-
-
 @pytest.mark.parametrize("n_steps", [1, 2, 7])
 def test_kicks_are_between_equal_ones_and_those_of_a_quadrature(n_steps, monkeypatch):
     def integral(share, power):
