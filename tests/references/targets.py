@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sgld.sampling import SGLD, Constant, Full, Identity, Minibatch
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.sampling import (
+    SGLD,
+    Constant,
+    Curvature,
+    Full,
+    Identity,
+    Minibatch,
+    find_mode,
+)
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
@@ -65,6 +74,14 @@ class CorrelatedNormal:
         return np.zeros_like(theta)
 
 
+def logistic_posterior(n_rows=40, n_columns=2, prior=None, **options):
+    """A logistic regression whose labels follow the first column."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, n_columns))
+    y = (X[:, 0] + rng.logistic(size=n_rows) > 0).astype(float)
+    return GLMPosterior(X, y, Bernoulli(), prior or Normal(1.0), **options)
+
+
 def make_run(
     posterior,
     *,
@@ -96,6 +113,12 @@ def make_run(
         batch_size,
         getattr(gradient, "replacement", True),
     )
+
+
+def run_at_mode(posterior, mode=None, **settings):
+    """A run in the metric of the curvature at the mode, and the mode."""
+    mode = mode or find_mode(posterior, posterior.start())
+    return make_run(posterior, preconditioner=Curvature(), mode=mode, **settings), mode
 
 
 def stationary_draws(run, posterior, n_draws=4000, n_chains=50, n_burnin=200, seed=1):

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    FunctionPosterior,
-    GLMPosterior,
-    Laplace,
-    Normal,
-)
+from skbayes_sgld.posterior import FunctionPosterior, Laplace
 from skbayes_sgld.sampling import (
     OPTIMIZERS,
     SAMPLERS,
@@ -23,15 +17,9 @@ from skbayes_sgld.sampling import (
 )
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.references.targets import logistic_posterior
 
 ALGORITHMS = [name for name in (*SAMPLERS, *OPTIMIZERS) if name != "newton"]
-
-
-def labels(n=40, prior=None):
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((n, 2))
-    y = (X[:, 0] + rng.standard_normal(n) > 0).astype(float)
-    return GLMPosterior(X, y, Bernoulli(), prior or Normal(1.0))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +33,7 @@ def labels(n=40, prior=None):
     ids=lambda settings: "-".join(map(str, settings.values())),
 )
 def test_a_loop_is_a_run_of_the_same_random_numbers(settings):
-    posterior = labels()
+    posterior = logistic_posterior()
     if settings["algorithm"] == "svrg":
         settings = settings | {"gradient": "full"}
     kernel = Kernel(posterior, preconditioner="curvature", **settings)
@@ -58,7 +46,7 @@ def test_a_loop_is_a_run_of_the_same_random_numbers(settings):
 
 @pytest.mark.parametrize("gradient", ["minibatch", "svrg", "saga"])
 def test_a_step_leaves_its_state_as_it_is(gradient):
-    kernel = Kernel(labels(), "sgld", step_size=0.01, gradient=gradient, batch_size=5)
+    kernel = Kernel(logistic_posterior(), "sgld", step_size=0.01, gradient=gradient, batch_size=5)
     state = kernel.step(kernel.init(np.zeros((3, 3))), 0)
     before = {name: array.copy() for name, array in state.memory.items()}
     first, second = kernel.step(state, 1), kernel.step(state, 1)
@@ -71,7 +59,7 @@ def test_a_step_leaves_its_state_as_it_is(gradient):
 
 
 def test_a_loop_of_an_optimizer_ends_at_the_mode():
-    posterior = labels(prior=Normal(1.0))
+    posterior = logistic_posterior()
     kernel = Kernel(posterior, "svrg", step_size=0.05, batch_size=5)
     state = kernel.init(np.zeros(3))
     for key in range(700):
@@ -81,14 +69,14 @@ def test_a_loop_of_an_optimizer_ends_at_the_mode():
 
 def test_a_mode_that_is_given_is_the_one_that_is_used():
     mode = Mode(np.ones(3), Diagonal(np.full(3, 4.0)))
-    given = Kernel(labels(), step_size=0.1, preconditioner="curvature", mode=mode)
-    plain = Kernel(labels(), step_size=0.4)
+    given = Kernel(logistic_posterior(), step_size=0.1, preconditioner="curvature", mode=mode)
+    plain = Kernel(logistic_posterior(), step_size=0.4)
     start = np.zeros((2, 3))
     np.testing.assert_allclose(given.run(start, 5).draws, plain.run(start, 5).draws, rtol=1e-12)
 
 
 def test_a_run_goes_on_with_the_state_of_another():
-    kernel = Kernel(labels(prior=Laplace(1.0)), step_size=0.01)
+    kernel = Kernel(logistic_posterior(prior=Laplace(1.0)), step_size=0.01)
     whole = kernel.run(np.zeros((2, 3)), 20, random_state=1)
     first = kernel.run(np.zeros((2, 3)), 8, random_state=1)
     rest = kernel.run(first.state, 12)
@@ -116,7 +104,7 @@ FLAT = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, 2)
 )
 def test_a_wrong_setting_is_named(settings, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        Kernel(labels(), **({"step_size": 0.1} | settings))
+        Kernel(logistic_posterior(), **({"step_size": 0.1} | settings))
 
 
 def test_a_position_of_another_size_is_refused():

@@ -20,17 +20,15 @@ from skbayes_sgld.sampling import (
     SVRG,
     Adam,
     ControlVariate,
-    Curvature,
     Full,
     Minibatch,
     Polynomial,
-    find_mode,
     workers,
 )
 from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Stretch
-from tests.references.targets import NormalMean, make_run
+from tests.references.targets import NormalMean, make_run, run_at_mode
 from tests.sharing import share_after
 
 
@@ -61,16 +59,8 @@ LENGTHS = {"n_draws": 40, "n_burnin": 5, "thin": 2, "seed": 9}
 def case(request):
     likelihood, gradient, batch_size = CASES[request.param]
     posterior = posterior_of(likelihood)
-    mode = find_mode(posterior, posterior.start())
-    run = make_run(
-        posterior,
-        sampler=SGLD(),
-        gradient=gradient,
-        batch_size=batch_size,
-        preconditioner=Curvature(),
-        step_size=0.2,
-        mode=mode,
-    )
+    settings = {"gradient": gradient, "batch_size": batch_size, "step_size": 0.2}
+    run, mode = run_at_mode(posterior, sampler=SGLD(), **settings)
     start = mode.theta + 0.01 * np.arange(8)[:, None]
     return run, start, run_chains(run, start, **LENGTHS)
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from joblib import delayed
 
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, find_mode, loop, workers
 from skbayes_sgld.sampling.clipping import NormClip, ValueClip
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from tests.references.targets import make_run
+from tests.references.targets import logistic_posterior, make_run
 
 BATCH, P = 8, 5
 GRADIENTS = {
@@ -38,16 +38,8 @@ def two_chains_a_group(monkeypatch):
     monkeypatch.setattr(loop, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
 
 
-def posterior_of(n=101, d=P - 1):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, d))
-    return GLMPosterior(
-        X, (X[:, 0] + rng.standard_normal(n) > 0).astype(float), Bernoulli(), Normal()
-    )
-
-
 def run_of(gradient, clip=None):
-    posterior = posterior_of()
+    posterior = logistic_posterior(101, P - 1)
     mode = find_mode(posterior, posterior.start())
     run = make_run(
         posterior, gradient=gradient, batch_size=BATCH, step_size=1e-3, clip=clip, mode=mode
@@ -169,7 +161,7 @@ def test_a_users_posterior_is_not_called_by_two_threads(two_chains_a_group):
     class Own(GLMPosterior):
         facts = Facts(thread_safe=False)
 
-    own = posterior_of()
+    own = logistic_posterior(101, P - 1)
     own.__class__ = Own
     run = make_run(own, gradient=Minibatch(), batch_size=BATCH, step_size=1e-3)
     told = []

@@ -4,17 +4,14 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior import Normal
 from skbayes_sgld.sampling import SGD, NormClip, Polynomial, SVRGDescent
 from skbayes_sgld.sampling.loop import run_chains
-from tests.references.targets import make_run
+from tests.references.targets import logistic_posterior, make_run
 
 N, D = 60, 3
-X = np.random.default_rng(0).standard_normal((N, D))
-Y = (X @ [1.0, -2.0, 0.5] + np.random.default_rng(1).logistic(size=N) > 0).astype(float)
-
-
-POSTERIOR = GLMPosterior(X, Y, Bernoulli(), Normal(2.0), fit_intercept=False)
+POSTERIOR = logistic_posterior(N, D, Normal(2.0), fit_intercept=False)
+X, Y = POSTERIOR.X, POSTERIOR.y
 
 
 def full_gradient(theta):

@@ -16,6 +16,7 @@ from skbayes_sgld.sampling.optimizers import climb as climbing
 from skbayes_sgld.sampling.optimizers.climb import climb, column_scales
 from skbayes_sgld.sampling.optimizers.newton_step import newton_step
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace, shuffled_noise
+from tests.references.targets import logistic_posterior
 
 
 @pytest.mark.parametrize("pull, n_steps", [(0.9, 1), (0.3, 8), (0.05, 40), (0.005, 2)])
@@ -82,17 +83,10 @@ def test_steps_that_lead_astray_are_made_shorter():
     assert found.end.distance <= 0.1
 
 
-def counted(n=64, P=3):
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((n, P))
-    y = (X[:, 0] + rng.logistic(size=n) > 0).astype(float)
-    return GLMPosterior(X, y, Bernoulli(), Normal())
-
-
 @pytest.mark.parametrize("size", [1, 7, 10])
 def test_a_pass_reads_every_row_once_and_leaves_out_what_fills_no_batch(size):
     settings = ClimbSettings(step_size=0.01, batch_size=size, replacement=False)
-    walk = climbing._Ascent(counted(), np.zeros(4), settings)
+    walk = climbing._Ascent(logistic_posterior(64, 3), np.zeros(4), settings)
     for _ in range(2):
         rows = walk._rows(size).ravel()
         assert len(rows) == 64 // size * size == len(np.unique(rows))
@@ -105,7 +99,7 @@ def test_batches_grow_from_an_eighth_of_the_rows_on_where_two_fill_a_pass():
 
 
 def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
-    posterior = counted()
+    posterior = logistic_posterior(64, 3)
     here = newton_step(posterior, np.zeros(4))
     first = []
     for schedule in (Constant(), Polynomial(), Polynomial(offset=1.0, power=1.0)):
@@ -116,7 +110,7 @@ def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
 
 
 def test_the_last_eight_passes_take_all_rows_once_eight_were_made():
-    posterior = counted(2000)
+    posterior = logistic_posterior(2000, 3)
     here = newton_step(posterior, np.full(4, 2.0))
     metric = column_scales(posterior, here)
     for n_passes, whole in ((2, False), (20, False), (92, True), (99, True)):

@@ -15,15 +15,15 @@ from skbayes_sgld.posterior import (
     as_posterior,
 )
 from skbayes_sgld.posterior.likelihoods import FixedGaussian
-from skbayes_sgld.sampling import HMC, MALA, Curvature, Kernel, ParallelTempering, RandomWalk
+from skbayes_sgld.sampling import HMC, MALA, Kernel, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers import hmc
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
-from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
-from tests.references.targets import NormalMean, make_run
+from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.references.targets import NormalMean, make_run, run_at_mode
 
 
 class Skewed:
@@ -51,26 +51,13 @@ NARROW = {
 
 
 def leaning_run(sampler, step_size, temperature=1.0):
-    return make_run(
-        TARGET,
-        sampler=sampler,
-        preconditioner=Curvature(),
-        step_size=step_size,
-        temperature=temperature,
-        mode=MODE,
-    )
+    settings = {"step_size": step_size, "temperature": temperature}
+    return run_at_mode(TARGET, MODE, sampler=sampler, **settings)[0]
 
 
 def turning_run(posterior, step_size, temperature=1.0):
-    mode = find_mode(posterior, np.zeros(posterior.n_params))
-    run = make_run(
-        posterior,
-        sampler=HMC(),
-        preconditioner=Curvature(),
-        step_size=step_size,
-        temperature=temperature,
-        mode=mode,
-    )
+    settings = {"step_size": step_size, "temperature": temperature}
+    run, mode = run_at_mode(posterior, sampler=HMC(), **settings)
     run.dynamics.center = mode.theta
     return run
 
@@ -143,8 +130,7 @@ def test_trajectories_whose_number_of_steps_changes_do_not_depend_on_the_block()
 @pytest.mark.parametrize("sampler", [MALA(), HMC()])
 def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
     narrow = Mode(MODE.theta, Dense(MODE.metric.root / 3))  # a third of the right width
-    run = make_run(TARGET, sampler=sampler, preconditioner=Curvature(), mode=narrow)
-    adapted = adapt(run, narrow, seed=0)
+    adapted = adapt(*run_at_mode(TARGET, narrow, sampler=sampler), seed=0)
     mean, sd = moments(TARGET)
     assert adapted.mode.metric.marginal_sd[0] == pytest.approx(sd, rel=0.25)
     assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.25 * sd)

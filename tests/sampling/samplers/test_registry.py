@@ -13,12 +13,12 @@ import pytest
 from scipy import special
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.sampling import SAMPLERS, SGLD, Curvature
+from skbayes_sgld.sampling import SAMPLERS, SGLD
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.bias import normal_inflation
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.targets import make_run
+from tests.references.targets import run_at_mode
 
 N_CHAINS, N_DRAWS = 200, 110  # chains side by side cost less than steps one after another
 SIGMAS = 4.5
@@ -96,14 +96,7 @@ def draw(sampler, target, temperature=1.0):
     if not sampler.adjusted:
         step, time = sampler.pace(np.ones(2), min(0.5 * step, 0.1))
     mode = target.mode
-    run = make_run(
-        target,
-        sampler=sampler,
-        preconditioner=Curvature(),
-        step_size=step,
-        temperature=temperature,
-        mode=mode,
-    )
+    run, _ = run_at_mode(target, mode, sampler=sampler, step_size=step, temperature=temperature)
     start = (
         mode.theta + np.random.default_rng(0).standard_normal((N_CHAINS, 2)) @ mode.metric.root.T
     )

@@ -13,10 +13,8 @@ from skbayes_sgld.sampling import (
     SAMPLERS,
     SGHMC,
     SGLD,
-    Curvature,
     Minibatch,
     Sampler,
-    find_mode,
 )
 from skbayes_sgld.sampling.base import check_requirements
 from skbayes_sgld.sampling.loop import run_chains
@@ -31,7 +29,7 @@ from skbayes_sgld.sampling.tuning.bias import (
 )
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from tests.references.targets import NormalMean, make_run
+from tests.references.targets import NormalMean, make_run, run_at_mode
 
 
 @dataclass(eq=False, repr=False)
@@ -82,14 +80,8 @@ GAMMA = FunctionPosterior(
 )
 
 
-def run_at_mode(sampler, posterior, **settings):
-    mode = find_mode(posterior, posterior.start())
-    run = make_run(posterior, sampler=sampler, preconditioner=Curvature(), mode=mode, **settings)
-    return run, mode
-
-
 def bias_of(sampler, posterior, step_size, **settings):
-    return measure_bias(*run_at_mode(sampler, posterior, **settings), step_size, 0)
+    return measure_bias(*run_at_mode(posterior, sampler=sampler, **settings), step_size, 0)
 
 
 def test_a_users_sampler_is_measured_by_running_it():
@@ -113,7 +105,7 @@ def test_a_users_sampler_gets_a_step_size_of_use_and_draws_of_the_right_distribu
 
 def test_eulers_bias_on_a_skewed_distribution_is_that_of_its_draws():
     found = bias_of(SGLD("euler"), GAMMA, 0.3)
-    run, mode = run_at_mode(SGLD("euler"), GAMMA, step_size=0.3)
+    run, mode = run_at_mode(GAMMA, sampler=SGLD("euler"), step_size=0.3)
     draws = run_chains(run, np.zeros((100, 1)), n_draws=2000, n_burnin=50).draws
     from_grad = -(GAMMA.grad(draws.reshape(-1, 1)) * (draws.reshape(-1, 1) - mode.theta)).mean()
     # E[-u d log p / du] is what the pilot reads a variance's error from
@@ -138,7 +130,7 @@ def test_an_unstable_step_has_infinite_bias_and_an_undeclared_variance_falls_wit
 def test_a_step_is_not_shortened_for_an_error_that_is_not_its_own():
     # PSGLD's memory leaves 1.6 % of an sd at the best of its steps; at 0.1 Euler adds 1.2 %, and
     # the step fell to a third for an error above 1.5 % that no step is without
-    step, found = choose_step_size(*run_at_mode(PSGLD(), StandardNormal(2)), 0)
+    step, found = choose_step_size(*run_at_mode(StandardNormal(2), sampler=PSGLD()), 0)
     assert step == 0.1
     assert found.size == pytest.approx(0.028, abs=0.002)
 
@@ -184,7 +176,7 @@ def test_an_algorithm_says_what_it_needs_and_what_else_would_do():
 
 def choose(monkeypatch, error, sampler=None, **options):
     """Choice where the error at a step size is ``error(step_size)``, and what was measured."""
-    (run, mode), measured = run_at_mode(sampler or SGLD(), StandardNormal(2)), []
+    (run, mode), measured = run_at_mode(StandardNormal(2), sampler=sampler or SGLD()), []
 
     def fake(run, mode, step_size, seed, limit=None, decides=False):
         measured.append(step_size)
@@ -265,7 +257,7 @@ def long_run(posterior, step_size):
 @pytest.mark.parametrize("skewness, near", [(0.25, True), (0.6, False)])
 def test_a_pilot_accepts_a_step_of_one_where_long_chains_have_no_error(skewness, near):
     posterior = Leaning(skewness)
-    run, mode = run_at_mode(SGLD(), posterior)
+    run, mode = run_at_mode(posterior, sampler=SGLD())
     chosen = {choose_step_size(run, mode, seed)[0] for seed in range(10)}
     assert (chosen == {1.0}) == (1.0 in chosen) == near
     for step_size, fits in [(1.0, near), (max(chosen), True)]:
@@ -308,7 +300,7 @@ def test_a_pilot_stops_where_its_error_is_plain_or_cannot_be_shown_to_be_small()
     posterior, mode = Counted(0.3), Mode(np.zeros(5), Diagonal(np.ones(5)))
 
     def length(sampler, limit, decides=False):
-        run = make_run(posterior, sampler=sampler, preconditioner=Curvature(), mode=mode)
+        run, _ = run_at_mode(posterior, mode, sampler=sampler)
         calls.clear()
         return measure_bias(run, mode, 0.5, 0, limit, decides).upper, len(calls)
 

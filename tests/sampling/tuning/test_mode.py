@@ -24,6 +24,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.sampling import ControlVariate, find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
+from tests.references.targets import logistic_posterior
 from tests.soak.automatic import data, draw
 
 N, D = 24_000, 5
@@ -169,10 +170,7 @@ def test_a_subset_has_all_rows_of_a_rare_class_and_counts_for_all_rows():
 
 @pytest.mark.parametrize("guess", [None, 10.0])
 def test_a_prior_with_kinks_is_averaged_over_the_width_that_is_found(guess):
-    rng = np.random.default_rng(2)
-    X = rng.standard_normal((40, 3))
-    y = (X[:, 0] + rng.logistic(size=40) > 0).astype(float)
-    posterior = GLMPosterior(X, y, Bernoulli(), Laplace(scale=0.3))
+    posterior = logistic_posterior(40, 3, Laplace(scale=0.3))
     spread = None if guess is None else guess * np.ones(4)
     found = tuning.find_mode(posterior, posterior.start(), spread=spread)
     smooth = posterior.smoothed(found.metric.marginal_sd)

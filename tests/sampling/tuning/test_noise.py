@@ -11,24 +11,19 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.references.targets import logistic_posterior
 
 N, D = 400, 3
 
 
-def model(n=N):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, D))
-    y = (rng.random(n) < expit(2.0 * X[:, 0])).astype(float)
-    return GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
-
-
 def test_the_mean_over_all_rows_is_no_noise_of_a_minibatch():
-    x, y = model().X[:, :1], model().y
+    whole = logistic_posterior(N, 1)
+    x, y = whole.X, whole.y
     # a prior that leaves the likelihood a gradient at the mode
     posterior = GLMPosterior(x, y, Bernoulli(), Normal(scale=0.02), fit_intercept=False)
     mode = find_mode(posterior, posterior.start())
     of_rows = N * (y - expit(x @ mode.theta)) * x[:, 0] * mode.metric.root[0, 0]
-    assert np.square(of_rows).mean() > 1.4 * of_rows.var()
+    assert np.square(of_rows).mean() > 1.2 * of_rows.var()
     level = noise.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
     assert level.variance == pytest.approx(of_rows.var(), rel=0.02)
     assert level.common == pytest.approx(of_rows.var(), rel=0.02)  # the draws hardly differ
@@ -51,7 +46,7 @@ def of_classes(n_rows, n_columns, n_classes):
 def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, pays, monkeypatch):
     # of 5,200 rows of 3 columns batches of 400 and 1,400 cost 0.4 and 1.3 times what all rows do
     # where walkers share them, and 0.3 and 1.1 times where each chain has its own
-    posterior, batch_size = model(5200), 400 if pays else 1400
+    posterior, batch_size = logistic_posterior(5200, D), 400 if pays else 1400
     level = noise.NoiseLevel(0.02 * batch_size - 1e-3)
     monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
     mode = Mode(np.zeros(D + 1), Diagonal(np.ones(D + 1)))
@@ -88,10 +83,7 @@ def test_a_batch_has_to_be_much_cheaper_where_all_rows_cost_little():
 
 def test_the_noise_of_wide_rows_is_measured_with_enough_of_them():
     # of 4,000 rows of 150 columns 1,000 give a largest eigenvalue that is far too large
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 150))
-    y = (rng.random(4000) < expit(X[:, 0])).astype(float)
-    posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=1.0))
+    posterior = logistic_posterior(4000, 150)
     mode = find_mode(posterior, posterior.start())
     whole, few = (
         noise.measure_noise(posterior, ControlVariate(), mode, 1.0, 0, most_rows=rows).variance
@@ -106,16 +98,14 @@ def test_the_noise_of_wide_rows_is_measured_with_enough_of_them():
 def test_the_noise_is_the_mean_over_the_draws_of_a_rows_covariance(gradient, dense, monkeypatch):
     # of ten rows the gradient at a draw is as large as its noise: its square, which is taken off,
     # counts
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((10, D))
-    posterior = GLMPosterior(X, (X[:, 0] > 0.3).astype(float), Bernoulli(), Normal(scale=1.0))
+    posterior = logistic_posterior(10, D)
     mode = find_mode(posterior, posterior.start())
     if not dense:
         monkeypatch.setattr(noise, "MAX_DENSE", 1)
     level = noise.measure_noise(posterior, gradient, mode, 2.0, seed=5)
     chains = range(FIRST_CHAIN, FIRST_CHAIN + 16)
     draws = mode.theta + np.sqrt(2.0) * start_normals(5, chains, D + 1) @ mode.metric.root.T
-    design = np.column_stack([X, np.ones(10)])
+    design = np.column_stack([posterior.X, np.ones(10)])
     p, at_mode = expit(draws @ design.T), expit(design @ mode.theta)
     score = posterior.y - p
     if isinstance(gradient, ControlVariate):

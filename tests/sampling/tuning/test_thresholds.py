@@ -5,35 +5,30 @@ import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import decisions, problems
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal, as_posterior
+from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import Adapted, affordable
 from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.targets import NormalMean, make_run
+from tests.references.targets import NormalMean, logistic_posterior, make_run
 
 MODE = Mode(np.zeros(1), Diagonal(np.ones(1)))
 
 
-def rows(n):
-    X = np.random.default_rng(0).standard_normal((n, 2))
-    return GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=1.0))
-
-
 def test_up_to_2000_rows_every_step_takes_all_of_them_unless_walkers_share_a_batch():
-    assert decisions.reason_for_all_rows(rows(2000)).startswith("2,000 rows")
-    assert decisions.reason_for_all_rows(rows(2001)) == ""
+    assert decisions.reason_for_all_rows(logistic_posterior(2000)).startswith("2,000 rows")
+    assert decisions.reason_for_all_rows(logistic_posterior(2001)) == ""
     # a batch of 8 rows takes 0.08 microseconds, and 165 rows 2.5 times as much
-    assert decisions.reason_for_all_rows(rows(150), 16).startswith("150 rows")
-    assert decisions.reason_for_all_rows(rows(180), 16) == ""
+    assert decisions.reason_for_all_rows(logistic_posterior(150), 16).startswith("150 rows")
+    assert decisions.reason_for_all_rows(logistic_posterior(180), 16) == ""
 
 
 def test_all_rows_are_taken_where_no_batch_could_have_a_control_variate(monkeypatch):
     assert "local parameters" in decisions.reason_for_all_rows(as_posterior(NormalMean(5000)))
     monkeypatch.setattr(decisions, "MAX_DENSE", 2)
-    assert "3 parameters: the curvature" in decisions.reason_for_all_rows(rows(5000))
+    assert "3 parameters: the curvature" in decisions.reason_for_all_rows(logistic_posterior(5000))
 
 
 @pytest.mark.parametrize("wanted, taken", [(1, 8), (4, 20), (7, 32), (40, 40)])
@@ -64,7 +59,7 @@ def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
 
 
 def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():
-    run = make_run(rows(5000), sampler=SGLD())
+    run = make_run(logistic_posterior(5000), sampler=SGLD())
     work = 2 * 5000 * 3 + 3 * 3  # two products with the rows, one with the metric
     assert affordable(run) == round(5e7 / work)
 
