@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
+from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import OPTIMIZERS, Constant, Curvature, Identity, Polynomial
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
@@ -13,18 +14,11 @@ from tests.references.targets import make_run
 MAXIMUM = np.array([1.0, -2.0])
 SCALE = np.array([1.0, 0.5])
 START = np.array([[4.0, -2.0], [-1.0, 1.0], [1.0, -5.0]])
-
-
-class Hyperbolic:
-    """A concave log density that is no parabola, with its maximum at a given point."""
-
-    n_samples, n_params, param_names = 1, 2, ["a", "b"]
-
-    def log_density(self, theta):
-        return -np.log(np.cosh((theta - MAXIMUM) / SCALE)).sum(axis=1)
-
-    def grad(self, theta):
-        return -np.tanh((theta - MAXIMUM) / SCALE) / SCALE
+HYPERBOLIC = FunctionPosterior(  # concave, and no parabola
+    lambda x: -np.log(np.cosh((x - MAXIMUM) / SCALE)).sum(axis=1),
+    lambda x: -np.tanh((x - MAXIMUM) / SCALE) / SCALE,
+    2,
+)
 
 
 def check_optimizer(name):
@@ -43,7 +37,7 @@ def check_optimizer(name):
 def farthest(optimizer, schedule, preconditioner, mode):
     """Largest distance from the maximum at which a path ends, in units of the scale."""
     run = make_run(
-        Hyperbolic(),
+        HYPERBOLIC,
         sampler=optimizer,
         preconditioner=preconditioner,
         schedule=schedule,

@@ -5,6 +5,7 @@ import pytest
 from scipy import linalg
 
 from skbayes_sgld._components import resolve
+from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import PRECONDITIONERS, SGLD, Matrix
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense, Metric
@@ -14,18 +15,7 @@ from tests.references.targets import make_run
 P = 4
 COVARIANCE = linalg.toeplitz(0.6 ** np.arange(P)) * np.outer(*[[1.0, 0.2, 5.0, 30.0]] * 2)
 MODE = Mode(np.linspace(-1.0, 1.0, P), Dense(np.linalg.cholesky(COVARIANCE)))
-
-
-class NoPull:
-    """A flat density: what moves a chain is the noise alone."""
-
-    n_samples, n_params, param_names = 1, P, list("abcd")
-
-    def log_density(self, theta):
-        return np.zeros(len(theta))
-
-    def grad(self, theta):
-        return np.zeros_like(theta)
+FLAT = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, P)  # noise alone moves a chain
 
 
 def check_preconditioner(name):
@@ -57,7 +47,7 @@ def check_metric(metric: Metric, G=None):
 def check_noise_of_a_step(preconditioner, eta=0.3, n_chains=4000):
     """The noise of a step has the covariance ``2 eta G`` that belongs to the drift."""
     run = make_run(
-        NoPull(),
+        FLAT,
         sampler=SGLD("euler"),
         preconditioner=preconditioner,
         step_size=eta,

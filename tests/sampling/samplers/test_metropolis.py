@@ -25,21 +25,12 @@ from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import NormalMean, make_run, run_at_mode
 
-
-class Skewed:
-    """exp(theta) ~ Gamma(shape), a skewed distribution, on which cheap integrators err."""
-
-    n_samples, n_params, param_names = 1, 1, ["log_x"]
-    shape = 1.5
-
-    def log_density(self, theta):
-        return (self.shape * theta - np.exp(theta))[:, 0]
-
-    def grad(self, theta):
-        return self.shape - np.exp(theta)
-
-
-TARGET = Skewed()
+# exp(theta) ~ Gamma(1.5), a skewed distribution, on which cheap integrators err
+TARGET = FunctionPosterior(
+    lambda x: (1.5 * x - np.exp(x))[:, 0],
+    lambda x: 1.5 - np.exp(x),
+    1,
+)
 MODE = Mode(np.array([np.log(1.5)]), Dense(np.array([[1 / np.sqrt(1.5)]])))
 X = np.array([[0.3], [1.0], [2.0], [3.0], [-1.0], [1.5]])
 NARROW = {
@@ -140,22 +131,13 @@ def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
         assert adapted.acceptance < sampler.target_acceptance + 0.15
 
 
-class CutOff:
-    """A normal density that is no number beyond 1: a logarithm of what is negative there."""
-
-    n_params, param_names = 1, ["x"]
-
-    def log_density(self, theta):
-        return np.where(theta[:, 0] < 1, -0.5 * theta[:, 0] ** 2, np.nan)
-
-    def grad(self, theta):
-        return -theta
-
-
 @pytest.mark.parametrize("sampler", [HMC(), MALA(), RandomWalk(), ParallelTempering()])
 def test_proposals_without_a_density_are_counted(sampler):
-    # they were refused, and nothing was said
-    run = make_run(as_posterior(CutOff()), sampler=sampler, step_size=0.7)
+    # they were refused, and nothing was said; beyond 1 is the logarithm of what is negative
+    cut_off = FunctionPosterior(
+        lambda x: np.where(x[:, 0] < 1, -0.5 * x[:, 0] ** 2, np.nan), lambda x: -x, 1
+    )
+    run = make_run(cut_off, sampler=sampler, step_size=0.7)
     chains = run_chains(run, np.zeros((4, 1)), n_draws=150)
     share, at = chains.undefined
     assert 0.05 < share < 0.4

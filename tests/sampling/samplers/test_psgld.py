@@ -3,27 +3,16 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.sampling import PSGLD, Full, Identity
-from skbayes_sgld.sampling.dynamics import Dynamics
-
-
-class Line:
-    """A log density whose gradient at x is x itself."""
-
-    n_samples, n_params, param_names = 1, 1, ["x"]
-
-    def log_density(self, theta):
-        return 0.5 * np.square(theta).sum(axis=1)
-
-    def grad(self, theta):
-        return theta
+from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.sampling import PSGLD
+from tests.references.targets import make_run
 
 
 def test_the_squares_are_a_plain_mean_until_they_are_as_many_as_are_remembered():
-    sampler, dynamics = (
-        PSGLD(decay=0.75),
-        Dynamics(Full().bind(Line(), None), Identity().bind(1, None)),
-    )
+    # a log density whose gradient at x is x itself
+    line = FunctionPosterior(lambda x: 0.5 * np.square(x).sum(axis=1), lambda x: x.copy(), 1)
+    sampler = PSGLD(decay=0.75)
+    dynamics = make_run(line, sampler=sampler).dynamics
     state = sampler.init(np.array([[1.0]]))
     values, squares = np.array([3.0, -1.0, 2.0, 5.0, 4.0, -2.0]), []
     for value in values:

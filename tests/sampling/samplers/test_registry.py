@@ -13,6 +13,7 @@ import pytest
 from scipy import special
 
 from skbayes_sgld._components import resolve
+from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.sampling import SAMPLERS, SGLD
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
@@ -28,22 +29,11 @@ ROUGH = {"psgld": 0.03, "sgnht": 0.03}
 
 
 class Known:
-    """A log density that a user would write, with its mean and covariance."""
-
-    n_samples = 1
+    """A posterior, and the normal distribution of its mean and covariance as a run's mode."""
 
     def __init__(self, mean, covariance, log_density, grad):
-        self.mean, self.covariance = np.asarray(mean), np.asarray(covariance)
-        self.n_params = len(self.mean)
-        self.param_names = [f"x{j}" for j in range(self.n_params)]
-        self.log_density, self.grad = log_density, grad
-
-    def value_and_grad(self, theta):
-        return self.log_density(theta), self.grad(theta)
-
-    @property
-    def mode(self):
-        return Mode(self.mean, Dense(np.linalg.cholesky(self.covariance)))
+        self.posterior = FunctionPosterior(log_density, grad, len(mean))
+        self.mode = Mode(np.asarray(mean), Dense(np.linalg.cholesky(covariance)))
 
 
 @cache
@@ -96,7 +86,9 @@ def draw(sampler, target, temperature=1.0):
     if not sampler.adjusted:
         step, time = sampler.pace(np.ones(2), min(0.5 * step, 0.1))
     mode = target.mode
-    run, _ = run_at_mode(target, mode, sampler=sampler, step_size=step, temperature=temperature)
+    run, _ = run_at_mode(
+        target.posterior, mode, sampler=sampler, step_size=step, temperature=temperature
+    )
     start = (
         mode.theta + np.random.default_rng(0).standard_normal((N_CHAINS, 2)) @ mode.metric.root.T
     )
