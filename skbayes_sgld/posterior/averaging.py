@@ -21,7 +21,7 @@ from skbayes_sgld._linalg import MAX_DENSE, equal_slices, in_threads, one_blas_t
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood, OffsetKernel, RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel, with_offset_and_weight
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows
@@ -155,12 +155,8 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
 def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64) -> RowKernel:
     """The likelihood of all rows, averaged over normal errors of their predictors."""
     y: Array = posterior.y if posterior.likelihood.totals else posterior.y.astype(dtype)
-    kernel: RowKernel = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
-    if posterior.offset is not None:
-        kernel = OffsetKernel(kernel, posterior.offset.astype(dtype))
-    if posterior.weight is not None:
-        kernel = WeightedKernel(kernel, posterior.weight.astype(dtype))
-    return kernel
+    kernel = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
+    return with_offset_and_weight(kernel, posterior.offset, posterior.weight, dtype)
 
 
 def _averaged(

@@ -116,7 +116,8 @@ def run_parts(
     else:
         streams = [ChainStreams(seed, first_chain + c) for c in range(len(start))]
         state = RunState(0, run.initial_state(start), streams)
-    # a process takes units of neighbouring positions: other groups would round draws differently
+    # Chains are shared out in units of neighbouring positions that one matrix product takes. In
+    # products of another size sums would be rounded differently, and draws would change
     unit_size, whitened = run.dynamics.n_walkers, run.dynamics.whitened
     unit_size = unit_size if whitened is None else lcm(unit_size, whitened.group)
     n_positions = len(state.streams)

@@ -13,7 +13,7 @@ from skbayes_sgld.posterior.likelihoods.gaussian import (
     HeteroscedasticGaussian,
 )
 from skbayes_sgld.posterior.likelihoods.given import GivenOwn
-from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, with_offset_and_weight
 from skbayes_sgld.posterior.likelihoods.negative_binomial import NegativeBinomial
 from skbayes_sgld.posterior.likelihoods.ordinal import Ordinal
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
@@ -51,11 +51,10 @@ __all__ = [
     "LabelLikelihood",
     "Likelihood",
     "NegativeBinomial",
-    "OffsetKernel",
     "Ordinal",
     "OwnParameter",
     "Poisson",
     "StudentTNoise",
-    "WeightedKernel",
+    "with_offset_and_weight",
     "as_totals",
 ]

@@ -32,7 +32,7 @@ from scipy.sparse import sparray
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.likelihoods.kernel import OffsetKernel, RowKernel, WeightedKernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, with_offset_and_weight
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter
 
@@ -240,12 +240,7 @@ class Likelihood(Component):
         offset : ndarray of shape (..., B) or None, default=None
             Known part of each row's first predictor, which the kernel adds to u.
         """
-        kernel = self._kernel(y, dtype)
-        if offset is not None:
-            kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False))
-        return (
-            kernel if weight is None else WeightedKernel(kernel, weight.astype(dtype, copy=False))
-        )
+        return with_offset_and_weight(self._kernel(y, dtype), offset, weight, dtype)
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         return self.kernel.bind(self, y.astype(dtype, copy=False))

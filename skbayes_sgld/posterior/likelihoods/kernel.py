@@ -82,6 +82,20 @@ class WeightedKernel(RowKernel):
         return [each * weights[order] for each, order in zip(values, orders, strict=True)]
 
 
+def with_offset_and_weight(
+    kernel: RowKernel, offset: Array | None, weight: Array | None, dtype: type
+) -> RowKernel:
+    """Kernel whose rows have these offsets and weights ``(..., B)``, in ``dtype``; None for none.
+
+    An offset is a known part of each row's first predictor, which the kernel adds to u.
+    """
+    if offset is not None:
+        kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False))
+    if weight is not None:
+        kernel = WeightedKernel(kernel, weight.astype(dtype, copy=False))
+    return kernel
+
+
 def as_matrices(rows: list[list[Array]]) -> Array:
     """Matrices ``(C, m, m, B)`` of entries ``(C, B)``."""
     return np.stack([np.stack(row, axis=1) for row in rows], axis=1)

@@ -346,7 +346,8 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     """
     posterior = run.dynamics.gradient.posterior
     safe = posterior.facts.bounded_curvature and posterior.facts.full_support
-    if safe and not posterior.facts.cheap_full_gradient:  # which then costs nothing
+    # where the full gradient is cheap the chains cost nothing, and are run all the same
+    if safe and not posterior.facts.cheap_full_gradient:
         return True
     run = replace(run, step_size=step_size, schedule=Constant())
     n_starts = n_chains(run)
