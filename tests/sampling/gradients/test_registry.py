@@ -7,8 +7,15 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import Bernoulli, Gaussian, GLMPosterior, InverseGamma, Normal
-from skbayes_sgld.sampling import GRADIENTS, find_mode
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    Gaussian,
+    GLMPosterior,
+    InverseGamma,
+    Normal,
+)
+from skbayes_sgld.sampling import GRADIENTS, ControlVariate, find_mode
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense, Diagonal
 from tests.numeric import assert_derivative, derivative
@@ -24,10 +31,12 @@ def target(kind):
     X = rng.standard_normal((n, 2)) + 1.0
     y = X @ [1.0, -1.0] + rng.standard_normal(n)
     weight = rng.uniform(0.5, 2.0, n)
+    likelihood, noise = Gaussian(), InverseGamma(1.0, 1.0)
     if kind != "linear":
-        y, likelihood, noise = (y > 0).astype(float), Bernoulli(), None
-    else:
-        likelihood, noise = Gaussian(), InverseGamma(1.0, 1.0)
+        classes, noise = np.digitize(y, [0.0, 1.0]), None
+        y, likelihood = np.minimum(classes, 1), Bernoulli()
+        if kind == "softmax":
+            y, likelihood = classes, Categorical(3)
     posterior = GLMPosterior(X, y, likelihood, Normal(), noise, sample_weight=weight)
     return posterior, find_mode(posterior, posterior.start())
 
@@ -51,20 +60,20 @@ def wander(bound, posterior, mode, replacement):
 def check_gradient(name):
     """Raise where the estimator of this name is biased."""
     gradient = resolve(name, GRADIENTS, "gradient")
-    for kind in ("logistic", "linear"):
+    for kind in ("logistic", "softmax", "linear"):
         posterior, mode = target(kind)
         bound = gradient.bind(posterior, mode.theta)
         if not gradient.minibatch:
             theta, memory = (mode.theta + 2.0 * mode.metric.marginal_sd)[None], {}
             batches = [None]
         else:
-            replacement = getattr(gradient, "replacement", True)
-            theta, memory = wander(bound, posterior, mode, replacement)
+            theta, memory = wander(bound, posterior, mode, gradient.replacement)
             batches = [(row,) for row in range(N)]
         truth = derivative(posterior.log_density, theta)[0]
         assert_mean(bound, theta, memory, batches, truth)
-        if gradient.minibatch:  # every pair equally often, which is drawing without replacement
-            assert_mean(bound, theta, memory, list(combinations(range(N), 2)), truth)
+        if gradient.minibatch:
+            if kind == "logistic":  # every pair equally often is drawing without replacement
+                assert_mean(bound, theta, memory, list(combinations(range(N), 2)), truth)
             # at first, from wherever a chain begins
             start = (mode.theta - 2.0 * mode.metric.marginal_sd)[None]
             at_start = derivative(posterior.log_density, start)[0]
@@ -121,6 +130,6 @@ def assert_mean(bound, theta, memory, batches, truth):
     assert_derivative(total / len(batches), truth, "the mean of the estimates", rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", GRADIENTS)
+@pytest.mark.parametrize("name", [*GRADIENTS, ControlVariate(1)], ids=str)
 def test_a_gradient_estimator_is_unbiased(name):
     check_gradient(name)
