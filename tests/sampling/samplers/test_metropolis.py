@@ -188,19 +188,6 @@ def test_neighbours_of_the_ladder_swap_in_even_and_odd_pairs_in_turn():
         np.testing.assert_array_equal(state["theta"], state["rung_theta"][:, 0])
 
 
-def test_a_swap_is_accepted_with_the_ratio_of_the_tempered_densities():
-    # two rungs of temperatures 1 and 20 whose log densities differ by 1: exp(-(1 - 1 / 20))
-    sampler = ParallelTempering(n_temperatures=2)
-    values, tau = np.tile([-1.0, -2.0], (40_000, 1)), sampler.ladder
-    uniform = np.log(np.random.default_rng(0).random((40_000, 1)))
-    state = {"count": np.zeros(40_000)}
-    order = sampler._swap(values, tau, uniform, state)
-    expected = np.exp(-(1.0 - 1.0 / 20.0))
-    share = (order[:, 0] == 1).mean()
-    assert abs(share - expected) < 4.0 * np.sqrt(expected * (1.0 - expected) / 40_000)
-    np.testing.assert_array_equal(order[:, 1], 1 - order[:, 0])
-
-
 def bent(n_params=2):
     """A density whose gradient is another at every position."""
     return FunctionPosterior(
