@@ -29,9 +29,16 @@ def derivative(function, x, h=1e-5):
 
 
 def derivative_by_chain(function, theta, h=1e-5):
-    """Derivatives ``(C, ..., P)`` of ``function(theta (C, P))``, each chain's in its own theta."""
-    steps = h * np.eye(theta.shape[1])
-    columns = [(function(theta + step) - function(theta - step)) / (2 * h) for step in steps]
+    """Derivatives ``(C, ..., P)`` of ``function(theta (C, P))``, each chain's in its own theta.
+
+    As exact as :func:`derivative`, in one call for all chains.
+    """
+    columns = []
+    for step in h * np.eye(theta.shape[1]):
+        near, far = (
+            (function(theta + k * step) - function(theta - k * step)) / (2 * k * h) for k in (1, 2)
+        )
+        columns.append((4.0 * near - far) / 3.0)
     return np.stack(columns, axis=-1)
 
 

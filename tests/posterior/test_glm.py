@@ -1,14 +1,15 @@
-"""The posteriors: densities against scipy.stats, gradients against finite differences."""
+"""Posteriors of linear models: derivatives of every kind of prior, likelihood and coordinates."""
 
 import numpy as np
 import pytest
 from scipy import sparse, stats
 
 from skbayes_sgld.posterior import (
-    NOISE_PRIORS,
     PRIORS,
     Bernoulli,
     Categorical,
+    Cauchy,
+    ConjugateNormal,
     FixedGaussian,
     Flat,
     Gaussian,
@@ -18,86 +19,100 @@ from skbayes_sgld.posterior import (
     Normal,
     Posterior,
 )
-from tests.numeric import derivative_by_chain
+from skbayes_sgld.posterior.further_rows import under_priors
+from skbayes_sgld.posterior.tilt import Tilt
+from tests.numeric import assert_derivative, derivative
 
-N, D = 12, 3
+N, D = 30, 3
+V = np.array([[4.0, 1.2, -0.5], [1.2, 1.0, 0.1], [-0.5, 0.1, 0.25]])
+MU = np.array([0.3, -0.2, 0.1])
 LIKELIHOODS = {
     "gaussian": Gaussian(),
-    "fixed_gaussian": FixedGaussian(0.7),
+    "known noise": FixedGaussian(0.7),
     "bernoulli": Bernoulli(),
-    "categorical": Categorical(3),
+    "three classes": Categorical(3),
 }
+PAIRS = {  # of the coefficients, of the intercept
+    "V": (ConjugateNormal(covariance=V, location=MU), Flat()),
+    "V, conjugate": (ConjugateNormal(covariance=V), ConjugateNormal(scale=2.0, location=0.4)),
+    "V, normal": (ConjugateNormal(covariance=V), Normal(scale=0.5, location=-1.0)),
+    "covariance": (Normal(covariance=V, location=MU), Flat()),
+    "covariance, normal": (Normal(covariance=V, location=MU), Normal(scale=2.0, location=0.4)),
+    "normal, conjugate": (Normal(), ConjugateNormal(scale=2.0)),
+    "normal, laplace": (Normal(), Laplace(scale=0.3, location=0.1)),
+    "flat, student_t": (Flat(), PRIORS["student_t"](scale=0.7)),
+    "laplace, cauchy": (Laplace(), Cauchy(location=0.5)),
+}
+FORMS = {
+    "plain": {},
+    "centred": {"center": True},
+    "no intercept": {"fit_intercept": False},
+    "beside a site": {"center": True, "beside_a_site": True},
+}
+CASES = [("gaussian", pair, form) for pair in PAIRS for form in ("plain", "centred")]
+CASES += [("three classes", "covariance, normal", form) for form in FORMS]
+CASES += [
+    ("three classes", "flat, student_t", "centred"),
+    ("bernoulli", "laplace, cauchy", "plain"),
+    ("bernoulli", "normal, laplace", "no intercept"),
+    ("bernoulli", "normal, laplace", "beside a site"),
+    ("known noise", "normal, laplace", "centred"),
+]
 
 
-def data(likelihood, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((N, D)) * [1.0, 0.2, 30.0] + [0.0, 5.0, 100.0]
-    labels = np.arange(N) % max(likelihood.n_predictors, 2)
-    y = rng.standard_normal(N) if likelihood.quadratic else labels.astype(float)
-    return X, y, rng.uniform(0.5, 2.0, N)
-
-
-def make(likelihood, prior, noise_prior="inverse_gamma", weighted=True, **kwargs):
-    X, y, weight = data(likelihood)
-    noise = NOISE_PRIORS[noise_prior]().for_data(1.3) if likelihood.infers_noise else None
-    return GLMPosterior(
-        X, y, likelihood, prior, noise, sample_weight=weight if weighted else None, **kwargs
-    )
-
-
-def all_posteriors():
-    for name, likelihood in LIKELIHOODS.items():
-        for prior_name, prior in PRIORS.items():
-            if prior.scaled_by_noise and not likelihood.infers_noise:
-                continue
-            noises = list(NOISE_PRIORS) if likelihood.infers_noise else ["inverse_gamma"]
-            for noise in noises:
-                for kwargs in ({}, {"center": True}, {"fit_intercept": False}):
-                    label = "-".join([name, prior_name, noise, *kwargs])
-                    yield pytest.param(likelihood, prior(), noise, kwargs, id=label)
-
-
-every_posterior = pytest.mark.parametrize(
-    "likelihood, prior, noise, kwargs", list(all_posteriors())
-)
+def make(likelihood, pair, beside_a_site=False, **options):
+    """Posterior of weighted rows, on request beside a quadratic that stands for further ones."""
+    rng, family = np.random.default_rng(0), LIKELIHOODS[likelihood]
+    X = rng.standard_normal((N, D)) + [0.0, 3.0, -1.0]
+    y = rng.standard_normal(N)
+    if not family.quadratic:
+        y = (np.arange(N) % max(family.n_predictors, 2)).astype(float)
+    prior, intercept = PAIRS[pair]
+    noise = InverseGamma(2.0, 1.0) if family.infers_noise else None
+    weight = rng.uniform(0.5, 2.0, N)
+    options = {"intercept_prior": intercept, "sample_weight": weight} | options
+    posterior = GLMPosterior(X, y, family, prior, noise, **options)
+    if beside_a_site:
+        P = posterior.n_params
+        at, slope, *root = np.random.default_rng(3).standard_normal((P + 2, P))
+        site = Tilt(at, slope, np.array(root) @ np.array(root).T)
+        posterior = under_priors(posterior, Normal(1.0), Normal(2.0, 0.4), site)
+    return posterior
 
 
 def some_theta(posterior, n_chains=3):
     rng = np.random.default_rng(1)
-    return rng.standard_normal((n_chains, posterior.n_params)) * 0.05 + 0.02
+    return rng.standard_normal((n_chains, posterior.n_params)) * 0.3 + 0.05
 
 
-@every_posterior
-def test_gradients_curvatures_and_expansions_are_those_of_the_densities(
-    likelihood, prior, noise, kwargs
-):
-    posterior = make(likelihood, prior, noise, **kwargs)
+@pytest.mark.parametrize("likelihood, pair, form", CASES, ids=map(": ".join, CASES))
+def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likelihood, pair, form):
+    posterior = make(likelihood, pair, **FORMS[form])
     theta, idx = some_theta(posterior), np.tile(np.arange(N), (3, 1))
     assert isinstance(posterior, Posterior)
     for density, grad in [
         (lambda t: posterior.log_likelihood(t).sum(axis=1), posterior.grad_log_likelihood),
-        (lambda t: posterior.log_likelihood(t, idx[:, ::-1]), posterior.grad_log_likelihood),
+        (lambda t: posterior.log_likelihood(t, idx[:, ::-1]).sum(axis=1), None),
         (posterior.log_prior, posterior.grad_log_prior),
         (posterior.log_density, posterior.grad),
     ]:
-        expected = derivative_by_chain(lambda t, f=density: f(t).reshape(3, -1).sum(axis=1), theta)
-        near_zero = 1e-6 * max(1.0, np.abs(expected).max())
-        np.testing.assert_allclose(grad(theta), expected, rtol=1e-6, atol=near_zero)
-    batch = posterior.grad_log_likelihood(theta, idx)
-    np.testing.assert_allclose(batch, posterior.grad_log_likelihood(theta), rtol=1e-9)
-    hessian = derivative_by_chain(posterior.grad, theta[:1])[0]
-    H, close = posterior.curvature(theta[0]), 1e-5 * np.abs(hessian).max()
-    np.testing.assert_allclose(H, -hessian, rtol=1e-5, atol=close)
-    of_prior = np.zeros_like(H)
+        expected = derivative(density, theta)[[0, 1, 2], [0, 1, 2]]
+        grad = grad or (lambda t: posterior.grad_log_likelihood(t, idx))
+        assert_derivative(grad(theta), expected, "gradient")
+    hessian = -derivative(lambda t: posterior.grad(t[None])[0], theta[0])
+    H, of_prior = posterior.curvature(theta[0]), np.zeros_like(hessian)
+    assert_derivative(H, hessian, "curvature")
     posterior.add_prior_curvature(of_prior, theta[0])
+    close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(H).max()}
+    np.testing.assert_allclose(
+        posterior.prior_diagonal(theta[0]), np.diagonal(of_prior), rtol=1e-12
+    )
     found = posterior.expand_likelihood(theta[0])
     grad = posterior.grad_log_likelihood(theta[:1])[0]
-    np.testing.assert_allclose(found.grad, grad, rtol=1e-9)
-    np.testing.assert_allclose(
-        found.curvature, H - of_prior, rtol=1e-9, atol=1e-9 * np.abs(H).max()
-    )
+    np.testing.assert_allclose(found.grad, grad, **close)
+    np.testing.assert_allclose(found.curvature, H - of_prior, **close)
     known = posterior.expand_likelihood(theta[0], found.curvature)
-    np.testing.assert_allclose(known.grad, grad, rtol=1e-9, atol=1e-9 * np.abs(grad).max())
+    np.testing.assert_allclose(known.grad, grad, **close)
     assert known.curvature is found.curvature
     if found.by_row:
         level, slope = found.by_row
@@ -106,11 +121,15 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(
         expanded = level - slope * batches.local(theta[1:2], rows)[0, 0]
         by_row = batches.pullback(expanded[None, None], rows)[0]
         expected = grad - found.curvature @ (theta[1] - theta[0])
-        np.testing.assert_allclose(by_row, expected, rtol=1e-8, atol=1e-9 * np.abs(grad).max())
+        np.testing.assert_allclose(by_row, expected, **close)
+    by_rows = posterior.rows().expand(theta[0])  # of normal models, not by their statistics
+    np.testing.assert_allclose(by_rows.curvature, found.curvature, **close)
+    mean = np.mean([posterior.likelihood_curvature(each) for each in theta], axis=0)
+    close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(mean).max()}
+    np.testing.assert_allclose(posterior.likelihood_curvature(theta), mean, **close)
 
 
-@pytest.mark.parametrize("center", [True, False])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize("center, offset", [(True, 1e6), (False, 0.0)])
 def test_sufficient_statistics_lose_nothing(center, offset):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200, 2)) + offset
@@ -119,34 +138,29 @@ def test_sufficient_statistics_lose_nothing(center, offset):
     theta = np.r_[1.0 + 1e-5, -2.0, 0.0, np.log(1e-8)]
     if center:
         theta[2] = posterior.origin @ theta[:2]
-    residual = y - X @ theta[:2]
-    by_rows = np.sum(stats.norm(0, 1e-4).logpdf(residual))
-    rounding = 1e-15 * max(offset, 1.0) ** 2 / 1e-8 if not center else 1e-6
+    by_rows = np.sum(stats.norm(0, 1e-4).logpdf(y - X @ theta[:2]))
     got = posterior.log_density(theta[None]) - posterior.log_prior(theta[None])
-    assert got[0] == pytest.approx(by_rows, rel=1e-6, abs=max(1e-4, rounding))
+    assert got[0] == pytest.approx(by_rows, rel=1e-6, abs=1e-4)
 
 
-def test_natural_parameters_come_back():
-    for likelihood in LIKELIHOODS.values():
-        posterior = make(likelihood, Normal(), center=True)
-        theta = some_theta(posterior)
-        if likelihood.n_predictors > 1:  # the common shift is taken out
-            linear = theta.reshape(3, likelihood.n_predictors, -1)
-            theta = (linear - linear.mean(1, keepdims=True)).reshape(3, -1)
-        values = posterior.reported.values(theta)
-        np.testing.assert_allclose(posterior.reported.theta(values), theta, atol=1e-10)
-    X, _, _ = data(Bernoulli())
-    posterior = make(Bernoulli(), Normal(), center=True)
-    theta = some_theta(posterior)
+@pytest.mark.parametrize("likelihood", LIKELIHOODS)
+def test_reported_parameters_come_back_and_give_the_same_predictors(likelihood):
+    posterior = make(likelihood, "normal, laplace", center=True)
+    K, theta = posterior.n_predictors, some_theta(posterior)
+    linear = theta[:, : K * (D + 1)].reshape(3, K, D + 1)
+    if K > 1:  # the common shift is taken out
+        linear -= linear.mean(axis=1, keepdims=True)
     values = posterior.reported.values(theta)
-    batches = posterior.bind_batches(3, N)
-    u = batches.local(theta, batches.gather(np.tile(np.arange(N), (1, 3, 1)))[0])
-    np.testing.assert_allclose(values[:, :D] @ X.T + values[:, D:], u[:, 0], atol=1e-10)
+    np.testing.assert_allclose(posterior.reported.theta(values), theta, atol=1e-10)
+    reported = values[:, : K * (D + 1)].reshape(3, K, D + 1)
+    got = reported[..., :-1] @ posterior.X.T + reported[..., -1:]
+    expected = linear[..., :-1] @ (posterior.X - posterior.origin).T + linear[..., -1:]
+    np.testing.assert_allclose(got, expected, atol=1e-10)
 
 
 def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
     # adding to all classes alike changes no probability, so the pin must not push differences
-    posterior = make(Categorical(3), Flat())
+    posterior = make("three classes", "flat, student_t", intercept_prior=Flat())
     theta = some_theta(posterior, 1)
     pull = posterior.grad_log_prior(theta).reshape(3, -1)
     np.testing.assert_allclose(pull, np.broadcast_to(pull[0], pull.shape), rtol=1e-12)
@@ -170,7 +184,7 @@ def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
 def test_tails_are_light_under_normal_priors_and_dense_rows_share_batches(
     likelihood, prior, rows, light, shares
 ):
-    X, y, _ = data(likelihood)
+    X, y = np.random.default_rng(0).standard_normal((12, D)), np.arange(12) % 2.0
     noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
     facts = GLMPosterior(rows(X), y, likelihood, prior, noise).facts
     assert (facts.light_tailed, facts.shares_batches) == (light, shares)

@@ -15,7 +15,6 @@ from skbayes_sgld.posterior import (
     Gaussian,
     GLMPosterior,
     InverseGamma,
-    Laplace,
     Normal,
     Poisson,
 )
@@ -62,40 +61,35 @@ def pair(family, *, prior=None, weight=None, X=X, **kwargs):
     return [GLMPosterior(A, y, likelihood, *priors, sample_weight=weight, **kwargs) for A in rows]
 
 
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
+FORMS = {
+    "flat prior": {"prior": Flat()},
+    "weights and a centre": {"weight": np.linspace(0.5, 2.0, 60), "center": True},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("family", LIKELIHOODS)
-def test_density_gradient_and_curvature_equal_those_of_dense_rows(family, weighted, center):
-    weight = np.linspace(0.5, 2.0, 60) if weighted else None
-    ours, theirs = pair(family, weight=weight, center=center)
+def test_density_gradient_and_curvature_equal_those_of_dense_rows(family, form):
+    ours, theirs = pair(family, **FORMS[form])
     theta, idx = THETA[:, : ours.n_params], np.arange(50).reshape(5, 10)
-    close = {"rtol": 1e-10, "atol": 1e-10}
-    for name in ("log_density", "grad"):
-        at = getattr(ours, name)(theta), getattr(theirs, name)(theta)
-        np.testing.assert_allclose(*at, **close)
-    for name in ("log_likelihood", "grad_log_likelihood"):
-        at = getattr(ours, name)(theta, idx), getattr(theirs, name)(theta, idx)
-        np.testing.assert_allclose(*at, **close)
-    np.testing.assert_allclose(ours.curvature(theta[0]), theirs.curvature(theta[0]), **close)
-    diagonals = ours.curvature_factor(theta[0])[0], theirs.curvature_factor(theta[0])[0]
-    np.testing.assert_allclose(*diagonals, **close)
-    for a, b in zip(
-        ours.expand_likelihood(theta[0])[:3], theirs.expand_likelihood(theta[0])[:3], strict=True
+    for quantity in (
+        lambda posterior: posterior.log_density(theta),
+        lambda posterior: posterior.grad(theta),
+        lambda posterior: posterior.log_likelihood(theta, idx),
+        lambda posterior: posterior.grad_log_likelihood(theta, idx),
+        lambda posterior: posterior.curvature(theta[0]),
+        lambda posterior: posterior.curvature_factor(theta[0])[0],
+        lambda posterior: posterior.expand_likelihood(theta[0]).grad,
     ):
-        np.testing.assert_allclose(a, b, **close)
+        np.testing.assert_allclose(quantity(ours), quantity(theirs), rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("family", ["bernoulli", "categorical", "gaussian"])
+@pytest.mark.parametrize("family", ["categorical", "gaussian"])
 def test_batches_of_several_steps_and_chains_equal_those_of_dense_rows(family):
-    idx = SEED.integers(0, 60, (4, 3, 8))
-    grads = []
+    idx, grads = SEED.integers(0, 60, (4, 3, 8)), []
     for posterior in pair(family, center=True):
-        theta = THETA[:3, : posterior.n_params]
-        batches = posterior.bind_batches(3, 8)
-        gathered = batches.gather(idx)
-        grads.append(
-            [batches.pullback(batches.score(batches.local(theta, b), b), b) for b in gathered]
-        )
+        theta, batches = THETA[:3, : posterior.n_params], posterior.bind_batches(3, 8)
+        grads.append([batches.gradient(theta, batch) for batch in batches.gather(idx)])
     np.testing.assert_allclose(*grads, rtol=1e-10, atol=1e-12)
 
 
@@ -142,14 +136,6 @@ def test_float32_rows_give_the_sums_of_their_numbers_in_float64():
     ours, theirs = pair("poisson", X=narrow)
     theta = THETA[:, : ours.n_params]
     np.testing.assert_allclose(ours.grad(theta), theirs.grad(theta), rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("family", ["bernoulli", "categorical"])
-def test_flat_and_laplace_priors_of_sparse_rows(family):
-    for prior in (Flat(), Laplace()):
-        ours, theirs = pair(family, prior=prior)
-        theta = THETA[:, : ours.n_params]
-        np.testing.assert_allclose(ours.grad(theta), theirs.grad(theta), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("twice", [False, True])

@@ -1,14 +1,12 @@
 """The functions of a likelihood that fits call, against differences of its log density."""
 
-from functools import partial
-
 import numpy as np
 from scipy import optimize, special, stats
 
 from skbayes_sgld.posterior import GLMPosterior, InverseGamma, LabelLikelihood, Normal
 from skbayes_sgld.posterior.whitened import WhitenedRows
 from skbayes_sgld.sampling.tuning.mode import find_mode
-from tests.numeric import assert_derivative, derivative
+from tests.numeric import assert_derivative, derivative_by_chain
 
 N, D, CHAINS = 400, 3, 5  # enough numbers for sums in single precision
 ROUNDED = 5e-5  # of the largest: a score that is off by a thousandth is not within it
@@ -111,8 +109,7 @@ class Table:
 
     def grad(self, theta, rows=slice(None)):
         """Gradient ``(C, P)`` by differences."""
-        one = lambda at: self.value(at[None], rows)[0]  # noqa: E731
-        return np.array([derivative(one, at, h=1e-4) for at in theta])
+        return derivative_by_chain(lambda at: self.value(at, rows), theta, h=1e-4)
 
 
 def check_in_fits(name, likelihood):
@@ -130,50 +127,39 @@ def check_in_fits(name, likelihood):
 
 
 def check_sums(posterior, theta, value, grad):
-    """Values and gradients of all rows, as each of the bound functions has them."""
-    exact = [partial(posterior.bind_value_and_grad()), posterior.value_and_grad]
-    gradients = [posterior.bind_grad(), posterior.grad]
-    for both in exact:
-        found, slope = both(theta)
-        assert_derivative(slope, grad, "bound gradient", rtol=1e-7)
+    """Values and gradients of all rows, as the bound functions of both precisions have them."""
+    size = np.abs(value).max()
+    for what, form, rtol, of_value in (
+        ("", posterior, 1e-7, 1e-9 * size),
+        (" in float32", posterior.rounded(density=True), ROUNDED, 1e-6 * size),
+    ):
+        found, slope = form.bind_value_and_grad()(theta)
         apart = found - found[0] - (value - value[0])
-        assert_derivative(apart, 0.0 * apart, "bound log density", rtol=1e-9 * np.abs(value).max())
-    for gradient in gradients:
-        assert_derivative(gradient(theta), grad, "bound gradient", rtol=1e-7)
-    rounded = posterior.rounded(density=True)
-    found, slope = rounded.bind_value_and_grad()(theta)
-    assert_derivative(slope, grad, "bound gradient in float32", rtol=ROUNDED)
-    apart = found - found[0] - (value - value[0])
-    tolerance = 1e-6 * np.abs(value).max()
-    assert_derivative(apart, 0.0 * apart, "bound log density in float32", rtol=tolerance)
-    slope = posterior.rounded().bind_grad()(theta)
-    assert_derivative(slope, grad, "bound gradient in float32", rtol=ROUNDED)
+        assert_derivative(apart, 0.0 * apart, f"bound log density{what}", rtol=of_value)
+        for gradient in (slope, form.bind_grad()(theta)):
+            assert_derivative(gradient, grad, f"bound gradient{what}", rtol=rtol)
 
 
 def check_batches(table):
-    """Gradients of batches, which are gathered and bound, few rows and many."""
-    rng = np.random.default_rng(4)
-    for size in (20, 200):
-        idx = rng.integers(0, N, (2, CHAINS, size))
-        bound = table.posterior.bind_batches(CHAINS, size)
-        for t, batch in enumerate(bound.gather(idx)):
-            expected = np.concatenate(
-                [table.grad(table.theta[c : c + 1], idx[t, c]) for c in range(CHAINS)]
-            )
-            found = bound.gradient(table.theta, batch)
-            assert_derivative(found, expected, f"bound batch of {size}", rtol=1e-7)
+    """Gradients of batches, which are gathered and bound."""
+    idx = np.random.default_rng(4).integers(0, N, (2, CHAINS, 20))
+    bound = table.posterior.bind_batches(CHAINS, 20)
+    for t, batch in enumerate(bound.gather(idx)):
+        by_chain = [
+            table.grad(theta[None], at)[0] for theta, at in zip(table.theta, idx[t], strict=True)
+        ]
+        found = bound.gradient(table.theta, batch)
+        assert_derivative(found, np.array(by_chain), "bound batch", rtol=1e-7)
 
 
 def check_curvature(table):
-    """The Hessian that the search for the mode and the metric take."""
-    posterior, at = table.posterior, table.theta[1]
-    expected = -derivative(lambda x: table.grad(x[None])[0], at, h=1e-3)
-    tolerance = 2e-5  # of differences of differences
-    assert_derivative(posterior.likelihood_curvature(at), expected, "curvature", rtol=tolerance)
-    expansion = posterior.expand_likelihood(at)
-    assert_derivative(expansion.curvature, expected, "expanded curvature", rtol=tolerance)
-    slope = table.grad(at[None])[0]
-    assert_derivative(expansion.grad, slope, "expanded gradient", rtol=ROUNDED)
+    """The expansion that the search for the mode and the metric take."""
+    at = table.theta[1]
+    expected = -derivative_by_chain(table.grad, at[None], h=1e-3)[0]
+    found = table.posterior.expand_likelihood(at)
+    # of differences of differences
+    assert_derivative(found.curvature, expected, "curvature", rtol=2e-5)
+    assert_derivative(found.grad, table.grad(at[None])[0], "expanded gradient", rtol=ROUNDED)
 
 
 def check_whitened(table):
@@ -338,16 +324,6 @@ def check_averaged(name, likelihood):
         if variance == 1e-5:  # which hardly changes anything
             exact = likelihood.score(u[None, None], y)[0, 0]
             np.testing.assert_allclose(score, exact, atol=1e-3, err_msg="averaged score")
-
-
-def check_labels(likelihood):
-    """Raise where the variance of a label is not that of its probability."""
-    if likelihood.n_classes > 2:
-        return
-    u = np.linspace(-8.0, 8.0, 33)[None, None]
-    p = np.exp(likelihood.log_density(u, np.ones(33)))
-    np.testing.assert_allclose(likelihood.mean(u), p, rtol=1e-12, err_msg="mean")
-    np.testing.assert_allclose(likelihood.variance(u), p * (1.0 - p), rtol=1e-9, err_msg="variance")
 
 
 def check_mode(name, likelihood):

@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from skbayes_sgld.posterior import LabelLikelihood
-
 C, B, S = 3, 7, 4000
 
 
@@ -28,43 +26,17 @@ def in_u(function, u, h=1e-5):
     return np.stack(columns, axis=1)
 
 
-def check_score(likelihood, own_rows):
-    """Raise where the score is not the derivative of the log density."""
+def check_derivatives(likelihood):
+    """Raise where score and curvature are not the derivatives, each chain having its own rows."""
     u = some_u(likelihood)
     y = some_y(likelihood, u)
-    y = y if own_rows else y[0]
     value, score = likelihood.value_and_score(u, y)
-    np.testing.assert_allclose(
-        likelihood.score(u, y), in_u(lambda v: likelihood.log_density(v, y), u), atol=1e-8
-    )
-    np.testing.assert_allclose(score, likelihood.score(u, y), atol=1e-12)
     np.testing.assert_allclose(value, likelihood.log_density(u, y), atol=1e-12)
-
-
-def check_curvature(likelihood):
-    """Raise where the curvature is not minus the derivative of the score."""
-    u = some_u(likelihood)
-    y = some_y(likelihood, u)
+    np.testing.assert_allclose(score, likelihood.score(u, y), atol=1e-12)
+    expected = in_u(lambda v: likelihood.log_density(v, y), u)
+    np.testing.assert_allclose(score, expected, atol=1e-8)
     expected = -in_u(lambda v: likelihood.score(v, y), u)
     np.testing.assert_allclose(likelihood.curvature(u, y), expected, atol=1e-7)
-
-
-def check_samples(likelihood):
-    """Raise where samples have another mean or variance."""
-    u = np.repeat(some_u(likelihood, 1), S, axis=2)
-    y, mean = some_y(likelihood, u), likelihood.mean(u)
-    if isinstance(likelihood, LabelLikelihood):
-        p = likelihood.probabilities(u)[0][..., 0]
-        share = np.stack([(y == k).mean(axis=1) for k in range(likelihood.n_classes)], axis=1)
-        assert np.all(np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / S))
-        expected = p if mean.ndim == 3 else p[:, 1]
-        np.testing.assert_allclose(mean[..., 0], expected, rtol=1e-12)
-        return
-    variance = likelihood.variance(u)[:, 0]
-    square = (y - mean) ** 2
-    assert np.all(np.abs(y.mean(axis=1) - mean[:, 0]) < 4.5 * np.sqrt(variance / S))
-    error = square.std(axis=1) / np.sqrt(S)
-    assert np.all(np.abs(square.mean(axis=1) - variance) < 4.5 * error)
 
 
 def check_cdf(likelihood):
@@ -108,8 +80,8 @@ def check_mixture_quantile(likelihood, q):
         assert np.all(likelihood.cdf(u, (t + h)[:, None]) @ share > q)
 
 
-def check_probabilities(likelihood):
-    """Raise where probabilities are not those of the density, or do not sum to one."""
+def check_labels(likelihood):
+    """Raise where probabilities, moments or samples are not those of the density."""
     u = some_u(likelihood)
     p, rest = likelihood.probabilities(u)
     for k in range(likelihood.n_classes):
@@ -120,3 +92,11 @@ def check_probabilities(likelihood):
     log_p, log_rest = likelihood.log_probabilities(u)
     np.testing.assert_allclose(log_p, np.log(p), atol=1e-13)
     np.testing.assert_allclose(log_rest, np.log(rest), atol=1e-13)
+    mean = likelihood.mean(u)
+    np.testing.assert_allclose(mean, p if mean.ndim == 3 else p[:, 1], rtol=1e-12, err_msg="mean")
+    if likelihood.n_classes == 2:
+        variance = likelihood.variance(u)
+        np.testing.assert_allclose(variance, p[:, 0] * p[:, 1], rtol=1e-9, err_msg="variance")
+    y, p = some_y(likelihood, np.repeat(u[..., :1], S, axis=2)), p[..., 0]
+    share = np.stack([(y == k).mean(axis=1) for k in range(likelihood.n_classes)], axis=1)
+    assert np.all(np.abs(share - p) < 4.5 * np.sqrt(p * (1 - p) / S))
