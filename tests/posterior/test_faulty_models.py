@@ -57,10 +57,7 @@ def test_an_error_of_the_users_own_has_a_note_of_where(name, calls):
 
 WRONG = {
     "(4, 1) for parameters of shape (4, 2), 4 chains; it must return (4, 2)": lambda x: x[:, :1],
-    "() for parameters": lambda x: np.float64(x.sum()),
-    "grad returned complex numbers at a=": lambda x: -x + 0j,
     "grad returned strings at a=": lambda x: x.astype(str),
-    "grad returned ndarray of object at a=": lambda x: x.astype(object),
     "grad returned NoneType of object at a=": lambda x: None,
     "it must return an array of real numbers of shape": lambda x: [[1.0], [1.0, 2.0]],
 }
@@ -168,11 +165,11 @@ def test_a_worker_that_dies_is_told_and_the_next_run_is_right():
     assert done.stdout.endswith("True\n")
 
 
-@pytest.mark.parametrize("points, others", [(1, False), (2, True)])
-def test_other_points_are_told_of_where_there_are_some(points, others):
+def test_other_points_are_told_of_where_there_are_some():
     functions = [gradient]
     posterior = as_posterior(model(density, lambda x: functions[-1](x)))
     functions.append(fail)
-    with pytest.raises(ZeroDivisionError) as raised:
-        posterior.grad(np.zeros((points, 2)))
-    assert ("and other points" in raised.value.__notes__[0]) == others
+    for points, others in ((1, False), (2, True)):
+        with pytest.raises(ZeroDivisionError) as raised:
+            posterior.grad(np.zeros((points, 2)))
+        assert ("and other points" in raised.value.__notes__[0]) == others

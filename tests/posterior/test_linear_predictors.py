@@ -22,7 +22,6 @@ def float32_data(n, d, offset=0.0):
 few_draws = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 MODELS = {
-    "logistic": (SGLDLogisticRegression(), 500, 20, lambda z: z > 0),
     "logistic, in blocks": (SGLDLogisticRegression(), 15_000, 10, lambda z: z > 0),
     "three classes": (SGLDLogisticRegression(), 300, 5, lambda z: np.digitize(z, [-1, 1])),
     "plain": (
@@ -34,7 +33,7 @@ MODELS = {
         lambda z: z > 0,
     ),
     "linear": (SGLDLinearRegression(), 300, 10, lambda z: z),
-    "more columns than rows": (SGLDLinearRegression(), 30, 60, lambda z: z),
+    "more columns than rows": (SGLDLinearRegression(), 12, 20, lambda z: z),
 }
 
 

@@ -103,14 +103,8 @@ def test_the_space_of_the_rows_holds_the_same_posterior_under_a_matrix(likelihoo
 def test_a_prior_of_many_columns_makes_the_structured_metric_exact():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5, 8)) + 2.0
-    posterior = GLMPosterior(
-        X,
-        (np.arange(5) % 2).astype(float),
-        Bernoulli(),
-        Normal(),
-        intercept_prior=Normal(0.7),
-        center=True,
-    )
+    y, prior = np.arange(5) % 2.0, Normal(0.7)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), intercept_prior=prior, center=True)
     theta = some_theta(posterior, 1)[0]
     diagonal, factor = posterior.curvature_factor(theta)
     H = np.diag(diagonal) + factor.T @ factor

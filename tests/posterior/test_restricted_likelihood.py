@@ -40,9 +40,10 @@ def restricted(delta, X, y, w, conjugate):
     return value - SHAPE * delta[-1] - RATE * np.exp(-delta[-1]), beta
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("conjugate", [False, True])
-@pytest.mark.parametrize(("n", "d"), [(25, 8), (60, 4)])
+@pytest.mark.parametrize(
+    "n, d, conjugate, weighted",
+    [(25, 8, False, True), (25, 8, True, False), (60, 4, True, True)],
+)
 def test_the_centre_has_the_largest_restricted_likelihood(n, d, conjugate, weighted):
     X, y, w = table(n, d, weighted)
     prior = (ConjugateNormal if conjugate else Normal)(SCALE)

@@ -89,49 +89,40 @@ def test_a_constant_column_has_no_spread_at_all():
     assert abs(found.reference[3]) < 1e-9
 
 
-def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(monkeypatch):
-    read = []
-    whole = module._DenseRows._sum
-
-    def counted(self, origin, of_block):
-        def counting(block):
-            read.append(len(block))
-            return of_block(block)
-
-        return whole(self, origin, counting)
-
-    monkeypatch.setattr(module._DenseRows, "_sum", counted)
-    n = 40_000
-    X, y, _ = table(n, 30)  # enough for threads
-    for offset in (0.0, 1e8):
-        GaussianStatistics.from_rows(X + offset, y, None, refine=True)
-        assert sum(read) == n
-        read.clear()
-    GaussianStatistics.from_rows(X, X[:, 0] + 1e-6 * y, None, refine=True)
-    assert sum(read) == 2 * n
-
-
-def test_targets_of_the_same_rows_share_the_products_of_the_columns(monkeypatch):
-    summed, whole = [], module._DenseRows._sum
+@pytest.fixture
+def passes(monkeypatch):
+    """Number of axes of what each pass over the rows sums: products have two."""
+    axes, whole = [], module._DenseRows._sum
 
     def counted(*arguments):
         found = whole(*arguments)
-        summed.extend([1] * (found.ndim == 2))
+        axes.append(found.ndim)
         return found
 
-    monkeypatch.setattr(module, "_SHARED_NUMBERS", 0)
     monkeypatch.setattr(module._DenseRows, "_sum", counted)
+    return axes
+
+
+def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(passes):
+    X, y, _ = table(40_000, 30)  # enough for threads
+    for offset in (0.0, 1e8):
+        GaussianStatistics.of_rows(X + offset, y, None, refine=True)
+    assert passes == [2, 2]
+    GaussianStatistics.of_rows(X, X[:, 0] + 1e-6 * y, None, refine=True)
+    assert passes == [2, 2, 2, 1]
+
+
+def test_targets_of_the_same_rows_share_the_products_of_the_columns(passes, monkeypatch):
+    monkeypatch.setattr(module, "_SHARED_NUMBERS", 0)
     X, y, rng = table()
-    targets = [y, 3.0 - 2.0 * y + X[:, 0], 1e3 + rng.standard_normal(N)]
     weight = rng.random(N)
-    alone = [GaussianStatistics.of_rows(X, target, weight, refine=True) for target in targets]
-    summed.clear()
+    tables = [(X, y), (X, 3.0 - 2.0 * y + X[:, 0]), (X, 1e3 + rng.standard_normal(N)), (X + 1.0, y)]
+    alone = [GaussianStatistics.of_rows(*each, weight, refine=True) for each in tables]
+    passes.clear()
     with shared_columns():
-        shared = [GaussianStatistics.from_rows(X, each, weight, refine=True) for each in targets]
-        assert len(summed) == 1
-        other = GaussianStatistics.from_rows(X + 1.0, y, weight, refine=True)
-    assert len(summed) == 2
-    for one, found in zip([*alone, alone[0]], [*shared, other], strict=True):
+        shared = [GaussianStatistics.of_rows(*each, weight, refine=True) for each in tables]
+    assert passes.count(2) == 2  # of X, and of X + 1
+    for one, found in zip(alone, shared, strict=True):
         assert found.rss == pytest.approx(one.rss, rel=1e-12)
         np.testing.assert_allclose(found.gram, one.gram, rtol=1e-11, atol=1e-9)
         np.testing.assert_allclose(found.reference, one.reference, atol=1e-13 * 1e3)

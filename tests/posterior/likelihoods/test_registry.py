@@ -21,7 +21,6 @@ def check_likelihood(name):
         in_fits.check_level,
         in_fits.check_gains,
         in_fits.check_averaged,
-        in_fits.check_mode,
     ):
         check(name, likelihood)
     if isinstance(likelihood, LabelLikelihood):

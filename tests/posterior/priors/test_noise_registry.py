@@ -2,9 +2,17 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import NOISE_PRIORS
+from skbayes_sgld.posterior import (
+    NOISE_PRIORS,
+    Exponential,
+    HalfCauchy,
+    HalfNormal,
+    HalfStudentT,
+    InverseGamma,
+)
 from tests.numeric import assert_derivative, derivative
 
 GAMMA = np.array([-2.0, -0.4, 0.3, 1.7])
@@ -37,3 +45,24 @@ def check_noise_prior(name):
 @pytest.mark.parametrize("name", NOISE_PRIORS)
 def test_a_noise_prior_is_what_it_says_it_is(name):
     check_noise_prior(name)
+
+
+def test_noise_priors_are_the_laws_they_name_on_the_log_scale():
+    variance, sd = np.exp(GAMMA), np.exp(GAMMA / 2)
+    laws = {  # each with the log of the Jacobian
+        InverseGamma(2.5, 0.8): stats.invgamma(2.5, scale=0.8).logpdf(variance) + GAMMA,
+        NOISE_PRIORS["flat"](): GAMMA / 2,
+        HalfNormal(0.7): stats.halfnorm(scale=0.7).logpdf(sd) + GAMMA / 2,
+        HalfCauchy(0.7): stats.halfcauchy(scale=0.7).logpdf(sd) + GAMMA / 2,
+        HalfStudentT(4.0, 0.7): stats.t(4.0, scale=0.7).logpdf(sd) + GAMMA / 2,
+        Exponential(0.7): stats.expon(scale=0.7).logpdf(sd) + GAMMA / 2,
+    }
+    for prior, expected in laws.items():
+        assert np.ptp(prior.log_density(GAMMA) - expected) < 1e-12, prior
+
+
+def test_automatic_scales_of_the_noise_follow_y():
+    for family in (HalfNormal, HalfCauchy, HalfStudentT, Exponential):
+        assert family().for_data(9.0).scale == 3.0
+        assert family(scale=2.0).for_data(9.0).scale == 2.0
+    assert InverseGamma(shape=0.5).for_data(9.0).scale == 4.5

@@ -7,7 +7,7 @@ import inspect
 
 import numpy as np
 import pytest
-from scipy import integrate
+from scipy import integrate, stats
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.posterior import PRIORS
@@ -57,7 +57,7 @@ def check_draws(prior):
     """The share of draws below each quantile is the quantile's level."""
     n, levels = 2000, np.array([0.1, 0.5, 0.9])
     rng, variance = np.random.default_rng(1), 1.7
-    drawn = np.concatenate([prior.sample(rng, (1, D), variance) for _ in range(n)])
+    drawn = prior.sample(rng, (n, D), variance)
     quantiles = prior.given_noise(variance).quantiles(levels, D)
     if quantiles is None:
         assert not prior.proper
@@ -189,3 +189,22 @@ def check_concave(prior):
 @pytest.mark.parametrize("name", PRIORS)
 def test_a_prior_is_what_it_says_it_is(name):
     check_prior(name)
+
+
+@pytest.mark.parametrize(
+    "scale, location",
+    [(0.5, 0.0), (np.array([0.4, 1.0, 2.5]), np.array([0.3, -0.2, 0.1]))],
+    ids=["numbers", "vectors"],
+)
+def test_priors_are_the_laws_they_name(scale, location):
+    sigma = np.exp(GAMMA / 2)[:, None, None]
+    laws = {
+        "normal": stats.norm(location, scale),
+        "laplace": stats.laplace(location, scale),
+        "conjugate_normal": stats.norm(location, scale * sigma),
+        "cauchy": stats.cauchy(location, scale),
+        "student_t": stats.t(4.0, location, scale),
+    }
+    for name, law in laws.items():
+        got = PRIORS[name](scale=scale, location=location).log_density(COEF, GAMMA)
+        assert np.ptp(got - law.logpdf(COEF).sum(axis=(1, 2))) < 1e-11, name
