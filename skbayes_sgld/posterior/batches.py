@@ -102,7 +102,7 @@ class LinearBatches(Batches):
 
     def change(self, theta: Array, since: Array, batch: Any) -> Array:
         """Gradient at theta less that at ``since (C, P)``, in one product with the rows."""
-        before = self.score(self.local(since, batch), batch).copy()
+        before = self.score(self.local(since, batch), batch)
         return self.pullback(self.score(self.local(theta, batch), batch) - before, batch)
 
     def log_density(self, u: Array, batch: Any) -> Array:
