@@ -31,6 +31,19 @@ POSTERIOR = make_posterior()
 ROWS = CollapsedRows(POSTERIOR, np.zeros(POSTERIOR.n_params))
 
 
+def test_polynomials_are_the_functions_of_the_kernel():
+    K = ROWS._gram(np.eye(POSTERIOR.n_samples, dtype=np.float32)).astype(float)
+    values, vectors = np.linalg.eigh(K)
+    assert ROWS._bounds == pytest.approx((0.9 * values[0], 1.05 * values[-1]), rel=1e-3)
+    x = np.random.default_rng(1).standard_normal((2, len(K))).astype(np.float32)
+    for terms, powers in [
+        (ROWS._inverse_terms, 1.0 / values),
+        (ROWS._root_terms, (values - ROWS._own) ** -0.5),
+    ]:
+        expected = x @ (vectors * powers) @ vectors.T
+        np.testing.assert_allclose(ROWS._polynomial(terms, x), expected, atol=0.01)
+
+
 def test_polynomials_have_no_more_terms_than_their_error_takes():
     terms = _terms(np.reciprocal, 0.5, 2.0, 1e-3)
     x = np.linspace(0.5, 2.0, 500)
@@ -59,6 +72,7 @@ def test_draws_of_collapsed_chains_obey_the_identities_of_their_density(run):
     virial = -((theta - theta.mean(axis=0)) * slopes).mean(axis=0)
     assert np.sqrt(np.square(error).mean()) < 1.6
     assert virial.mean() == pytest.approx(1.0, abs=0.01)
+    assert virial[-1] == pytest.approx(1.0, abs=0.25)  # of the intercept
 
 
 def test_long_steps_are_rejected(run):

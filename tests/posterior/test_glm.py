@@ -180,6 +180,7 @@ def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
         (Bernoulli(), Flat(), np.asarray, False, True),
         (Gaussian(), Normal(), np.asarray, False, False),  # the noise has a heavy tail
     ],
+    ids=["normal prior", "sparse rows", "laplace prior", "flat prior", "noise"],
 )
 def test_tails_are_light_under_normal_priors_and_dense_rows_share_batches(
     likelihood, prior, rows, light, shares

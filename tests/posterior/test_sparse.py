@@ -18,7 +18,6 @@ from skbayes_sgld.posterior import (
     Normal,
     Poisson,
 )
-from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from tests.numeric import sparse_normals
 
 LIKELIHOODS = {
@@ -108,34 +107,3 @@ def test_entries_stored_twice_or_as_zeros_and_wide_indices_are_the_same_rows():
     ours, theirs = (GLMPosterior(A, y, Bernoulli(), Normal()) for A in (odd, dense))
     np.testing.assert_allclose(ours.grad(theta), theirs.grad(theta), rtol=1e-12)
     assert odd.nnz == 4  # the caller's rows are as they were
-
-
-@pytest.mark.parametrize("twice", [False, True])
-def test_row_space_of_sparse_rows_is_that_of_dense_rows(twice):
-    rng = np.random.default_rng(2)
-    wide = sparse_normals(rng, (12, 40))
-    if twice:
-        wide = sparse.vstack([wide, wide[:1]], format="csr")
-    y = rng.integers(0, 2, wide.shape[0]).astype(float)
-    prior = Normal(scale=rng.uniform(0.5, 2.0, 40), location=0.3)
-    spaces = [
-        RowSpacePosterior(GLMPosterior(A, y, Bernoulli(), prior, center=True))
-        for A in (wide, wide.toarray())
-    ]
-    coef = rng.normal(size=(3, 41))
-    theta = [space.reported.theta(coef) for space in spaces]
-    back = spaces[0].reported.values(theta[0])
-    # the part outside the row space is drawn anew, and no row sees it
-    np.testing.assert_allclose(wide @ back[:, :-1].T, wide @ coef[:, :-1].T, atol=1e-9)
-    np.testing.assert_allclose(back[:, -1], coef[:, -1], atol=1e-9)
-    if twice:  # the dense one has a direction that no row sees
-        return
-    apart = [np.diff(space.log_density(at)) for space, at in zip(spaces, theta, strict=True)]
-    np.testing.assert_allclose(*apart, rtol=1e-9)
-    ours, theirs = (
-        space.reported.values(np.repeat(at[:1], 4000, axis=0))[:, :-1]
-        for space, at in zip(spaces, theta, strict=True)
-    )
-    error = 6.0 * prior.scale / np.sqrt(4000)
-    assert np.all(np.abs(ours.mean(axis=0) - theirs.mean(axis=0)) < error)
-    np.testing.assert_allclose(ours.std(axis=0), theirs.std(axis=0), rtol=0.1, atol=1e-9)
