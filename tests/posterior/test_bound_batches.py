@@ -75,9 +75,10 @@ def test_bound_batches_depend_neither_on_the_dtype_nor_on_the_order_of_X(layout,
 
 def test_a_gradient_stays_when_the_next_is_computed():
     posterior = make_posterior()
-    bound, theta = posterior.bind_batches(C, B), draw_theta(posterior, C)
-    rows = bound.gather(np.zeros((2, C, B), int))
-    first = bound.gradient(theta, rows[0])
-    kept = first.copy()
-    bound.gradient(-theta, rows[1])
-    np.testing.assert_array_equal(first, kept)
+    batches, theta = posterior.bind_batches(C, B), draw_theta(posterior, C)
+    rows = batches.gather(np.zeros((2, C, B), int))
+    for gradient in (posterior.bind_grad(), lambda at: batches.gradient(at, rows[0])):
+        first = gradient(theta)
+        kept = first.copy()
+        gradient(theta + 1.0)
+        np.testing.assert_array_equal(first, kept)

@@ -161,15 +161,6 @@ def test_predictors_beyond_the_range_of_exp_keep_value_and_gradient(likelihood):
         assert np.all(np.abs(found - slope) < single_precision_error(posterior, theta) + 1e-9)
 
 
-def test_each_call_returns_an_array_of_its_own():
-    posterior = make_posterior()
-    theta, grad = draw_theta(posterior), posterior.bind_grad()
-    first = grad(theta)
-    kept = first.copy()
-    grad(theta + 1.0)
-    np.testing.assert_array_equal(first, kept)
-
-
 def test_the_exact_value_and_the_softened_gradient_come_from_one_pass():
     posterior = make_posterior(prior=Laplace(0.5), center=True)
     soft = posterior.softened(np.full(posterior.n_params, 2.0))
