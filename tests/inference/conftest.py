@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler
 
+from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.inference import checkpoint as files
 from skbayes_sgld.inference import run as running
@@ -40,3 +41,9 @@ def rookies():
     """Standardised columns and labels of the rookies."""
     X, y = load_nba_rookies(return_X_y=True, as_frame=False)
     return StandardScaler().fit_transform(np.nan_to_num(X)), y
+
+
+@pytest.fixture(scope="session")
+def default_fit(rookies):
+    """Default fit of the rookies, which tests only read."""
+    return SGLDLogisticRegression(random_state=0).fit(*rookies)
