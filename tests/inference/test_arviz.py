@@ -15,7 +15,6 @@ from scipy import sparse, stats
 
 import skbayes_sgld
 from skbayes_sgld import (
-    SGDMAPClassifier,
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -177,14 +176,9 @@ def test_counts_have_their_exposures():
     )
 
 
-def test_new_rows_are_predictions(linear):
-    data = linear.to_arviz(X[:3])
+def test_new_rows_are_predictions_and_the_seed_fixes_what_is_drawn(linear, data):
     expected = {"posterior", "sample_stats", "predictions", "predictions_constant_data"}
-    assert groups(data) == expected
-    assert data["predictions"]["y"].shape == (4, 300, 3)
-
-
-def test_the_seed_fixes_the_drawn_observations(linear, data):
+    assert groups(linear.to_arviz(X[:3])) == expected
     again, other = linear.to_arviz(X, Y), linear.to_arviz(X, Y, random_state=1)
     drawn = data["posterior_predictive"]["y"]
     np.testing.assert_array_equal(drawn, again["posterior_predictive"]["y"])
@@ -212,21 +206,15 @@ def peak_of(work):
         tracemalloc.stop()
 
 
-def test_rows_take_the_memory_of_one_copy_of_their_groups(softmax):
-    rows, y = pd.DataFrame(np.tile(X, (50, 1)), columns=X.columns), np.tile(LABELS, 50)
-    softmax.to_arviz()  # imports
-    data, peak = peak_of(lambda: softmax.to_arviz(rows, y))
-    kept = data["log_likelihood"]["y"].nbytes + data["posterior_predictive"]["y"].nbytes
-    assert kept == 2 * 8 * len(y) * len(softmax.posterior_.flat)
-    assert peak < 1.1 * kept + 5e7  # the blocks
-
-
-def test_groups_are_chosen_and_the_others_cost_nothing(linear):
-    rows, y = pd.DataFrame(np.tile(X, (50, 1)), columns=X.columns), np.tile(Y, 50)
+def test_rows_take_the_memory_of_one_copy_of_the_chosen_groups(linear):
+    rows, y = pd.DataFrame(np.tile(X, (100, 1)), columns=X.columns), np.tile(Y, 100)
+    linear.to_arviz()  # imports
     wanted = ["posterior", "log_likelihood"]
     data, peak = peak_of(lambda: linear.to_arviz(rows, y, groups=wanted))
     assert groups(data) == set(wanted)
-    assert peak < 1.1 * data["log_likelihood"]["y"].nbytes + 5e7
+    kept = data["log_likelihood"]["y"].nbytes
+    assert kept == 8 * len(y) * len(linear.posterior_.flat)
+    assert peak < 1.1 * kept + 5e7  # the blocks
     assert groups(linear.to_arviz(X, groups=["predictions"])) == {"predictions"}
     model = SGLDPoissonRegressor(n_draws=50, random_state=0).fit(X, COUNTS)
     assert groups(model.to_arviz(X, COUNTS, groups=["observed_data"])) == {"observed_data"}
@@ -266,7 +254,7 @@ def test_more_rows_than_fit_are_refused_before_their_memory_is_taken(linear, mon
     )
     assert peak < 1e8
     small = linear.to_arviz(rows, np.zeros(n), groups=["posterior", "observed_data"])
-    assert small["observed_data"]["y"].shape == (n,)
+    assert groups(small) == {"posterior", "observed_data"}
 
 
 @pytest.mark.parametrize("method", ["log_likelihood", "posterior_mean_draws", "sample_y"])
@@ -304,31 +292,11 @@ def test_without_the_libraries_the_extra_is_named(linear, monkeypatch):
         linear.posterior_.to_xarray()
 
 
-def test_summaries_agree(linear, data):
-    # the tails of ArviZ 1.x are where this setting says
-    with az.rc_context({"stats.ci_prob": 0.95}):
-        theirs, ours = az.summary(data, round_to="none"), linear.summary()
-    theirs = theirs.loc[ours.index].astype(float)
-    np.testing.assert_allclose(theirs["mean"], ours["mean"])
-    np.testing.assert_allclose(theirs["sd"], ours["sd"], rtol=1e-3)  # they divide by n - 1
-    for column in ("ess_bulk", "ess_tail"):
-        np.testing.assert_allclose(theirs[column], ours[column], rtol=0.02)
-    np.testing.assert_allclose(theirs["r_hat"], ours["r_hat"], atol=1e-3)
-
-
-def test_a_file_holds_it_all(data, softmax, tmp_path):
+def test_a_file_holds_it_all(softmax, tmp_path):
     for name in ("h5netcdf", "h5py"):
         pytest.importorskip(name, reason="what ArviZ writes files by")
-    for name, given in {"linear": data, "softmax": softmax.to_arviz(X, LABELS)}.items():
-        path = tmp_path / f"{name}.nc"
-        given.to_netcdf(path, engine="h5netcdf")
-        read = az.from_netcdf(path, engine="h5netcdf")
-        np.testing.assert_array_equal(read["posterior"]["coef"], given["posterior"]["coef"])
-        assert groups(read) == groups(given)
-
-
-def test_two_classes_have_one_row_of_coefficients():
-    model = SGDMAPClassifier(random_state=0).fit(X, Y > 3.0)
-    data = model.to_arviz(X, Y > 3.0)
-    assert data["posterior"]["coef"].dims == ("chain", "draw", "feature")
-    assert data["observed_data"]["y"].attrs["flag_meanings"] == "False True"
+    given = softmax.to_arviz(X, LABELS)
+    given.to_netcdf(tmp_path / "softmax.nc", engine="h5netcdf")
+    read = az.from_netcdf(tmp_path / "softmax.nc", engine="h5netcdf")
+    np.testing.assert_array_equal(read["posterior"]["coef"], given["posterior"]["coef"])
+    assert groups(read) == groups(given)
