@@ -2,13 +2,11 @@
 
 import pickle
 import re
-import warnings
 from copy import deepcopy
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
@@ -22,23 +20,15 @@ TARGET = X @ [1.0, -2.0, 0.0] + RNG.standard_normal(60)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-@pytest.mark.parametrize("copied", [deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_copies_remember_the_temperature(copied, capsys):
+def test_copies_remember_the_temperature_and_not_the_data():
     model = SGLDLogisticRegression(temperature=4.0, random_state=0).fit(X, LABELS)
-    before, after = model.diagnose(), copied(model).diagnose()
-    assert (before.shift, before.width) == (after.shift, after.width)
+    before = model.diagnose()
     # tempering a near-normal posterior widens it as it widens its Laplace approximation
     assert abs(before.width) < 0.5
-
-
-def test_a_pickle_of_another_version_is_told():
-    model = SGLDLogisticRegression(n_draws=20, random_state=0)
-    state = model.__getstate__() | {"_skbayes_sgld_version": "0.0.1"}
-    with pytest.warns(UserWarning, match=r"pickled by skbayes-sgld 0\.0\.1.*Fit it again"):
-        SGLDLogisticRegression().__setstate__(state)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert vars(pickle.loads(pickle.dumps(model))) == vars(model)
+    for copied in (deepcopy(model), pickle.loads(pickle.dumps(model))):
+        after = copied.diagnose()
+        assert (before.shift, before.width) == (after.shift, after.width)
+        assert after.usable and np.isnan(after.acceptance) and not np.isnan(before.acceptance)
 
 
 def test_two_calls_of_sample_posterior_agree_under_a_decaying_schedule():
@@ -49,15 +39,6 @@ def test_two_calls_of_sample_posterior_agree_under_a_decaying_schedule():
     np.testing.assert_array_equal(first.coef, second.coef)
     other = model.sample_posterior(50, random_state=4)
     assert not np.array_equal(first.coef, other.coef)
-
-
-def test_warnings_point_at_the_users_line():
-    model = SGLDLogisticRegression(n_draws=2)
-    with pytest.warns(ConvergenceWarning) as caught:
-        model.fit(X, LABELS)
-    with pytest.warns(ConvergenceWarning) as sampled:
-        skbayes_sgld.sample(gamma(lambda x: 2 / x - 2), n_draws=2)
-    assert {w.filename for w in [*caught, *sampled]} == {__file__}
 
 
 def gamma(grad):
@@ -95,14 +76,6 @@ def test_automatic_settings_are_not_advised_where_they_are_in_force():
     assert "set step_size='auto'" not in str(raised.value)
 
 
-@pytest.mark.parametrize("estimator", [SGLDLinearRegression, SGLDLogisticRegression])
-def test_rows_that_count_as_hardly_any_are_told(estimator):
-    y = TARGET if estimator is SGLDLinearRegression else LABELS
-    settings = {"noise_variance": 1.0} if estimator is SGLDLinearRegression else {}
-    with pytest.warns(UserWarning, match="sample_weight sums to 1 over 60 rows.*averages 1"):
-        estimator(n_draws=50, random_state=0, **settings).fit(X, y, np.full(60, 1 / 60))
-
-
 def test_weights_too_small_to_tell_the_noise_are_named_and_not_the_temperature():
     match = "rows count as 1 in all; check sample_weight"
     with pytest.warns(UserWarning, match="sample_weight"), pytest.raises(ValueError, match=match):
@@ -113,10 +86,8 @@ def test_weights_too_small_to_tell_the_noise_are_named_and_not_the_temperature()
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("verbose", "loud"),
         ("verbose", -1),
         ("warm_start", "yes"),
-        ("random_state", "seed"),
         ("parameterization", "funnel"),
         ("noise_prior", "half_flat"),
     ],
@@ -139,17 +110,3 @@ def test_the_draws_are_a_mapping_of_names():
         np.testing.assert_array_equal(dict(draws)["intercept"], draws.values[..., 3])
         with pytest.raises(KeyError, match=r"'age' is not a parameter; there are coef\[age\]"):
             draws["age"]
-
-
-def test_the_summary_of_weighted_draws_is_weighted():
-    values = RNG.standard_normal((2, 50, 1))
-    counts = RNG.integers(1, 6, 50)
-    draws = skbayes_sgld.PosteriorDraws(values, ["x"], counts.astype(float))
-    table = draws.summary()
-    flat = np.average(draws.flat[:, 0], weights=draws.flat_weights)
-    assert table.loc["x", "mean"] == pytest.approx(flat, rel=1e-12)
-    repeated = np.repeat(values, counts, axis=1)  # what the weights stand for
-    assert table.loc["x", "mean"] == pytest.approx(repeated.mean(), rel=1e-12)
-    assert table.loc["x", "sd"] == pytest.approx(repeated.std(), rel=1e-12)
-    ends = np.quantile(repeated, [0.05, 0.95], method="inverted_cdf")
-    np.testing.assert_allclose(table.loc["x", ["5%", "95%"]].astype(float), ends)
