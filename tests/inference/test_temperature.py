@@ -9,19 +9,14 @@ from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.inference.settings import resolve_temperature
 from skbayes_sgld.posterior import TiedGaussianMixture
 from skbayes_sgld.sampling import (
-    HMC,
-    MALA,
     SGHMC,
-    SGLD,
     Cooling,
     Cyclical,
     FlatDecayFlat,
-    Harmonic,
-    ParallelTempering,
     RandomWalk,
 )
 from skbayes_sgld.sampling.loop import run_chains
-from tests.references.targets import NormalMean, make_run, stationary_draws
+from tests.references.targets import NormalMean, make_run
 
 COOLING = Cooling(high=20.0, hold=500, decay=1000)
 
@@ -54,42 +49,10 @@ def test_plain_sgld_holds_both_modes_only_where_it_starts_hot(mixture):
     assert other[:, 0].mean() == pytest.approx(mass, abs=3 * error)
 
 
-@pytest.mark.parametrize(
-    "sampler, step_size",
-    [
-        (SGHMC(), 0.003),
-        (RandomWalk(), 0.2),
-        (ParallelTempering(n_temperatures=3, max_temperature=10.0, path_length=0.3), 0.15),
-    ],
-    ids=repr,
-)
+@pytest.mark.parametrize("sampler, step_size", [(SGHMC(), 0.003), (RandomWalk(), 0.2)], ids=repr)
 def test_every_sampler_can_start_hot(mixture, sampler, step_size):
     other, _ = chains_from_one_mode(mixture, COOLING, sampler, step_size, n_chains=16)
     assert 2 <= other[:, 0].sum() <= 14
-
-
-class KnownMean(NormalMean):
-    """With the density that samplers which accept or reject ask for."""
-
-    def log_density(self, theta):
-        return self.log_likelihood(theta).sum(axis=1)
-
-    def value_and_grad(self, theta):
-        return self.log_density(theta), self.grad_log_likelihood(theta)
-
-
-@pytest.mark.parametrize(
-    "sampler, step_size", [(SGLD("euler"), 0.01), (MALA(), 0.02), (HMC(), 0.25)], ids=repr
-)
-def test_after_cooling_the_draws_are_of_the_last_temperature(sampler, step_size):
-    posterior = KnownMean()
-    run = make_run(posterior, sampler=sampler, step_size=step_size)
-    run.temperature = Cooling(high=50.0, hold=20, decay=80, low=2.0)
-    draws = stationary_draws(run, posterior, n_draws=500, n_chains=200)[..., 0]
-    inflation = 1 / (1 - step_size * posterior.precision / 2) if step_size == 0.01 else 1.0
-    variances = np.mean((draws - posterior.y.mean()) ** 2, axis=1)
-    error = variances.std(ddof=1) / np.sqrt(len(variances))
-    assert variances.mean() == pytest.approx(2.0 * inflation / posterior.precision, abs=4 * error)
 
 
 def test_a_hot_step_is_as_wide_as_its_temperature():
@@ -105,31 +68,14 @@ def test_a_hot_step_is_as_wide_as_its_temperature():
         assert draws[:, t].var() == pytest.approx(variance, abs=4 * error)
 
 
-def test_a_chain_cools_alike_whatever_the_blocks_and_after_a_pause(mixture):
-    run = make_run(mixture, step_size=0.01)
-    run.temperature = Cooling(high=20.0, hold=3, decay=20)
-    start = np.zeros((3, 2))
-    whole = run_chains(run, start, n_draws=40, seed=5)
-    blocks = run_chains(run, start, n_draws=40, seed=5, block_size=7)
-    first = run_chains(run, start, n_draws=11, seed=5)
-    rest = run_chains(run, first.state, n_draws=29)
-    np.testing.assert_array_equal(blocks.draws, whole.draws)
-    np.testing.assert_array_equal(np.concatenate([first.draws, rest.draws], axis=1), whole.draws)
-
-
 def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the_rest():
     X, y = make_correlated_pair(300, random_state=0)
-    hot = (
-        SGLDLinearRegression(
-            noise_variance=0.2, temperature=Cooling(high=30.0, hold=50, decay=200), random_state=0
-        )
-        .set_params(warm_start=True)
-        .fit(X, y)
-    )
+    cooling = {"temperature": Cooling(high=30.0, hold=50, decay=200, low=2.0), "warm_start": True}
+    hot = SGLDLinearRegression(noise_variance=0.2, random_state=0, **cooling).fit(X, y)
     plain = SGLDLinearRegression(noise_variance=0.2, random_state=0).fit(X, y)
     assert hot.n_burnin_ == 250 + plain.n_burnin_
     ratio = hot.summary()["sd"] / plain.summary()["sd"]
-    np.testing.assert_allclose(ratio, 1.0, atol=4 / np.sqrt(4000))
+    np.testing.assert_allclose(ratio, np.sqrt(2.0), rtol=4 / np.sqrt(4000))
     assert hot.diagnose().usable
     hot.fit(X, y)  # chains that continue are not heated again
     assert hot.n_burnin_ == hot.result_.plan.n_hot == 0 and hot.result_.plan.run.temperature is None
@@ -149,7 +95,7 @@ def test_nested_parameters_of_the_temperature_can_be_searched():
         SGLDLinearRegression().set_params(temperature__high=2)
 
 
-@pytest.mark.parametrize("value", [Harmonic(), Cyclical(), "polynomial"])
+@pytest.mark.parametrize("value", [Cyclical(), "polynomial"])
 def test_a_temperature_that_never_settles_is_refused(value, mixture):
     with pytest.raises(ValueError, match=r"temperature=.* never settles.*'cooling'"):
         skbayes_sgld.sample(mixture, temperature=value)
