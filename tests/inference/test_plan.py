@@ -37,13 +37,6 @@ LENGTHS = {"n_draws", "n_chains", "n_jobs", "verbose", "warm_start", "random_sta
 LENGTHS |= {"checkpoint", "resume_from", "max_time", "target_ess"}
 
 
-def normal(scale=1.0):
-    """A one-dimensional normal density as a user's posterior."""
-    return FunctionPosterior(
-        lambda x: -0.5 * np.square(x / scale).sum(axis=1), lambda x: -x / scale**2, n_params=1
-    )
-
-
 def test_sgld_is_sgld_where_a_pilot_finds_it_in_error_and_auto_is_not():
     settings = {"prior": Normal(scale=10.0), "n_draws": 20, "random_state": 0}
     chosen = SGLDLogisticRegression(**settings).fit(*SKEWED)
@@ -63,16 +56,15 @@ def test_the_curvature_by_name_is_the_automatic_one_bit_by_bit():
     np.testing.assert_array_equal(first.posterior_.values, second.posterior_.values)
 
 
-@pytest.mark.parametrize("name", ["centered", "noncentered", "row_space"])
-def test_every_parameterization_has_the_same_posterior(name):
-    data = WIDE[0][:12, :15], WIDE[1][:12]
+def test_parameterizations_by_name_have_the_same_posterior():
     settings = {"prior": Normal(scale=0.5), "noise_variance": 1.0, "random_state": 1}
-    if name == "noncentered":
-        settings["noise_variance"] = "infer"
-    given = SGLDLinearRegression(parameterization=name, **settings).fit(*data)
-    other = SGLDLinearRegression(**settings).fit(*data)
-    a, b = given.summary(), other.summary()
-    assert given.parameterization_ == name
+    found = []
+    for name in ("centered", "row_space"):
+        model = SGLDLinearRegression(parameterization=name, **settings)
+        model.fit(WIDE[0][:12, :15], WIDE[1][:12])
+        assert model.parameterization_ == name
+        found.append(model.summary())
+    a, b = found
     error = np.hypot(a.mcse_mean, b.mcse_mean)
     assert (np.abs(a["mean"] - b["mean"]) < 5.0 * error).all()
 
@@ -127,15 +119,13 @@ def test_chains_begin_where_the_user_says(preconditioner):
     np.testing.assert_allclose(zeros[:, 0, 4], TARGET.var(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.25])
-def test_chains_begin_overdispersed_around_the_mode(temperature):
-    settings = STILL | {"sampler": "sgld", "init": "mode", "temperature": temperature}
+def test_chains_begin_overdispersed_around_the_mode():
+    settings = STILL | {"sampler": "sgld", "init": "mode", "temperature": 0.25}
     model = SGLDLogisticRegression(**settings, n_chains=400, random_state=0).fit(X, LABELS)
     assert model.result_.mode is not None
     u = model.result_.mode.metric.whiten(model.result_.theta[:, 0] - model.result_.mode.theta)
     # the variance of 400 normals, 1.5 times as wide as the posterior, within five standard errors
-    expected = 1.5**2 * temperature
-    np.testing.assert_allclose(u.var(axis=0), expected, rtol=5 * np.sqrt(2 / 400))
+    np.testing.assert_allclose(u.var(axis=0), 1.5**2 * 0.25, rtol=5 * np.sqrt(2 / 400))
 
 
 def test_chains_begin_at_the_ends_of_a_pilot_that_are_draws_of_the_posterior():
@@ -159,27 +149,28 @@ def test_chains_begin_at_the_ends_of_a_pilot_that_are_draws_of_the_posterior():
     assert (told.init_, told.n_burnin_ > model.n_burnin_) == ("mode", True)
 
 
-@pytest.mark.parametrize("init", ["zeros", "prior", np.full(31, 50.0)])
-def test_chains_that_begin_far_out_move_to_the_posterior_first(init):
+def test_chains_that_begin_far_out_move_to_the_posterior_first():
     rows, labels = load_breast_cancer(return_X_y=True)
     rows = (rows - rows.mean(axis=0)) / rows.std(axis=0)
     settings = {"n_draws": 300, "random_state": 0}
-    model = SGLDLogisticRegression(init=init, **settings).fit(rows, labels)  # no warning
-    assert "moved towards the mode" in model.result_.plan.choices["init"].why
     other = SGLDLogisticRegression(**settings).fit(rows, labels).summary()
-    mine = model.summary()
-    error = np.hypot(mine.mcse_mean, other.mcse_mean)
-    assert np.abs((mine["mean"] - other["mean"]) / error).max() < 4.5
+    for init in ("prior", np.full(31, 50.0)):
+        model = SGLDLogisticRegression(init=init, **settings).fit(rows, labels)  # no warning
+        assert "moved towards the mode" in model.result_.plan.choices["init"].why
+        mine = model.summary()
+        error = np.hypot(mine.mcse_mean, other.mcse_mean)
+        assert np.abs((mine["mean"] - other["mean"]) / error).max() < 4.5
 
 
 def test_the_start_of_any_posterior_is_the_users_to_say():
     settings = STILL | {"sampler": "sgld", "preconditioner": None}
-    draws = skbayes_sgld.sample(normal(), init=[7.0], **settings)
+    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
+    draws = skbayes_sgld.sample(normal, init=[7.0], **settings)
     np.testing.assert_allclose(draws.values, 7.0)
-    spread = skbayes_sgld.sample(normal(), n_chains=300, random_state=0, **settings)
+    spread = skbayes_sgld.sample(normal, n_chains=300, random_state=0, **settings)
     assert stats.kstest(spread.values[:, 0, 0], stats.uniform(-2, 4).cdf).pvalue > 1e-3
     with pytest.raises(TypeError, match="init='prior' needs a posterior that can draw"):
-        skbayes_sgld.sample(normal(), init="prior", **settings)
+        skbayes_sgld.sample(normal, init="prior", **settings)
 
 
 @pytest.mark.parametrize(
@@ -204,9 +195,8 @@ def test_every_automatic_setting_is_shown_where_it_is_looked_for():
     for name in Settings.__dataclass_fields__.keys() & model.get_params().keys():
         if name in LENGTHS:
             continue
-        assert (
-            name in attrs and f"\n{name} " in f"\n{table}" and f"{name}=" in repr(model.posterior_)
-        )
+        assert name in attrs and f"\n{name} " in f"\n{table}"
+        assert f"{name}=" in repr(model.posterior_)
         if getattr(model, name) == "auto" and name != "prior":  # prior_ has numbers for scales
             assert getattr(model, f"{name}_") == attrs[name] or attrs[name] is None
     assert attrs["temperature"] == 2.0 and "temperature=2" in repr(model.posterior_)
@@ -215,9 +205,9 @@ def test_every_automatic_setting_is_shown_where_it_is_looked_for():
 @pytest.mark.parametrize(
     ("integrator", "eta", "bias"),
     [
-        *(("euler", eta, (1.0 - 12.5 * eta) ** -0.5 - 1.0) for eta in (0.01, 0.02)),
+        ("euler", 0.02, (1.0 - 12.5 * 0.02) ** -0.5 - 1.0),
         ("leimkuhler_matthews", 0.02, 0.0),
-        *((integrator, 0.1, np.inf) for integrator in ("euler", "leimkuhler_matthews")),
+        ("leimkuhler_matthews", 0.1, np.inf),
     ],
 )
 def test_without_the_curvature_the_bias_is_that_of_the_closed_form_and_certain(
@@ -230,35 +220,25 @@ def test_without_the_curvature_the_bias_is_that_of_the_closed_form_and_certain(
 
 
 class Stops(Schedule):
-    """One until step 50, and another value from there on."""
+    """One until step 50, and another value from there on; or, without a value, one number."""
 
-    def __init__(self, value=0.0):
+    def __init__(self, value=None):
         self.value = value
 
     def __call__(self, t):
-        return np.where(np.asarray(t) < 50, 1.0, self.value)
-
-
-class OneNumber(Schedule):
-    """A number in place of one for each step."""
-
-    def __call__(self, t):
-        return 1.0
+        return 1.0 if self.value is None else np.where(np.asarray(t) < 50, 1.0, self.value)
 
 
 @pytest.mark.parametrize(
-    ("schedule", "message"),
+    ("value", "message"),
     [
-        (Stops(0.0), "is 0 at step 50; it must be positive"),
-        (Stops(-1.0), "is -1 at step 50"),
-        (Stops(np.nan), "is nan at step 50"),
-        (OneNumber(), "one number a step"),
+        (0.0, "is 0 at step 50; it must be positive"),
+        (np.nan, "is nan at step 50"),
+        (None, "one number a step"),
     ],
 )
-def test_a_schedule_without_a_positive_number_at_every_step_is_told_before_the_run(
-    schedule, message
-):
-    model = SGLDLinearRegression(schedule=schedule, n_draws=100, random_state=0)
+def test_a_schedule_without_a_positive_number_at_every_step_is_told_before_the_run(value, message):
+    model = SGLDLinearRegression(schedule=Stops(value), n_draws=100, random_state=0)
     with pytest.raises(ValueError, match=f"schedule=.*{message}"):
         model.fit(X, TARGET)
 
