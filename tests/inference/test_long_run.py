@@ -1,7 +1,6 @@
 """Runs that stop and go on: bit-identical draws, files that load, and what ends a run by itself."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -19,9 +18,7 @@ import skbayes_sgld
 from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPClassifier,
     SGLDMLPRegressor,
-    SGLDPoissonRegressor,
 )
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import checkpoint as files
@@ -34,19 +31,19 @@ X = RNG.standard_normal((60, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
 PLAIN = {"preconditioner": None, "gradient": "minibatch", "batch_size": 6, "step_size": 0.01}
 SETTINGS = {"n_draws": 60, "random_state": 0}
-NETWORK = {"hidden_layer_sizes": (4,), "n_burnin": 40, "thin": 3, "n_chains": 2}
 CASES = {
     "linear": (SGLDLinearRegression, {}),
     "logistic": (SGLDLogisticRegression, {"temperature": "cooling", "n_burnin": 30}),
-    "counts": (SGLDPoissonRegressor, {}),
     "snapshots": (SGLDLogisticRegression, {**PLAIN, "gradient": "svrg", "schedule": "polynomial"}),
     "a table of rows": (SGLDLogisticRegression, {**PLAIN, "gradient": "saga"}),
     "metric on the way": (SGLDLogisticRegression, {**PLAIN, "sampler": "psgld"}),
     "velocity": (SGLDLogisticRegression, {"sampler": "sgnht", "step_size": 0.1}),
     "trajectories": (SGLDLogisticRegression, {"sampler": "hmc", "prior": Normal(scale=3.0)}),
     "ladder": (SGLDLogisticRegression, {"sampler": "parallel_tempering", "step_size": 0.3}),
-    "network with velocity": (SGLDMLPClassifier, NETWORK),
-    "network on batches": (SGLDMLPRegressor, NETWORK | {"batch_size": 7}),
+    "network": (
+        SGLDMLPRegressor,
+        {"hidden_layer_sizes": (4,), "n_burnin": 40, "thin": 3, "n_chains": 2, "batch_size": 7},
+    ),
 }
 # the runs are short or stopped early, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -74,16 +71,15 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_draws(
     monkeypatch.undo()
     saved = files.read(path)
     assert not saved.finished and 0 < saved.chains.n_steps < 0.9 * whole.result_.plan.n_steps
-    for options in ({}, {"n_jobs": 2}):  # the file is left as it is
-        share_after(0.0, monkeypatch)
-        resumed = clone(fresh).set_params(checkpoint=None, resume_from=str(path), **options)
-        with joblib.parallel_config(backend="threading"):
-            resumed.fit(X, target(resumed))
-        np.testing.assert_array_equal(resumed.posterior_.values, whole.posterior_.values)
-        assert repr(resumed.posterior_) == repr(whole.posterior_)
-        np.testing.assert_array_equal(resumed.result_.positions, whole.result_.positions)
-        assert resumed.result_.acceptance == whole.result_.acceptance
-        assert resumed.clipped_fraction_ == whole.clipped_fraction_
+    share_after(0.0, monkeypatch)
+    resumed = clone(fresh).set_params(checkpoint=None, resume_from=str(path), n_jobs=2)
+    with joblib.parallel_config(backend="threading"):
+        resumed.fit(X, target(resumed))
+    np.testing.assert_array_equal(resumed.posterior_.values, whole.posterior_.values)
+    assert repr(resumed.posterior_) == repr(whole.posterior_)
+    np.testing.assert_array_equal(resumed.result_.positions, whole.result_.positions)
+    assert resumed.result_.acceptance == whole.result_.acceptance
+    assert resumed.clipped_fraction_ == whole.clipped_fraction_
 
 
 def test_an_interrupt_of_the_tuning_names_what_there_is(finished, tmp_path, monkeypatch):
@@ -139,15 +135,12 @@ def test_any_posterior_goes_on_and_another_one_is_refused(often, tmp_path):
     [
         ({"prior": "normal"}, r"another prior: 'auto' there, 'normal' here"),
         ({"prior": Normal(covariance=2.0 * np.eye(3))}, "another prior"),
-        ({"step_size": 0.1}, "another step_size: 'auto' there, 0.1 here"),
-        ({"n_chains": 3}, "another n_chains: 4 there, 3 here"),
         ({"random_state": 1}, "another random_state: 0 there, 1 here"),
         ({"n_draws": 10}, "has 60 draws a chain already, and n_draws=10"),
         (
             {"X": X[::-1], "y": Y[::-1]},
             r"another X: both are arrays \(60, 3\) of float64, of",
         ),
-        ({"X": X.astype(np.float32)}, "another X: .*float64 there, .*float32 here"),
         ({"y": Y + 1e-12}, r"another y: both are arrays \(60,\)"),
         ({"sample_weight": np.full(60, 2.0)}, "another sample_weight: None there"),
     ],
@@ -242,24 +235,16 @@ def test_paths_and_limits_that_cannot_be_are_refused_by_name(name, value, error,
         SGLDLinearRegression(**{name: value}).fit(X, Y)
 
 
-@pytest.mark.parametrize("entry", ["version", "format", "libraries", "inputs", "a name"])
+@pytest.mark.parametrize("entry", ["version", "inputs"])
 def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp_path):
     escape = "\x1b[2J\x07\x9b\u202e"
     inputs = files.read(finished).origin.inputs
     change = {
         "version": {"version": escape},
-        "format": {"format": escape},
-        "libraries": {"libraries": escape},
-        "inputs": {"inputs": inputs | {"y": ["other", escape]}},
-        "a name": {"inputs": inputs | {escape: ["other", "value"]}},
+        "inputs": {"inputs": inputs | {escape: ["other", escape]}},
     }[entry]
     there = rewritten(finished, tmp_path / "run", **change)
     model = SGLDLinearRegression(**SETTINGS, resume_from=there)
-    if entry == "libraries":  # these are told where the first steps are others
-        with np.load(there) as file:
-            arrays = dict(file)
-        arrays["first"] = arrays["first"] + 1.0
-        files.write_arrays(there, arrays)
     with pytest.raises(ValueError, match="resume_from=") as caught:
         model.fit(X, Y)
     assert str(caught.value).isprintable()
@@ -311,69 +296,6 @@ def test_a_run_that_is_killed_leaves_a_file_that_loads():
     assert done.stdout.startswith("8 kills")
 
 
-INTERRUPTED = """
-import os, sys, threading, time, signal
-import numpy as np
-from threadpoolctl import threadpool_info
-from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.inference import checkpoint
-from skbayes_sgld.sampling.tuning import thresholds
-
-# a parent in the background of a shell hands down that the keys are ignored
-signal.signal(signal.SIGINT, signal.default_int_handler)
-checkpoint._SECONDS = 0.0
-object.__setattr__(thresholds.THRESHOLDS, "shared_seconds", 0.0)
-X = np.random.default_rng(0).standard_normal((50, 3))
-blas = lambda: [lib["num_threads"] for lib in threadpool_info()]
-model = SGLDLinearRegression(n_draws=300, random_state=0).fit(X, X[:, 0])
-before, threads = dict(vars(model)), blas()
-assert 2 in threads
-n_jobs = int(sys.argv[2])
-model.set_params(n_draws=20_000, thin=50, n_jobs=n_jobs, checkpoint=sys.argv[1])
-
-def workers():
-    with open(f"/proc/self/task/{os.getpid()}/children") as file:
-        names = [open(f"/proc/{child}/cmdline").read() for child in file.read().split()]
-    return [name for name in names if "loky" in name and "resource_tracker" not in name]
-
-def interrupt():
-    while not os.path.exists(sys.argv[1]) or len(workers()) < n_jobs * (n_jobs > 1):
-        time.sleep(0.01)
-    time.sleep(0.2)
-    os.kill(os.getpid(), signal.SIGINT)
-
-threading.Thread(target=interrupt).start()
-try:
-    model.fit(2 * X, X[:, 0])
-except KeyboardInterrupt as error:
-    print(error)
-after = vars(model)
-assert all(after[name] is before[name] for name in before if name.endswith("_")), "half a fit"
-assert after.keys() == before.keys()
-assert blas() == threads
-for _ in range(100):
-    if not workers():
-        break
-    time.sleep(0.1)
-assert not workers(), workers()
-"""
-
-
-@on_linux
-@pytest.mark.parametrize("n_jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
-def test_the_keys_leave_the_estimator_as_it_was_and_nothing_behind(n_jobs, tmp_path):
-    path = tmp_path / "run.npz"
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, str(path), n_jobs],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
-    )
-    assert done.returncode == 0, done.stderr
-    assert f"resume_from={str(path)!r} goes on from" in done.stdout
-    assert not files.read(path).finished
-
-
 # ---- what ends a run by itself -----------------------------------------------------------------
 
 
@@ -383,9 +305,8 @@ def test_draws_are_made_until_their_effective_number_is_reached():
     table = model.summary()
     n_draws = model.posterior_.values.shape[1]
     assert n_draws < 1000 and 600 <= table.ess_bulk.min() < 900
-    assert table.attrs["stopped_by"] == "target_ess" and "stopped_by=target_ess" in repr(
-        model.posterior_
-    )
+    assert table.attrs["stopped_by"] == "target_ess"
+    assert "stopped_by=target_ess" in repr(model.posterior_)
     assert "600 is reached" in " ".join(table.attrs["plan"].split())
     more = clone(model).set_params(target_ess=6000).fit(*data)
     assert more.posterior_.values.shape[1] > 1000 and more.summary().ess_bulk.min() >= 6000
@@ -435,12 +356,3 @@ def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_f
     with pytest.raises(ValueError, match=r"max_time=0.05 was up before the first draw.*resume_fr"):
         model.fit(X, Y)
     assert files.read(path).chains.n_steps > 0
-
-
-def test_no_option_costs_nothing(monkeypatch):
-    monkeypatch.setattr(running, "_SECONDS", None)  # a run in parts would compare it
-    monkeypatch.setattr(files, "_known_by", None)
-    SGLDLinearRegression(**SETTINGS).fit(X, Y)
-    for option, error in (({"max_time": 1.0}, "not supported"), ({"checkpoint": "x"}, "callable")):
-        with pytest.raises(TypeError, match=error):
-            SGLDLinearRegression(**SETTINGS, **option).fit(X, Y)
