@@ -8,8 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import sample
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, as_posterior
-from skbayes_sgld.sampling import HMC, SAMPLERS, SGLD, ParallelTempering
+from skbayes_sgld.posterior import FunctionPosterior, as_posterior
+from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
 from skbayes_sgld.sampling.tuning.own_models import energy_error, find_modes
@@ -33,8 +33,6 @@ def mixture(means, sds, weights):
     return FunctionPosterior(lambda x: np.logaddexp.reduce(logs(x)), grad, d)
 
 
-TWO = mixture([[3.0], [-3.0]], [1.0, 1.0], [0.2, 0.8])
-APART = mixture([[4.0], [-4.0]], [1.0, 1.0], [0.5, 0.5])
 SPIKE = mixture([[0.0, 0.0], [2.0, 2.0]], [1.0, 0.05], [0.7, 0.3])
 JUMP = FunctionPosterior(
     lambda x: -0.5 * x[:, 0] ** 2 + np.log(4.0) * (x[:, 0] > 0.0), lambda x: -x, n_params=1
@@ -56,25 +54,29 @@ def share_above_zero(result):
     return share, 4.0 * np.sqrt(share * (1.0 - share) / effective_sample_size(above, "mean")[0])
 
 
-# the start of the second is a saddle
-@pytest.mark.parametrize(("posterior", "expected"), [(TWO, 0.2), (APART, 0.5)])
-def test_two_modes_are_found_and_have_their_masses(posterior, expected):
+def test_two_modes_are_found_and_have_their_masses():
     # R-hat was 1.000 with all chains in one of them
-    result, warned, report = told(posterior)
+    result, warned, report = told(mixture([[3.0], [-3.0]], [1.0, 1.0], [0.2, 0.8]))
     assert isinstance(result.choices["sampler"].value, ParallelTempering)
     assert warned == "" and report.usable and len(result.plan.modes) == 2
     share, error = share_above_zero(result)
-    assert abs(share - expected) < error < 0.1
+    assert abs(share - 0.2) < error < 0.1
 
 
-@pytest.mark.parametrize("settings", [{}, {"sampler": "sgld"}, {"sampler": "hmc"}], ids=str)
+def test_two_modes_are_found_from_a_saddle():
+    apart = mixture([[4.0], [-4.0]], [1.0, 1.0], [0.5, 0.5])
+    assert apart.grad(apart.start()[None]) == 0.0
+    result, *_ = told(apart, n_draws=20)
+    assert [mode.share for mode in result.plan.modes] == pytest.approx([0.5, 0.5], rel=0.01)
+
+
+@pytest.mark.parametrize("settings", [{}, {"sampler": "hmc"}], ids=str)
 def test_a_narrow_mode_that_chains_do_not_reach_is_told(settings):
     # draws of the wide one alone passed as usable
     _, warned, report = told(SPIKE, **settings)
     assert not report.usable
-    assert (
-        "have not converged" in warned or "A mode at theta[0]=2, theta[1]=2 has about 30%" in warned
-    )
+    missed = "A mode at theta[0]=2, theta[1]=2 has about 30%"
+    assert "have not converged" in warned or missed in warned
 
 
 def test_a_mode_that_chains_do_not_cross_to_is_told_with_its_share():
@@ -96,40 +98,10 @@ def test_a_jump_that_the_gradient_does_not_tell_is_sampled_by_the_density():
     assert abs(share - 0.8) < error < 0.1
 
 
-@pytest.mark.parametrize("metric", ["auto", None])
-def test_a_sampler_that_follows_the_gradient_alone_is_told_of_a_jump(metric):
-    _, warned, report = told(JUMP, "sgld", step_size=0.1, preconditioner=metric)
+def test_a_sampler_that_follows_the_gradient_alone_is_told_of_a_jump():
+    _, warned, report = told(JUMP, "sgld", step_size=0.1, preconditioner=None)
     assert "The log density jumps by 1.4" in warned and "set sampler='hmc'" in warned
     assert not report.usable
-
-
-class Logistic:
-    """Logistic regression as a user writes it."""
-
-    def __init__(self, n, d):
-        rng = np.random.default_rng(0)
-        self.X = rng.standard_normal((n, d))
-        u = self.X @ rng.standard_normal(d) / np.sqrt(d)
-        self.y = (rng.random(n) < 1.0 / (1.0 + np.exp(-u))).astype(float)
-        self.n_samples, self.n_params = n, d
-
-    def _rows(self, x, idx):
-        X, y = (self.X, self.y) if idx is None else (self.X[idx], self.y[idx])
-        return X, y, (X @ x[:, :, None])[..., 0]
-
-    def log_likelihood(self, x, idx=None):
-        _, y, u = self._rows(x, idx)
-        return y * u - np.logaddexp(0.0, u)
-
-    def grad_log_likelihood(self, x, idx=None):
-        X, y, u = self._rows(x, idx)
-        return ((y - 1.0 / (1.0 + np.exp(-u)))[:, None] @ X)[:, 0]
-
-    def log_prior(self, x):
-        return -0.5 * (x**2).sum(axis=1)
-
-    def grad_log_prior(self, x):
-        return -x
 
 
 def normal(d, correlation):
@@ -162,12 +134,9 @@ def student(d, df):
 
 
 UNIMODAL = {
-    "normal of 1": normal(1, 0.0),
     "normal of 50, correlated": normal(50, 0.9),
     "banana": banana(0.2, 2),
     "Student t of 20": student(20, 12.0),
-    "logistic of 1": CustomPosterior(Logistic(50, 1)),
-    "logistic of 50": Logistic(300, 50),
     "quartic": FunctionPosterior(lambda x: -(x**4).sum(1), lambda x: -4.0 * x**3, 3),
     "kink": FunctionPosterior(
         lambda x: -np.abs(x - 0.3).sum(1), lambda x: -np.sign(x - 0.3), 2, start=[1.0, 1.0]
@@ -180,27 +149,6 @@ def test_models_of_one_mode_are_sampled_without_a_word(name):
     result = sample(UNIMODAL[name], random_state=0)  # a warning would be an error
     assert result.plan.modes == () and result.problems == ()
     assert not isinstance(result.choices["sampler"].value, ParallelTempering)
-
-
-def test_the_look_for_modes_and_jumps_costs_less_than_the_run(monkeypatch):
-    model, rows = Logistic(500, 20), [0]
-    for name in ("log_likelihood", "grad_log_likelihood"):
-        function = getattr(Logistic, name)
-
-        def counted(self, x, idx=None, function=function):
-            rows[0] += len(x)
-            return function(self, x, idx)
-
-        monkeypatch.setattr(Logistic, name, counted)
-    result = sample(model, check_gradient=False, random_state=0)
-    assert isinstance(result.choices["sampler"].value, SGLD)
-    with_look, rows[0] = rows[0], 0
-    with monkeypatch.context() as without:
-        without.setattr("skbayes_sgld.inference.plan.find_modes", lambda *_: ())
-        without.setattr("skbayes_sgld.inference.decisions._jump", lambda *_: 0.0)
-        again = sample(model, check_gradient=False, random_state=0)
-    np.testing.assert_array_equal(again.values, result.values)
-    assert with_look < 1.3 * rows[0]
 
 
 def test_the_shares_of_modes_are_those_of_normal_distributions_by_hand():
@@ -226,12 +174,12 @@ def test_the_energy_of_trajectories_jumps_with_the_density_alone():
     # trajectories of 1.5 radians cross 0 with a probability of 1.5 / pi
     assert size == pytest.approx(np.log(4.0), abs=0.01)
     assert abs(share - 1.5 / np.pi) < 4.0 * np.sqrt(0.25 / 64)
-    for name in ("normal of 1", "logistic of 1"):
+    for name in ("normal of 50, correlated", "banana"):
         smooth = as_posterior(UNIMODAL[name])
         found = find_mode(smooth, smooth.start())
-        assert (
-            energy_error(smooth, found, found.theta + found.metric.sqrt(starts), 1.0, 0)[0] == 0.0
-        )
+        normals = np.random.default_rng(0).standard_normal((64, smooth.n_params))
+        starts = found.theta + found.metric.sqrt(normals)
+        assert energy_error(smooth, found, starts, 1.0, 0) == (0.0, 0.0)
 
 
 def test_a_function_that_raises_far_from_its_mode_is_sampled_as_it_was():
@@ -251,7 +199,7 @@ BOX = FunctionPosterior(
 
 @pytest.mark.parametrize(
     ("name", "metric"),
-    [("sgld", None), ("hmc", None), ("auto", "auto"), *((name, "auto") for name in SAMPLERS)],
+    [("sgld", None), ("auto", "auto"), ("random_walk", "auto"), ("parallel_tempering", "auto")],
 )
 def test_a_uniform_box_is_sampled_without_a_runtime_warning(name, metric):
     # the density is 0 at both ends of the way from some starts: -inf less -inf
