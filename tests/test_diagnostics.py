@@ -5,6 +5,7 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
 
+from skbayes_sgld import PosteriorDraws
 from skbayes_sgld.diagnostics import (
     convergence_problems,
     effective_sample_size,
@@ -16,8 +17,6 @@ from skbayes_sgld.diagnostics import (
     summarize,
     uncertain_sds,
 )
-
-KINDS = ("bulk", "tail", "mean")
 
 
 def walks(n_chains, n_draws, n_params=60, seed=0):
@@ -37,7 +36,7 @@ def walks(n_chains, n_draws, n_params=60, seed=0):
     return draws
 
 
-@pytest.mark.parametrize("n_chains, n_draws", [(4, 250), (3, 101), (2, 4), (2, 5), (8, 30)])
+@pytest.mark.parametrize("n_chains, n_draws", [(4, 250), (3, 101), (2, 4)])
 def test_many_parameters_get_the_figures_of_arviz_stats(monkeypatch, n_chains, n_draws):
     monkeypatch.setattr("skbayes_sgld.diagnostics._BLOCK", 7 * 80)
     draws = walks(n_chains, n_draws)
@@ -45,8 +44,10 @@ def test_many_parameters_get_the_figures_of_arviz_stats(monkeypatch, n_chains, n
     with np.errstate(all="ignore"):
         r_hat = array_stats.rhat(draws, method="rank", **axes)
         tail = array_stats.ess(draws, method="tail", prob=(0.05, 0.95), **axes)
+        bulk, mean = (array_stats.ess(draws, method=kind, **axes) for kind in ("bulk", "mean"))
     np.testing.assert_allclose(potential_scale_reduction(draws), r_hat, rtol=1e-9)
-    np.testing.assert_allclose(effective_sample_size(draws, "tail"), tail, rtol=1e-9)
+    for kind, expected in {"bulk": bulk, "mean": mean, "tail": tail}.items():
+        np.testing.assert_allclose(effective_sample_size(draws, kind), expected, rtol=1e-9)
 
 
 def test_too_few_draws_are_not_judged():
@@ -87,14 +88,13 @@ def test_one_chain_is_compared_with_itself_half_by_half():
 def test_weights_count_draws():
     # integer weights are the table of the draws repeated so often
     rng = np.random.default_rng(0)
-    draws, counts = rng.standard_normal((1, 30, 2)), rng.integers(1, 4, 30)
-    weighted = summarize(draws, ["a", "b"], counts.astype(float))
-    repeated = summarize(np.repeat(draws, counts, axis=1), ["a", "b"])
-    columns = ["mean", "sd"]
+    draws, counts = rng.standard_normal((2, 30, 2)), rng.integers(1, 4, 30)
+    weighted = PosteriorDraws(draws, ["a", "b"], counts.astype(float)).summary()
+    values = np.repeat(draws, counts, axis=1)
+    repeated, columns = summarize(values, ["a", "b"]), ["mean", "sd"]
     np.testing.assert_allclose(weighted[columns], repeated[columns], rtol=1e-12)
-    values = np.repeat(draws[0, :, 0], counts)
-    ends = np.quantile(values, [0.05, 0.95], method="inverted_cdf")
-    np.testing.assert_allclose(weighted.loc["a", ["5%", "95%"]], ends)
+    ends = np.quantile(values[..., 0], [0.05, 0.95], method="inverted_cdf")
+    np.testing.assert_allclose(weighted.loc["a", ["5%", "95%"]].astype(float), ends)
 
 
 def test_quantiles_of_weighted_rows_ignore_draws_of_no_weight():
@@ -103,11 +103,11 @@ def test_quantiles_of_weighted_rows_ignore_draws_of_no_weight():
     assert quantiles(values, np.array([0.99]), weights)[0, 0] == 3.0
 
 
-@pytest.mark.parametrize("unit", [1e-20, 1e20, 1e-150, 1e150])
+@pytest.mark.parametrize("unit", [1e-20, 1e150])
 def test_the_unit_of_the_draws_changes_no_diagnostic(unit):
     n_params = 3
     draws = np.exp(0.5 * autoregression(np.random.default_rng(0), 0.9, 4, 400, n_params))
-    for kind in KINDS:
+    for kind in ("bulk", "tail", "mean"):
         ess = effective_sample_size(draws, kind)
         assert ess.max() < 800  # not that of independent draws, which constant ones were given
         np.testing.assert_allclose(effective_sample_size(unit * draws, kind), ess, rtol=1e-9)
@@ -128,18 +128,18 @@ def test_the_unit_of_the_draws_changes_no_diagnostic(unit):
 
 
 @pytest.mark.parametrize(
-    "name, distribution, told",
+    "distribution, told",
     [
-        ("normal", stats.norm(), 0),
-        ("exponential", stats.expon(), 0),
-        ("t of 15", stats.t(15), 0),
-        ("t of 7", stats.t(7), 0),
-        ("inverse gamma of 8", stats.invgamma(8), 0),
-        ("t of 2.2", stats.t(2.2), 1),
-        ("Cauchy", stats.cauchy(), 1),
+        (stats.norm(), False),
+        (stats.expon(), False),
+        (stats.t(7), False),
+        (stats.invgamma(8), False),
+        (stats.t(2.2), True),
+        (stats.cauchy(), True),
     ],
+    ids=["normal", "exponential", "t of 7", "inverse gamma", "t of 2.2", "Cauchy"],
 )
-def test_the_error_of_an_sd_is_what_sds_of_many_runs_differ_by(name, distribution, told):
+def test_the_error_of_an_sd_is_what_sds_of_many_runs_differ_by(distribution, told):
     # autocorrelated draws of known sd: 50 parameters are 50 runs
     z = autoregression(np.random.default_rng(0), 0.6, 4, 1000, 50) * 0.8
     grid = np.linspace(-6.0, 6.0, 2000)
@@ -202,72 +202,44 @@ def autoregression(rng, share, n_chains, n_draws, n_params):
     return draws[:, 200:]
 
 
-def visits(rng, share, shape):
-    """Whether each draw is in a rare region, which is entered for 50 draws at a time."""
-    n_chains, n_draws, n_params = shape
-    runs = rng.random((n_chains, -(-n_draws // 50), n_params)) < share
-    return np.repeat(runs, 50, axis=1)[:, :n_draws]
-
-
 def faulty(kind, size, shape, seed):
     """Draws with a fault: ``size`` from 0, none, to 1, a plain one."""
     rng = np.random.default_rng(seed)
+    n_chains, n_draws, n_params = shape
     z = rng.standard_normal(shape)
-    slow = np.repeat(rng.standard_normal((shape[0], -(-shape[1] // 50), shape[2])), 50, axis=1)
     if kind == "shifted":
         z[0] += 0.6 * size
-    elif kind == "shifted for half of its length":
-        z[0, : shape[1] // 2] += 0.8 * size
     elif kind == "wider":
         z[0] *= 1.0 + 0.6 * size
-    elif kind == "of two times":
-        z += size * slow[:, : shape[1]]
     elif kind == "drifting":
-        z += 0.6 * size * np.linspace(-1.0, 1.0, shape[1])[:, None]
+        z += 0.6 * size * np.linspace(-1.0, 1.0, n_draws)[:, None]
     elif kind == "slow":
         z = autoregression(rng, 0.95 * size, *shape)
     elif kind == "stuck":
-        z[-1, : int(0.3 * size * shape[1])] = z[-1, 0]
-    elif kind == "visiting":
-        z += 4.0 * visits(rng, 0.1 * size, shape)
-    elif kind == "Cauchy, shifted":
-        z = rng.standard_cauchy(shape)
-        z[0] += size
+        z[-1, : int(0.3 * size * n_draws)] = z[-1, 0]
+    elif kind == "visiting":  # a rare region, which is entered for 50 draws at a time
+        visits = rng.random((n_chains, n_draws // 50, n_params)) < 0.1 * size
+        z += 4.0 * np.repeat(visits, 50, axis=1)
     elif kind == "Cauchy, wider":
         z = rng.standard_cauchy(shape)
         z[0] *= 1.0 + size
-    elif kind == "lognormal, wider":
-        z = np.exp(2.0 * z)
-        z[0] *= 1.0 + 1.5 * size
     elif kind == "with a tail":
         z[0] *= np.where(rng.random(shape[1:]) < 0.3 * size, 8.0, 1.0)
     elif kind == "of two values":
-        z = np.sign(slow[:, : shape[1]] * 2.0 * size + z)
+        slow = np.repeat(rng.standard_normal((n_chains, n_draws // 50, n_params)), 50, axis=1)
+        z = np.sign(slow * 2.0 * size + z)
     return z
 
 
-KINDS_OF_FAULTS = (
-    "shifted",
-    "shifted for half of its length",
-    "wider",
-    "of two times",
-    "drifting",
-    "slow",
-    "stuck",
-    "visiting",
-    "Cauchy, shifted",
-    "Cauchy, wider",
-    "lognormal, wider",
-    "with a tail",
-    "of two values",
-)
+FAULTS = "shifted", "wider", "drifting", "slow", "stuck", "visiting", "Cauchy, wider"
+FAULTS += "with a tail", "of two values"
 
 
-@pytest.mark.parametrize("shape", [(4, 1000, 2), (1, 1000, 2), (12, 400, 2)])
-@pytest.mark.parametrize("kind", KINDS_OF_FAULTS)
+@pytest.mark.parametrize("shape", [(4, 1000, 2), (12, 400, 2)])
+@pytest.mark.parametrize("kind", FAULTS)
 def test_whatever_is_warned_of_is_not_clean_to_the_screen(monkeypatch, kind, shape):
     told = 0
-    for number, size in enumerate(np.linspace(0.0, 1.0, 7)):
+    for number, size in enumerate(np.linspace(0.0, 1.0, 5)):
         draws = faulty(kind, size, shape, seed=number)
         clean = plainly_converged(draws)
         with monkeypatch.context() as unscreened:
@@ -281,8 +253,7 @@ def test_whatever_is_warned_of_is_not_clean_to_the_screen(monkeypatch, kind, sha
                 told += bool(warned)
             whole = convergence_problems(draws, list("ab"))
         assert convergence_problems(draws, list("ab")) == whole
-    # a lone chain does not differ from others, and one of twelve only by a lot
-    assert told or shape[0] != 4
+    assert told or shape[0] != 4  # one of twelve chains differs only by a lot
 
 
 def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
