@@ -416,13 +416,11 @@ def least_ess(draws: Array) -> tuple[float, int]:
 
 
 NOT_CONVERGED = "the chains have not converged"
-STILL = "they stand still"  # of chains
-TOO_FEW = "are too few for"  # draws
 _LEFT = 0.1  # sd within chains over that between them, from which chains have left their start
 _SMOOTH = 0.7  # sd from draw to draw over that within chains: 1.4 where draws are independent
 
 
-def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1) -> list[str]:
+def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1) -> dict[str, str]:
     """Convergence problems of the draws, as sentences that name a parameter and its figure.
 
     Parameters
@@ -436,12 +434,16 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
 
     Returns
     -------
-    problems : list of str
-        Empty when R-hat and the effective sample sizes of all parameters are acceptable.
+    problems : dict of str to str
+        Sentences by what is wrong: ``"still"``, chains that stand still; ``"start"``, chains that
+        have not left their starts; ``"r_hat"``, chains that have not converged; ``"ess"``, too
+        small an effective sample size; ``"n_draws"``, too few draws for a sufficient one;
+        ``"unknown"``, too few draws to judge. Empty when R-hat and the effective sample sizes of
+        all parameters are acceptable.
     """
     n_chains, n_draws, n_params = draws.shape
     if n_draws < _MIN_DRAWS:
-        return [f"{n_draws} draws a chain are too few to judge"]
+        return {"unknown": f"{n_draws} draws a chain are too few to judge"}
     needed, each = _needed_ess(n_chains), -(-n_draws // n_walkers)
     last = n_draws - (n_walkers - 1) * each  # the last walker may have fewer
     if last >= _FEWEST_SCREENED:
@@ -449,25 +451,23 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         draws = np.stack(alone, axis=1).reshape(-1, last, n_params)
     suspects = np.flatnonzero(~plainly_converged(draws, needed))
     if not len(suspects):
-        return []
-    problems, draws = [], draws[..., suspects]
+        return {}
+    draws, problems = draws[..., suspects], {}
     still = (draws == draws[:, :1]).all(axis=1)
     if still.any():
         worst = int(still.sum(axis=0).argmax())
-        stand = f"{still[:, worst].sum()} of {len(draws)}"
-        return [f"all draws of {names[suspects[worst]]} are the same in {stand} chains: {STILL}"]
+        name, stand = names[suspects[worst]], f"{still[:, worst].sum()} of {len(draws)} chains"
+        return {"still": f"all draws of {name} are the same in {stand}: they stand still"}
     if len(suspects) == n_params and not have_left_start(draws):
-        return [
-            "the chains have not left their starts: no parameter varies within chains a tenth as "
-            "much as between them"
-        ]
+        left = "the chains have not left their starts: no parameter varies within chains a tenth "
+        return {"start": f"{left}as much as between them"}
     (location, scale), (ess, scale_ess) = _by_block(_rhat_and_ess, _without_units(draws))
     r_hat = np.fmax(location, scale)
     worth = np.where(scale > location, scale_ess, ess)  # that behind the larger R-hat
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(worth, needed), len(draws), n_params))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))
-        problems.append(
+        problems["r_hat"] = (
             f"{NOT_CONVERGED}: R-hat of {names[suspects[worst]]} is {r_hat[worst]:.4f}, above "
             f"{limit[worst]:.4f}"
         )
@@ -476,9 +476,10 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         name, made = names[suspects[worst]], n_chains * n_draws
         problem = f"the effective sample size of {name} is {ess[worst]:.0f}"
         if made < 2 * needed:  # half of them or more would have to be independent
-            problems.append(f"{problem}: {made} draws {TOO_FEW} an effective size of {needed}")
+            few = f"{made} draws are too few for an effective size of {needed}"
+            problems["n_draws"] = f"{problem}: {few}"
         else:
-            problems.append(f"{problem}, below {needed}")
+            problems["ess"] = f"{problem}, below {needed}"
     return problems
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.diagnostics import (
-    NOT_CONVERGED,
-    STILL,
-    TOO_FEW,
-    convergence_problems,
-    enough_draws,
-    least_ess,
-)
+from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
 from skbayes_sgld.inference.decisions import EARLY_ENDS
 from skbayes_sgld.inference.diagnosis import cap_problem, describe_point, firmer_priors
 from skbayes_sgld.inference.plan import Plan
@@ -29,12 +22,11 @@ def find_problems(result: SamplingResult) -> list[str]:
     problems, choices = [], result.choices
     apart = convergence_problems(result.values, result.names, result.plan.n_walkers)
     if apart:
-        problems.append(f"{'; '.join(apart)}; {_remedy(apart, result)}")
+        problems.append(f"{'; '.join(apart.values())}; {_remedy(set(apart), result)}")
     step_size = choices["step_size"]
     noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
-    if (
-        result.mode is not None or not apart
-    ):  # chains that have not converged tell nothing of the bias
+    # chains that have not converged tell nothing of the bias
+    if result.mode is not None or not apart:
         problems += bias_problem(*result.bias, step_size.value, step_size.given, bool(noisy))
     problems += noisy
     n_hot, n_burnin = result.plan.n_hot, choices["n_burnin"].value
@@ -52,27 +44,29 @@ def find_problems(result: SamplingResult) -> list[str]:
     return problems + clip_problem(result.clipped, choices["clip"].value)
 
 
-def _remedy(apart: list[str], result: SamplingResult) -> str:
-    """Remedy for chains that do not agree, or have too small an effective sample size."""
+def _remedy(apart: set[str], result: SamplingResult) -> str:
+    """Remedy for chains that do not agree, or have too small an effective sample size.
+
+    ``apart`` says what is wrong, by the names of :func:`convergence_problems`.
+    """
     choices = result.choices
     stopped_by = choices.get("stopped_by")
     if stopped_by is not None and stopped_by.value in EARLY_ENDS:
         return EARLY_ENDS[stopped_by.value]
     firmer = firmer_priors(result.plan.posterior.facts.total_weight, result.names)
     settings = [name for name in ("step_size", "preconditioner") if choices[name].given]
-    if any(STILL in problem for problem in apart) and not result.plan.settings.init_is("auto"):
+    if "still" in apart and not result.plan.settings.init_is("auto"):
         settings = ["init", *settings]
-    few = any(TOO_FEW in problem for problem in apart)
     # fewer than a fifth of the draws are effective: the settings are to blame
     slow = settings and least_ess(result.values)[0] < 0.2 * result.values[..., 0].size
-    if few and not slow:
+    if "n_draws" in apart and not slow:
         return f"set n_draws={enough_draws(result.values)}{firmer}"
     remedies = [f"set {' and '.join(settings)} to 'auto'"] if settings else []
     if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
         remedies.append("set schedule='constant'")
     if remedies:
         return ", and ".join(remedies)
-    if any(NOT_CONVERGED in problem for problem in apart):
+    if "r_hat" in apart:
         if isinstance(result.plan.run.sampler, ParallelTempering):
             return _TO_CROSS
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"

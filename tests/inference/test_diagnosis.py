@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import make_correlated_pair
+from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.diagnosis import condition_27_notes
-from skbayes_sgld.inference.problems import undefined_problem
 from skbayes_sgld.posterior import Flat, FunctionPosterior, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -132,10 +132,10 @@ def test_a_broken_condition_27_is_a_note_and_no_problem(capsys):
 
 
 def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_that_does():
-    (problem,) = undefined_problem(0.01, "", False)
+    (problem,) = problems.undefined_problem(0.01, "", False)
     assert "1.0% of the proposals left the range" in problem
     assert "noise_prior='half_cauchy'" in problem and "nan" not in problem
-    assert undefined_problem(0.0009, "", False) == []
+    assert problems.undefined_problem(0.0009, "", False) == []
 
 
 def test_the_noise_of_minibatches_is_told_with_the_step_size_and_by_its_size():
@@ -176,6 +176,18 @@ def test_a_setting_that_spoils_few_draws_is_the_remedy_not_their_number():
     model = SGLDLinearRegression(sampler="sgld", step_size=1e-3, **length, random_state=0)
     with pytest.warns(ConvergenceWarning, match="set step_size to 'auto'"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        ("ess", "raise n_draws"),
+        ("n_draws", "set n_draws=200"),
+        ("r_hat", "raise n_draws; or, where there are several modes, set sampler='parallel_temp"),
+    ],
+)
+def test_the_remedy_is_of_what_is_wrong(wrong, remedy, default_fit):
+    assert problems._remedy({wrong}, default_fit.result_).startswith(remedy)
 
 
 def separated(n, d):
