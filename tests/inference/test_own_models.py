@@ -104,6 +104,35 @@ def test_a_sampler_that_follows_the_gradient_alone_is_told_of_a_jump():
     assert not report.usable
 
 
+class Logistic:
+    """Logistic regression as a user writes it."""
+
+    def __init__(self, n, d):
+        rng = np.random.default_rng(0)
+        self.X = rng.standard_normal((n, d))
+        u = self.X @ rng.standard_normal(d) / np.sqrt(d)
+        self.y = (rng.random(n) < 1.0 / (1.0 + np.exp(-u))).astype(float)
+        self.n_samples, self.n_params = n, d
+
+    def _rows(self, x, idx):
+        X, y = (self.X, self.y) if idx is None else (self.X[idx], self.y[idx])
+        return X, y, (X @ x[:, :, None])[..., 0]
+
+    def log_likelihood(self, x, idx=None):
+        _, y, u = self._rows(x, idx)
+        return y * u - np.logaddexp(0.0, u)
+
+    def grad_log_likelihood(self, x, idx=None):
+        X, y, u = self._rows(x, idx)
+        return ((y - 1.0 / (1.0 + np.exp(-u)))[:, None] @ X)[:, 0]
+
+    def log_prior(self, x):
+        return -0.5 * (x**2).sum(axis=1)
+
+    def grad_log_prior(self, x):
+        return -x
+
+
 def normal(d, correlation):
     """Correlated normal distribution whose sds run from 0.01 to 100."""
     sds = np.geomspace(0.01, 100.0, d)
@@ -137,6 +166,7 @@ UNIMODAL = {
     "normal of 50, correlated": normal(50, 0.9),
     "banana": banana(0.2, 2),
     "Student t of 20": student(20, 12.0),
+    "logistic of 50": Logistic(300, 50),
     "quartic": FunctionPosterior(lambda x: -(x**4).sum(1), lambda x: -4.0 * x**3, 3),
     "kink": FunctionPosterior(
         lambda x: -np.abs(x - 0.3).sum(1), lambda x: -np.sign(x - 0.3), 2, start=[1.0, 1.0]
