@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._checks import check_flag, check_number, check_path
+from skbayes_sgld._checks import check_choice, check_flag, check_number, check_path
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import check_seed
@@ -108,10 +108,10 @@ class Settings:
         if values["clip"] is not None:
             values["clip"] = resolve(values["clip"], CLIPS, "clip")
         values["preconditioner"] = resolve_preconditioner(values["preconditioner"])
-        values["parameterization"] = _name(
-            values["parameterization"], "parameterization", _PARAMETERIZATIONS
-        )
-        check_init(values["init"])
+        name = values["parameterization"]
+        check_choice(name, "parameterization", _PARAMETERIZATIONS)
+        values["parameterization"] = None if name == "auto" else name
+        values["init"] = check_init(values["init"])
         values["tau"], values["temperature"] = resolve_temperature(values["temperature"])
         for name in ("n_draws", "n_chains"):
             check_number(values[name], name, low=1, closed="left", integer=True)
@@ -199,16 +199,6 @@ def resolve_preconditioner(value: Any) -> Preconditioner | None:
     return preconditioner_of(value, ("auto",))
 
 
-def _name(value: Any, argument: str, names: tuple[str, ...]) -> str | None:
-    """One of the names; None for "auto"."""
-    if not isinstance(value, str) or value not in names:
-        error = ValueError if isinstance(value, str) else TypeError
-        raise error(
-            f"{argument}={value!r} is not known; choose one of {', '.join(map(repr, names))}."
-        )
-    return None if value == "auto" else value
-
-
 def check_temperature(value: Any) -> None:
     """Raise unless 1e-15 <= temperature <= 1e15."""
     low, high = _TEMPERATURES
@@ -253,13 +243,13 @@ def resolve_temperature(value: float | str | Schedule) -> tuple[float, Schedule 
 
 
 def check_init(value: Any, names: tuple[str, ...] = _INITS, n_dims: int = 2) -> Any:
-    """Starting point as a name, or as an array of finite numbers of at most ``n_dims`` axes."""
+    """Starting point as a name, or as a new array of finite numbers of at most ``n_dims`` axes."""
     if isinstance(value, str):
-        _name(value, "init", names)
+        check_choice(value, "init", names)
         return value
     accepted = f"give one of {', '.join(map(repr, names))}, or an array of finite numbers"
     try:
-        array = np.asarray(value, dtype=float)
+        array = np.array(value, dtype=float)
     except (TypeError, ValueError):
         raise TypeError(f"init={value!r} is not accepted; {accepted}.") from None
     if not 1 <= array.ndim <= n_dims:

@@ -70,8 +70,7 @@ def _start_elsewhere(
     """
     init, why = settings.init, GIVEN
     if not isinstance(init, str):
-        start = given_start(posterior, np.asarray(init, dtype=float), settings.n_chains)
-        return start, Choice("array", why)
+        return given_start(posterior, init, settings.n_chains), Choice("array", why)
     if init == "zeros":
         return np.tile(posterior.zeros(), (len(chains), 1)), Choice("zeros", why)
     if init == "auto":

@@ -114,6 +114,8 @@ def test_chains_begin_where_the_user_says(preconditioner):
         model = SGLDLinearRegression(init=init, **settings).fit(X, TARGET)
         expected = np.broadcast_to(init, (2, 5))
         np.testing.assert_allclose(model.posterior_.values[:, 0], expected, rtol=1e-9)
+    begin[:] = 0.0  # the plan has a copy
+    assert np.all(model.result_.plan.settings.init != 0.0)
     zeros = SGLDLinearRegression(init="zeros", **settings).fit(X, TARGET).posterior_.values
     np.testing.assert_allclose(zeros[:, 0, :4], 0.0, atol=1e-9)
     np.testing.assert_allclose(zeros[:, 0, 4], TARGET.var(), rtol=1e-9)
