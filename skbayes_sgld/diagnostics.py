@@ -313,15 +313,15 @@ def summarize(
     unit = np.abs(apart).max(axis=0)  # squares of values beyond 1e154 would overflow
     unit[unit == 0.0] = 1.0
     sd = unit * np.sqrt(np.average(np.square(apart / unit), axis=0, weights=w))
-    tails = np.array([(1 - coverage) / 2, (1 + coverage) / 2], dtype=float)
-    low, high = quantiles(flat.T, tails, w).T
+    ends = tails(coverage)
+    low, high = quantiles(flat.T, ends, w).T
     ess = effective_sample_size(draws, "mean")
     return pd.DataFrame(
         {
             "mean": mean,
             "sd": sd,
-            f"{100 * tails[0]:.4g}%": low,
-            f"{100 * tails[1]:.4g}%": high,
+            f"{100 * ends[0]:.4g}%": low,
+            f"{100 * ends[1]:.4g}%": high,
             "ess_bulk": effective_sample_size(draws),
             "ess_tail": effective_sample_size(draws, "tail"),
             "r_hat": potential_scale_reduction(draws),
@@ -330,6 +330,11 @@ def summarize(
         },
         index=pd.Index(names, name="parameter"),
     )
+
+
+def tails(coverage: float | Array) -> Array:
+    """Levels of the two ends of an equal-tailed interval ``(2,)``, or ``(2, n_coverages)``."""
+    return np.array([(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0], dtype=float)
 
 
 def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:

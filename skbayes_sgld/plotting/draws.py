@@ -15,9 +15,8 @@ from scipy.stats import binom, gaussian_kde, rankdata
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.diagnostics import quantiles
+from skbayes_sgld.diagnostics import quantiles, tails
 from skbayes_sgld.plotting.axes import BLUE, COLORS, GREY, Array, Display, finish, percent
-from skbayes_sgld.prediction.intervals import tails
 from skbayes_sgld.prediction.wrappers import unwrap_for
 
 _INNER = 0.5  # probability of the thick part of an interval of a forest

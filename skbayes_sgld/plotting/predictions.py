@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_array, check_lengths, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
 from skbayes_sgld.plotting.axes import (
@@ -24,7 +25,7 @@ from skbayes_sgld.plotting.axes import (
     share_interval,
 )
 from skbayes_sgld.prediction.effects import components, dependence
-from skbayes_sgld.prediction.intervals import check_levels, tails
+from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
     predict_proba_interval,

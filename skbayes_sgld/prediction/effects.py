@@ -28,7 +28,7 @@ from skbayes_sgld._checks import (
 )
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
-from skbayes_sgld.prediction.intervals import tails
+from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
 
 _NUMBERS = 2**23  # of the response that are held at once: 64 megabytes

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld.diagnostics import tails
 
 
 def check_levels(q: Any, argument: str = "q") -> Array:
@@ -23,11 +24,6 @@ def check_levels(q: Any, argument: str = "q") -> Array:
     if not np.all((levels > 0) & (levels < 1)):
         raise ValueError(f"{argument}={q!r} is out of range; give a number in (0, 1), or several.")
     return levels.astype(float)
-
-
-def tails(coverage: float | Array) -> Array:
-    """Levels of the two ends of an equal-tailed interval ``(2,)``, or ``(2, n_coverages)``."""
-    return np.array([(1.0 - coverage) / 2.0, (1.0 + coverage) / 2.0])
 
 
 def equal_tailed(quantiles: Callable[[Array], Array], coverage: Any) -> Array:
