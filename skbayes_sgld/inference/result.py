@@ -318,8 +318,13 @@ class SamplingResult(PosteriorDraws):
         plan = self.plan
         if not plan.has_data or plan.mode is None:
             return float("nan")
-        eta = 0.5 * float(plan.run.step_sizes(plan.n_draws * plan.thin))
+        eta = 0.5 * self._last_step_size
         return step_bias(plan.run, plan.mode, eta, plan.settings.uses_curvature, 0)[0]
+
+    @property
+    def _last_step_size(self) -> float:
+        """Step size of the run's last step: a schedule may have made it small by then."""
+        return float(self.plan.run.step_sizes(self.plan.n_steps - 1))
 
     def _mean_acceptance(self) -> float:
         """Mean Metropolis acceptance of the chains' transitions; nan without the data.
@@ -330,13 +335,12 @@ class SamplingResult(PosteriorDraws):
             return self.acceptance
         if not self.plan.has_data:
             return float("nan")
-        run, (_, n_draws, P) = self.plan.run, self.theta.shape
+        run, P = self.plan.run, self.theta.shape[2]
         flat = self.theta.reshape(-1, P)
         affordable = 5e7 // (max(self.plan.posterior.n_samples, 1) * P)  # multiplications
         size = int(np.clip(affordable, 16, min(256, len(flat))))
         theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
-        eta = float(run.step_sizes(n_draws))
-        return transition_acceptance(theta, eta, replace(run.dynamics))
+        return transition_acceptance(theta, self._last_step_size, replace(run.dynamics))
 
     def from_laplace(self) -> tuple[float, float]:
         """Largest shift of a mean from the mode, and largest relative excess of an sd.
