@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.sparse import csr_array
-from sklearn import linear_model
 from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
@@ -102,21 +101,6 @@ def test_labels_keep_the_type_of_the_classes():
     model = SGLDLogisticRegression(**SETTINGS).fit(ROWS, LABELS)
     assert model.predict(ROWS).dtype == np.float64
     assert set(model.predict(ROWS)) <= set(LABELS)
-
-
-@pytest.mark.parametrize(
-    ("theirs", "ours", "y", "method"),
-    [
-        (linear_model.LinearRegression, SGLDLinearRegression, NUMBERS, "predict"),
-        (linear_model.LogisticRegression, SGLDLogisticRegression, LABELS, "predict"),
-        (linear_model.LogisticRegression, SGLDLogisticRegression, LABELS, "predict_proba"),
-        (linear_model.PoissonRegressor, SGLDPoissonRegressor, COUNTS, "predict"),
-    ],
-)
-def test_scikit_learns_estimators_do_the_same(theirs, ours, y, method):
-    for X in (ROWS, ROWS.astype(float)):
-        expected = getattr(theirs().fit(X, y), method)(X).dtype
-        assert getattr(ours(**SETTINGS).fit(X, y), method)(X).dtype == expected
 
 
 @pytest.mark.parametrize(
