@@ -25,11 +25,11 @@ SIZE = {"hidden_layer_sizes": (4,), "random_state": 0}
 SAMPLED = {"n_draws": 10, "n_burnin": 100, "thin": 2, "n_chains": 2, **SIZE}
 REGRESSORS = [BayesByBackpropRegressor(max_iter=100, **SIZE), SGLDMLPRegressor(**SAMPLED)]
 CLASSIFIERS = [BayesByBackpropClassifier(max_iter=100, **SIZE), SGLDMLPClassifier(**SAMPLED)]
-by_name = {"ids": lambda e: type(e).__name__}
 
 
-@pytest.mark.parametrize("value", [1e15, 1e100, 1e200, -1e300])
-@pytest.mark.parametrize("model", REGRESSORS + CLASSIFIERS, **by_name)
+@pytest.mark.parametrize(
+    "model, value", [(REGRESSORS[0], 1e15), (CLASSIFIERS[1], -1e300)], ids=["1e15", "-1e300"]
+)
 def test_one_outlier_of_a_column_is_refused_by_name(model, value):
     # it let ChainOverflowError through, or gave an sd of infinity
     outlier = X.copy()
@@ -39,21 +39,18 @@ def test_one_outlier_of_a_column_is_refused_by_name(model, value):
         clone(model).fit(outlier, y)
 
 
-@pytest.mark.parametrize("noise_variance", ["infer", 1.0])
-@pytest.mark.parametrize("value", [1e100, -1e200, 1e300])
-@pytest.mark.parametrize("model", REGRESSORS, **by_name)
-def test_one_outlier_of_the_target_is_refused_by_name(model, value, noise_variance):
+@pytest.mark.parametrize("noise_variance, value", [("infer", -1e200), (1.0, 1e300)])
+def test_one_outlier_of_the_target_is_refused_by_name(noise_variance, value):
     y = Y.copy()
     y[3] = value
     with pytest.raises(ValueError, match=r"y has the value -?1e\+.*lost.*remove.*clip"):
-        clone(model).set_params(noise_variance=noise_variance).fit(X, y)
+        clone(REGRESSORS[1]).set_params(noise_variance=noise_variance).fit(X, y)
 
 
-@pytest.mark.parametrize("model", REGRESSORS, **by_name)
-def test_an_outlier_that_leaves_the_others_apart_is_fitted(model):
+def test_an_outlier_that_leaves_the_others_apart_is_fitted():
     y = Y.copy()
     y[3] = 1e6
-    assert np.isfinite(clone(model).fit(X, y).summary()[["mean", "sd"]]).all().all()
+    assert np.isfinite(clone(REGRESSORS[0]).fit(X, y).summary()[["mean", "sd"]]).all().all()
 
 
 @pytest.mark.parametrize("size, is_kept", [(0.7e-12, False), (1.5e-12, True)])
@@ -74,10 +71,9 @@ def test_the_approximation_begins_a_tenth_as_wide_as_the_weights_of_random_netwo
     np.testing.assert_allclose(output.std(axis=0), 0.1 / np.sqrt(4), rtol=0.045)
 
 
-@pytest.mark.parametrize("power", [-300, -140, 140, 300])
-@pytest.mark.parametrize("model", REGRESSORS, **by_name)
-def test_columns_of_any_size_give_the_same_predictions(model, power):
-    unit = 2.0 ** round(power / np.log10(2.0))
+@pytest.mark.parametrize("power", [-1000, 1000])
+def test_columns_of_any_size_give_the_same_predictions(power):
+    unit, model = 2.0**power, REGRESSORS[1]
     expected = clone(model).fit(X, Y)
     other = clone(model).fit(unit * X, Y)
     np.testing.assert_allclose(other.predict(unit * X), expected.predict(X), rtol=1e-8)
@@ -85,7 +81,7 @@ def test_columns_of_any_size_give_the_same_predictions(model, power):
     assert (other.summary()["sd"] > 0).all()
 
 
-@pytest.mark.parametrize("model", REGRESSORS, **by_name)
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
 def test_a_target_of_which_the_square_is_no_number_is_refused(model):
     for unit in (1e-200, 1e200):
         with pytest.raises(ValueError, match=r"y has the standard deviation.*divide y by"):
@@ -97,10 +93,9 @@ def test_a_target_of_which_the_square_is_no_number_is_refused(model):
     assert ratio == pytest.approx(2.0**800, rel=1e-8)
 
 
-@pytest.mark.parametrize("model", REGRESSORS, **by_name)
-def test_fixed_noise_that_is_nothing_beside_y_is_refused(model):
+def test_fixed_noise_that_is_nothing_beside_y_is_refused():
     with pytest.raises(ValueError, match=r"noise_variance=1e-40 is.*times the variance of y"):
-        clone(model).set_params(noise_variance=1e-40).fit(X, Y)
+        clone(REGRESSORS[0]).set_params(noise_variance=1e-40).fit(X, Y)
 
 
 def test_what_overflows_in_training_is_told_with_its_remedy():
