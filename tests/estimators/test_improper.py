@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from skbayes_sgld import (
     RowBlocks,
@@ -11,7 +10,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
-from skbayes_sgld.posterior import ConjugateNormal, Laplace, Normal, propriety
+from skbayes_sgld.posterior import Normal, propriety
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from tests.estimators.test_bad_input import (
     CLASSIFIERS,
@@ -76,18 +75,13 @@ PROPER_LEVEL = {"intercept_prior": "normal"}
     ("cls", "y", "weight", "params", "match"),
     [
         (SGLDPoissonRegressor, COUNTS, LIGHT, {}, HELD.format(r"1.\de-13")),
-        (SGLDPoissonRegressor, COUNTS, 1e-6 * ONE + 1e-8, {}, HELD.format(".*e-06")),
         (SGLDPoissonRegressor, FEW_EVENTS, 1.0 - (1 - 1e-9) * ONE, {}, HELD.format("3e-09")),
         (SGLDPoissonRegressor, COUNTS, ONE, {}, SINGLE),
-        (SGLDPoissonRegressor, COUNTS, 1e6 * ONE, {}, SINGLE),
         (SGLDPoissonRegressor, COUNTS, HEAVY, {}, BESIDE),
-        (SGLDPoissonRegressor, COUNTS, HEAVY, {"prior": "flat"}, BESIDE),
-        (SGLDPoissonRegressor, COUNTS, ONE, PROPER_LEVEL, SINGLE),
         (SGLDPoissonRegressor, COUNTS, LIGHT, PROPER_LEVEL | FLAT, "the rows beside .* count as"),
         (SGLDLogisticRegression, SIDE, LIGHT, {}, HELD.format("2.*e-14")),
         (SGLDLogisticRegression, THREE, LIGHT, {}, HELD.format("1.*e-14")),
         (SGLDLogisticRegression, SIDE, np.where(SIDE, 1.0, 1e-6), {}, HELD.format(".*e-05")),
-        (SGLDLogisticRegression, SIDE, HEAVY, {}, HELD.format(".*e-1\\d")),
         (SGLDLogisticRegression, SIDE, HEAVY, PROPER_LEVEL, BESIDE),
         (SGDMAPClassifier, SIDE, LIGHT, {}, HELD.format("2.*e-14")),
     ],
@@ -125,28 +119,17 @@ def test_an_anchor_of_large_weight_beside_rows_that_tell_is_accepted():
     assert abs(rate[0] - COUNTS[5]) < 0.05 * COUNTS[5]
 
 
-@pytest.mark.parametrize("cls", CLASSIFIERS)
-def test_separation_is_found_where_the_linear_programme_would_be_too_large(cls, monkeypatch):
+def test_separation_is_found_where_the_linear_programme_would_be_too_large(monkeypatch):
     monkeypatch.setattr(propriety, "_MAX_LP", 0)
-    refuse(cls, r"prior='normal'", FLAT, X, SIDE)
+    refuse(SGLDLogisticRegression, r"prior='normal'", FLAT, X, SIDE)
 
 
-@pytest.mark.parametrize(
-    ("cls", "prior", "sd"),
-    [
-        (SGLDLinearRegression, Normal(scale=2.0), 2.0),
-        (SGLDLinearRegression, ConjugateNormal(scale=3.0), None),
-        (SGLDLogisticRegression, Normal(scale=0.5), 0.5),
-        (SGLDLogisticRegression, Laplace(scale=0.5), np.sqrt(2.0) * 0.5),
-    ],
-)
-def test_the_coefficient_of_a_constant_column_keeps_its_proper_prior(cls, prior, sd):
-    model = small(cls, prior=prior, n_draws=1000, n_chains=4).fit(CONSTANT, target(cls))
+@pytest.mark.parametrize("cls", [SGLDLinearRegression, SGLDLogisticRegression])
+def test_the_coefficient_of_a_constant_column_keeps_its_proper_prior(cls):
+    model = small(cls, prior=Normal(scale=2.0), n_draws=1000, n_chains=4)
+    model.fit(CONSTANT, target(cls))
     values, table = model.posterior_["coef[x1]"].ravel(), model.summary().loc["coef[x1]"]
-    if sd is None:  # given the noise variance it is normal of sd 3 sigma
-        sd = 3.0 * np.sqrt(model.posterior_["noise_variance"].mean())
     ess = min(table["ess_bulk"], table["ess_tail"])
     assert ess > 1000
-    assert abs(values.mean()) < 4.5 * sd / np.sqrt(ess)
-    error_of_sd = np.sqrt((stats.kurtosis(values, fisher=False) - 1.0) / 4.0 / ess)
-    assert abs(values.std() / sd - 1.0) < 4.5 * error_of_sd
+    assert abs(values.mean()) < 4.5 * 2.0 / np.sqrt(ess)
+    assert abs(values.std() / 2.0 - 1.0) < 4.5 / np.sqrt(2.0 * ess)
