@@ -6,26 +6,22 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LinearRegression
 
 import skbayes_sgld.estimators.map as map_module
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.posterior import (
     Bernoulli,
-    ConjugateNormal,
     CustomPosterior,
-    Gaussian,
     GLMPosterior,
-    InverseGamma,
     Normal,
 )
-from skbayes_sgld.sampling import OPTIMIZERS, find_mode
+from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.inference.test_own_models import Logistic
-from tests.references.modes import SHORT_TASKS, distance, newton_mode, task
+from tests.references.modes import distance, newton_mode, task
 
 # few passes over the rows end far from the mode, and fit says so
 ENDS_EARLY = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -44,30 +40,13 @@ def told(model, X, y):
     return [float(re.search(r"is (\S+) posterior standard dev", text).group(1)) for text in texts]
 
 
-def true_distance(model, X, y):
-    """Distance of a regressor from Newton's mode in its worst coordinate, in posterior sds."""
-    prior, noise = ConjugateNormal(), InverseGamma().for_data(y.var())
-    posterior = GLMPosterior(X, y, Gaussian(), prior, noise)
-    mode = tuning.find_mode(posterior, posterior.start())
-    values = np.r_[model.coef_, model.intercept_, model.noise_variance_]
-    way = posterior.reported.theta(values[None])[0] - mode.theta
-    return np.max(np.abs(way) / mode.metric.marginal_sd)
-
-
-def low_noise(shape, noise, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal(shape)
-    return X, X @ rng.standard_normal(shape[1]) + noise * rng.standard_normal(shape[0])
-
-
 # ---- SGD and nothing else ---------------------------------------------------------------------
 
 
 @ENDS_EARLY
 @each
-@pytest.mark.parametrize("max_iter", [1, 3])
-def test_estimate_predictions_and_intervals_are_of_one_point(model, y, max_iter):
-    fit = model(max_iter=max_iter, tol=0.0, random_state=0).fit(X, y)
+def test_estimate_draws_and_predictions_are_of_one_point(model, y):
+    fit = model(max_iter=3, tol=0.0, random_state=0).fit(X, y)
     eta = X @ np.ravel(fit.coef_) + fit.intercept_
     center = np.r_[np.ravel(fit.coef_), fit.intercept_]
     np.testing.assert_allclose(
@@ -75,13 +54,8 @@ def test_estimate_predictions_and_intervals_are_of_one_point(model, y, max_iter)
     )
     if model is SGDMAPRegressor:
         np.testing.assert_allclose(fit.predict(X), eta)
-        low, high = fit.predict_interval(X, kind="mean").T
-        np.testing.assert_allclose((low + high) / 2, eta, rtol=1e-6)
-        np.testing.assert_allclose(fit.predict_quantiles(X, [0.5])[:, 0], eta, rtol=1e-3)
     else:
         np.testing.assert_allclose(fit.predict_proba(X)[:, 1], 1 / (1 + np.exp(-eta)))
-        low, high = fit.predict_proba_interval(X)[:, 1].T
-        assert np.all((low < fit.predict_proba(X)[:, 1]) & (fit.predict_proba(X)[:, 1] < high))
 
 
 @each
@@ -120,28 +94,16 @@ def test_temperature_widens_the_approximation_and_leaves_the_mode(model, y):
 
 # ---- how far the mode is ----------------------------------------------------------------------
 
-SHAPES = [(200, 5), (50, 3), (300, 20), (100, 30), (500, 2)]
 
-
-@pytest.mark.parametrize("max_iter", [1, 4, 2000])
-@pytest.mark.parametrize("noise", [1e-6, 1e-2, 1.0])
-@pytest.mark.parametrize("optimizer", ["gd", "sgd", "momentum", "svrg"])
-def test_data_with_little_noise_are_fitted_or_the_distance_is_told(optimizer, noise, max_iter):
-    # in the metric at the mode the gradient vanishes where sigma^2 is far too large
-    for seed, shape in enumerate(SHAPES[: 3 if max_iter < 2000 else None]):
-        X, y = low_noise(shape, noise, seed)
-        fit = SGDMAPRegressor(optimizer=optimizer, max_iter=max_iter, random_state=seed)
-        figures, truth = told(fit, X, y), true_distance(fit, X, y)
-        if figures:
-            assert max_iter < 2000
-            assert 0.5 * truth < figures[0] < 2.0 * truth
-            continue
-        assert truth < 1.1 * fit.tol
-        assert fit.score(X, y) == pytest.approx(LinearRegression().fit(X, y).score(X, y), abs=0.01)
-
-
-@pytest.mark.parametrize(("model", "data"), [*SHORT_TASKS, (SGDMAPRegressor, "raw units")])
-@pytest.mark.parametrize("preconditioner", [None, "curvature"])
+@pytest.mark.parametrize(
+    ("model", "data", "preconditioner"),
+    [
+        (SGDMAPRegressor, "diabetes", None),
+        (SGDMAPRegressor, "raw units", None),
+        (SGDMAPRegressor, "short lecture", "curvature"),
+        (SGDMAPClassifier, "nba", None),
+    ],
+)
 def test_the_distance_that_is_told_is_that_of_the_worst_coordinate(model, data, preconditioner):
     fit = model(preconditioner=preconditioner, max_iter=400, random_state=0)
     figures = told(fit, *task(model, data))
@@ -152,23 +114,22 @@ def test_the_distance_that_is_told_is_that_of_the_worst_coordinate(model, data, 
         assert figures[0] == pytest.approx(fit.distance_, rel=0.01)
 
 
-CLASSES = {"breast cancer": load_breast_cancer, "iris": load_iris, "wine": load_wine}
-
-
-@pytest.mark.parametrize("name", CLASSES)
-def test_raw_units_and_several_classes(name):
-    X, y = CLASSES[name](return_X_y=True)
-    fit = SGDMAPClassifier(random_state=0, max_iter=300)
-    figures = told(fit, X, y)
-    exact = SGDMAPClassifier(optimizer="newton").fit(X, y)
-    draws = exact.posterior_.flat
-    point = fit.posterior_.flat.mean(axis=0)
-    truth = np.max(np.abs(point - draws.mean(axis=0)) / draws.std(axis=0))
-    assert truth < 0.6
-    if figures:
-        assert 0.5 * truth < figures[0] < 2.0 * truth
-    else:
-        assert truth < 1.3 * fit.tol  # the draws' covariance is known to a few per cent
+@pytest.mark.parametrize("optimizer", ["gd", "momentum", "svrg"])
+@pytest.mark.parametrize(
+    ("model", "data", "max_iter"),
+    [
+        # in the metric at the mode the gradient vanishes where sigma^2 is far too large
+        (SGDMAPRegressor, "little noise", 1),
+        (SGDMAPRegressor, "little noise", 4),
+        (SGDMAPClassifier, "iris", 30),
+        (SGDMAPClassifier, "breast cancer", 30),
+    ],
+)
+def test_the_order_of_a_large_distance_is_told(optimizer, model, data, max_iter):
+    fit = model(optimizer=optimizer, max_iter=max_iter, random_state=0)
+    told(fit, *task(model, data))
+    truth = distance(fit, *newton_mode(model, data))
+    assert 0.5 * truth < fit.distance_ < 2.0 * truth
 
 
 def test_columns_in_any_units_give_the_same_path():
@@ -236,12 +197,10 @@ def test_starts_that_cannot_be_are_refused(init, match):
 # ---- settings ---------------------------------------------------------------------------------
 
 
-@each
-@pytest.mark.parametrize("batch_size", [10**9, 443])
-def test_batches_of_more_rows_than_there_are_take_no_memory(model, y, batch_size):
+def test_batches_of_more_rows_than_there_are_take_no_memory():
     tracemalloc.start()
-    with pytest.raises(ValueError, match=rf"batch_size={batch_size} .*442 rows.*at most 442"):
-        model(batch_size=batch_size).fit(X, y)
+    with pytest.raises(ValueError, match=r"batch_size=1000000000 .*442 rows.*at most 442"):
+        SGDMAPRegressor(batch_size=10**9).fit(X, Y)
     assert tracemalloc.get_traced_memory()[1] < 1e7
     tracemalloc.stop()
 
@@ -268,7 +227,7 @@ def test_a_given_step_and_batch_are_algorithm_14(replacement):
 # ---- the mode of any posterior ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("optimizer", ["sgd", "svrg", "newton"])
 def test_any_optimizer_finds_the_mode_of_any_posterior(optimizer):
     own = CustomPosterior(Logistic(442, 5))
     exact = tuning.find_mode(own, np.zeros(own.n_params))
