@@ -55,7 +55,6 @@ def test_every_output_is_as_its_own_fit_finds_it(model, separate):
 METHODS = {
     "predict": (lambda m, y: m.predict(X), 1),
     "return_std": (lambda m, y: m.predict(X, return_std=True)[1], 1),
-    "interval": (lambda m, y: m.predict_interval(X, coverage=0.8, kind="mean"), 1),
     "intervals": (lambda m, y: m.predict_interval(X, coverage=[0.5, 0.9]), 1),
     "quantiles": (lambda m, y: m.predict_quantiles(X, [0.2, 0.5, 0.7, 0.9]), 1),
     "cdf": (lambda m, y: m.predict_cdf(X, y), 1),
