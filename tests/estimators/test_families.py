@@ -68,10 +68,10 @@ def test_the_posterior_is_that_of_importance_sampling(family):
 
 @every_family
 def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, monkeypatch):
-    X, y, row = family.make(3000)
+    X, y, row = family.make(1200)
     model = family.estimator(n_draws=500)
     whole = model.fit(X, y, **family.given(row)).posterior_.flat
-    parts = np.array_split(np.arange(3000), 3)
+    parts = np.array_split(np.arange(1200), 3)
 
     def read():
         for some in parts:
@@ -82,8 +82,8 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
         for name in ("sparse", "blocks", "batches")
     }
     fits["sparse"].fit(sparse.csr_array(X), y, **family.given(row))
-    fits["blocks"].fit(RowBlocks(read, pool_size=800))
-    monkeypatch.setattr(sampled, "_KEPT_BATCHES", 2000)  # a normal density for all but the last
+    fits["blocks"].fit(RowBlocks(read, pool_size=400))
+    monkeypatch.setattr(sampled, "_KEPT_BATCHES", 800)  # a normal density for all but the last
     for some in parts:
         of_rows = family.given(None if row is None else row[some])
         fits["batches"].partial_fit(X[some], y[some], **of_rows)
@@ -97,8 +97,9 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
     assert model.score(RowBlocks(read)) == pytest.approx(known)
 
 
-@every_family
-def test_a_learned_scale_keeps_the_posterior_of_many_rows(family):
+@pytest.mark.parametrize("name", ["beta_binomial", "student_t"])
+def test_a_learned_scale_keeps_the_posterior_of_many_rows(name):
+    family = FAMILIES[name]
     X, y, row = family.make(200)
     learned, plain = (
         family.estimator(prior=prior, n_draws=500).fit(X, y, **family.given(row))
@@ -128,10 +129,12 @@ def test_few_rows_have_the_same_posterior_in_the_space_of_the_rows(name):
 # ---- predictions ---------------------------------------------------------------------------------
 
 
+# 100 draws a chain are too few, and fit says so
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @every_family
 def test_predictions_are_those_of_the_draws(family):
     X, y, row = family.make(150)
-    model = family.estimator(n_draws=250).fit(X, y, **family.given(row))
+    model = family.estimator(n_draws=100).fit(X, y, **family.given(row))
     few = 5  # whose predictions are computed draw by draw
     for n, close in ((few, 1e-9), (200, 3e-5)):  # many by a quadrature
         at, of_y = np.resize(X, (n, 2)), np.resize(y, n)
