@@ -78,6 +78,15 @@ def check_number(
         )
 
 
+def check_batch_size(batch_size: int | None, n_rows: int, advice: str) -> None:
+    """Raise where a batch would be larger than the data; ``advice`` ends the message."""
+    if batch_size is not None and batch_size > n_rows:
+        raise ValueError(
+            f"batch_size={batch_size} is larger than the {n_rows} rows; give at most {n_rows}, "
+            f"{advice}."
+        )
+
+
 def check_flag(value: Any, argument: str) -> bool:
     """A bool; raise where the value is something else."""
     if not isinstance(value, (bool, np.bool_)):

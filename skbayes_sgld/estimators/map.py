@@ -31,7 +31,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
 from skbayes_sgld.sampling.optimizers.climb import Climb, climb
-from skbayes_sgld.sampling.optimizers.find import check_batch_size, far_message
+from skbayes_sgld.sampling.optimizers.find import far_message
 from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
@@ -164,7 +164,6 @@ class MAPEstimator(LinearEstimator):
         """Climb towards the mode, and set the fitted attributes."""
         seeded = replace(settings.climb, seed=draw_seed(self.random_state))
         settings = replace(settings, climb=seeded)
-        check_batch_size(settings.climb.batch_size, posterior.n_samples)
         if settings.projection is not None and posterior.n_predictors > 1:
             raise ValueError(
                 f"projection={self.projection!r} is of one vector of coefficients, and y has "

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import check_number
+from skbayes_sgld._checks import check_batch_size, check_number
 from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
@@ -21,7 +21,7 @@ from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.decisions import GIVEN, Choice
 from skbayes_sgld.inference.diagnosis import NetworkDiagnosis, diagnose_outputs
-from skbayes_sgld.inference.ensemble import check_batch_size, train
+from skbayes_sgld.inference.ensemble import train
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import (
@@ -406,7 +406,8 @@ class BackpropNetwork(NetworkEstimator):
         check_room(1, n_draws, P)
         if q.batch_size is None and posterior.n_samples > 2000:
             q.batch_size = 200
-        check_batch_size(q.batch_size, posterior.n_samples)
+        advice = "as batches are drawn without replacement"
+        check_batch_size(q.batch_size, posterior.n_samples, advice)
         q.random_state = seed = draw_seed(self.random_state)
         start = posterior.random_start(start_normals(seed, range(1), P))
         n_steps = _TRAINING_STEPS + q.max_iter

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._random import start_normals
 from skbayes_sgld._warnings import warn
@@ -256,11 +257,7 @@ def choose_gradient(
         )
     for ability in gradient.requires:
         require(posterior, ability, "gradient", gradient, gradient.remedy)
-    if batch_size is not None and batch_size > n:
-        raise ValueError(
-            f"batch_size={batch_size} is larger than the {n} rows; give at most {n}, or "
-            "gradient='full', which takes each of them once."
-        )
+    check_batch_size(batch_size, n, "or gradient='full', which takes each of them once")
     noise = None
     if batch_size is None or settings.step_size is None:
         noise = measure_noise(posterior, gradient, reference, tau, seed)

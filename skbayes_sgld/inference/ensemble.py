@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.inference.decisions import GIVEN, Choice, as_given
 from skbayes_sgld.inference.settings import Settings
@@ -57,7 +58,7 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
     batch_size, by_rows = settings.batch_size, "by the number of rows"
     if batch_size is None:
         batch_size = n if n <= _ALL_ROWS else max(_ALL_ROWS, n // 20)
-    check_batch_size(batch_size, n)
+    check_batch_size(batch_size, n, "as batches are drawn without replacement")
     step_size = settings.step_size
     if step_size is None:
         step_size = 0.25  # over the curvature of the steepest direction, in the metric
@@ -109,15 +110,6 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
         "thin": choice("thin", thin, why),
     }
     return run, choices
-
-
-def check_batch_size(batch_size: int | None, n_samples: int) -> None:
-    """Raise where a batch without replacement is larger than the data."""
-    if batch_size is not None and batch_size > n_samples:
-        raise ValueError(
-            f"batch_size={batch_size} is larger than the {n_samples} rows, and the batches are "
-            f"drawn without replacement; give at most {n_samples}."
-        )
 
 
 def warm_up(

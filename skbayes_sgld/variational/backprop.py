@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._checks import as_numbers, check_batch_size, check_number
 from skbayes_sgld._components import Component, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
@@ -206,11 +206,8 @@ class BayesByBackprop(Component):
             raise ValueError(
                 f"batch_size={self.batch_size} takes rows, and the posterior has none; give None."
             )
-        if self.batch_size is not None and self.batch_size > n_samples:
-            raise ValueError(
-                f"batch_size={self.batch_size} is larger than the {n_samples} rows, and the "
-                f"batches are drawn without replacement; give at most {n_samples}, or None for all."
-            )
+        advice = "as batches are drawn without replacement, or None for all"
+        check_batch_size(self.batch_size, n_samples, advice)
         if isinstance(family, FullRank) and n_params > _MAX_FULL_RANK:
             raise ValueError(
                 f"family={self.family!r} takes a matrix of parameters by parameters, and there are "

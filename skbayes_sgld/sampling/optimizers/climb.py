@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full
@@ -60,6 +61,8 @@ def climb(
         When steps of a given size leave the range of floating point numbers. Steps that the climb
         chose are made shorter instead.
     """
+    advice = "or optimizer='gd', which takes all of them at every step"
+    check_batch_size(settings.batch_size, posterior.n_samples, advice)
     ascent = _Ascent(posterior, start, settings)
     path, passes = [ascent.point], [0]
     every = max(1, -(-settings.max_iter * start.size // 2**22))  # 32 megabytes of points at most

@@ -106,7 +106,8 @@ def find_mode(
     check_number(tol, "tol", low=0, closed="left")
     if step_size is not None:
         check_number(step_size, "step_size", low=0, any_size=True)
-    check_batch_size(batch_size, bound.n_samples)
+    if batch_size is not None:
+        check_number(batch_size, "batch_size", low=1, closed="left", integer=True)
     settings = ClimbSettings(
         optimizer=rule,
         step_size=step_size,
@@ -123,18 +124,6 @@ def find_mode(
     if not end.distance <= tol:
         warn(far_message(end.distance, settings), ConvergenceWarning)
     return tuning.Mode(end.theta, end.metric)
-
-
-def check_batch_size(batch_size: int | None, n_samples: int) -> None:
-    """Raise unless a batch size is None or a number of rows up to ``n_samples``."""
-    if batch_size is None:
-        return
-    check_number(batch_size, "batch_size", low=1, closed="left", integer=True)
-    if batch_size > n_samples:
-        raise ValueError(
-            f"batch_size={batch_size} is larger than the {n_samples} rows; give at most "
-            f"{n_samples}, or optimizer='gd', which takes all of them at every step."
-        )
 
 
 def far_message(distance: float, settings: ClimbSettings) -> str:
