@@ -13,7 +13,7 @@ from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.row_arguments import totals_of, totals_of_fit
 from skbayes_sgld.estimators.scores import D2_BINOMIAL, D2_POISSON
-from skbayes_sgld.estimators.validation import check_trials, warn_of_fraction
+from skbayes_sgld.estimators.validation import trials_of, warn_of_fraction
 from skbayes_sgld.posterior import GLMPosterior
 
 
@@ -112,7 +112,7 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
 
     def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array:
         totals = super()._row_values(X, row_data)
-        return check_trials(1, X) if totals is None else totals
+        return trials_of(1, X) if totals is None else totals
 
     def _shares(self, y: Array, exposure: Array) -> Array:
         totals = totals_of(exposure, np.ravel(y), exposure)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.estimators.validation import Array, check_exposure, check_trials
+from skbayes_sgld.estimators.validation import Array, check_exposure, one_a_row, trials_of
 from skbayes_sgld.posterior import Binomial
 from skbayes_sgld.posterior.likelihoods import as_totals
 
@@ -55,7 +55,7 @@ ROW_ARGUMENTS = {
 """,
     ),
     "n_trials": RowArgument(
-        check_trials,
+        trials_of,
         """n_trials : array-like of shape (n_samples,) or int, default=None
             Trials of each row, where ``fit`` had them. None: 1.
 """,
@@ -73,7 +73,7 @@ def totals_of(X: Any, y: Array, n_trials: Any) -> Array:
         raise TypeError(
             f"y has dtype {y.dtype}; with n_trials, y is the number of successes of each row."
         )
-    totals = Binomial().check_target(as_totals(y, check_trials(n_trials, X)))
+    totals = Binomial().check_target(as_totals(y, one_a_row(n_trials, "n_trials", X)))
     if not totals["trials"].any():
         raise ValueError("n_trials is 0 in every row; at least one row must have trials.")
     return totals

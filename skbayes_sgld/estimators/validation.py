@@ -13,10 +13,10 @@ from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_size, naming
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.posterior.likelihoods.binomial import check_trials
 
 _TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
 FLOATS = [np.float64, np.float32]
-_MOST_TRIALS = 1e12  # beyond, log densities lose the digits that tell parameters apart
 _WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
 
 
@@ -133,16 +133,10 @@ def check_exposure(exposure: Any, X: Any) -> Array:
     return values
 
 
-def check_trials(n_trials: Any, X: Any) -> Array:
+def trials_of(n_trials: Any, X: Any) -> Array:
     """Numbers of trials of the rows X as floats; one number stands for all."""
     values = one_a_row(n_trials, "n_trials", X)
-    wrong = ~((values >= 0) & (values <= _MOST_TRIALS)) | (values != np.floor(values))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(
-            f"n_trials has the value {values[row]:g} in row {row}; numbers of trials must be "
-            f"whole, and from 0 to {_MOST_TRIALS:g}."
-        )
+    check_trials(values)
     return values
 
 

@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.likelihoods.base import RARE, Array, Likelihood
 from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
 
+_MOST_TRIALS = 1e12  # beyond, log densities lose the digits that tell parameters apart
 TOTALS = np.dtype([("successes", float), ("trials", float)])
 
 
@@ -22,6 +23,17 @@ def as_totals(successes: Array, trials: Array | float) -> Array:
     totals = np.empty(np.shape(successes), TOTALS)
     totals["successes"], totals["trials"] = successes, trials
     return totals
+
+
+def check_trials(trials: Array) -> None:
+    """Raise where a number of trials is not whole, or out of range."""
+    wrong = ~((trials >= 0) & (trials <= _MOST_TRIALS)) | (trials != np.floor(trials))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise ValueError(
+            f"n_trials has the value {trials[row]:g} in row {row}; numbers of trials must be "
+            f"whole, and from 0 to {_MOST_TRIALS:g}."
+        )
 
 
 class BinomialKernel(RowKernel):
@@ -93,13 +105,7 @@ class Binomial(Likelihood):
     def check_target(self, y: Array) -> Array:
         """Totals; a ValueError names a number of successes or trials that there cannot be."""
         successes, trials = split_totals(y)
-        wrong = ~((trials >= 0) & (trials < np.inf)) | (trials != np.floor(trials))
-        if wrong.any():
-            row = int(wrong.argmax())
-            raise ValueError(
-                f"n_trials has the value {trials[row]:g} in row {row}; numbers of trials must be "
-                "whole, and 0 or more."
-            )
+        check_trials(trials)
         wrong = ~((successes >= 0) & (successes <= trials)) | (successes != np.floor(successes))
         if wrong.any():
             row = int(wrong.argmax())
