@@ -93,7 +93,10 @@ class LinearEstimator(BayesianEstimator):
     _takes_sparse: ClassVar[bool] = True
 
     def _settings(self) -> Any:
-        """Settings of the inference; ``uses_curvature`` says whether X is centered."""
+        """Raise where a parameter is out of range; subclasses return the settings.
+
+        These have ``uses_curvature``. Where it is true, the posterior is bound to centered X.
+        """
         super()._settings()
         check_flag(self.fit_intercept, "fit_intercept")
 
