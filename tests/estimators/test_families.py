@@ -11,46 +11,25 @@ from skbayes_sgld.posterior import (
     Binomial,
     Exponential,
     Gaussian,
-    GLMPosterior,
     NegativeBinomial,
     Normal,
     Poisson,
     StudentTNoise,
 )
 from skbayes_sgld.posterior.likelihoods import as_totals
-from skbayes_sgld.sampling.tuning.mode import find_mode
-from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass, mode_by_scipy
+from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 # ---- the posterior -------------------------------------------------------------------------------
 
 
 @every_family
-def test_the_mode_is_that_of_scipy(family):
-    X, y, row = data = family.make(300)
-    weight = np.random.default_rng(1).uniform(0.2, 2.0, 300)
-    log_density = family.log_density(data, weight)
-    known = {"offset": np.log(row)} if family.argument == "exposure" else {}
-    posterior = GLMPosterior(
-        X,
-        as_totals(y, row) if family.argument == "n_trials" else y,
-        family.likelihood,
-        Normal(1.0),
-        [prior for prior, _ in family.own.values()],
-        intercept_prior=Normal(2.0),
-        sample_weight=weight,
-        **known,
-    )
-    found = find_mode(posterior, posterior.start()).theta
-    best = mode_by_scipy(log_density, len(found))
-    np.testing.assert_allclose(found, best, atol=2e-5)
-
-
-@every_family
 def test_the_posterior_is_that_of_importance_sampling(family):
     X, y, row = data = family.make(50)
-    model = family.estimator(**family.priors(), n_draws=4000).fit(X, y, **family.given(row))
-    log_density = family.log_density(data)
+    weight = np.random.default_rng(1).uniform(0.5, 1.5, 50)
+    model = family.estimator(**family.priors(), n_draws=4000)
+    model.fit(X, y, weight, **family.given(row))
+    log_density = family.log_density(data, weight)
     exact = importance_sampling(
         log_density,
         *laplace_fit(log_density, 3 + len(family.own)),
@@ -97,12 +76,11 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
     assert model.score(RowBlocks(read)) == pytest.approx(known)
 
 
-@pytest.mark.parametrize("name", ["beta_binomial", "student_t"])
-def test_a_learned_scale_keeps_the_posterior_of_many_rows(name):
-    family = FAMILIES[name]
-    X, y, row = family.make(200)
+def test_a_learned_scale_keeps_the_posterior_of_many_rows():
+    family = FAMILIES["student_t"]
+    X, y, _ = family.make(200)
     learned, plain = (
-        family.estimator(prior=prior, n_draws=500).fit(X, y, **family.given(row))
+        family.estimator(prior=prior, n_draws=500).fit(X, y)
         for prior in ("hierarchical_normal", "normal")
     )
     sd = plain.summary()["sd"]

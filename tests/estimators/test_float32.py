@@ -85,15 +85,11 @@ def test_rows_of_every_kind_keep_their_type(fitted):
     assert method(ROWS, out=out) is out
 
 
-def test_standard_deviations_and_intervals_through_wrappers_are_float32():
+def test_wrappers_keep_the_type_and_numbers_beyond_single_precision_stay_double():
     model = SGLDLinearRegression(**SETTINGS).fit(ROWS, NUMBERS)
     assert [each.dtype for each in model.predict(ROWS, return_std=True)] == [np.float32] * 2
     assert predict_interval(model, ROWS).dtype == np.float32
-
-
-def test_numbers_beyond_single_precision_stay_double():
-    model = SGLDLinearRegression(**SETTINGS).fit(ROWS, 1e49 * NUMBERS)
-    interval = model.predict_interval(ROWS)
+    interval = model.fit(ROWS, 1e49 * NUMBERS).predict_interval(ROWS)
     assert interval.dtype == np.float64 and np.isfinite(interval).all()
 
 

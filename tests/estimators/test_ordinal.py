@@ -1,4 +1,4 @@
-"""Ordinal regression against statsmodels, a grid, logistic regression, and itself in parts."""
+"""Ordinal regression against a grid, logistic regression, and itself in parts."""
 
 import numpy as np
 import pandas as pd
@@ -8,8 +8,7 @@ from scipy import sparse, stats
 
 from skbayes_sgld import RowBlocks, SGLDLogisticRegression, SGLDOrdinalClassifier
 from skbayes_sgld.estimators import sampled
-from skbayes_sgld.posterior import Flat, GLMPosterior, LogNormal, Normal, Ordinal
-from skbayes_sgld.sampling.tuning.mode import find_mode
+from skbayes_sgld.posterior import LogNormal, Normal, Ordinal
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -39,18 +38,6 @@ def agree(found, expected, most=0.2):
 
 
 # ---- truth --------------------------------------------------------------------------------------
-
-
-def test_the_mode_under_flat_priors_is_the_fit_of_statsmodels():
-    ordinal = pytest.importorskip("statsmodels.miscmodels.ordinal_model")
-    theirs = ordinal.OrderedModel(CODES, X, distr="logit")
-    found = theirs.fit(method="bfgs", disp=False, gtol=1e-8)
-    cut_points = theirs.transform_threshold_params(found.params)[1:-1]
-    nearly = [LogNormal(width=1e4, median=1.0)] * 2
-    posterior = GLMPosterior(X, CODES * 1.0, Ordinal(4), Flat(), nearly, center=True)
-    mode = find_mode(posterior, posterior.start(), tolerance=1e-16)
-    ours = posterior.reported.values(mode.theta[None])[0]
-    assert_allclose(ours, [*found.params[:2], *cut_points], rtol=1e-4, atol=1e-4)
 
 
 def test_the_posterior_of_few_rows_is_that_of_a_grid():
