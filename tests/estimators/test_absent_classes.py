@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from scipy.special import expit, log_expit
-from sklearn.ensemble import BaggingClassifier
-from sklearn.model_selection import cross_val_predict
 
-from skbayes_sgld import SGDMAPClassifier, SGLDLogisticRegression, SGLDMLPClassifier
+from skbayes_sgld import SGDMAPClassifier, SGLDLogisticRegression
 from skbayes_sgld.posterior import Normal
 
 RNG = np.random.default_rng(0)
@@ -108,21 +106,3 @@ def test_one_class_alone_is_refused_under_a_flat_intercept_with_the_remedy():
     with pytest.raises(ValueError, match=r"zero for every class but 'b'.*intercept_prior='normal'"):
         model.fit(X, Y, sample_weight=weight)
     assert not hasattr(model, "classes_")
-
-
-# 50 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    "model",
-    [
-        SGLDLogisticRegression(n_draws=50, random_state=0),
-        SGLDMLPClassifier(hidden_layer_sizes=(3,), n_draws=20, n_burnin=50, thin=1, random_state=0),
-    ],
-)
-def test_ensembles_and_cross_validation_see_all_classes(model):
-    bag = BaggingClassifier(model, n_estimators=2, random_state=0)
-    assert bag.fit(X, Y, sample_weight=WEIGHT).predict_proba(X).shape == (90, 3)
-    params = {"sample_weight": WEIGHT}
-    held_out = cross_val_predict(model, X, Y, cv=2, method="predict_proba", params=params)
-    assert held_out.shape == (90, 3)
-    assert np.all(held_out[:, 0] < 0.2)

@@ -30,12 +30,15 @@ callback = pytest.importorskip("sklearn.callback", reason="callbacks came with s
 
 
 class Recorder:
-    """A callback that notes every event with the path of its task."""
+    """A callback that notes every event with the path of its task.
+
+    It asks to stop at the end of ``stop``, a task's name and number.
+    """
 
     max_propagation_depth = None
 
-    def __init__(self):
-        self.events = []
+    def __init__(self, *stop):
+        self.events, self.stop = [], stop
 
     def setup(self, estimator, context):
         self.events.append("setup")
@@ -50,6 +53,7 @@ class Recorder:
         if fitted_estimator is not None and hasattr(fitted_estimator, "predict"):
             fitted_estimator.predict(X[:2])
         self.note("end", context)
+        return (context.task_name, context.task_id) == self.stop
 
     def note(self, what, context, *data):
         path = []
@@ -129,22 +133,10 @@ def test_without_scikit_learns_callbacks_a_fit_is_as_it_was(monkeypatch):
         assert report is None
 
 
-class Stopper(Recorder):
-    """A recorder that asks to stop at the end of some task of those of a name."""
-
-    def __init__(self, name, task):
-        super().__init__()
-        self.name, self.task = name, task
-
-    def on_fit_task_end(self, estimator, context):
-        self.note("end", context)
-        return context.task_name == self.name and context.task_id == self.task
-
-
 @pytest.mark.parametrize("settings", [{}, {"max_time": 100.0}], ids=["in one go", "in parts"])
 def test_a_callback_that_asks_to_stop_ends_the_run_with_the_draws_so_far(settings):
     model = SGLDLinearRegression(sampler="sgld", n_draws=3000, random_state=0, **settings)
-    stopper = Stopper("sampling", 20)
+    stopper = Recorder("sampling", 20)
     stopped = clone(model).set_callbacks(stopper).fit(X, Y)
     values = stopped.posterior_.values
     assert 0 < values.shape[1] < 3000
@@ -160,13 +152,13 @@ def test_a_callback_that_asks_to_stop_ends_the_run_with_the_draws_so_far(setting
 def test_a_callback_that_stops_the_burn_in_leaves_no_draws_and_no_fit():
     model = SGLDLinearRegression(sampler="sgld", n_draws=5, n_burnin=100_000, random_state=0)
     with pytest.raises(ValueError, match="a callback asked to stop before the first draw, after"):
-        model.set_callbacks(Stopper("sampling", 0)).fit(X, Y)
+        model.set_callbacks(Recorder("sampling", 0)).fit(X, Y)
     assert not hasattr(model, "coef_")
 
 
 def test_a_callback_that_asks_to_stop_ends_the_climb_where_it_is():
     model = SGDMAPRegressor(max_iter=500, tol=0.0, random_state=0)
-    stopped = clone(model).set_callbacks(Stopper("climbing", 4)).fit(X, Y)
+    stopped = clone(model).set_callbacks(Recorder("climbing", 4)).fit(X, Y)
     assert stopped.n_iter_ == 50
     np.testing.assert_allclose(stopped.coef_, stopped.coef_path_[-1])
     np.testing.assert_allclose(stopped.coef_path_, model.fit(X, Y).coef_path_[:51])

@@ -12,10 +12,9 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDMLPRegressor,
-    SGLDPoissonRegressor,
 )
 from skbayes_sgld.estimators import sampled
-from tests.inputs.surface import COUNTS, LABELS, WEIGHT, X, Y, make
+from tests.inputs.surface import LABELS, WEIGHT, X, Y, make
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -23,11 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 FITS = {
     "laplace": (make(SGLDLinearRegression, prior="laplace"), Y),
     "softmax": (make(SGLDLogisticRegression), np.digitize(Y, [-1.0, 1.0])),
-    "minibatch": (
-        make(SGLDLogisticRegression, gradient="control_variate", batch_size=5),
-        LABELS,
-    ),
-    "counts": (make(SGLDPoissonRegressor), COUNTS),
+    "batches": (make(SGLDLogisticRegression, gradient="control_variate", batch_size=5), LABELS),
     "mode": (make(SGDMAPRegressor), Y),
     "network": (make(SGLDMLPRegressor), Y),
     "approximation": (make(BayesByBackpropRegressor), Y),
