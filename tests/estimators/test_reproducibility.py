@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import clone, is_regressor
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from tests.estimators.test_sklearn_api import X, assert_equal, draws, every_fit, make, predictions
+from tests.estimators.test_sklearn_api import X, assert_equal, draws, make, predictions
 from tests.sharing import share_after
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
@@ -15,12 +15,14 @@ pytestmark = [
     # the conjugate prior warns of few rows a column
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
 ]
+# one estimator of each way to a posterior
+EACH_WAY = ["linear", "map_linear", "network_linear", "backprop_labels"]
 
 
-@every_fit
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_read_only_memory_map_fits_as_the_array_does(name, dtype, tmp_path):
+@pytest.mark.parametrize("name", EACH_WAY)
+def test_a_read_only_memory_map_fits_as_the_array_does(name, tmp_path):
     model, y = make(name)
+    dtype = np.float32 if name == "linear" else np.float64
     arrays = X.astype(dtype), y.astype(dtype) if is_regressor(model) else y
     joblib.dump(arrays, tmp_path / "data")
     mapped = joblib.load(tmp_path / "data", mmap_mode="r")
@@ -30,16 +32,18 @@ def test_a_read_only_memory_map_fits_as_the_array_does(name, dtype, tmp_path):
     assert_equal(predictions(model, mapped[0]), predictions(in_memory, arrays[0]))
 
 
-@every_fit
+@pytest.mark.parametrize("name", EACH_WAY)
 def test_the_draws_depend_on_random_state_alone(name):
     model, y = make(name)
-    seeds = [3, 3, 4, np.random.RandomState(3)]
-    first, again, other, _ = (draws(model.set_params(random_state=s).fit(X, y)) for s in seeds)
+    instance = np.random.RandomState(3)
+    seeds = [3, 3, 4, instance, instance]
+    first, again, other, given, later = (
+        draws(model.set_params(random_state=seed).fit(X, y)) for seed in seeds
+    )
     assert_equal(first, again)
     assert not np.any(first == other)
-    model.set_params(random_state=np.random.RandomState(3))
-    assert_equal(draws(model.fit(X, y)), first)
-    assert not np.any(draws(model.fit(X, y)) == first)  # the instance has gone on
+    assert_equal(given, first)
+    assert not np.any(later == first)  # the instance has gone on
 
 
 WIDE = np.random.default_rng(5).standard_normal((90, 70))
@@ -57,23 +61,20 @@ CHAINS = {
 
 
 @pytest.mark.parametrize("kind", CHAINS)
-def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others(kind):
+def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others_and_in_two_jobs(
+    kind, monkeypatch
+):
     model, d, y = CHAINS[kind]
     fits = (clone(model).set_params(n_chains=c).fit(WIDE[:, :d], y) for c in (1, 2, 5))
     one, two, five = (draws(fit) for fit in fits)
     assert_equal(one, five[:1])
     assert_equal(two, five[:2])
     assert not np.any(five[0] == five[1])
-
-
-@pytest.mark.parametrize("kind", CHAINS)
-def test_two_jobs_draw_the_same_to_the_bit(kind, monkeypatch):
     share_after(0.0, monkeypatch)
-    model, d, y = CHAINS[kind]
     backend = "loky" if kind == "linear" else "threading"  # processes take seconds to start
     with joblib.parallel_config(backend=backend):
-        shared = clone(model).set_params(n_chains=3, n_jobs=2).fit(WIDE[:, :d], y)
-    assert_equal(draws(shared), draws(clone(model).set_params(n_chains=3).fit(WIDE[:, :d], y)))
+        shared = clone(model).set_params(n_chains=5, n_jobs=2).fit(WIDE[:, :d], y)
+    assert_equal(draws(shared), five)
 
 
 def test_jobs_that_share_chains_along_whitened_rows_draw_the_same_to_the_bit(monkeypatch):
