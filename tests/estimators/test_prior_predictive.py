@@ -83,7 +83,6 @@ def test_labels_have_their_probabilities():
     ("model", "y"),
     [
         (SGLDLinearRegression(noise_prior="half_normal", intercept_prior="normal"), Y),
-        (SGLDLinearRegression(prior="laplace", noise_prior="half_cauchy", fit_intercept=False), Y),
         (SGLDLinearRegression(prior="normal", intercept_prior="normal", noise_variance=2.0), Y),
         (SGDMAPRegressor(prior="normal", noise_prior="exponential", intercept_prior="normal"), Y),
         (SGLDLogisticRegression(intercept_prior="normal"), np.array([0, 1, 1, 2, 0])),

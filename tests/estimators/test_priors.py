@@ -49,11 +49,13 @@ INTERCEPTS = {
 }
 
 
-@pytest.mark.parametrize("intercept", INTERCEPTS)
+CENTERED = {"preconditioner": "curvature", "batch_size": 60, "gradient": "control_variate"}
+
+
 @pytest.mark.parametrize(
-    "settings",
-    [{}, {"preconditioner": "curvature", "batch_size": 60, "gradient": "control_variate"}],
-    ids=["auto", "centered"],
+    ("intercept", "settings"),
+    [("flat", {}), ("conjugate", {}), ("conjugate", CENTERED)],
+    ids=["flat", "conjugate", "centered"],
 )
 def test_the_lecture_s_model_with_a_matrix_v_has_its_closed_form(intercept, settings):
     X, y = linear_data()
@@ -210,12 +212,6 @@ def test_map_of_a_logistic_model_is_the_mode_of_its_density():
     assert np.all(np.abs(got - mode) < 0.05 * np.sqrt(np.diag(covariance)))
 
 
-def test_nested_parameters_of_the_intercept_s_prior():
-    model = SGLDLinearRegression(intercept_prior="normal").set_params(intercept_prior__scale=7.0)
-    assert model.intercept_prior.scale == 7.0
-    assert model.get_params()["intercept_prior__scale"] == 7.0
-
-
 @pytest.mark.parametrize(
     "family, value, message",
     [
@@ -223,7 +219,6 @@ def test_nested_parameters_of_the_intercept_s_prior():
         (SGLDLinearRegression, Normal(scale=-1.0), r"intercept_prior\.scale=-1\.0"),
         (SGLDLinearRegression, Normal(scale=np.ones(3)), r"intercept_prior\.scale has shape \(3,"),
         (SGLDLogisticRegression, "conjugate_normal", "intercept_prior=.* scaled by the noise"),
-        (SGDMAPClassifier, ConjugateNormal(), "intercept_prior=.* scaled by the noise"),
         (SGDMAPRegressor, 3.0, "intercept_prior=3.0 is not accepted"),
     ],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -13,7 +11,6 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import get_tags
 
 from skbayes_sgld import (
-    SGDMAPClassifier,
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -36,13 +33,11 @@ BINARY = (RNG.random(N) < 1.0 / (1.0 + np.exp(-ETA))).astype(int)
 SHORT = {"n_draws": 100, "n_chains": 2, "random_state": 0}
 FITS = {
     "linear": (SGLDLinearRegression(**SHORT), ETA + RNG.normal(size=N)),
-    "laplace": (SGLDLinearRegression(prior="laplace", **SHORT), ETA + RNG.normal(size=N)),
     "binary": (SGLDLogisticRegression(**SHORT), BINARY),
     "flat": (SGLDLogisticRegression(prior="flat", **SHORT), BINARY),
     "three classes": (SGLDLogisticRegression(**SHORT), np.digitize(ETA, [-0.7, 0.7])),
     "poisson": (SGLDPoissonRegressor(**SHORT), RNG.poisson(np.exp(0.3 * ETA))),
     "map": (SGDMAPRegressor(random_state=0), ETA + RNG.normal(size=N)),
-    "map classes": (SGDMAPClassifier(random_state=0), BINARY),
 }
 METHODS = (
     "predict_proba",
@@ -60,12 +55,9 @@ every_fit = pytest.mark.parametrize("name", FITS)
 @pytest.fixture(scope="module")
 def pairs():
     """Each model fitted to sparse and to dense rows, by its name."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few draws
-        return {
-            name: tuple(clone(model).fit(A, y) for A in (X, DENSE))
-            for name, (model, y) in FITS.items()
-        }
+    return {
+        name: tuple(clone(model).fit(A, y) for A in (X, DENSE)) for name, (model, y) in FITS.items()
+    }
 
 
 @every_fit
@@ -88,7 +80,7 @@ def test_predictions_equal_those_for_the_same_rows_as_an_array(name, pairs):
     assert fit.score(X, y) == pytest.approx(fit.score(DENSE, y))
 
 
-@pytest.mark.parametrize("kind", ["csc_matrix", "coo_array", "dok_array", "lil_matrix"])
+@pytest.mark.parametrize("kind", ["csc_matrix", "dok_array"])
 def test_other_formats_are_converted(kind, pairs):
     model, y = FITS["linear"]
     fit = clone(model).fit(getattr(sparse, kind)(X), y)
@@ -110,21 +102,12 @@ def test_rows_are_never_made_dense(name, monkeypatch):
     clone(model).set_params(**sampled).fit(X, y).predict(X)
 
 
-@pytest.mark.parametrize("gradient", ["minibatch", "control_variate", "svrg", "saga"])
+@pytest.mark.parametrize("gradient", ["minibatch", "control_variate", "saga"])
 def test_minibatches_of_sparse_rows_are_those_of_dense_rows(gradient):
     model, y = FITS["three classes"]
     model = clone(model).set_params(gradient=gradient, batch_size=10, n_draws=20, step_size=0.1)
     ours, theirs = (clone(model).fit(A, y).posterior_.values for A in (X, DENSE))
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
-
-
-def test_weights_and_indices_of_64_bits():
-    model, y = FITS["binary"]
-    wide = X.copy()
-    wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
-    weight = np.repeat([0.0, 2.0], [20, N - 20])
-    fits = [clone(model).fit(A, y, weight) for A in (wide, DENSE)]
-    np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-6)
 
 
 def test_sparse_rows_go_through_pipelines_and_back_to_intervals():

@@ -22,8 +22,10 @@ SPREADS = DIABETES[0].std(axis=0)
 SPREADS[1] = np.ptp(DIABETES[0][:, 1])  # two values: the sexes
 
 
-@pytest.mark.parametrize("prior", ["conjugate_normal", "normal", "laplace", "student_t", "cauchy"])
-@pytest.mark.parametrize("unit_of_y", [1.0, 1e6, 1e-6])
+@pytest.mark.parametrize(
+    ("prior", "unit_of_y"),
+    [("conjugate_normal", 1e6), ("normal", 1e-6), ("laplace", 1e6), ("cauchy", 1.0)],
+)
 def test_no_units_change_the_predictions_of_a_linear_model(prior, unit_of_y):
     X, y = DIABETES
     settings = {"prior": prior, "n_draws": 300, "random_state": 0}
@@ -87,8 +89,7 @@ def test_another_scale_than_a_number_or_auto_is_refused():
         SGLDLinearRegression(prior=Normal(scale="wide")).fit(*DIABETES)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("dtype", "weighted"), [(np.float32, False), (np.float64, True)])
 def test_the_spread_of_a_column(dtype, weighted):
     n = 3000
     rare = np.zeros(n)
@@ -128,7 +129,7 @@ UNEQUAL = {"noise_model": "log_linear", "n_draws": 60, "random_state": 0}
 @pytest.mark.filterwarnings(
     "error::RuntimeWarning", "ignore::sklearn.exceptions.ConvergenceWarning"
 )
-@pytest.mark.parametrize("prior", ["conjugate_normal", "normal", "student_t", "laplace"])
+@pytest.mark.parametrize("prior", ["conjugate_normal", "student_t"])
 def test_no_unit_and_no_offset_leaks_a_warning_of_numpys_from_unequal_noise(prior):
     # reported and sampled parameters went through exponentials that cancel, and overflow
     for scale in (1e-40, 1e-6, 1e6, 1e40):
