@@ -52,24 +52,22 @@ def array_of(X):
 
 
 CALLS = [
-    ("linear", "predict", {"return_std": True}),
-    ("linear", "predict_interval", {"kind": "mean"}),
-    ("outputs", "predict", {"return_std": True}),
-    ("outputs", "predict_interval", {"coverage": [0.5, 0.9]}),
-    ("binary", "predict", {}),
-    ("binary", "predict_proba", {}),
-    ("binary", "decision_function", {}),
-    ("classes", "predict", {}),
-    ("classes", "predict_log_proba", {}),
-    ("classes", "predict_proba_interval", {"coverage": 0.8}),
-    ("counts", "predict_quantiles", {"q": [0.1, 0.9]}),
+    (frame_of, "linear", "predict", {"return_std": True}),
+    (array_of, "linear", "predict_interval", {"kind": "mean"}),
+    (array_of, "outputs", "predict", {"return_std": True}),
+    (frame_of, "outputs", "predict_interval", {"coverage": [0.5, 0.9]}),
+    (array_of, "binary", "predict", {}),
+    (frame_of, "binary", "predict_proba", {}),
+    (array_of, "binary", "decision_function", {}),
+    (frame_of, "classes", "predict", {}),
+    (array_of, "classes", "predict_proba_interval", {"coverage": 0.8}),
+    (array_of, "counts", "predict_quantiles", {"q": [0.1, 0.9]}),
 ]
 
 
 # scikit-learn warns of blocks, which are arrays without names
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
-@pytest.mark.parametrize("make", [frame_of, array_of])
-@pytest.mark.parametrize(("name", "method", "given"), CALLS)
+@pytest.mark.parametrize(("make", "name", "method", "given"), CALLS)
 def test_predictions_of_dask_are_those_of_arrays(models, rows, make, name, method, given):
     X, model = rows[0], models[name]
     expected = getattr(model, method)(X, **given)

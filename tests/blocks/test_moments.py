@@ -40,8 +40,7 @@ def moments_of(X, labels, weight):
     return reduce(Moments.plus, parts)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("dtype", "weighted"), [(np.float32, False), (np.float64, True)])
 def test_moments_and_spread_are_those_of_the_array(dtype, weighted):
     weight = RNG.gamma(1.0, size=500) * (RNG.random(500) < 0.9) if weighted else None
     rows, factor = X.astype(dtype), np.array([0.5, 1.0, 2.0, 0.0])

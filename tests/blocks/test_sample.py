@@ -35,8 +35,9 @@ def test_all_rows_are_equally_likely_and_each_stands_for_as_many(n_rows):
     assert 0.8 < counts.var() / (20 * 0.95) < 1.2
 
 
-@pytest.mark.parametrize("columns", [EVEN, (np.array([300.0]), np.array([200.0]))])
-@pytest.mark.parametrize("least", [0, 30])
+@pytest.mark.parametrize(
+    ("columns", "least"), [(EVEN, 0), ((np.array([300.0]), np.array([200.0])), 30)]
+)
 def test_weighted_sums_are_estimated_without_bias(least, columns):
     rng = np.random.default_rng(0)
     weight = rng.gamma(0.3, size=1000)

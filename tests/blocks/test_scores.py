@@ -82,15 +82,14 @@ def test_what_cannot_be_scored_is_named(models):
         make_pipeline(StandardScaler(), SGLDLogisticRegression()).fit(blocks_of(X, ETA > 0))
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT])
-def test_fits_and_scores_over_exposures(models, weight, tmp_path, monkeypatch):
-    y = TARGETS[SGLDPoissonRegressor]
+def test_fits_and_scores_over_exposures(tmp_path, monkeypatch):
+    y, weight = TARGETS[SGLDPoissonRegressor], WEIGHT
     expected = SGLDPoissonRegressor(**FEW).fit(X, y, weight, exposure=EXPOSURE)
     score = expected.score(X, y, weight, exposure=EXPOSURE)
     monkeypatch.setattr(files, "LARGE", 1)
     mapped = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", float, X.shape)
     mapped[:] = X
-    chunked = [None if v is None else da.from_array(v, chunks=400) for v in (y, weight, EXPOSURE)]
+    chunked = [da.from_array(v, chunks=400) for v in (y, weight, EXPOSURE)]
     for rows, beside in (
         (blocks_of(X, y, weight, EXPOSURE), ()),
         (mapped, (y, weight, EXPOSURE)),
@@ -130,10 +129,8 @@ def test_blocks_say_what_they_are(tmp_path):
 
 
 @pytest.mark.parametrize(("value", "what"), [(1e300, "values of size 1e.300"), (-1.0, "value -1;")])
-def test_counts_that_no_score_takes_are_refused_by_their_block(value, what):
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((60, 2)), rng.poisson(2.0, 60).astype(float)
-    model = SGLDPoissonRegressor(**FEW | {"n_draws": 1000}).fit(X, y)
+def test_counts_that_no_score_takes_are_refused_by_their_block(value, what, models):
+    model, y = models[SGLDPoissonRegressor], TARGETS[SGLDPoissonRegressor].astype(float)
     wrong = np.append(y[30:-1], value)
     with pytest.raises(ValueError, match=f"^block 1: y has .*{what}"):
         model.score(RowBlocks(lambda: [(X[:30], y[:30]), (X[30:], wrong)]))
