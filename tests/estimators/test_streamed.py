@@ -11,8 +11,7 @@ from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.estimators import sampled
-from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal
-from skbayes_sgld.posterior.further_rows import site_of, under_priors
+from skbayes_sgld.posterior import Flat, Normal
 
 RNG = np.random.default_rng(5)
 N, D = 2500, 3
@@ -73,8 +72,10 @@ def test_batches_have_the_posterior_of_one_fit_and_nearly_so_once_rows_are_forgo
     assert_near(model, wholes[name], *((0.08, 0.06) if kept else (0.14, 0.07)))
 
 
-@pytest.mark.parametrize("name", ["linear", "binary"])
-def test_forgetting_multiplies_the_weights_of_earlier_rows(name):
+@pytest.mark.parametrize(("name", "kept"), [("linear", False), ("binary", True), ("binary", False)])
+def test_forgetting_multiplies_the_weights_of_earlier_rows(name, kept, monkeypatch):
+    if not kept:
+        monkeypatch.setattr(sampled, "_KEPT_BATCHES", 0)
     y = TARGETS[name]
     model = clone(MODELS[name]).set_params(forgetting=0.5, prior=Normal(1.0))
     for k in range(3):
@@ -82,7 +83,7 @@ def test_forgetting_multiplies_the_weights_of_earlier_rows(name):
     weight = np.repeat([0.25, 0.5, 1.0], [len(y[k::3]) for k in range(3)])
     rows = np.concatenate([np.arange(N)[k::3] for k in range(3)])
     whole = clone(model).set_params(random_state=2).fit(X[rows], y[rows], weight)
-    assert_near(model, whole, 0.08, 0.06)
+    assert_near(model, whole, *((0.08, 0.06) if kept or name == "linear" else (0.14, 0.07)))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of so few
@@ -103,41 +104,6 @@ def test_few_rows_are_kept_and_many_are_not(monkeypatch):
         model.partial_fit(X[200 * k : 200 * (k + 1)], y[200 * k : 200 * (k + 1)], classes=[0, 1])
         kept.append(0 if model._stream.rows is None else len(model._stream.rows[1]))
     assert kept == [200, 400, 0, 200]
-
-
-def logistic_moments(rows, y, values):
-    """Mean gradient and mean minus the Hessian of a logistic likelihood, intercepts at X = 0."""
-    A = np.column_stack([rows, np.ones(len(y))])
-    p = 1.0 / (1.0 + np.exp(-values @ A.T))
-    H = np.einsum("sn,ni,nj->ij", p * (1.0 - p), A, A) / len(values)
-    return ((y - p) @ A).mean(axis=0), H
-
-
-@pytest.mark.parametrize(("center", "forgetting"), [(False, 1.0), (True, 0.4)])
-def test_a_site_after_a_site_has_the_mean_gradient_and_curvature_of_both(center, forgetting):
-    rng = np.random.default_rng(2)
-    rows = rng.normal(size=(2, 60, 3)) + [0.5, -1.0, 2.0]
-    y = (rng.random((2, 60)) < 0.4).astype(float)
-    truth, share = rng.normal(size=4), np.full(40, 1 / 40)
-    # the second draws are elsewhere: what the first site says there is seen
-    draws = [truth + 0.2 * rng.normal(size=(40, 4)), truth + [0.6, -0.4, 0.3, 0.8]]
-    draws[1] = draws[1] + 0.3 * rng.normal(size=(40, 4))
-    site = None
-    for X_k, y_k, values in zip(rows, y, draws, strict=True):
-        posterior = GLMPosterior(X_k, y_k, Bernoulli(), Normal(1.0), center=center)
-        earlier = None if site is None else site.tempered(forgetting)
-        posterior = under_priors(posterior, Normal(1.0), Flat(), earlier)
-        site = site_of(posterior, posterior.reported.theta(values), share)
-    (first, H_first), (last, H_last) = (
-        logistic_moments(*args) for args in zip(rows, y, draws, strict=True)
-    )
-    moved = draws[1].mean(axis=0) - draws[0].mean(axis=0)
-    assert np.abs(H_first @ moved).max() > np.abs(first).max() / 3.0  # the curvature counts
-    np.testing.assert_allclose(site.at, draws[1].mean(axis=0), rtol=1e-10)
-    np.testing.assert_allclose(
-        site.slope, last + forgetting * (first - H_first @ moved), rtol=1e-9, atol=1e-9
-    )
-    np.testing.assert_allclose(site.precision, H_last + forgetting * H_first, rtol=1e-9)
 
 
 SHORT = {"n_draws": 50, "n_chains": 2, "n_burnin": 20}
@@ -225,26 +191,6 @@ def test_sorted_rows_end_at_the_posterior_of_one_fit(name, kept, wholes, monkeyp
             assert np.all(model.predict(X) == 0)
     assert (model._stream.rows is None) == (kept == 100)
     assert_near(model, wholes[name], 0.1, 0.07)  # the scales are of other rows
-
-
-@pytest.mark.parametrize(("name", "value"), [("binary", 1), ("poisson", 0)])
-def test_a_first_batch_of_one_class_has_the_posterior_under_a_normal_intercept(name, value):
-    x, y = RNG.normal(size=40) + 0.3, np.full(40, value)
-    model = clone(MODELS[name]).set_params(prior=Normal(scale=2.0), n_draws=4000)
-    model.partial_fit(x[:, None], y, **({"classes": [0, 1]} if name == "binary" else {}))
-    scale = model.intercept_prior_.scale
-    slope, level = np.meshgrid(np.linspace(-14, 14, 561), np.linspace(-14, 14, 561))
-    eta = level[..., None] + slope[..., None] * x
-    each = -np.exp(eta) if name == "poisson" else -np.logaddexp(0.0, (1 - 2 * value) * eta)
-    log_density = each.sum(axis=-1) - 0.5 * (slope / 2.0) ** 2 - 0.5 * (level / scale) ** 2
-    share = np.exp(log_density - log_density.max())
-    share /= share.sum()
-    for values, parameter in ((slope, "coef[x0]"), (level, "intercept")):
-        mean = (share * values).sum()
-        sd = np.sqrt((share * (values - mean) ** 2).sum())
-        draws, row = model.posterior_[parameter].ravel(), model.summary().loc[parameter]
-        assert abs(draws.mean() - mean) < 4.5 * row["mcse_mean"] + 0.01 * sd  # the step's bias
-        assert abs(draws.std() / sd - 1.0) < 4.5 / np.sqrt(2.0 * row["ess_tail"]) + 0.02
 
 
 @shortly
