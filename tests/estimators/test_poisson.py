@@ -11,8 +11,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skbayes_sgld import RowBlocks, SGLDPoissonRegressor
-from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError, Normal, Poisson
-from skbayes_sgld.posterior.averaging import averaged_normal
+from skbayes_sgld.posterior import ImproperPosteriorError, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 SHORT = {"n_draws": 50, "n_burnin": 10, "thin": 1, "step_size": 0.5, "random_state": 0}
@@ -135,39 +134,6 @@ def test_sampled_counts_follow_the_mixture(fitted):
         for t in np.quantile(row, [0.2, 0.5, 0.9]):
             p = stats.poisson.cdf(t, mu).mean()
             assert abs((row <= t).mean() - p) < 4.5 * np.sqrt(p * (1 - p) / 4000)
-
-
-def test_the_likelihood_over_exposures_is_that_of_weighted_rates():
-    X, y, exposure = simulate(40, [0.5, 0.2], 0.0, log10_exposure=(-1.0, 1.0))
-    weight, prior = np.linspace(0.5, 2.0, 40), Normal(scale=1.0)
-    theta = np.random.default_rng(0).standard_normal((5, 3))
-    over, rates = (
-        GLMPosterior(X, y.astype(float), Poisson(), prior, sample_weight=weight, offset=offset)
-        for offset in (np.log(exposure), None)
-    )
-    rates = rates.with_rows(X, y / exposure, weight * exposure, None)
-    part = over.subset(slice(0, 15)), rates.subset(slice(0, 15))
-    for a, b in [(over, rates), (over.rounded(), rates), part]:
-        found, known = a.log_density(theta), b.log_density(theta)  # but for a constant
-        np.testing.assert_allclose(found - found[0], known - known[0], rtol=1e-9)
-        np.testing.assert_allclose(a.grad(theta), b.grad(theta), rtol=1e-9)
-        np.testing.assert_allclose(a.curvature(theta[0]), b.curvature(theta[0]), rtol=1e-9)
-    idx = np.random.default_rng(1).integers(0, 40, (5, 8))
-    np.testing.assert_allclose(
-        over.grad_log_likelihood(theta, idx), rates.grad_log_likelihood(theta, idx), rtol=1e-9
-    )
-    np.testing.assert_allclose(over.start(), rates.start())
-    normals = [averaged_normal(each, np.array([0.5, 0.2, 0.0]), 1.0) for each in (over, rates)]
-    np.testing.assert_allclose(normals[0].mean, normals[1].mean, atol=1e-6)
-    np.testing.assert_allclose(normals[0].precision, normals[1].precision, rtol=1e-5)
-
-
-@short_run
-def test_an_exposure_of_one_is_none():
-    X, y, _ = simulate(40, [0.5], 0.0)
-    of_one = SGLDPoissonRegressor(**SHORT).fit(X, y, exposure=1.0)
-    of_none = SGLDPoissonRegressor(**SHORT).fit(X, y)
-    np.testing.assert_array_equal(of_one.posterior_.values, of_none.posterior_.values)
 
 
 def scales_of(kind, X, y, weight, exposure):

@@ -39,18 +39,6 @@ def fitted():
     return SGLDLogisticRegression(random_state=0).fit(X, Y, n_trials=TRIALS)
 
 
-def test_the_mode_is_the_fit_of_statsmodels():
-    model = SGLDLogisticRegression(prior="flat", temperature=1e-12, n_draws=200, random_state=0)
-    model.fit(X, Y, WEIGHT, n_trials=TRIALS)
-    sm = pytest.importorskip("statsmodels.api")
-    family = sm.families.Binomial()
-    both = np.column_stack([Y, TRIALS - Y])
-    known = sm.GLM(both, sm.add_constant(X), family, freq_weights=WEIGHT).fit(tol=1e-12)
-    np.testing.assert_allclose(model.coef_[0], known.params[1:], atol=1e-6)
-    np.testing.assert_allclose(model.intercept_, known.params[:1], atol=1e-6)
-    assert model.classes_.tolist() == [0, 1]
-
-
 def test_the_posterior_is_that_of_the_rows_written_out():
     weight = np.linspace(0.5, 2.0, N)
     options = {"center": True, "intercept_prior": Normal(2.0)}
