@@ -229,6 +229,20 @@ def as_numbers(value: Any, argument: str) -> Any:
     return array
 
 
+def as_vector(value: Any, argument: str, size: int) -> Any:
+    """Array of ``size`` finite floats, one per parameter.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If ``value`` is anything else.
+    """
+    vector = as_numbers(value, argument)
+    if vector.shape != (size,):
+        raise ValueError(f"{argument}={value!r} must be {size} finite numbers, one per parameter.")
+    return vector
+
+
 def check_covariance(value: Any, argument: str, size: int | None) -> None:
     """Raise unless ``value`` is a symmetric positive definite matrix with ``size`` columns."""
     matrix = array_of(value)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._checks import as_vector, check_number
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
@@ -269,7 +269,10 @@ class CustomPosterior(Reparameterized):
         if "rows" not in functions.abilities:
             self.abilities = self.abilities - {"rows"} | {"density"}
         self.param_names = coordinates.param_names
-        self._start = np.zeros(self.n_params) if start is None else self._check_start(start)
+        self._start = np.zeros(self.n_params)
+        if start is not None:
+            x = as_vector(start, "start", self.n_params)
+            self._start = coordinates.inverse(x[None])[0]
         functions.check_functions(coordinates.forward(self._start[None])[0])
 
     @property
@@ -290,14 +293,6 @@ class CustomPosterior(Reparameterized):
     def lacks(self, ability: str) -> list[str]:
         """Members that the model lacks for an ability."""
         return self.inner.lacks(ability) if ability == "rows" else super().lacks(ability)
-
-    def _check_start(self, start: ArrayLike) -> Array:
-        x = as_numbers(start, "start")
-        if x.shape != (self.n_params,):
-            raise ValueError(
-                f"start={start!r} must be {self.n_params} finite numbers, one per parameter."
-            )
-        return self.coordinates.inverse(x[None])[0]
 
     def start(self) -> Array:
         """Coordinates ``theta (P,)`` to begin at."""

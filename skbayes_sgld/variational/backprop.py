@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import as_numbers, check_batch_size, check_number
+from skbayes_sgld._checks import as_numbers, as_vector, check_batch_size, check_number
 from skbayes_sgld._components import Component, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
@@ -149,9 +149,9 @@ class BayesByBackprop(Component):
         target, family = as_posterior(posterior), resolve(self.family, FAMILIES, "family")
         n, P = target.n_samples, target.n_params
         self._check_sizes(family, n, P)
-        origin = _vector(np.zeros(P) if start is None else start, "start", P)
+        origin = as_vector(np.zeros(P) if start is None else start, "start", P)
         widths = as_numbers(scale, "scale")
-        unit = _vector(np.full(P, widths) if widths.ndim == 0 else widths, "scale", P)
+        unit = as_vector(np.full(P, widths) if widths.ndim == 0 else widths, "scale", P)
         if np.any(unit <= 0.0):
             raise ValueError(f"scale={scale!r} is out of range; it must be positive.")
         streams = ChainStreams(draw_seed(self.random_state), 0)
@@ -251,10 +251,3 @@ class BayesByBackprop(Component):
         noise = rng.standard_normal((n_samples, len(self.mean_)))
         family, phi, origin, unit = self._fitted
         return origin + unit * family.transform(phi[None], noise[None])[0]
-
-
-def _vector(values: ArrayLike, argument: str, size: int) -> Array:
-    vector = as_numbers(values, argument)
-    if vector.shape != (size,):
-        raise ValueError(f"{argument}={values!r} must be {size} finite numbers, one per parameter.")
-    return vector

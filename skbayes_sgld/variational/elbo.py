@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import check_number
+from skbayes_sgld._checks import as_vector, check_number
 from skbayes_sgld._components import resolve
 from skbayes_sgld._random import RandomSource, as_random_state
 from skbayes_sgld._typing import Array
@@ -127,11 +127,7 @@ class VariationalPosterior(BasePosterior):
             self._tie(tied, n_direct)
         self._noise = _bank(n_pairs, Q, random_state)
         self.n_samples = n_pairs
-        theta = self.posterior.start() if start is None else np.array(start, dtype=float)
-        if theta.shape != (len(names),) or not np.isfinite(theta).all():
-            raise ValueError(
-                f"start={start!r} must be {len(names)} finite numbers, one per parameter."
-            )
+        theta = self.posterior.start() if start is None else as_vector(start, "start", len(names))
         in_entropy = self.family.log_scales(Q)
         self._start = np.zeros(self.n_params)
         self._start[self._columns] = in_entropy / max(in_entropy.max(), 1.0) * np.log(scale)
