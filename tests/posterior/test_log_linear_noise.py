@@ -1,12 +1,9 @@
 """Unequal noise: derivatives, the posterior by importance sampling, and calibration."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse, stats
-from sklearn.exceptions import ConvergenceWarning
+from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.posterior import (
@@ -14,11 +11,14 @@ from skbayes_sgld.posterior import (
     ConjugateNormal,
     Gaussian,
     InverseGamma,
+    Laplace,
     LogLinearNoise,
     Normal,
+    StudentTNoise,
     check_gradient,
 )
 from skbayes_sgld.posterior.differences import difference_curvature
+from tests.numeric import derivative_by_chain
 from tests.references.closed_forms import laplace_fit, weighted_draws
 from tests.references.judge import _broken, _figures
 from tests.references.references import Reference, from_draws
@@ -41,10 +41,14 @@ def bound(prior, columns="all", **options):
     return model.bind(X, y, Gaussian(), prior, noise, sample_weight=weight, **options)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("center", [True, False])
 @pytest.mark.parametrize(
-    "prior", [ConjugateNormal(), Normal(0.7, 0.1)], ids=["conjugate", "normal"]
+    "prior, center, fit_intercept",
+    [
+        (ConjugateNormal(), True, True),
+        (Normal(0.7, 0.1), False, True),
+        (Normal(0.7, 0.1), False, False),
+    ],
+    ids=["conjugate", "normal", "no intercept"],
 )
 def test_gradient_curvature_and_units_belong_to_the_density(prior, center, fit_intercept):
     posterior = bound(prior, [0], center=center, fit_intercept=fit_intercept)
@@ -62,11 +66,13 @@ def test_gradient_curvature_and_units_belong_to_the_density(prior, center, fit_i
     )
 
 
-@pytest.mark.parametrize("weighted", [True, False])
-@pytest.mark.parametrize("options", [{"center": True}, {}, {"fit_intercept": False}], ids=str)
-@pytest.mark.parametrize("columns", ["all", [1]], ids=str)
+@pytest.mark.parametrize(
+    "columns, weighted, options",
+    [("all", True, {"center": True}), ([1], False, {}), ([1], True, {"fit_intercept": False})],
+    ids=["all columns", "one column", "no intercept"],
+)
 def test_products_of_several_walkers_have_the_gradients_and_densities_of_the_rows(
-    columns, options, weighted
+    columns, weighted, options
 ):
     X, y, weight = unequal(300)
     options = options | {"sample_weight": weight if weighted else None}
@@ -91,9 +97,8 @@ def test_gradients_in_single_precision_are_those_of_double_precision():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 3))
     y = X[:, 0] + np.exp(0.5 * X[:, 1]) * rng.standard_normal(4000)
-    options = {"center": True}
     posterior = LogLinearNoise().bind(
-        X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0), **options
+        X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0), center=True
     )
     rounded = posterior.rounded()
     assert rounded is not posterior
@@ -112,50 +117,41 @@ def test_gradients_in_single_precision_are_those_of_double_precision():
     np.testing.assert_allclose(found, posterior.grad(five), atol=1e-3 * np.sqrt(len(y)))
 
 
-@pytest.mark.parametrize("prior", ["normal", "student_t"])
-def test_a_chain_of_a_fit_does_not_depend_on_how_many_there_are(prior):
+# of 20 draws a chain
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_chain_of_a_fit_does_not_depend_on_how_many_there_are():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((240, 8))
     y = X[:, 0] + np.exp(0.5 * X[:, 0]) * rng.standard_normal(240)
-
-    def draws(n_chains):
-        model = SGLDLinearRegression(
-            noise_model="log_linear", prior=prior, n_chains=n_chains, n_draws=20, random_state=0
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of 20 draws a chain
-            return model.fit(X, y).result_.draws.values
-
-    four = draws(4)
-    for n_chains in (1, 3):
-        np.testing.assert_array_equal(draws(n_chains), four[:n_chains])
+    settings = {"prior": "student_t", "noise_model": "log_linear", "n_draws": 20, "random_state": 0}
+    one, three = (SGLDLinearRegression(n_chains=n, **settings).fit(X, y) for n in (1, 3))
+    np.testing.assert_array_equal(one.posterior_.values, three.posterior_.values[:1])
 
 
-def test_only_many_rows_under_a_normal_prior_are_followed_as_a_normal_posterior_is():
-    options = {"center": True}
-    for n, prior, expected in ((90, Normal(1.0), False), (110, Normal(1.0), True)):
-        X, y, _ = unequal(n)
-        posterior = LogLinearNoise([0]).bind(
-            X, y, Gaussian(), prior, InverseGamma(2.0, 1.0), **options
-        )
-        assert posterior.n_params == 5
-        assert posterior.facts.light_tailed is expected
+@pytest.mark.parametrize("n, light", [(90, False), (110, True)])
+def test_only_many_rows_are_followed_as_a_normal_posterior_is(n, light):
+    X, y, _ = unequal(n)
+    posterior = LogLinearNoise([0]).bind(X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0))
+    assert posterior.n_params == 5
+    assert posterior.facts.light_tailed is light
 
 
-def test_coefficients_are_integrated_only_where_noise_and_prior_are_normal():
+@pytest.mark.parametrize(
+    "likelihood, prior, offered",
+    [
+        (Gaussian(), Normal(), ("centered", "noncentered")),
+        (Gaussian(), Laplace(), ("centered",)),
+        (StudentTNoise(), Normal(), ("centered",)),
+    ],
+    ids=["normal", "laplace", "heavy noise"],
+)
+def test_coefficients_are_integrated_only_where_noise_and_prior_are_normal(
+    likelihood, prior, offered
+):
     X, y, _ = unequal(40)
-    offered = {
-        case: SGLDLinearRegression(noise_model="log_linear", n_draws=500, random_state=0, **case_of)
-        .fit(X, y)
-        .result_.plan.posterior.facts.parameterizations
-        for case, case_of in {
-            "heavy": {"noise_distribution": "student_t"},
-            "laplace": {"prior": "laplace"},
-        }.items()
-    }
-    assert offered == {"heavy": ("centered",), "laplace": ("centered",)}
-    normal = SGLDLinearRegression(noise_model="log_linear", n_draws=500, random_state=0).fit(X, y)
-    assert normal.parameterization_ == "noncentered"
+    own_priors = [InverseGamma(2.0, 1.0)] * len(likelihood.own)
+    posterior = LogLinearNoise().bind(X, y, likelihood, prior, own_priors)
+    assert posterior.facts.parameterizations == offered
 
 
 def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():
@@ -180,8 +176,8 @@ def test_the_coordinates_do_not_change_the_density():
 
 @pytest.mark.parametrize(
     ("conjugate", "n", "seed"),
-    [(True, 80, 0), (False, 80, 0), (False, 24, 3)],  # the last has starts where no step is taken
-    ids=["conjugate", "normal", "few rows"],
+    [(True, 80, 0), (False, 24, 3)],  # the last has starts where no step is taken
+    ids=["conjugate", "few rows"],
 )
 def test_the_posterior_is_that_of_importance_sampling(conjugate, n, seed):
     X, y, weight = unequal(n, seed)
@@ -202,6 +198,7 @@ def test_the_posterior_is_that_of_importance_sampling(conjugate, n, seed):
     reference = Reference("importance", "", *from_draws(theta, weights))
     verdict = type("Verdict", (), {"ess": _figures(model, reference)[3]})
     assert _broken(verdict, model, reference) == []
+    assert model.parameterization_ == "noncentered"
     assert model.posterior_.names[3:] == ["noise_coef[x0]", "noise_coef[x1]", "noise_intercept"]
 
 
@@ -221,38 +218,13 @@ def test_no_walker_begins_where_it_cannot_leave():
 def test_automatic_scales_know_the_units():
     """In other units of columns and y all predictions are the same."""
     X, y, weight = unequal()
-    settings = {"noise_model": "log_linear", "random_state": 0}
+    settings = {"noise_model": "log_linear", "n_draws": 300, "random_state": 0}
     first = SGLDLinearRegression(**settings).fit(X, y, weight)
     second = SGLDLinearRegression(**settings).fit(X * [1e-6, 1e6], 1e3 * y, weight)
     a, b = first.predict_interval(X), second.predict_interval(X * [1e-6, 1e6])
     width = (a[:, 1] - a[:, 0])[:, None]
     np.testing.assert_allclose(b / 1e3 / width, a / width, atol=0.03)
     np.testing.assert_allclose(second.noise_coef_ * [1e-6, 1e6], first.noise_coef_, atol=0.02)
-
-
-# 100 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_predictions_are_those_of_the_mixture_over_the_draws():
-    X, y, weight = unequal()
-    model = SGLDLinearRegression(
-        noise_model=LogLinearNoise(columns=[0]), n_draws=100, random_state=0
-    ).fit(X, y, weight)
-    draws, rows = model.sample_posterior(), X[:7]
-    mean = rows @ draws.coef.T + draws.intercept
-    sd = np.exp(rows[:, :1] @ draws.noise_coef.T + draws.noise_intercept)
-    _, std = model.predict(rows, return_std=True)
-    np.testing.assert_allclose(std, np.sqrt((sd**2).mean(1) + mean.var(1)), rtol=1e-6)
-    low, high = model.predict_interval(rows, 0.8).T
-    for t, level in ((low, 0.1), (high, 0.9)):
-        p = stats.norm.cdf(t[:, None], mean, sd).mean(1)
-        np.testing.assert_allclose(p, level, atol=1e-4)
-        np.testing.assert_allclose(model.predict_cdf(rows, t), p, rtol=1e-6)
-    expected = stats.norm.logpdf(y[:7, None], mean, sd)
-    np.testing.assert_allclose(model.log_likelihood(rows, y[:7]), expected.T, rtol=1e-8)
-    drawn = model.sample_y(np.tile(rows[:1], (2000, 1)), 1, random_state=0)[:, 0]
-    assert abs(np.mean(drawn) - mean[0].mean()) < 4.5 * std[0] / np.sqrt(2000) + 3 * mean[0].std()
-    assert model.noise_coef_.shape == (1,)
-    assert not hasattr(model, "noise_variance_")
 
 
 def test_minibatches_have_the_same_posterior():
@@ -269,58 +241,43 @@ def test_minibatches_have_the_same_posterior():
 
 # 100 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.truth
-def test_ranks_of_true_parameters_are_uniform():
-    """Parameters from the prior, data from the model: simulation-based calibration, in small."""
-    n, d, n_replications, L = 40, 1, 60, 99
-    rng, ranks = np.random.default_rng(0), []
-    for number in range(n_replications):
-        X = rng.standard_normal((n, d))
-        alpha, beta = rng.normal(0, 0.5, d), rng.normal(0, 1, d)
-        variance = 2.0 / rng.gamma(3.0)
-        level = 0.5 * np.log(variance) - alpha @ X.mean(0)
-        y = X @ beta + np.exp(level + X @ alpha) * rng.standard_normal(n)
-        model = SGLDLinearRegression(
-            prior=Normal(1.0),
-            noise_prior=InverseGamma(3.0, 2.0),
-            noise_model=LogLinearNoise(scale=0.5),
-            n_draws=100,
-            random_state=number,
-        ).fit(X, y)
-        truth = np.r_[beta, 0.0, alpha, level]
-        ranks.append((model.posterior_.flat[:: 400 // L][:L] < truth).sum(0))
-    standard = (np.array(ranks) / L - 0.5) * np.sqrt(12)
-    location = standard.mean(0) * np.sqrt(n_replications)
-    spread = (np.square(standard).mean(0) - 1) * np.sqrt(n_replications / 0.8)
-    assert np.abs(location).max() < 3.5
-    assert np.abs(spread).max() < 3.5
-
-
-# 50 draws a chain are too few, and fit says so
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_columns_by_name_and_what_is_refused():
-    X, y, _ = unequal()
+def test_predictions_take_the_noise_of_the_columns_that_are_named():
+    X, y, weight = unequal()
     frame = pd.DataFrame(X, columns=["age", "dose"])
     chosen = LogLinearNoise(columns=["dose"])
-    model = SGLDLinearRegression(noise_model=chosen, n_draws=50, random_state=0).fit(frame, y)
+    model = SGLDLinearRegression(noise_model=chosen, n_draws=100, random_state=0)
+    model.fit(frame, y, weight)
     assert model.posterior_.names[3:] == ["noise_coef[dose]", "noise_intercept"]
-    for columns, error, message in (
-        (["weight"], ValueError, "the names in X are 'age', 'dose'"),
-        ([2], ValueError, "X has 2 columns"),
-        ([0.5], TypeError, "whole numbers"),
-        ([0, -2], ValueError, "twice"),
-        ([], ValueError, "empty"),
-        ("dose", ValueError, "'all'"),
-    ):
-        wrong = SGLDLinearRegression(noise_model=LogLinearNoise(columns=columns))
-        with pytest.raises(error, match=message):
-            wrong.fit(frame, y)
-    with pytest.raises(ValueError, match="noise_variance='infer'"):
-        SGLDLinearRegression(noise_model="log_linear", noise_variance=1.0).fit(X, y)
-    with pytest.raises(TypeError, match="X is sparse"):
-        SGLDLinearRegression(noise_model="log_linear").fit(sparse.csr_array(X), y)
-    with pytest.raises(ValueError, match="8 parameters of 8 rows"):
-        SGLDLinearRegression(noise_model="log_linear").fit(np.eye(8)[:, :3], np.arange(8.0))
+    draws = model.sample_posterior()
+    mean = X @ draws.coef.T + draws.intercept
+    variance = np.exp(2.0 * (X[:, 1:] @ draws.noise_coef.T + draws.noise_intercept))
+    _, std = model.predict(frame, return_std=True)
+    np.testing.assert_allclose(std, np.sqrt(variance.mean(1) + mean.var(1)), rtol=1e-6)
+    assert model.noise_coef_.shape == (1,)
+    assert not hasattr(model, "noise_variance_")
+
+
+FRAME = pd.DataFrame(unequal()[0][:8], columns=["age", "dose"])
+
+
+@pytest.mark.parametrize(
+    "X, columns, settings, error, message",
+    [
+        (FRAME, ["weight"], {}, ValueError, "the names in X are 'age', 'dose'"),
+        (FRAME, [2], {}, ValueError, "X has 2 columns"),
+        (FRAME, [0.5], {}, TypeError, "whole numbers"),
+        (FRAME, [0, -2], {}, ValueError, "twice"),
+        (FRAME, [], {}, ValueError, "empty"),
+        (FRAME, "dose", {}, ValueError, "'all'"),
+        (FRAME, "all", {"noise_variance": 1.0}, ValueError, "noise_variance='infer'"),
+        (sparse.csr_array(FRAME), "all", {}, TypeError, "X is sparse"),
+        (np.eye(8)[:, :3], "all", {}, ValueError, "8 parameters of 8 rows"),
+    ],
+)
+def test_what_has_no_log_linear_noise_is_refused(X, columns, settings, error, message):
+    model = SGLDLinearRegression(noise_model=LogLinearNoise(columns=columns), **settings)
+    with pytest.raises(error, match=message):
+        model.fit(X, np.arange(8.0))
 
 
 def check_noise_model(name):
@@ -329,13 +286,11 @@ def check_noise_model(name):
     posterior = NOISE_MODELS[name]().bind(
         X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0), sample_weight=weight, center=True
     )
-    rng = np.random.default_rng(0)
-    theta = posterior.start() + 0.1 * rng.standard_normal((2, posterior.n_params))
-    step = 1e-5 * np.eye(posterior.n_params)
-    slope = [
-        (posterior.log_density(theta + e) - posterior.log_density(theta - e)) / 2e-5 for e in step
-    ]
-    np.testing.assert_allclose(posterior.grad(theta), np.transpose(slope), rtol=1e-5, atol=1e-4)
+    theta = posterior.start() + 0.1 * np.random.default_rng(0).standard_normal(
+        (2, posterior.n_params)
+    )
+    slope = derivative_by_chain(posterior.log_density, theta)
+    np.testing.assert_allclose(posterior.grad(theta), slope, rtol=1e-5, atol=1e-4)
     reported = posterior.reported
     np.testing.assert_allclose(reported.theta(reported.values(theta)), theta, atol=1e-9)
 
