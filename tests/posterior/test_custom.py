@@ -18,12 +18,13 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.sampling import MALA
 from skbayes_sgld.sampling.loop import run_chains
+from tests.numeric import derivative_by_chain
 from tests.references.targets import make_run
 
 BOUNDED = [
-    pytest.param("positive", stats.gamma(2.5, scale=0.3), id="positive"),
-    pytest.param("unit_interval", stats.beta(3.0, 2.0), id="unit_interval"),
-    pytest.param(Interval(-1.0, 3.0), stats.beta(2.5, 4.0, loc=-1.0, scale=4.0), id="interval"),
+    pytest.param("positive", stats.gamma(2.5, scale=0.3), 1.6, id="positive"),
+    pytest.param("unit_interval", stats.beta(3.0, 2.0), 1.0, id="unit_interval"),
+    pytest.param(Interval(-1, 3), stats.beta(2.5, 4.0, loc=-1, scale=4), 0.5, id="interval"),
 ]
 
 
@@ -99,48 +100,29 @@ def trend(**kwargs):
 # ---- the distribution ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.5, 1.6])
-@pytest.mark.parametrize("transform, exact", BOUNDED)
-def test_a_tempered_distribution_has_the_same_integral_in_any_coordinate(
+@pytest.mark.parametrize("transform, exact, temperature", BOUNDED)
+def test_a_bounded_parameter_has_its_tempered_distribution_in_free_coordinates(
     transform, exact, temperature
 ):
     posterior = of_distribution(exact, transform).tempered(temperature)
-    low, high = exact.support()
-    natural, _ = integrate.quad(lambda x: exact.pdf(x) ** (1 / temperature), low, high)
+    natural, _ = integrate.quad(lambda x: exact.pdf(x) ** (1 / temperature), *exact.support())
     free, _ = integrate.quad(
         lambda t: np.exp(posterior.log_density(np.array([[t]]))[0] / temperature), -40, 30
     )
     assert free == pytest.approx(natural, rel=1e-6)
-    if temperature == 1.0:
-        assert natural == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("temperature", [1.0, 3.0])
-@pytest.mark.parametrize("transform, exact", BOUNDED)
-def test_gradients_hold_the_jacobian(transform, exact, temperature):
-    posterior = of_distribution(exact, transform).tempered(temperature)
-    theta, h = np.array([[-1.0], [0.3], [2.0]]), 1e-4
-    expected = (posterior.log_density(theta + h) - posterior.log_density(theta - h)) / (2 * h)
-    np.testing.assert_allclose(posterior.grad(theta)[:, 0], expected, rtol=1e-5, atol=1e-6)
+    theta = np.array([[-1.0], [0.3], [2.0]])
+    slope = derivative_by_chain(posterior.log_density, theta, h=1e-4)
+    np.testing.assert_allclose(posterior.grad(theta), slope, rtol=1e-5, atol=1e-6)
     value, grad = posterior.value_and_grad(theta)
     np.testing.assert_array_equal(value, posterior.log_density(theta))
     np.testing.assert_array_equal(grad, posterior.grad(theta))
-
-
-@pytest.mark.parametrize("transform, exact", BOUNDED)
-def test_natural_and_free_coordinates_are_one_to_one(transform, exact):
-    posterior = of_distribution(exact, transform)
     values = exact.ppf([[0.01], [0.4], [0.99]])
     np.testing.assert_allclose(posterior.constrain(posterior.unconstrain(values)), values)
-    low, high = exact.support()
-    wide = posterior.constrain(np.array([[-30.0], [30.0]]))
-    assert low <= wide[0, 0] < wide[1, 0] <= high
 
 
-@pytest.mark.parametrize("temperature", [1.0, 2.0])
-def test_chains_sample_the_tempered_distribution_of_the_natural_parameter(temperature):
+def test_chains_sample_the_tempered_distribution_of_the_natural_parameter():
     # Poisson counts under an exponential prior: the rate is gamma, and tempered gamma too
-    y = np.array([3.0, 0.0, 2.0, 4.0])
+    y, temperature = np.array([3.0, 0.0, 2.0, 4.0]), 2.0
     posterior = FunctionPosterior(
         lambda x: y.sum() * np.log(x[:, 0]) - (len(y) + 1) * x[:, 0],
         lambda x: y.sum() / x - (len(y) + 1),
@@ -224,8 +206,9 @@ def broken(name, change):
     return CustomPosterior(model, transforms={"s": "positive"})
 
 
-@pytest.mark.parametrize("function", ["grad_log_likelihood", "grad_log_prior"])
-@pytest.mark.parametrize("column, name", [(0, "a"), (1, "b"), (2, "log_s")])
+@pytest.mark.parametrize(
+    "function, column, name", [("grad_log_likelihood", 1, "b"), ("grad_log_prior", 2, "log_s")]
+)
 def test_the_worst_of_several_wrong_derivatives_is_named_with_both_values(function, column, name):
     factors = 1.0 + np.where(np.arange(3) == column, 0.1, 1e-4)
     wrong = broken(function, lambda grad: grad * factors)
@@ -242,33 +225,17 @@ def test_the_worst_of_several_wrong_derivatives_is_named_with_both_values(functi
 # ---- bad input ----------------------------------------------------------------------------------
 
 
-def test_what_a_model_lacks_is_named():
-    with pytest.raises(
-        TypeError,
-        match="no n_params, log_density, grad. A .* or .* rows",
-    ):
-        CustomPosterior(object())
-    with pytest.raises(TypeError, match="^grad=3 must be a function"):
-        FunctionPosterior(np.sum, 3, 1)
-
-
 @pytest.mark.parametrize(
     "function, change, shape",
     [
         ("log_prior", lambda value: value[:, None], r"\(2, 1\)"),
         ("log_likelihood", lambda value: value.sum(1), r"\(2,\)"),
-        ("grad_log_prior", lambda value: value[0], r"\(3,\)"),
-        ("grad_log_likelihood", lambda value: value.sum(0, keepdims=True), r"\(1, 3\)"),
+        ("grad_log_prior", lambda value: value[0], r"\(3,\).* take batched=False"),
     ],
 )
 def test_a_wrong_shape_is_refused_with_the_right_one(function, change, shape):
-    with pytest.raises(ValueError, match=f"^{function} returned the shape {shape}.*must return"):
+    with pytest.raises(ValueError, match=f"^{function} returned the shape {shape}"):
         broken(function, change)
-
-
-def test_functions_of_one_theta_are_told_of_batched():
-    with pytest.raises(ValueError, match=r"^log_density returned .* \(2,\).*batched=False"):
-        FunctionPosterior(lambda x: -np.sum(x**2), lambda x: -2 * x, 3)
 
 
 @pytest.mark.parametrize(
@@ -277,6 +244,7 @@ def test_functions_of_one_theta_are_told_of_batched():
         ({"transforms": {"sd": "positive"}}, "key 'sd', which is no parameter.*a, b, s"),
         ({"transforms": {"s": "negative"}}, r"^transforms\['s'\]='negative' is not known"),
         ({"transforms": {"s": Interval(2.0, 1.0)}}, "^transform.high=1.0 is out of range"),
+        ({"transforms": "positive"}, "^transforms='positive' .* give a dictionary"),
         ({"transforms": {"s": "positive"}, "start": [0, 0, -2]}, r"^s=-2 is out of range.*\(0, in"),
         ({"start": [1, 2]}, "^start=.* must be 3 finite numbers"),
         ({"start": [0, 0, np.nan]}, "^start=.* all numbers must be finite"),
@@ -286,33 +254,10 @@ def test_functions_of_one_theta_are_told_of_batched():
 # the density divides by zero on purpose
 @pytest.mark.filterwarnings("ignore:divide by zero|invalid value:RuntimeWarning")
 def test_arguments_that_cannot_be_used_are_named(kwargs, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((TypeError, ValueError), match=match):
         CustomPosterior(Trend(), **kwargs)
 
 
-def test_names_are_as_many_as_the_parameters_and_differ():
-    for names in (["a"], ["a", "a"]):
-        with pytest.raises(ValueError, match="^param_names=.* 2 different names"):
-            FunctionPosterior(lambda x: -(x**2).sum(1), lambda x: -2 * x, 2, names)
-
-
-@pytest.mark.parametrize("transforms", [3, "positive", [("a", "positive")]])
-def test_transforms_that_are_no_mapping_are_refused(transforms):
-    with pytest.raises(TypeError, match=r"^transforms=.* give a dictionary"):
-        FunctionPosterior(lambda x: -(x**2).sum(1), lambda x: -2 * x, 2, transforms=transforms)
-
-
-def test_a_density_and_its_gradient_are_a_model_too():
-    class Gamma:
-        n_params, param_names = 1, ["rate"]
-
-        def log_density(self, x):
-            return 2 * np.log(x[:, 0]) - 3 * x[:, 0]
-
-        def grad(self, x):
-            return 2 / x - 3
-
-    posterior = CustomPosterior(Gamma(), transforms={"rate": "positive"})
-    assert posterior.param_names == ["log_rate"] and posterior.n_samples == 0
-    check_gradient(posterior)
-    assert posterior.log_density(np.log([[2.0]]))[0] == pytest.approx(3 * np.log(2) - 6)
+def test_a_gradient_that_is_no_function_is_named():
+    with pytest.raises(TypeError, match="^grad=3 must be a function"):
+        FunctionPosterior(np.sum, 3, 1)
