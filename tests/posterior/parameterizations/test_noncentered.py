@@ -20,42 +20,35 @@ from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
 from tests.references.closed_forms import normal_inverse_gamma
 
-SHAPES = {"tall": (30, 4), "wide": (12, 20)}
-
-PRIORS = {  # of the coefficients, of the intercept
-    "normal": (Normal(0.7, 0.3), None),
-    "conjugate": (ConjugateNormal(2.0, 0.3), None),
-    "laplace": (Laplace(0.4), None),
-    "student": (StudentT(3.0, 0.5), None),
-    "matrix": (ConjugateNormal(covariance=[[4.0, 1.2], [1.2, 1.0]]), Normal(0.5, -1.0)),
-    "both conjugate": (ConjugateNormal(2.0), ConjugateNormal(2.0, 0.4)),
-    "normal, conjugate": (Normal(0.7), ConjugateNormal(2.0)),
-    "normal, laplace": (Normal(0.7), Laplace(0.3, 0.1)),
+TALL, WIDE = (30, 4), (12, 20)
+MATRIX = ConjugateNormal(covariance=[[4.0, 1.2], [1.2, 1.0]])
+CASES = {  # rows and columns, temperature, prior of the coefficients and of the intercept
+    "normal": (TALL, 1.3, Normal(0.7, 0.3), None),
+    "conjugate, wide": (WIDE, 1.3, ConjugateNormal(2.0, 0.3), None),
+    "laplace": (TALL, 1.0, Laplace(0.4), None),
+    "student, wide": (WIDE, 1.3, StudentT(3.0, 0.5), None),
+    "matrix": ((30, 2), 1.0, MATRIX, Normal(0.5, -1.0)),
+    "both conjugate": (TALL, 1.3, ConjugateNormal(2.0), ConjugateNormal(2.0, 0.4)),
+    "normal, conjugate": (TALL, 1.3, Normal(0.7), ConjugateNormal(2.0)),
+    "normal, laplace": (TALL, 1.3, Normal(0.7), Laplace(0.3, 0.1)),
 }
 
 
-def make(name, shape="tall", temperature=1.0):
-    prior, intercept = PRIORS[name]
-    n, d = SHAPES[shape] if getattr(prior, "covariance", None) is None else (30, 2)
+@pytest.fixture(scope="module", params=CASES.values(), ids=CASES)
+def case(request):
+    """A posterior, the same in non-centered coordinates, and the temperature."""
+    (n, d), temperature, prior, intercept = request.param
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d)) + 3.0
     y = X[:, 0] + rng.standard_normal(n)
     posterior = GLMPosterior(
         X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), intercept_prior=intercept, center=True
     )
-    return posterior, noncenter(posterior, temperature)[0]
+    return posterior, noncenter(posterior, temperature)[0], temperature
 
 
-def cases():
-    for name, (_, intercept) in PRIORS.items():
-        for shape in SHAPES if intercept is None else ["tall"]:
-            for temperature in (1.0, 1.3):
-                yield name, shape, temperature
-
-
-@pytest.mark.parametrize(("name", "shape", "temperature"), cases())
-def test_densities_and_gradients_are_those_of_theta_with_the_jacobian(name, shape, temperature):
-    posterior, found = make(name, shape, temperature)
+def test_densities_and_gradients_are_those_of_theta_with_the_jacobian(case):
+    posterior, found, temperature = case
     forward = found.coordinates.forward
     phi = 0.5 * np.random.default_rng(2).standard_normal((5, found.n_params))
     theta = forward(phi)
@@ -70,16 +63,16 @@ def test_densities_and_gradients_are_those_of_theta_with_the_jacobian(name, shap
     slope = derivative(found.log_density, phi)[np.arange(5), np.arange(5)]
     grad = found.grad_log_likelihood(phi) + found.grad_log_prior(phi)
     for got in (grad, found.grad(phi), found.value_and_grad(phi)[1]):
-        assert_derivative(got, slope, name)
+        assert_derivative(got, slope, "gradient")
     in_rows = derivative(lambda p: found.log_likelihood(p[None])[0].sum(), phi[0])
-    assert_derivative(found.grad_log_likelihood(phi[:1])[0], in_rows, name)
+    assert_derivative(found.grad_log_likelihood(phi[:1])[0], in_rows, "of the rows")
 
 
-@pytest.mark.parametrize(("name", "shape", "temperature"), cases())
-def test_bound_density_and_gradient_are_those_through_theta(name, shape, temperature):
-    _, posterior = make(name, shape, temperature)
+def test_bound_density_and_gradient_are_those_through_theta(case):
+    posterior = case[1]
     soft = posterior.softened(np.ones(posterior.n_params))
-    assert (soft is posterior) == ("laplace" not in name)
+    priors = case[0].linear_prior.coef, case[0].linear_prior.intercept
+    assert (soft is posterior) == (not any(isinstance(prior, Laplace) for prior in priors))
     phi = np.random.default_rng(5).standard_normal((6, posterior.n_params))
     value, grad = posterior.bind_value_and_grad(soft)(phi)
     expected = posterior.log_density(phi)
@@ -87,15 +80,13 @@ def test_bound_density_and_gradient_are_those_through_theta(name, shape, tempera
     scale = np.abs(soft.grad(phi)).max()
     np.testing.assert_allclose(grad, soft.grad(phi), rtol=0, atol=1e-9 * scale)
     np.testing.assert_allclose(soft.bind_grad()(phi), grad, rtol=0, atol=1e-12 * scale)
-    for n_chains in (1, 2, 4, 5):
+    for n_chains in (1, 4):
         some_value, some_grad = posterior.bind_value_and_grad(soft)(phi[:n_chains])
         np.testing.assert_array_equal(some_value, value[:n_chains])
         np.testing.assert_array_equal(some_grad, grad[:n_chains])
 
 
-@pytest.mark.parametrize(
-    "n, d, temperature", [(8, 2, 0.2), (8, 2, 1.0), (40, 3, 0.2), (40, 3, 1.0), (40, 3, 3.0)]
-)
+@pytest.mark.parametrize("n, d, temperature", [(8, 2, 0.2), (8, 2, 1.0), (40, 3, 3.0)])
 def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperature):
     rng = np.random.default_rng(4)
     X = rng.standard_normal((n, d)) + 10.0
@@ -126,7 +117,7 @@ def test_few_rows_agree_with_the_closed_form_at_every_temperature(n, d, temperat
         assert abs(table["sd"].iloc[-1] / noise_sd - 1) < 0.08
 
 
-@pytest.mark.parametrize("n", [30, 10**4, 10**8])
+@pytest.mark.parametrize("n", [30, 10**8])
 def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
     # rows that count as many: the noise variance is inverse gamma in closed form
     rng = np.random.default_rng(0)
