@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from skbayes_sgld.variational import FAMILIES
+from tests.numeric import derivative_by_chain
 
 Q = 3
 every_family = pytest.mark.parametrize("name", FAMILIES)
@@ -57,26 +58,19 @@ def test_the_entropy_is_that_of_the_covariance(name):
 def test_the_gradient_is_the_derivative_of_what_is_drawn(name):
     family = FAMILIES[name]()
     phi = parameters(family)
-    rng = np.random.default_rng(1)
-    noise, weight = rng.standard_normal((2, 2, 4, Q))
-    got = family.pull_back(phi, noise, weight)
-    h = 1e-6
-    for k in range(phi.shape[1]):
-        step = h * np.eye(phi.shape[1])[k]
-        change = family.transform(phi + step, noise) - family.transform(phi - step, noise)
-        expected = (weight * change).sum(axis=(1, 2)) / (2 * h)
-        np.testing.assert_allclose(got[:, k], expected, rtol=1e-6, atol=1e-8)
+    noise, weight = np.random.default_rng(1).standard_normal((2, 2, 4, Q))
+    slope = derivative_by_chain(
+        lambda phi: (weight * family.transform(phi, noise)).sum(axis=(1, 2)), phi, h=1e-6
+    )
+    np.testing.assert_allclose(family.pull_back(phi, noise, weight), slope, rtol=1e-6, atol=1e-8)
 
 
 @every_family
 def test_the_gradient_of_the_entropy_is_its_derivative(name):
     family = FAMILIES[name]()
-    phi, h = parameters(family), 1e-5
-    got = family.grad_entropy(phi, Q)
-    for k in range(phi.shape[1]):
-        step = h * np.eye(phi.shape[1])[k]
-        change = family.entropy(phi + step, Q) - family.entropy(phi - step, Q)
-        np.testing.assert_allclose(got[:, k], change / (2 * h), rtol=1e-6, atol=1e-8)
+    phi = parameters(family)
+    slope = derivative_by_chain(lambda phi: family.entropy(phi, Q), phi)
+    np.testing.assert_allclose(family.grad_entropy(phi, Q), slope, rtol=1e-6, atol=1e-8)
 
 
 # ---- gamma ---------------------------------------------------------------------------------------
@@ -99,7 +93,7 @@ def test_its_moments_and_entropy_are_those_of_logarithms_of_gamma_variables():
     family = FAMILIES["gamma"]()
     mean, variance, entropy = family.mean(PHI[0], Q), family.covariance(PHI[0]), 0.0
     for j, gamma in enumerate(GAMMAS):
-        at = np.log(gamma.ppf((np.arange(200_000) + 0.5) / 200_000))
+        at = np.log(gamma.ppf((np.arange(20_000) + 0.5) / 20_000))
         assert mean[j] == pytest.approx(at.mean(), abs=1e-3)
         assert variance[j] == pytest.approx(at.var(), rel=1e-2)
         entropy += gamma.entropy() - mean[j]  # of x, less the mean log Jacobian
