@@ -53,7 +53,7 @@ def test_polynomials_have_no_more_terms_than_their_error_takes():
 
 @pytest.fixture(scope="module")
 def run():
-    mode, sampler = Mode.of_whitened(ROWS), CollapsedHMC()
+    mode, sampler = Mode.from_whitened(ROWS), CollapsedHMC()
     dynamics = around(Dynamics(Full().bind(POSTERIOR), mode.metric), mode)
     return Run(sampler, dynamics, Constant(), sampler.whole_steps(0.2), POSTERIOR.n_samples)
 

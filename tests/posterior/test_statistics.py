@@ -106,9 +106,9 @@ def passes(monkeypatch):
 def test_the_rows_are_read_once_and_twice_where_the_fit_is_close(passes):
     X, y, _ = table(40_000, 30)  # enough for threads
     for offset in (0.0, 1e8):
-        GaussianStatistics.of_rows(X + offset, y, None, refine=True)
+        GaussianStatistics.from_rows(X + offset, y, None, refine=True)
     assert passes == [2, 2]
-    GaussianStatistics.of_rows(X, X[:, 0] + 1e-6 * y, None, refine=True)
+    GaussianStatistics.from_rows(X, X[:, 0] + 1e-6 * y, None, refine=True)
     assert passes == [2, 2, 2, 1]
 
 
@@ -117,10 +117,10 @@ def test_targets_of_the_same_rows_share_the_products_of_the_columns(passes, monk
     X, y, rng = table()
     weight = rng.random(N)
     tables = [(X, y), (X, 3.0 - 2.0 * y + X[:, 0]), (X, 1e3 + rng.standard_normal(N)), (X + 1.0, y)]
-    alone = [GaussianStatistics.of_rows(*each, weight, refine=True) for each in tables]
+    alone = [GaussianStatistics.from_rows(*each, weight, refine=True) for each in tables]
     passes.clear()
     with shared_columns():
-        shared = [GaussianStatistics.of_rows(*each, weight, refine=True) for each in tables]
+        shared = [GaussianStatistics.from_rows(*each, weight, refine=True) for each in tables]
     assert passes.count(2) == 2  # of X, and of X + 1
     for one, found in zip(alone, shared, strict=True):
         assert found.rss == pytest.approx(one.rss, rel=1e-12)
