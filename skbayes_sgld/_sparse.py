@@ -32,7 +32,7 @@ def _by_column(X: Any, entry_values: Array) -> Array:
     return np.asarray(sums, np.float64)  # of no entries NumPy counts in integers
 
 
-def _of_entries(X: Any, by_row: Array) -> Array:
+def _entry_values(X: Any, by_row: Array) -> Array:
     """Value of its row for each stored entry."""
     return np.repeat(by_row, np.diff(X.indptr))
 
@@ -85,13 +85,13 @@ def move_gram(gram: Array, sums: Array, total: float, origin: Array) -> Array:
 
 def squares_about(X: Any, origin: Array, weight: Array) -> Array:
     """Diagonal of :func:`gram_about` ``(d,)``."""
-    square = _by_column(X, _of_entries(X, weight) * np.square(X.data))
+    square = _by_column(X, _entry_values(X, weight) * np.square(X.data))
     return square - origin * (2.0 * column_sums(X, weight) - weight.sum() * origin)
 
 
 def weigh(X: Any, weight: Array) -> Any:
     """Rows times their weights."""
-    scaled = X.data * _of_entries(X, weight)
+    scaled = X.data * _entry_values(X, weight)
     return sparse.csr_array((scaled, X.indices, X.indptr), shape=X.shape)
 
 

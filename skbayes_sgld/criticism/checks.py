@@ -91,7 +91,7 @@ def find_checks(
     rng = np.random.RandomState(seed)
     X = _columns(loo.data[0])
     if loo.family == "labels":
-        return judged([*_of_labels(loo, X, names, classes), _influence(loo, labels)])
+        return judged([*_label_checks(loo, X, names, classes), _influence(loo, labels)])
     z = residuals(loo, rng)
     checks = [*_coverage(loo), *_shape(z)]
     if X is not None:
@@ -249,7 +249,7 @@ def _counts(loo: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
 # ---- labels -------------------------------------------------------------------------------------
 
 
-def _of_labels(loo: LeftOut, X: Array | None, names: list[str], classes: Any) -> Iterator[Check]:
+def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any) -> Iterator[Check]:
     p, fitted = loo.probability(), loo.fitted()
     K = p.shape[1]
     codes = [1] if K == 2 else range(K)

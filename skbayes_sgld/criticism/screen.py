@@ -79,7 +79,7 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     loo = leave_out(predictive, data, smooth=False)
     likelihood = loo.likelihood
     if loo.family == "labels":
-        return _of_labels(loo)
+        return _label_message(loo)
     below, most, mean, variance = loo.numbers
     score = residuals(loo, rng)
     inside = np.array([share_inside(below, most, coverage) for coverage in _COVERAGES])
@@ -90,9 +90,9 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         return ""
     if likelihood.whole:
         ratio = float(np.mean(pearson(loo.y, mean, variance)))
-        fault = _of_spread(ratio, type(likelihood).__name__)
+        fault = _spread_message(ratio, type(likelihood).__name__)
     else:
-        fault = _of_noise(each, inside[0].mean(), likelihood)
+        fault = _noise_message(each, inside[0].mean(), likelihood)
     share, *by_third = (f"{100 * inside[1, rows].mean():.0f}" for rows in groups)
     return (
         f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "
@@ -100,7 +100,7 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
     )
 
 
-def _of_spread(ratio: float, family: str) -> str:
+def _spread_message(ratio: float, family: str) -> str:
     """Words on the spread of whole numbers beside the model's, with the remedy if there is one."""
     if 1.0 / 1.2 < ratio < 1.2:
         return "the numbers are spread otherwise than the model says"
@@ -108,7 +108,7 @@ def _of_spread(ratio: float, family: str) -> str:
     return f"the variance of the numbers is {ratio:.2g} times that of the model{remedy}"
 
 
-def _of_noise(each: list[Group], central: float, likelihood: Any) -> str:
+def _noise_message(each: list[Group], central: float, likelihood: Any) -> str:
     """Words on the noise, with the setting that allows it."""
     low, middle, high = (group.spread for group in each[1:])
     family = type(likelihood).__name__
@@ -140,7 +140,7 @@ def _together(thirds: list[Group]) -> float:
     return float(chdtrc(2.0 * len(thirds), -2.0 * logs))
 
 
-def _of_labels(loo: LeftOut) -> str:
+def _label_message(loo: LeftOut) -> str:
     """Words on probabilities that labels do not have."""
     probability, rows = loo.probability(), np.arange(len(loo.y))
     two = probability.shape[1] == 2

@@ -137,12 +137,12 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
     def _likelihood(self) -> LabelLikelihood:
         if self._present is None:
-            return self._of_labels(len(self.classes_))
+            return self._label_likelihood(len(self.classes_))
         # if only two of several classes have weight, each keeps its own predictor
         return Categorical(len(self._present))
 
     @staticmethod
-    def _of_labels(n_classes: int) -> LabelLikelihood:
+    def _label_likelihood(n_classes: int) -> LabelLikelihood:
         """Likelihood of so many classes."""
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
@@ -482,7 +482,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         labels, codes = np.arange(2), np.arange(n_rows) % 2
         if y is not None:
             labels, codes = np.unique(y, return_inverse=True)
-        return codes.astype(float), self._of_labels(len(labels)), labels
+        return codes.astype(float), self._label_likelihood(len(labels)), labels
 
     def _class_names(self) -> list[str]:
         classes = self.classes_ if self._present is None else self.classes_[self._present]

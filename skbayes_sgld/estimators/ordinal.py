@@ -99,7 +99,7 @@ class OrdinalClassifier(LinearClassifier):
         return classes if self._stream is not None else in_order(classes, self._order)
 
     @staticmethod
-    def _of_labels(n_classes: int) -> LabelLikelihood:
+    def _label_likelihood(n_classes: int) -> LabelLikelihood:
         return Ordinal(n_classes)
 
     def _likelihood(self) -> LabelLikelihood:

@@ -203,7 +203,7 @@ def make_plan(
     shares = shares and posterior.facts.shares_batches
     run = replace(
         run,
-        dynamics=run.dynamics.of_walkers(n_walkers, shares),
+        dynamics=run.dynamics.for_walkers(n_walkers, shares),
         # everything else is for the last temperature; chains that continue have cooled already
         temperature=None if continues else settings.temperature,
     )

@@ -62,7 +62,7 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     return -mean_of_rows(each, weight)
 
 
-def _of_intervals(loss: Callable[[Any, Array, float, Any], Any]) -> Callable[..., float]:
+def _score_by(loss: Callable[[Any, Array, float, Any], Any]) -> Callable[..., float]:
     """Score of a loss of y, its intervals, their coverage and the weights of the rows."""
 
     def score(
@@ -74,9 +74,9 @@ def _of_intervals(loss: Callable[[Any, Array, float, Any], Any]) -> Callable[...
     return score
 
 
-_interval_score = _of_intervals(lambda y, ends, c, w: interval_score(y, ends, c, sample_weight=w))
-_interval_width = _of_intervals(lambda y, ends, c, w: interval_width(ends, sample_weight=w))
-_coverage_error = _of_intervals(
+_interval_score = _score_by(lambda y, ends, c, w: interval_score(y, ends, c, sample_weight=w))
+_interval_width = _score_by(lambda y, ends, c, w: interval_width(ends, sample_weight=w))
+_coverage_error = _score_by(
     lambda y, ends, c, w: abs(interval_coverage(y, ends, sample_weight=w) - c)
 )
 

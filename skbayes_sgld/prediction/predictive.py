@@ -196,7 +196,7 @@ class Predictive:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         likelihood = self.likelihood
         if likelihood.quadratic:
-            t = self._of_normal_mixtures(lambda mixtures, X: mixtures.quantiles(X, q), X)
+            t = self._mixture_values(lambda mixtures, X: mixtures.quantiles(X, q), X)
             return t if offset is None else t + offset[:, None]
 
         def averaged(average: Average, n: int) -> Array:
@@ -205,7 +205,7 @@ class Predictive:
         by = self._by_quadrature if self._allows_quadrature else self._by_sums
         return by(averaged, X, offset)
 
-    def _of_normal_mixtures(self, function: Callable[..., Array], X: Array, *more: Array) -> Array:
+    def _mixture_values(self, function: Callable[..., Array], X: Array, *more: Array) -> Array:
         """Values of ``function(mixtures, X, *more)``, by blocks of rows."""
         unit, n_rows = self._unit, X.shape[0]
         scale = np.sqrt(self._noise_variance) / unit
@@ -316,7 +316,7 @@ class Predictive:
 
         if many and likelihood.quadratic:
             at = t if offset is None else t - offset[:, None]
-            values = self._of_normal_mixtures(lambda mixtures, X, t: mixtures.cdf(X, t), X, at)
+            values = self._mixture_values(lambda mixtures, X, t: mixtures.cdf(X, t), X, at)
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
                 some = None if offset is None else offset[rest]

@@ -24,7 +24,7 @@ class Clip(Component):
         """Bounded gradients ``(C, P)``, and whether each chain's was changed ``(C,)``."""
         raise NotImplementedError
 
-    def of_chains(self, some: slice) -> Clip:
+    def for_chains(self, some: slice) -> Clip:
         """Bound of some of the chains."""
         return self
 
@@ -101,7 +101,7 @@ class ValueClip(Clip):
             gradient = np.clip(gradient, -self.threshold, self.threshold)
         return gradient, fired
 
-    def of_chains(self, some: slice) -> ValueClip:
+    def for_chains(self, some: slice) -> ValueClip:
         """Bound of some of the chains."""
         own = self.threshold
         return ValueClip(own[some]) if isinstance(own, np.ndarray) else self

@@ -133,17 +133,17 @@ class Dynamics:
             metric=self.metric.in_groups_of(size),
         )
 
-    def of_walkers(self, n_walkers: int, share: bool = False) -> Dynamics:
+    def for_walkers(self, n_walkers: int, share: bool = False) -> Dynamics:
         """Dynamics of chains of ``n_walkers`` neighbouring positions, which may share batches."""
         if n_walkers == 1:
             return self
         grouped = self.in_groups_of(n_walkers, n_walkers if share else 1)
         return replace(grouped, n_walkers=n_walkers)
 
-    def of_chains(self, some: slice) -> Dynamics:
+    def for_chains(self, some: slice) -> Dynamics:
         """Dynamics of some of the chains: each may have a metric and a bound of its own."""
-        clip = None if self.clip is None else self.clip.of_chains(some)
-        return replace(self, metric=self.metric.of_chains(some), clip=clip)
+        clip = None if self.clip is None else self.clip.for_chains(some)
+        return replace(self, metric=self.metric.for_chains(some), clip=clip)
 
     def for_thread(self) -> Dynamics:
         """Copy for one run in one thread, which counts clipped gradients from zero."""

@@ -188,7 +188,7 @@ def side_by_side(
     """
     # the run is the first argument, which a cluster sends to each worker once
     results = share(
-        delayed(_attempt)(run, advance, first, state.of_chains(slice(first, last)), *how)
+        delayed(_attempt)(run, advance, first, state.for_chains(slice(first, last)), *how)
         for first, last in pairwise(edges)
     )
     errors = [each for each in results if isinstance(each, ChainOverflowError)]
@@ -203,7 +203,7 @@ def _attempt(
     """Chains from number ``first`` on, or their overflow: others may have overflowed earlier."""
     some = slice(first, first + len(state.streams))
     try:
-        return advance(replace(run, dynamics=run.dynamics.of_chains(some)), state, *how)
+        return advance(replace(run, dynamics=run.dynamics.for_chains(some)), state, *how)
     except ChainOverflowError as error:
         return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)
 

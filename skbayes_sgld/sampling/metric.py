@@ -63,7 +63,7 @@ class Metric:
         """Metric with the root ``diag(factor) R``, for a number or a ``factor (P,)``."""
         raise NotImplementedError
 
-    def of_chains(self, some: slice) -> Metric:
+    def for_chains(self, some: slice) -> Metric:
         """Metric of some of the chains."""
         return self
 
@@ -119,7 +119,7 @@ class Diagonal(Metric):
         """The diagonal times the squared factor."""
         return Diagonal(self._variances * np.square(factor))
 
-    def of_chains(self, some: slice) -> Metric:
+    def for_chains(self, some: slice) -> Metric:
         """Metric of some of the chains."""
         return self if self._variances.ndim == 1 else Diagonal(self._variances[some])
 

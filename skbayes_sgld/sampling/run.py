@@ -70,7 +70,7 @@ class RunState:
     sampler_state: State
     streams: list[ChainStreams]
 
-    def of_chains(self, some: slice) -> RunState:
+    def for_chains(self, some: slice) -> RunState:
         """State of some of the chains."""
         arrays = {name: array[some] for name, array in self.sampler_state.items()}
         return RunState(self.step, arrays, self.streams[some])

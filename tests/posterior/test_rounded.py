@@ -82,7 +82,7 @@ def test_densities_of_large_weights_stay_exact():
 def test_a_chain_of_rounded_trajectories_does_not_depend_on_the_others(rounded, n_walkers):
     (run, mode, dynamics), size = rounded, n_walkers or 2
     if n_walkers:  # in one product, with densities that are rounded, too
-        dynamics = decisions.round_density(dynamics, mode).of_walkers(size)
+        dynamics = decisions.round_density(dynamics, mode).for_walkers(size)
     run = replace(run, dynamics=dynamics)
     start = mode.theta + mode.metric.sqrt(np.random.default_rng(8).standard_normal((3 * size, 21)))
     every = run_chains(run, start, n_draws=3, seed=0)

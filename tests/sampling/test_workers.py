@@ -110,7 +110,7 @@ def test_groups_have_the_size_that_cache_metric_and_cores_ask_for(
 
 def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains_a_group):
     run, start = run_of(ControlVariate(2))
-    run.dynamics = run.dynamics.of_walkers(4, share=True)
+    run.dynamics = run.dynamics.for_walkers(4, share=True)
     start = start[0] + 0.01 * np.arange(8)[:, None]
     both = run_chains(run, start, **LENGTHS)
     assert len(np.unique(both.draws[:, -1, 0])) == 8

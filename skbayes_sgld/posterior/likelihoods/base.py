@@ -252,24 +252,24 @@ class Likelihood(Component):
 
     def log_density(self, u: Array, y: Array) -> Array:
         """Log density of each observation ``(C, B)``."""
-        return self._of_kernel(u, y, 0)[0]
+        return self._kernel_values(u, y, 0)[0]
 
     def score(self, u: Array, y: Array) -> Array:
         """Gradient of the log density in u ``(C, n_local, B)``."""
-        return self._of_kernel(u, y, 1)[0]
+        return self._kernel_values(u, y, 1)[0]
 
     def curvature(self, u: Array, y: Array) -> Array:
         """Minus the Hessian of the log density in u ``(C, n_local, n_local, B)``."""
-        return self._of_kernel(u, y, 1, 2)[1]
+        return self._kernel_values(u, y, 1, 2)[1]
 
     def value_and_score(self, u: Array, y: Array) -> tuple[Array, Array]:
         """Log density and score."""
         if self.kernel is RowKernel:
             return self.log_density(u, y), self.score(u, y)
-        value, score = self._of_kernel(u, y, 0, 1)
+        value, score = self._kernel_values(u, y, 0, 1)
         return value, score
 
-    def _of_kernel(self, u: Array, y: Array, *orders: int) -> list[Array]:
+    def _kernel_values(self, u: Array, y: Array, *orders: int) -> list[Array]:
         """Log density and derivatives in all local parameters, from those that the kernel has."""
         if self.kernel is RowKernel:
             raise NotImplementedError(

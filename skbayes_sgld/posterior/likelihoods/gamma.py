@@ -34,18 +34,18 @@ class GammaKernel(RowKernel):
         away = np.expm1(log_ratio)
         half = away - log_ratio  # of the unit deviance
         if 0 in orders:
-            level = 0.5 * (np.log(k) - LOG_2_PI) - _of_shapes(k, 0)
+            level = 0.5 * (np.log(k) - LOG_2_PI) - _shape_terms(k, 0)
             values.append((level - self.log_y - k * half).astype(u.dtype))
         if 1 in orders:
-            in_t = k * half - 0.5 - k * _of_shapes(k, 1)
+            in_t = k * half - 0.5 - k * _shape_terms(k, 1)
             values.append(np.stack([k * away, in_t], axis=1))
         if 2 in orders:
-            cross, own = k * away, in_t + 0.5 + k * k * _of_shapes(k, 2)
+            cross, own = k * away, in_t + 0.5 + k * k * _shape_terms(k, 2)
             values.append(as_matrices([[cross + k, cross], [cross, own]]))
         return values
 
 
-def _of_shapes(k: Array, order: int) -> Array:
+def _shape_terms(k: Array, order: int) -> Array:
     """Remainders of Stirling's formula, of the shapes ``k (C, B)``: most often one for all rows."""
     return remainder(first_if_equal(k), order).astype(k.dtype)
 

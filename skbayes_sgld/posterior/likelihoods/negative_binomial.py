@@ -51,20 +51,20 @@ class NegativeBinomialKernel(PoissonKernel):
         ratio = np.copysign(np.log1p(np.abs(away) / (np.minimum(mu, y) + r)), away)
         if 0 in orders:
             value: Array = y * (u[:, 0] - self.log_y) - (y + r) * ratio
-            values.append(value + self._of_counts(_largest, r))
+            values.append(value + self._count_values(_largest, r))
         if 1 in orders:
             mu = np.minimum(mu, 1e30)  # beyond, or over r, scores no longer change
             share = (mu - y) / (mu + r)
-            in_t = r * (ratio - share) + self._of_counts(_slope, r)
+            in_t = r * (ratio - share) + self._count_values(_slope, r)
             values.append(np.stack([-r * share, in_t], axis=1))
         if 2 in orders:
             rest = r / (mu + r)
             bend, cross = rest * (y + r) * (mu / (mu + r)), -rest * mu * share
-            own = cross + r * (ratio - rest * (mu - y) / (y + r)) + self._of_counts(_bend, r)
+            own = cross + r * (ratio - rest * (mu - y) / (y + r)) + self._count_values(_bend, r)
             values.append(as_matrices([[bend, cross], [cross, own]]))
         return values
 
-    def _of_counts(self, function: Callable[[Array, Array], Array], r: Array) -> Array:
+    def _count_values(self, function: Callable[[Array, Array], Array], r: Array) -> Array:
         """Values of ``function(y, r)``, one for each row."""
         y, exact = self.y, r.astype(float)
         if r.shape[-1] > 1 or not self.n_levels:

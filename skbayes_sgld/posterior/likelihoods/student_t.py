@@ -41,16 +41,16 @@ class StudentTKernel(RowKernel):
         total, fall = nu + square, np.log1p(square / nu)
         values = []
         if 0 in orders:
-            values.append(_of_degrees(nu, 0) - 0.5 * (u[:, 1] + (nu + 1.0) * fall))
+            values.append(_degree_terms(nu, 0) - 0.5 * (u[:, 1] + (nu + 1.0) * fall))
         if 1 in orders:
             pull, share = (nu + 1.0) / total, square / total
-            in_t = 0.5 * ((nu + 1.0) * share - nu * fall) + _of_degrees(nu, 1)
+            in_t = 0.5 * ((nu + 1.0) * share - nu * fall) + _degree_terms(nu, 1)
             values.append(np.stack([pull * scaled, 0.5 * (pull * square - 1.0), in_t], axis=1))
         if 2 in orders:
             rest = nu / total
             cross, corner = pull * rest * scaled, 0.5 * (nu + 1.0) * share * rest
             in_t = 0.5 * share * rest * (1.0 - square)
-            own = in_t + 0.5 * nu * (fall - share) - _of_degrees(nu, 2)
+            own = in_t + 0.5 * nu * (fall - share) - _degree_terms(nu, 2)
             both = rest * (1.0 - square) / total * scaled
             in_eta = pull * (rest - share) * precision
             rows = [[in_eta, cross, both], [cross, corner, in_t], [both, in_t, own]]
@@ -58,7 +58,7 @@ class StudentTKernel(RowKernel):
         return values
 
 
-def _of_degrees(nu: Array, order: int) -> Array:
+def _degree_terms(nu: Array, order: int) -> Array:
     """The constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
     exact = first_if_equal(nu).astype(float)
     half = 0.5 * exact
