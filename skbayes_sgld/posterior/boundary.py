@@ -144,7 +144,7 @@ class UserPosterior(BasePosterior):
         """Members that the model lacks for an ability."""
         return _missing(self.model, ability)
 
-    def check_functions(self, start: Array, names: Sequence[str] | None = None) -> None:
+    def check_functions(self, start: Array) -> None:
         """Check what each function returns for two chains at ``start (P,)``.
 
         A single chain would hide a missing axis.
@@ -160,8 +160,8 @@ class UserPosterior(BasePosterior):
             checked = getattr(self, name)
             _check_signature(checked.function, name, 2 if name in _ROW_FUNCTIONS else 1)
             returned = checked.call(theta)
-            shape, shown = checked.shape(2, None), names or self.param_names
-            check_returned(name, returned, shape, shown, theta, finite=True)
+            shape = checked.shape(2, None)
+            check_returned(name, returned, shape, self.param_names, theta, finite=True)
             if isinstance(returned, np.ndarray) and returned.dtype.kind == "f":
                 self._precision = max(self._precision, float(np.finfo(returned.dtype).eps))
 
