@@ -233,9 +233,9 @@ class Batches:
         grad = self._posterior.grad_log_likelihood(theta, batch.reshape(-1, 1))
         return grad.reshape(C, B, P).swapaxes(1, 2)
 
-    def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
-        """Gradient in theta ``(C, P)`` from the rows' scores: ``out``, or a new array."""
-        return score.sum(axis=2, out=out)
+    def pullback(self, score: Array, batch: Any) -> Array:
+        """Gradient in theta ``(C, P)`` from the rows' scores, a new array."""
+        return score.sum(axis=2)
 
     def gradient(self, theta: Array, batch: Any) -> Array:
         """Gradient of the batch's log likelihood ``(C, P)``, a new array."""

@@ -84,17 +84,15 @@ class LinearBatches(Batches):
         """Weighted gradient of each row's log likelihood in u, which may be overwritten."""
         return batch[1].derivatives(u, 1)[0]
 
-    def pullback(self, score: Array, batch: Any, out: Array | None = None) -> Array:
-        """Gradient in theta ``(C, P)``: ``out``, or a new array."""
-        if self._single and out is None:
+    def pullback(self, score: Array, batch: Any) -> Array:
+        """Gradient in theta ``(C, P)``, a new array."""
+        if self._single:
             return score[0, 0].dot(batch[0])[None]
         stacked = score.reshape(self._together).astype(self._design.dtype, copy=False)
         grad = self._design.adjoint(stacked, batch[0]).astype(float, copy=False)
         if self._identity:
-            grad = grad.reshape(len(score), -1)
-        else:
-            grad = self._predictors.gradient(grad.reshape(*score.shape[:2], -1))
-        return grad if out is None else np.positive(grad, out=out)
+            return grad.reshape(len(score), -1)
+        return self._predictors.gradient(grad.reshape(*score.shape[:2], -1))
 
     def gradient(self, theta: Array, batch: Any) -> Array:
         """Gradient of the batch's log likelihood ``(C, P)``, a new array."""
