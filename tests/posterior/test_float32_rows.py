@@ -25,7 +25,7 @@ PLAIN = {"preconditioner": None, "step_size": 1e-4, "gradient": "minibatch", "ba
 MODELS = {  # with rows, columns and the edges of classes
     "logistic, in blocks": (SGLDLogisticRegression(), 15_000, 10, [0]),
     "three classes": (SGLDLogisticRegression(), 300, 5, [-1, 1]),
-    "plain": (SGLDLogisticRegression(**PLAIN), 500, 20, [0]),
+    "plain": (SGLDLogisticRegression(fit_intercept=False, **PLAIN), 500, 20, [0]),
     "linear": (SGLDLinearRegression(), 300, 10, None),
     "more columns than rows": (SGLDLinearRegression(), 12, 20, None),
 }

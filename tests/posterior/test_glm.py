@@ -100,6 +100,8 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likeliho
     by_row = posterior.log_likelihood(theta)
     batch = posterior.log_likelihood(theta, idx[:, ::-1])
     np.testing.assert_allclose(batch[:, ::-1], by_row, rtol=1e-9)
+    half = posterior.subset(slice(N // 2)).log_likelihood(theta)
+    np.testing.assert_allclose(half, 2.0 * by_row[:, : N // 2], rtol=1e-9)
     batch = posterior.grad_log_likelihood(theta, idx)
     np.testing.assert_allclose(batch, posterior.grad_log_likelihood(theta), rtol=1e-9)
     hessian = -derivative(lambda t: posterior.grad(t[None])[0], theta[0])
@@ -130,6 +132,8 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likeliho
     mean = np.mean([posterior.likelihood_curvature(each) for each in theta], axis=0)
     close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(mean).max()}
     np.testing.assert_allclose(posterior.likelihood_curvature(theta), mean, **close)
+    if posterior.facts.quadratic_prior:
+        np.testing.assert_allclose(posterior.mean_curvature(theta), mean + of_prior, **close)
 
 
 @pytest.mark.parametrize("center, offset", [(True, 1e6), (False, 0.0)])

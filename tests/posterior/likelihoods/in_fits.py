@@ -118,6 +118,7 @@ def check_in_fits(name, likelihood):
         check_sums(posterior, theta, value, grad)
         check_batches(table)
         check_curvature(table)
+        check_given_own(table)
 
 
 def check_sums(posterior, theta, value, grad):
@@ -154,6 +155,19 @@ def check_curvature(table):
     # of differences of differences
     assert_derivative(found.curvature, expected, "curvature", rtol=2e-5)
     assert_derivative(found.grad, table.grad(at[None])[0], "expanded gradient", rtol=ROUNDED)
+
+
+def check_given_own(table):
+    """The likelihood where its own parameters are known, as a function of the others."""
+    theta, n_own = table.theta.copy(), len(table.likelihood.own)
+    if not n_own:
+        return
+    theta[:, -n_own:] = theta[0, -n_own:]
+    given = table.posterior.given_own(theta[0, -n_own:]).rows()
+    value, grad = given.value_and_grad(theta[:, :-n_own])
+    exact = table.value(theta)
+    assert_derivative(value - value[0], exact - exact[0], "value given own parameters")
+    assert_derivative(grad, table.grad(theta)[:, :-n_own], "gradient given own parameters")
 
 
 # ---- what a likelihood says of itself ------------------------------------------------------------
