@@ -171,11 +171,11 @@ def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
     theta = some_theta(posterior, 1)
     pull = posterior.grad_log_prior(theta).reshape(3, -1)
     np.testing.assert_allclose(pull, np.broadcast_to(pull[0], pull.shape), rtol=1e-12)
-    shifted = theta + np.tile([0.1, -0.2, 0.05, 1.0], 3)
-    np.testing.assert_allclose(
-        posterior.log_likelihood(shifted), posterior.log_likelihood(theta), rtol=1e-9
-    )
-    assert posterior.log_prior(shifted) != pytest.approx(posterior.log_prior(theta))
+    for shift in np.eye(D + 1):  # of each coefficient and the intercept, in all classes
+        shifted = theta + np.tile(shift, 3)
+        by_row = posterior.log_likelihood(shifted)
+        np.testing.assert_allclose(by_row, posterior.log_likelihood(theta), rtol=1e-9)
+        assert posterior.log_prior(shifted) != pytest.approx(posterior.log_prior(theta))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Priors put together: a matrix of covariances, a prior on the intercept, the classes' shift."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -48,7 +46,6 @@ def density_by_scipy(pair, coef, intercept, gamma):
 )
 def test_the_prior_acts_on_the_intercept_at_zero(likelihood, pair, center):
     posterior = make(likelihood, pair, center=center)
-    posterior.linear_prior = replace(posterior.linear_prior, pin=None)
     theta, K = some_theta(posterior, 4), posterior.n_predictors
     linear = theta[:, : K * (D + 1)].reshape(4, K, D + 1)
     shift = linear[..., :D] @ posterior.origin if center else np.zeros((4, K))
