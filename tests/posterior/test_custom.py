@@ -4,9 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from arviz_stats.base import array_stats
 from scipy import integrate, stats
-from scipy.special import digamma
 
 from skbayes_sgld.posterior import (
     CustomPosterior,
@@ -16,10 +14,7 @@ from skbayes_sgld.posterior import (
     Posterior,
     check_gradient,
 )
-from skbayes_sgld.sampling import MALA
-from skbayes_sgld.sampling.loop import run_chains
 from tests.numeric import derivative_by_chain
-from tests.references.targets import make_run
 
 BOUNDED = [
     pytest.param("positive", stats.gamma(2.5, scale=0.3), 1.6, id="positive"),
@@ -120,29 +115,6 @@ def test_a_bounded_parameter_has_its_tempered_distribution_in_free_coordinates(
     np.testing.assert_allclose(posterior.constrain(posterior.unconstrain(values)), values)
 
 
-def test_chains_sample_the_tempered_distribution_of_the_natural_parameter():
-    # Poisson counts under an exponential prior: the rate is gamma, and tempered gamma too
-    y, temperature = np.array([3.0, 0.0, 2.0, 4.0]), 2.0
-    posterior = FunctionPosterior(
-        lambda x: y.sum() * np.log(x[:, 0]) - (len(y) + 1) * x[:, 0],
-        lambda x: y.sum() / x - (len(y) + 1),
-        1,
-        ["rate"],
-        transforms={"rate": "positive"},
-    ).tempered(temperature)
-    shape, scale = y.sum() / temperature + 1, temperature / (len(y) + 1)
-    exact = stats.gamma(shape, scale=scale)
-    run = make_run(posterior, sampler=MALA(), step_size=0.08, temperature=temperature)
-    start = np.log(exact.rvs((20, 1), random_state=0))
-    draws = run_chains(run, start, n_draws=1500, thin=2).draws
-    rate = posterior.constrain(draws.reshape(-1, 1)).reshape(20, -1)
-    mean_log = digamma(shape) + np.log(scale)
-    for statistic, expected in [(rate, exact.mean()), (np.log(rate), mean_log)]:
-        error = array_stats.mcse(statistic, chain_axis=0, draw_axis=1, method="mean")
-        assert error < 0.02
-        assert abs(statistic.mean() - expected) < 4 * error
-
-
 def test_the_likelihood_and_the_prior_of_a_model_are_its_laws():
     posterior, model = trend(), Trend()
     a, b, s = 0.9, 1.7, 0.4
@@ -206,17 +178,12 @@ def broken(name, change):
     return CustomPosterior(model, transforms={"s": "positive"})
 
 
-@pytest.mark.parametrize(
-    "function, column, name", [("grad_log_likelihood", 1, "b"), ("grad_log_prior", 2, "log_s")]
-)
-def test_the_worst_of_several_wrong_derivatives_is_named_with_both_values(function, column, name):
-    factors = 1.0 + np.where(np.arange(3) == column, 0.1, 1e-4)
-    wrong = broken(function, lambda grad: grad * factors)
+def test_the_worst_of_several_wrong_derivatives_is_named_with_both_values():
+    wrong = broken("grad_log_likelihood", lambda grad: grad * [1.0001, 1.1, 1.0001])
     theta = np.array([[0.3, -0.4, 0.2]])
-    given = getattr(wrong, function)(theta)[0, column]
-    right = getattr(trend(), function)(theta)[0, column]
+    given, right = (model.grad_log_likelihood(theta)[0, 1] for model in (wrong, trend()))
     number = r"(-?[\d.]+(?:e-?\d+)?)"
-    with pytest.raises(ValueError, match=f"^{function} is wrong: {name} has") as error:
+    with pytest.raises(ValueError, match="^grad_log_likelihood is wrong: b has") as error:
         check_gradient(wrong, theta)
     found = re.search(f"derivative {number} at .* differences {number}\\.$", str(error.value))
     assert [float(v) for v in found.groups()] == pytest.approx([given, right], rel=1e-4)

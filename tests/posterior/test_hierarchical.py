@@ -278,10 +278,16 @@ def test_the_published_algorithm_runs_without_a_search():
 
 def check_hierarchical_prior(name):
     """Raise where the hierarchical prior of this name contradicts itself."""
-    X, y = table()
-    prior = resolve(name, HIERARCHICAL_PRIORS, "prior").for_model(
-        np.array([0.5, 1.0, 2.0]), np.ones(3), Gaussian(), y, None
-    )
+    y = table()[1]
+    for likelihood, target in ((Gaussian(), y), (Bernoulli(), 1.0 * (y > np.median(y)))):
+        _check_hyperparameters(
+            resolve(name, HIERARCHICAL_PRIORS, "prior").for_model(
+                np.array([0.5, 1.0, 2.0]), np.ones(3), likelihood, target, None
+            )
+        )
+
+
+def _check_hyperparameters(prior):
     rng, gamma = np.random.default_rng(0), np.array([0.2, -0.5])
     m = len(prior.names(["a", "b", "c"]))
     h = prior.start() + 0.4 * rng.standard_normal((2, m))

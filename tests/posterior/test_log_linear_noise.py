@@ -152,6 +152,8 @@ def test_coefficients_are_integrated_only_where_noise_and_prior_are_normal(
     own_priors = [InverseGamma(2.0, 1.0)] * len(likelihood.own)
     posterior = LogLinearNoise().bind(X, y, likelihood, prior, own_priors)
     assert posterior.facts.parameterizations == offered
+    centre = posterior.centered_normal(anyway=True)  # the noise is then normal
+    assert (centre is not None) == likelihood.quadratic
 
 
 def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():

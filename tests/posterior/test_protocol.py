@@ -69,18 +69,7 @@ def test_four_members_are_enough_for_every_sampler_with_automatic_settings(sampl
     agree(draws, Ellipse.mean, Ellipse.sd, rough=0.03)  # of the samplers that do not reject
 
 
-@pytest.mark.parametrize(
-    "gradient", [Minibatch(replacement=False), ControlVariate(1, replacement=False)]
-)
-def test_rows_are_enough_for_minibatch_gradients(gradient):
-    model = NormalMean(100)
-    settings = {"batch_size": 80, "step_size": 0.1, "thin": 20, "n_draws": 400}
-    draws = skbayes_sgld.sample(model, "sgld", gradient=gradient, random_state=0, **settings)
-    # a batch of 80 of 100 rows adds 1.3 % to the variance, 0.6 % to the sd
-    agree(draws, [model.y.mean()], np.array([model.precision**-0.5]), rough=0.007)
-
-
-@pytest.mark.parametrize("gradient", [SVRG(period=7), SAGA()])
+@pytest.mark.parametrize("gradient", [Minibatch(), SVRG(period=7), SAGA(), ControlVariate(1)])
 def test_rows_without_local_parameters_give_the_gradient_that_gathered_ones_do(gradient):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 2)), rng.integers(0, 2, 30).astype(float)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from skbayes_sgld.posterior import (
     CustomPosterior,
     FixedGaussian,
+    FunctionPosterior,
     GLMPosterior,
     Normal,
 )
@@ -72,21 +73,15 @@ def test_full_rank_is_refused_where_its_matrix_would_be_too_large(monkeypatch):
 
 def test_a_density_and_its_gradient_are_enough():
     # the same normal distribution without rows: the same answer
-    class Density:
-        n_params, param_names = 2, ["a", "b"]
-
-        def log_density(self, theta):
-            return target.log_likelihood(theta)[:, 0]
-
-        def grad(self, theta):
-            return target.grad_log_likelihood(theta)
-
     target = CorrelatedNormal(np.array([5.0, -4.0]), np.array([[4.0, 1.0], [1.0, 1.0]]))
-    q, rows = (BayesByBackprop(max_iter=100, random_state=0).fit(p) for p in (Density(), target))
+    density = FunctionPosterior(
+        lambda theta: target.log_likelihood(theta)[:, 0], target.grad_log_likelihood, 2
+    )
+    q, rows = (BayesByBackprop(max_iter=100, random_state=0).fit(p) for p in (density, target))
     np.testing.assert_allclose(q.sd_, rows.sd_)
     np.testing.assert_allclose(q.elbo_, rows.elbo_)
     with pytest.raises(ValueError, match=r"batch_size=1 takes rows"):
-        BayesByBackprop(batch_size=1).fit(Density())
+        BayesByBackprop(batch_size=1).fit(density)
 
 
 def test_on_an_exact_family_the_bound_is_the_evidence():
