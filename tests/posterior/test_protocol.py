@@ -191,6 +191,8 @@ def test_a_gradient_says_what_it_needs_and_what_else_would_do():
         TypeError, match=r"^gradient=Minibatch\(\) needs .* rows .*Ellipse has no n"
     ):
         Minibatch().bind(Ellipse())
+    with pytest.raises(TypeError, match="CustomPosterior has no n_samples, log_likelihood"):
+        Minibatch().bind(CustomPosterior(Ellipse()))
     with pytest.raises(TypeError, match=r"local rows .*NormalMean has no bind_batches.*order=1"):
         skbayes_sgld.sample(NormalMean(), gradient="control_variate", batch_size=5)
     with pytest.raises(ValueError, match=r"^sampler=SGLD\(\) requires 'rowz', which is no ability"):
