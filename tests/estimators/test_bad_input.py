@@ -20,13 +20,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
 )
 from skbayes_sgld import sampling as how
-from skbayes_sgld.posterior import (
-    NOISE_PRIORS,
-    PRIORS,
-    InverseGamma,
-    Laplace,
-    Normal,
-)
+from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS, InverseGamma, Laplace, Normal
 from tests.sharing import share_after
 
 # 100 draws are too few for the summaries to be relied on, and the estimators say so

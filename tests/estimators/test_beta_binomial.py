@@ -5,12 +5,7 @@ import pytest
 from scipy import special, stats
 
 from skbayes_sgld import RowBlocks, SGLDBetaBinomialRegressor
-from skbayes_sgld.posterior import (
-    BetaBinomial,
-    Exponential,
-    GLMPosterior,
-    Normal,
-)
+from skbayes_sgld.posterior import BetaBinomial, Exponential, GLMPosterior, Normal
 from skbayes_sgld.posterior.likelihoods import as_totals
 from tests.estimators.families import scattered_totals as scattered
 from tests.numeric import derivative

@@ -84,8 +84,7 @@ def test_callbacks_see_the_fit_and_its_steps(name):
     assert len(recorder.of("end", step)) == n_tasks
     assert n_tasks == 50 or name != "sampled"  # which may arrive before max_iter
     np.testing.assert_array_equal(
-        model.posterior_.values,
-        clone(estimator).fit(X, Y, sample_weight=weight).posterior_.values,
+        model.posterior_.values, clone(estimator).fit(X, Y, sample_weight=weight).posterior_.values
     )
     assert not [key for key in vars(model) if "callback_fit_ctx" in key]
 

@@ -15,13 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 # as many rows as are predicted in single precision, in blocks
 ROWS = np.random.default_rng(0).standard_normal((250, 2))
 N_THREADS = 8
-METHODS = (
-    "predict",
-    "predict_proba",
-    "predict_quantiles",
-    "predict_proba_interval",
-    "sample_y",
-)
+METHODS = ("predict", "predict_proba", "predict_quantiles", "predict_proba_interval", "sample_y")
 
 
 def at_once(calls):

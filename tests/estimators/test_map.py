@@ -11,12 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld.estimators.map as map_module
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    CustomPosterior,
-    GLMPosterior,
-    Normal,
-)
+from skbayes_sgld.posterior import Bernoulli, CustomPosterior, GLMPosterior, Normal
 from skbayes_sgld.sampling import find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode

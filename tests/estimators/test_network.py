@@ -10,12 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import scale
 
-from skbayes_sgld import (
-    BayesByBackpropRegressor,
-    SGLDMLPClassifier,
-    SGLDMLPRegressor,
-    sample,
-)
+from skbayes_sgld import BayesByBackpropRegressor, SGLDMLPClassifier, SGLDMLPRegressor, sample
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.inference.diagnosis import diagnose_outputs
 from skbayes_sgld.inference.ensemble import _probe_gradient
