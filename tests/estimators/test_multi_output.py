@@ -104,7 +104,7 @@ def test_summary_and_diagnosis_name_the_outputs(model, capsys):
 
 
 def test_arviz_has_a_dimension_of_outputs(model, separate):
-    pytest.importorskip("xarray")
+    pytest.importorskip("xarray", reason="groups of draws need the extra 'arviz'")
     data = model.to_arviz(X, Y)
     assert data["posterior"]["coef"].dims == ("chain", "draw", "output", "feature")
     found = data["posterior"]["coef"].sel(output="mid", feature="bmi")

@@ -1,6 +1,7 @@
 """Networks of data in any unit: what survives, and what is refused by name."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
@@ -126,8 +127,7 @@ def test_a_noise_prior_in_units_of_y_is_the_same_of_the_standardised_noise():
 
 
 def test_a_column_may_have_the_name_of_the_noise():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(X, columns=["log_noise_variance", "b"])
+    frame = pd.DataFrame(X, columns=["log_noise_variance", "b"])
     model = clone(REGRESSORS[0]).fit(frame, Y)
     assert model.posterior_.names[0] == "weight[0, log_noise_variance, 0]"
     assert model.posterior_.names[-1] == "noise_variance"
