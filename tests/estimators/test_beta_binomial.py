@@ -100,7 +100,6 @@ def test_settings_that_cannot_be_used_are_refused():
 
 
 def test_known_correlation_keeps_the_rows():
-    """The posterior of the linear parameters at a known correlation takes records too."""
     X, y, trials = scattered(30)
     posterior = GLMPosterior(X, as_totals(y, trials), BetaBinomial(), Normal(1.0))
     given = posterior.given_own(np.array([-1.5]))
@@ -108,8 +107,4 @@ def test_known_correlation_keeps_the_rows():
     whole = np.column_stack([theta, np.full(3, -1.5)])
     found, known = given.grad_log_likelihood(theta), posterior.grad_log_likelihood(whole)
     np.testing.assert_allclose(found, known[:, :-1], rtol=1e-10)
-    few = [each.with_rows(X[:9], posterior.y[:9], None, None) for each in (given, posterior)]
-    for each in few:
-        vars(each)["_columns"] = None  # the columns have their spread by trials
-    np.testing.assert_array_equal(*(each.column_spread for each in few))
     assert given.likelihood.totals
