@@ -47,7 +47,7 @@ def pooled(
         Of the log likelihood of all rows.
     mode : ndarray of shape (P,)
         Mode of the posterior of all rows, or the centre of a normal distribution near it.
-    of_mode : ndarray of shape (P, P)
+    curvature : ndarray of shape (P, P)
         Precision of that normal distribution.
     """
     own = posterior.expand_likelihood(expansion.theta)

@@ -5,10 +5,8 @@ import signal
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-import joblib
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
 
 from skbayes_sgld import RowBlocks, SGLDLogisticRegression
 from skbayes_sgld.blocks.dask_cluster import result_of
@@ -152,25 +150,6 @@ def test_errors_of_workers_name_the_block_and_leave_the_model(client, in_blocks)
     with pytest.raises(ValueError, match="X is nan in row 7, column 1 of block 4"):
         in_blocks.fit(X, latent > 0)
     assert vars(in_blocks) == before
-
-
-def scores(model, X, y):
-    return {"accuracy": model.score(X, y), "process": os.getpid()}
-
-
-@pytest.mark.slow
-def test_a_search_on_the_cluster_is_that_of_one_process(client):
-    table = block_of(0)[:400]
-    X, y = table[:, :D], table[:, D] > 0
-    grid = {"step_size": [0.5, 1.0], "temperature": [1.0, 2.0]}
-    few = SGLDLogisticRegression(**FEW, gradient="full")
-    search = GridSearchCV(few, grid, cv=2, scoring=scores, refit="accuracy")
-    expected = search.fit(X, y).cv_results_["mean_test_accuracy"]
-    with joblib.parallel_config(backend="dask", scatter=[X, y]):
-        found = search.fit(X, y).cv_results_
-    np.testing.assert_array_equal(found["mean_test_accuracy"], expected)
-    ran = {p for k in range(2) for p in found[f"split{k}_test_process"]}
-    assert ran <= set(client.run(os.getpid).values())
 
 
 def test_workers_that_die_of_a_block_end_the_fit(client, in_blocks):

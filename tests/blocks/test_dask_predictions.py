@@ -101,22 +101,11 @@ def test_nothing_is_computed_before_it_is_asked_for(models):
     assert seen == [10]  # and of the rest nothing
 
 
-def test_arrays_of_unknown_sizes_stay_lazy(models, rows):
-    X = frame_of(rows[0])[COLUMNS].to_dask_array()
-    with pytest.warns(UserWarning, match="feature names"):
-        lazy = models["linear"].predict_interval(X)
-        assert np.isnan(lazy.shape[0]) and lazy.shape[1] == 2
-        expected = models["linear"].predict_interval(rows[0].to_numpy())
-        np.testing.assert_allclose(lazy.compute(), expected, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("of", ["series", "array"])
-def test_exposures_go_with_their_rows(models, rows, of):
+def test_exposures_go_with_their_rows(models, rows):
     X, model = frame_of(rows[0]), models["counts"]
     values = np.linspace(0.5, 4.0, len(rows[0]))
     frame = X.assign(exposure=dd.from_pandas(pd.Series(values), npartitions=3))
-    exposure = frame.exposure if of == "series" else frame.exposure.to_dask_array(lengths=True)
-    got = model.predict(X, exposure=exposure).compute()
+    got = model.predict(X, exposure=frame.exposure).compute()
     np.testing.assert_allclose(got, model.predict(rows[0], exposure=values), rtol=1e-6)
 
 
