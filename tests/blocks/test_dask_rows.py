@@ -124,55 +124,45 @@ def test_text_and_categories_are_labels(rows):
     np.testing.assert_array_equal(joined(read(as_source(table[COLUMNS], table["y"])), "y"), names)
 
 
-def columns_of(*rows):
-    return frame(*rows)[COLUMNS]
-
-
 def in_chunks(X):
     return da.from_array(X, chunks=50)
 
 
-@pytest.mark.parametrize(
-    ("layout", "error", "message"),
-    [
-        (
-            lambda X, y, w: (columns_of(X, y, w), frame(X[:-1], y[:-1], w[:-1])["y"]),
-            ValueError,
-            r"y of block 3 has shape \(\d+,\), and X has \d+ rows",
-        ),
-        (
-            of_frame(lambda table: table.assign(c="x", a=table.a)),
-            TypeError,
-            "column 'c' of dtype (str|object)",
-        ),
-        (lambda X, y, w: (in_chunks(X).astype(object), y), TypeError, "dtype object"),
-        (
-            lambda X, y, w: (columns_of(X, y, w), frame(X, y, w, 2)["y"]),
-            ValueError,
-            "y has 2 blocks and X has 4",
-        ),
-        (
-            lambda X, y, w: (columns_of(X, y, w), y),
-            TypeError,
-            "y is a ndarray beside X in blocks of unknown",
-        ),
-        (
-            lambda X, y, w: (in_chunks(X), np.tile(y, 2)),
-            ValueError,
-            "y has 1000 rows and X has 500",
-        ),
-        (
-            lambda X, y, w: (columns_of(X, y, w), frame(X, y, w)[["y", "w"]]),
-            ValueError,
-            "y has 2 columns",
-        ),
-        (lambda X, y, w: (da.from_array(X[:0]), y[:0]), ValueError, "no rows"),
-        (lambda X, y, w: (in_chunks(X[:, :0]), y), ValueError, "X has no columns"),
-        (lambda X, y, w: (frame(X, y, w)["a"], y), ValueError, "X has 1 dimension"),
-    ],
-)
-def test_rows_that_cannot_be_used_are_named(rows, layout, error, message):
-    with pytest.raises(error, match=message):
+REFUSED = {
+    "fewer labels": (
+        lambda X, y, w: (frame(X, y, w)[COLUMNS], frame(X[:-1], y[:-1], w[:-1])["y"]),
+        r"y of block 3 has shape \(\d+,\), and X has \d+ rows",
+    ),
+    "a column of text": (
+        of_frame(lambda table: table.assign(c="x", a=table.a)),
+        "column 'c' of dtype (str|object)",
+    ),
+    "objects": (lambda X, y, w: (in_chunks(X).astype(object), y), "dtype object"),
+    "other blocks": (
+        lambda X, y, w: (frame(X, y, w)[COLUMNS], frame(X, y, w, 2)["y"]),
+        "y has 2 blocks and X has 4",
+    ),
+    "an array beside a frame": (
+        lambda X, y, w: (frame(X, y, w)[COLUMNS], y),
+        "y is a ndarray beside X in blocks of unknown",
+    ),
+    "more labels": (
+        lambda X, y, w: (in_chunks(X), np.tile(y, 2)),
+        "y has 1000 rows and X has 500",
+    ),
+    "two columns of labels": (
+        lambda X, y, w: (frame(X, y, w)[COLUMNS], frame(X, y, w)[["y", "w"]]),
+        "y has 2 columns",
+    ),
+    "no rows": (lambda X, y, w: (da.from_array(X[:0]), y[:0]), "no rows"),
+    "no columns": (lambda X, y, w: (in_chunks(X[:, :0]), y), "X has no columns"),
+    "a series": (lambda X, y, w: (frame(X, y, w)["a"], y), "X has 1 dimension"),
+}
+
+
+@pytest.mark.parametrize(("layout", "message"), REFUSED.values(), ids=REFUSED)
+def test_rows_that_cannot_be_used_are_named(rows, layout, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         read(as_source(*layout(*rows)))
 
 

@@ -13,7 +13,7 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
 )
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
+from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit, normal_inverse_gamma
 
 N, D = 60, 3
@@ -137,11 +137,6 @@ def with_normal_intercept(theta):
     return log_likelihood_of_labels(theta) + normal_prior(theta[:, :D], MU) - 0.5 * level**2
 
 
-def with_laplace_intercept(theta):
-    level = np.abs(theta[:, D] - 1.0) / 0.4
-    return log_likelihood_of_labels(theta) + normal_prior(theta[:, :D], MU) - level
-
-
 def of_three_classes(theta):
     linear = theta.reshape(-1, 3, 3)
     u = linear[..., :2] @ WIDE.T + linear[..., 2:]
@@ -156,30 +151,26 @@ def less_the_mean(theta):
     return (linear - linear.mean(axis=1, keepdims=True)).reshape(-1, 9)
 
 
-# priors, data, log density, the smooth density to propose by, and what is reported
+# priors, data, log density, and what is reported
 BOTH, PAIR = Normal(covariance=V, location=MU), Normal(covariance=V[:2, :2])
 SAMPLED = {
-    "normal intercept": (
+    "two classes": (
         SGLDLogisticRegression(prior=BOTH, intercept_prior=Normal(0.7, 1.0)),
-        *(X, LABELS, with_normal_intercept, with_normal_intercept, np.asarray),
-    ),
-    "laplace intercept": (
-        SGLDLogisticRegression(prior=BOTH, intercept_prior=Laplace(0.4, 1.0)),
-        *(X, LABELS, with_laplace_intercept, with_normal_intercept, np.asarray),
+        *(X, LABELS, with_normal_intercept, np.asarray),
     ),
     "three classes": (
         SGLDLogisticRegression(prior=PAIR, intercept_prior=Normal(0.5, 0.3)),
-        *(WIDE, THREE, of_three_classes, of_three_classes, less_the_mean),
+        *(WIDE, THREE, of_three_classes, less_the_mean),
     ),
 }
 
 
 @pytest.mark.parametrize("name", SAMPLED)
 def test_fits_agree_with_importance_sampling(name):
-    model, X, y, log_density, smooth, reported = SAMPLED[name]
+    model, X, y, log_density, reported = SAMPLED[name]
     n_params = 9 if name == "three classes" else X.shape[1] + 1
     seen = importance_sampling(
-        log_density, *laplace_fit(smooth, n_params), n_draws=30_000, transform=reported
+        log_density, *laplace_fit(log_density, n_params), n_draws=30_000, transform=reported
     )
     assert seen.ess > 10_000
     assert_agrees(model.set_params(random_state=0).fit(X, y), seen.mean, seen.sd)
