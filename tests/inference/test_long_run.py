@@ -24,6 +24,7 @@ from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import checkpoint as files
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior, Normal
+from skbayes_sgld.sampling import Cooling
 from tests.sharing import share_after
 
 RNG = np.random.default_rng(0)
@@ -33,7 +34,7 @@ PLAIN = {"preconditioner": None, "gradient": "minibatch", "batch_size": 6, "step
 SETTINGS = {"n_draws": 60, "random_state": 0}
 CASES = {
     "linear": (SGLDLinearRegression, {}),
-    "logistic": (SGLDLogisticRegression, {"temperature": "cooling", "n_burnin": 30}),
+    "logistic": (SGLDLogisticRegression, {"temperature": Cooling(hold=3, decay=40)}),
     "snapshots": (SGLDLogisticRegression, {**PLAIN, "gradient": "svrg", "schedule": "polynomial"}),
     "a table of rows": (SGLDLogisticRegression, {**PLAIN, "gradient": "saga"}),
     "metric on the way": (SGLDLogisticRegression, {**PLAIN, "sampler": "psgld"}),
@@ -80,6 +81,21 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_draws(
     np.testing.assert_array_equal(resumed.result_.positions, whole.result_.positions)
     assert resumed.result_.acceptance == whole.result_.acceptance
     assert resumed.clipped_fraction_ == whole.clipped_fraction_
+
+
+def test_an_interrupt_writes_what_was_drawn_since_the_last_checkpoint(tmp_path, monkeypatch):
+    asked = []
+
+    def due(self):
+        asked.append(self.n_draws)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(files.Writer, "due", property(due))
+    monkeypatch.setattr(running, "_SECONDS", 1e-4)
+    with pytest.raises(KeyboardInterrupt, match="resume_from"):
+        SGLDLinearRegression(**SETTINGS, n_burnin=0, checkpoint=tmp_path / "run").fit(X, Y)
+    assert asked == [0, 0, 0] and files.read(tmp_path / "run").chains.draws.shape[1] > 0
 
 
 def test_an_interrupt_of_the_tuning_names_what_there_is(finished, tmp_path, monkeypatch):
@@ -135,6 +151,7 @@ def test_any_posterior_goes_on_and_another_one_is_refused(often, tmp_path):
     [
         ({"prior": "normal"}, r"another prior: 'auto' there, 'normal' here"),
         ({"prior": Normal(covariance=2.0 * np.eye(3))}, "another prior"),
+        ({"step_size": 0.1}, "another step_size: 'auto' there, 0.1 here"),
         ({"random_state": 1}, "another random_state: 0 there, 1 here"),
         ({"n_draws": 10}, "has 60 draws a chain already, and n_draws=10"),
         (
@@ -175,15 +192,10 @@ def rewritten(path, there, **changes):
 
 def test_a_file_that_is_no_checkpoint_is_refused(finished, tmp_path):
     whole, model = finished.read_bytes(), SGLDLinearRegression(**SETTINGS)
-    for content in (b"", b"text", whole[: len(whole) // 2], whole[:-40], whole[100:]):
+    for content in (b"", whole[:-40]):  # tests/soak tries many
         (tmp_path / "part").write_bytes(content)
         with pytest.raises(ValueError, match=r"part' is not a checkpoint, or not a whole one"):
             clone(model).set_params(resume_from=tmp_path / "part").fit(X, Y)
-    np.save(tmp_path / "array.npy", np.array([{}], dtype=object))
-    np.savez(tmp_path / "objects.npz", header=np.array([{}], dtype=object))
-    for name in ("array.npy", "objects.npz"):
-        with pytest.raises(ValueError, match="is not a checkpoint"):
-            clone(model).set_params(resume_from=tmp_path / name).fit(X, Y)
     for change, match in (
         ({"version": "0.0.1"}, "0.0.1 .*install the version"),
         ({"format": 0}, r".*\(format 0\), and this is .*\(format \d\)"),
@@ -226,7 +238,6 @@ def test_a_run_replaces_what_a_killed_run_left_and_follows_no_link(finished, tmp
         ("resume_from", ".", IsADirectoryError, "'.' is a folder; give the path of a file"),
         ("checkpoint", True, TypeError, "True is not a path; give a string"),
         ("max_time", 0, ValueError, "0"),
-        ("target_ess", -1.0, ValueError, "-1.0"),
         ("target_ess", "1", TypeError, "'1'"),
     ],
 )
