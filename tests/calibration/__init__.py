@@ -1,4 +1,4 @@
-"""Proofs over many data sets drawn from the model: ``python -m tests.calibration`` runs them all.
+"""Proofs over many data sets drawn from the model: ``pytest -m truth tests/calibration -s``.
 
 No single posterior can show that intervals are right on average; data drawn from the model can.
 """
