@@ -57,21 +57,6 @@ def test_too_few_draws_are_not_judged():
     assert np.isnan(summarize(draws, range(60))["mcse_sd"]).all()
 
 
-def test_the_tail_is_the_smaller_of_the_two_outer_quantiles():
-    # visits to the upper tail come in runs, those to the lower one are independent
-    rng = np.random.default_rng(0)
-    draws = rng.uniform(-1.0, 1.0, (4, 1000, 1))
-    high = np.repeat(rng.random((4, 20)) < 0.1, 50, axis=1)
-    draws[high] += 10.0
-    tail = effective_sample_size(draws, "tail")[0]
-    expected = [
-        array_stats.ess((draws <= np.quantile(draws, p))[..., 0].astype(float), method="mean")
-        for p in (0.05, 0.95)
-    ]
-    assert expected[0] > 5 * expected[1]
-    assert tail == pytest.approx(expected[1], rel=1e-9)
-
-
 def test_one_chain_is_compared_with_itself_half_by_half():
     # by hand: R-hat of the normal scores of the two halves, n draws each
     rng = np.random.default_rng(1)

@@ -165,14 +165,6 @@ def test_classes_of_next_to_no_weight_leave_the_prior_and_the_data_comparable():
 # ---- the pull of the prior of all coefficients --------------------------------------------------
 
 
-def nearly_dependent(n=200, d=20, apart=0.003):
-    """Standardised columns that are nearly one, and y that follows it."""
-    rng = np.random.default_rng(0)
-    z = rng.standard_normal((n, 1))
-    X = StandardScaler().fit_transform(z + apart * rng.standard_normal((n, d)))
-    return X, 3.0 * z[:, 0] + rng.standard_normal(n)
-
-
 @pytest.mark.parametrize(
     ("model", "reference"),
     [
@@ -200,7 +192,10 @@ def test_the_pull_is_from_the_estimate_without_a_prior_in_posterior_sds(model, r
 
 
 def test_the_joint_pull_on_nearly_dependent_columns_is_told_under_an_automatic_scale(capsys):
-    X, y = nearly_dependent()
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((200, 1))
+    X = StandardScaler().fit_transform(z + 0.003 * rng.standard_normal((200, 20)))
+    y = 3.0 * z[:, 0] + rng.standard_normal(200)
     model = SGLDLinearRegression(prior="normal", n_draws=1000, random_state=0).fit(X, y)
     flat = LinearRegression().fit(X, y).coef_
     sd = model.result_.summary()["sd"][:20]
