@@ -196,6 +196,8 @@ def faulty(kind, size, shape, seed):
         z[0] += 0.6 * size
     elif kind == "wider":
         z[0] *= 1.0 + 0.6 * size
+    elif kind == "of two times":
+        z += size * np.repeat(rng.standard_normal((n_chains, n_draws // 50, n_params)), 50, axis=1)
     elif kind == "drifting":
         z += 0.6 * size * np.linspace(-1.0, 1.0, n_draws)[:, None]
     elif kind == "slow":
@@ -210,17 +212,14 @@ def faulty(kind, size, shape, seed):
         z[0] *= 1.0 + size
     elif kind == "with a tail":
         z[0] *= np.where(rng.random(shape[1:]) < 0.3 * size, 8.0, 1.0)
-    elif kind == "of two values":
-        slow = np.repeat(rng.standard_normal((n_chains, n_draws // 50, n_params)), 50, axis=1)
-        z = np.sign(slow * 2.0 * size + z)
     return z
 
 
-FAULTS = "shifted", "wider", "drifting", "slow", "stuck", "visiting", "Cauchy, wider"
-FAULTS += "with a tail", "of two values"
+FAULTS = "shifted", "wider", "of two times", "drifting", "slow", "stuck", "visiting"
+FAULTS += "Cauchy, wider", "with a tail"
 
 
-@pytest.mark.parametrize("shape", [(4, 1000, 2), (12, 400, 2)])
+@pytest.mark.parametrize("shape", [(4, 1000, 2), (1, 1000, 8)])
 @pytest.mark.parametrize("kind", FAULTS)
 def test_whatever_is_warned_of_is_not_clean_to_the_screen(monkeypatch, kind, shape):
     told = 0
@@ -236,9 +235,9 @@ def test_whatever_is_warned_of_is_not_clean_to_the_screen(monkeypatch, kind, sha
                 warned = convergence_problems(draws[..., [j]], ["x"])
                 assert not (warned and clean[j]), (size, warned)
                 told += bool(warned)
-            whole = convergence_problems(draws, list("ab"))
-        assert convergence_problems(draws, list("ab")) == whole
-    assert told or shape[0] != 4  # one of twelve chains differs only by a lot
+            whole = convergence_problems(draws, range(shape[2]))
+        assert convergence_problems(draws, range(shape[2])) == whole
+    assert told or shape[0] == 1  # a lone chain does not differ from others
 
 
 def test_good_draws_are_clean_to_the_screen_and_odd_ones_are_not():
