@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.inference import problems
-from skbayes_sgld.inference.diagnosis import condition_27_notes
+from skbayes_sgld.inference.diagnosis import condition_27_notes, diagnose_outputs
 from skbayes_sgld.posterior import Flat, FunctionPosterior, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -187,6 +187,12 @@ def test_a_setting_that_spoils_few_draws_is_the_remedy_not_their_number():
 )
 def test_the_remedy_is_of_what_is_wrong(wrong, remedy, default_fit):
     assert problems._remedy({wrong}, default_fit.result_).startswith(remedy)
+
+
+def test_too_few_effective_draws_of_predictions_are_told_with_their_remedy():
+    cancelling = np.tile([1.0, -1.0], (4, 2))  # 16 draws, which are worth 19 of a mean
+    (problem,) = diagnose_outputs(cancelling[..., None, None], 0.0).problems
+    assert "of the predictions is 19, below 20; raise thin or n_draws" in problem
 
 
 def separated(n, d):
