@@ -124,7 +124,7 @@ def _name_columns(message: str, frames: Iterable[FrameType]) -> str:
             model = outermost = outer
         if frame.f_code.co_name != "fit" or not module.startswith("sklearn."):
             continue
-        last = getattr(outer, "regressor_", None)  # of a TransformedTargetRegressor
+        last = getattr(outer, "regressor_", None)  # a TransformedTargetRegressor has it
         if module == "sklearn.pipeline" and hasattr(outer, "steps"):
             in_pipeline, last = True, outer.steps[-1][1]
         if last is not None and last is outermost:

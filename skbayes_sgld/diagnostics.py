@@ -28,17 +28,17 @@ _CHANCE = 1e-4  # probability of a false alarm by R-hat in a fit that has conver
 _TAILS = (0.05, 0.95)
 _MIN_DRAWS = 4  # per chain: two in each half
 _BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
-# The screen: half of the excess of R-hat that fit warns of, and three times the effective draws by
-# whichever size of batches shows fewest; on draws clipped at about three sds
+# Limits of the screen: half of the excess of R-hat that fit warns of, and three times the needed
+# effective draws, by the size of batches that shows fewest. Draws are clipped at about three sds.
 _SCREEN_RHAT, _SCREEN_ESS = 1.0 + 0.5 * (MAX_RHAT - 1.0), 3.0
 _SCREEN_BATCHES = (8, 40)  # a chain
 _FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws a chain
-_FEWEST_IN_TAIL, _TAIL_SHARE = 5, 0.2  # draws of a tail at least, and of the effective ones at most
-# Relative Monte Carlo error of an sd that fit warns of: by the draws' own fourth moment, and by
-# that of their tail; and the kurtosis. Exponential draws (kurtosis 9) with an effective sample size
-# of 1,000 have errors of 0.046 and 0.050
+_FEWEST_IN_TAIL, _TAIL_SHARE = 5, 0.2  # least draws of a tail; its largest share of the effective
+# Relative Monte Carlo errors of an sd that fit warns of, by the draws' own fourth moment and by
+# that of a fitted tail, and the kurtosis. Exponential draws (kurtosis 9) with an effective sample
+# size of 1,000 have errors of 0.046 and 0.050.
 _TOLD_SEEN, _TOLD_SD, _TOLD_KURTOSIS = 0.05, 0.1, 15.0
-_SUSPECT = 0.6  # of the former, by batch means; below it the tail is not fitted
+_SUSPECT = 0.6  # share of _TOLD_SEEN: where batch means show less, no tail is fitted
 _CLIP, _EVERY = 4.5, 5  # median absolute deviations; every fifth draw gives the width
 
 
@@ -116,7 +116,7 @@ def _without_units(draws: Array) -> Array:
 
     Draws within 1e-15 of each other count as constant. A power of two changes no digit.
     """
-    with np.errstate(invalid="ignore"):  # of NaN and infinite draws, which stay so
+    with np.errstate(invalid="ignore"):  # NaN and infinite draws stay as they are
         _, exponent = np.frexp(np.abs(draws).max(axis=(0, 1)))
     return np.ldexp(draws.astype(float, copy=False), -exponent)
 
@@ -143,7 +143,7 @@ def _autocorrelation_ess(block: Array) -> Array:
     means = block.mean(axis=2, keepdims=True)
     length = next_fast_len(2 * n)
     power = np.square(np.abs(rfft(block - means, length, axis=2))).mean(axis=1)
-    covariance = irfft(power, length, axis=1)[:, :n] / n  # of each lag, averaged over the chains
+    covariance = irfft(power, length, axis=1)[:, :n] / n  # at each lag, averaged over chains
     total = covariance[:, :1] + np.var(means[..., 0], axis=1, ddof=1, keepdims=True)
     rho = 1.0 - (covariance[:, :1] * n / (n - 1.0) - covariance) / total
     rho[:, 0] = 1.0
@@ -254,9 +254,9 @@ def _fourth_moment(squares: Array, mean_square: float, ess: float) -> float:
         return float(mean_square)
     n_tail = int(min(_TAIL_SHARE * min(ess, squares.size), 3.0 * np.sqrt(ess)))
     cut, excess = squares[-n_tail - 1], squares[-n_tail:] - squares[-n_tail - 1]
-    if not excess[len(excess) // 4] > 0.0:  # of a few values
+    if not excess[len(excess) // 4] > 0.0:  # the tail has few different values
         return float(mean_square)
-    largest = squares[-int(min(ess, squares.size)) :]  # whose tail has this size
+    largest = squares[-int(min(ess, squares.size)) :]  # psislw takes a tail of this size from them
     try:
         shape, mean = array_stats.psislw(-np.log(largest))[1], excess.mean()
     except ValueError:  # all of the tail is one value
@@ -384,7 +384,7 @@ def plainly_converged(draws: Array, needed: int | None = None) -> Array:
         z -= _middle(z[..., ::_EVERY])
         width = _middle(np.abs(z[..., ::_EVERY]))
         z /= _CLIP * width
-        z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # whose digits are enough to judge by
+        z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # seven digits are enough
         fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
         distance = np.abs(z)
         near = np.sqrt(np.sqrt(distance))  # as normal scores, it tells small ones apart
@@ -468,7 +468,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         return {"start": f"{left}as much as between them"}
     (location, scale), (ess, scale_ess) = _by_block(_rhat_and_ess, _without_units(draws))
     r_hat = np.fmax(location, scale)
-    worth = np.where(scale > location, scale_ess, ess)  # that behind the larger R-hat
+    worth = np.where(scale > location, scale_ess, ess)  # effective draws behind the larger R-hat
     limit = np.maximum(MAX_RHAT, _chance_rhat(np.maximum(worth, needed), len(draws), n_params))
     if np.any(r_hat > limit):
         worst = int(np.nanargmax(r_hat / limit))

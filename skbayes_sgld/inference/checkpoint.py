@@ -35,7 +35,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Chains, RunState
 
-_FORMAT = 2  # of the file; it counts changes of its content
+_FORMAT = 2  # version of the content of a file
 _SECONDS = 10.0  # least time from one checkpoint to the next
 _SHARE = 20.0  # the same, over the time that the last one took to write
 _DIGEST = blake2b().digest_size  # bytes at the end of a file
@@ -269,7 +269,7 @@ def _known_by(value: Any) -> list[str]:
     try:  # an array is known whatever its layout in memory
         value = np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
         digest = str(joblib.hash(value))
-    except (TypeError, AttributeError, ValueError, PicklingError):  # of what cannot be pickled
+    except (TypeError, AttributeError, ValueError, PicklingError):  # it cannot be pickled
         digest = type(value).__qualname__
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return [digest, f"arrays {value.shape} of {value.dtype}"]
@@ -351,7 +351,7 @@ class Writer:
             **{_STATE + name: array for name, array in state.sampler_state.items()},
         }
         write_arrays(self.path, arrays)
-        self.n_draws = chains.draws.shape[1]  # of the checkpoint in the file
+        self.n_draws = chains.draws.shape[1]  # draws that the file has
         end = monotonic()
         self._next = end + max(_SECONDS, _SHARE * (end - begin))
 

@@ -338,7 +338,7 @@ def choose_sampler(
     first = float(draft.schedule(0))  # by which the step size is multiplied at the first step
     if step_size is None and settings.uses_curvature:
         free_batches = settings.gradient is None and settings.batch_size is None
-        # of few rows a batch is no reason for shorter steps
+        # steps on few rows are cheap: HMC on all of them beats shorter steps on batches
         few = free_batches and draft.n_samples <= THRESHOLDS.few_rows
         # clipped gradients move no trajectory of HMC well
         may_switch = settings.sampler is None and settings.clip is None
@@ -559,7 +559,7 @@ def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
     if not dynamics.rounded or rounded is target:
         return dynamics
     theta = mode.theta + mode.metric.sqrt(start_normals(0, range(_POSITIONS), mode.theta.size))
-    with np.errstate(over="ignore", invalid="ignore"):  # of exponentials that it cannot hold
+    with np.errstate(over="ignore", invalid="ignore"):  # exponentials beyond single precision
         error = rounded.bind_value_and_grad()(theta)[0] - target.log_density(theta)
         if not float(np.ptp(error)) < 1e-3 * float(dynamics.temperature):
             return dynamics
@@ -620,7 +620,7 @@ def choose_n_draws(tuned: Tuned, settings: Settings, n_params: int) -> tuple[Tun
             time = n_points * tuned.autocorrelation_time
             tuned = replace(tuned, run=run, autocorrelation_time=time, most_spaced=1)
             in_time *= n_points
-    fewest = 16  # whatever they cost
+    fewest = 16  # draws, however long they take
     n_draws = max(min(n_asked, in_memory, in_time), min(n_asked, fewest))
     limit = "memory" if in_memory < in_time else "time"
     why = f"{n_asked:,} of {n_params:,} parameters would take too much {limit}"

@@ -23,7 +23,7 @@ from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _TAIL = 0.05  # share of the predictions that may be worse
-_MAX_RHAT, _MIN_ESS = 1.2, 20  # of predictions: chains stay near the modes they began at
+_MAX_RHAT, _MIN_ESS = 1.2, 20  # limits of predictions: a chain stays near one mode
 NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do
 
 

@@ -76,7 +76,7 @@ def _shorter_step(plan: Plan, after: int) -> tuple[float, int, bool]:
     run, start = plan.run, plan.start
     length = max(1, min(plan.n_steps, 200), plan.n_steps // 20)
     far = _FAR * max(1.0, float(np.abs(start).max()))
-    # of 6,000 gradients, a second on few rows, or of eight trials
+    # gradients left: the run's, those of eight trials, or 6,000 (a second on few rows)
     budget, size, holds = max(plan.n_steps, 8 * length, 6000), run.step_size, False
     while not holds and budget > 0 and size > 1e-12 * min(run.step_size, 1.0):
         shorter = size * (1e-3 if after < _AT_ONCE else 0.25)
@@ -97,7 +97,7 @@ def _trial(
         reported_draws(posterior, made.draws, 0, length)
     except ChainOverflowError as error:
         return False, error.step, error.step + 1 + error.rejected
-    # where fewer proposals are accepted another seed may see none
+    # where fewer proposals are accepted, a run with another seed may accept none
     moves = made.acceptance is None or made.acceptance >= 0.01
     return bool(np.abs(made.draws).max() <= far) and moves, length, length
 

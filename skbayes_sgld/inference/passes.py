@@ -259,7 +259,7 @@ class _Passes(BasePosterior):
         self.n_params, self.param_names = model.n_params, model.param_names
         # a log likelihood is needed under a flat prior, or where a search goes astray
         self._with_value = not model.prior.proper
-        self.last_slopes: list[Slope] = []  # of the last pass, which other priors share
+        self.last_slopes: list[Slope] = []  # slopes of the last pass, for other priors too
 
     def expand(self, theta: Array) -> Slope:
         """Value and derivatives at one theta; without a pass if it is the last one."""
