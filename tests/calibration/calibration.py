@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from .models import MODELS, fitted, log_likelihood
-from .running import replicate
+from .models import MODELS, fitted, log_likelihood, replicate
 
 L = 99  # draws a rank is taken among: ranks 0, ..., 99
 N_BINS = 20
@@ -72,7 +71,7 @@ def calibrate(
     **changes : dict
         Parameters of the estimator, to make it wrong on purpose.
     """
-    results = replicate(ranks, name, n_replications or MODELS[name].replications, changes)
+    results = replicate(ranks, name, n_replications, changes)
     table = pd.DataFrame([found for found, _ in results])
     order = max((found for found, _ in results), key=len)  # of the widest design
     rows = [

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_regressor
 
-from .models import MODELS, fitted
-from .running import replicate
+from .models import fitted, replicate
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 FIRST = 100_000  # replications from here on: other data than those of the calibration
@@ -55,12 +54,11 @@ def cover(name: str, n_replications: int | None = None, **changes: Any) -> tuple
     **changes : dict
         Parameters of the estimator, to make it wrong on purpose.
     """
-    n_replications = n_replications or MODELS[name].replications
     results = replicate(covered, name, n_replications, changes)
     rows = []
     for what in results[0][0]:
         shares = np.array([found[what] for found, _ in results])
-        error = shares.std(axis=0, ddof=1) / np.sqrt(n_replications)
+        error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
         for level, mean, se in zip(LEVELS, shares.mean(axis=0), error, strict=True):
             figures = {
                 "nominal": level,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, parallel_config
 from scipy import stats
 from scipy.special import expit
 from sklearn.base import clone
@@ -34,8 +35,7 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 
-from .running import N_REPLICATIONS
-
+N_REPLICATIONS = 500
 N_DRAWS = 250  # of each of the four chains; every other setting is the default
 N_NEW = 5  # rows to predict
 SHAPE, SCALE = 3.0, 2.0  # of the inverse gamma distribution of the noise variance
@@ -318,3 +318,15 @@ def log_likelihood(model: Model, sample: Sample, values: np.ndarray) -> np.ndarr
     d = sample.X.shape[1]
     own = values[:, d : values.shape[1] - model.n_hyper, None].swapaxes(0, 1)
     return model.family.log_density(sample.y, values[:, :d] @ sample.X.T, *own).sum(axis=1)
+
+
+def replicate(
+    function: Callable[..., Any], name: str, n_replications: int | None, changes: dict[str, Any]
+) -> list[Any]:
+    """``function(name, number, changes)`` of every replication, in two processes.
+
+    ``n_replications`` is None for those of the model.
+    """
+    numbers = range(n_replications or MODELS[name].replications)
+    with parallel_config(backend="loky", n_jobs=2, inner_max_num_threads=1):
+        return list(Parallel()(delayed(function)(name, number, changes) for number in numbers))

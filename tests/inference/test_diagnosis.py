@@ -31,21 +31,11 @@ def test_the_default_fit_is_silent_and_found_usable(family, load, capsys):
 
 
 def test_the_published_settings_are_found_not_usable_on_the_rookies(rookies, capsys):
-    plain = SGLDLogisticRegression(
-        sampler=SGLD(integrator="euler"),
-        preconditioner=None,
-        schedule=Polynomial(offset=6, power=0.55),
-        step_size=0.015,
-        gradient="minibatch",
-        batch_size=30,
-        n_draws=5000,
-        n_burnin=0,
-        thin=1,
-        random_state=0,
-    )
-    with pytest.warns(
-        UserWarning, match="^The chains have not converged: R-hat.*minibatches' noise"
-    ):
+    published = {"sampler": SGLD(integrator="euler"), "preconditioner": None, "step_size": 0.015}
+    published |= {"schedule": Polynomial(offset=6, power=0.55), "n_burnin": 0, "thin": 1}
+    batches = {"gradient": "minibatch", "batch_size": 30}
+    plain = SGLDLogisticRegression(**published, **batches, n_draws=5000, random_state=0)
+    with pytest.warns(UserWarning, match="^The chains have not converged: R-hat.*minibatches' no"):
         plain.fit(*rookies)
     report = plain.diagnose()
     assert not report.usable
@@ -66,19 +56,12 @@ def test_draws_that_are_not_usable_say_nothing_of_the_posteriors_shape(default_f
 
 def test_the_noise_ratio_is_how_much_wider_the_variance_gets():
     X, y = make_correlated_pair(400, random_state=0)
-    model = SGLDLinearRegression(
-        noise_variance=0.2,
-        prior=Flat(),
-        gradient="minibatch",
-        batch_size=200,
-        step_size=0.2,
-        random_state=0,
-        n_draws=2000,
-        thin=10,
-    )
+    batches = {"gradient": "minibatch", "batch_size": 200, "step_size": 0.2, "thin": 10}
+    known = {"noise_variance": 0.2, "prior": Flat(), "random_state": 0}
+    model = SGLDLinearRegression(**known, **batches, n_draws=2000)
     with pytest.warns(UserWarning, match="times the injected noise"):
         model.fit(X, y)
-    exact = SGLDLinearRegression(noise_variance=0.2, prior=Flat(), random_state=0).fit(X, y)
+    exact = SGLDLinearRegression(**known).fit(X, y)
     ratio = (model.summary()["sd"] / exact.summary()["sd"]) ** 2 - 1
     assert model.diagnose().noise_ratio == pytest.approx(ratio.max(), rel=0.25)
 
