@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, InverseGamma, Normal
 from skbayes_sgld.sampling import (
     SGLD,
     Constant,
@@ -74,12 +74,21 @@ class CorrelatedNormal:
         return np.zeros_like(theta)
 
 
-def logistic_posterior(n_rows=40, n_columns=2, prior=None, **options):
-    """A logistic regression whose labels follow the first column."""
+def posterior_of(likelihood, n_rows=40, n_columns=2, prior=None, **options):
+    """A linear model, or one of classes, whose y follows the first column."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n_rows, n_columns))
-    y = (X[:, 0] + rng.logistic(size=n_rows) > 0).astype(float)
-    return GLMPosterior(X, y, Bernoulli(), prior or Normal(1.0), **options)
+    y = X[:, 0] + rng.logistic(size=n_rows)
+    if not likelihood.quadratic:
+        n_classes = max(likelihood.n_predictors, 2)
+        y = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes)).astype(float)
+    noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
+    return GLMPosterior(X, y, likelihood, prior or Normal(1.0), noise, **options)
+
+
+def logistic_posterior(*args, **options):
+    """A logistic regression whose labels follow the first column."""
+    return posterior_of(Bernoulli(), *args, **options)
 
 
 def make_run(

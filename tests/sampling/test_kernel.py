@@ -62,7 +62,7 @@ def test_a_loop_of_an_optimizer_ends_at_the_mode():
     posterior = logistic_posterior()
     kernel = Kernel(posterior, "svrg", step_size=0.05, batch_size=5)
     state = kernel.init(np.zeros(3))
-    for key in range(700):
+    for key in range(1000):
         state = kernel.step(state, key)
     np.testing.assert_allclose(state.position, find_mode(posterior).theta, atol=1e-6)
 

@@ -8,9 +8,6 @@ from skbayes_sgld.posterior import (
     Bernoulli,
     Categorical,
     Gaussian,
-    GLMPosterior,
-    InverseGamma,
-    Normal,
 )
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Reported
@@ -28,19 +25,14 @@ from skbayes_sgld.sampling import (
 from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Stretch
-from tests.references.targets import NormalMean, make_run, run_at_mode
+from tests.references.targets import (
+    NormalMean,
+    logistic_posterior,
+    make_run,
+    posterior_of,
+    run_at_mode,
+)
 from tests.sharing import share_after
-
-
-def posterior_of(likelihood):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((101, 7)) + 3.0
-    y = rng.standard_normal(101)
-    if not likelihood.quadratic:
-        y = (np.arange(101) % max(likelihood.n_predictors, 2)).astype(float)
-    noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
-    return GLMPosterior(X, y, likelihood, Normal(), noise, center=True)
-
 
 CASES = {
     "logistic, all rows": (Bernoulli(), Full(), None),
@@ -58,7 +50,7 @@ LENGTHS = {"n_draws": 40, "n_burnin": 5, "thin": 2, "seed": 9}
 @pytest.fixture(params=CASES, scope="module")
 def case(request):
     likelihood, gradient, batch_size = CASES[request.param]
-    posterior = posterior_of(likelihood)
+    posterior = posterior_of(likelihood, 101, 7, center=True)
     settings = {"gradient": gradient, "batch_size": batch_size, "step_size": 0.2}
     run, mode = run_at_mode(posterior, sampler=SGLD(), **settings)
     start = mode.theta + 0.01 * np.arange(8)[:, None]
@@ -114,7 +106,7 @@ def test_processes_are_not_started_for_a_run_that_is_short(monkeypatch):
 
 
 def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimizers_memory():
-    posterior = posterior_of(Bernoulli())
+    posterior = logistic_posterior()
     run = make_run(posterior, sampler=Adam(), batch_size=8, schedule=Polynomial(), step_size=0.05)
     start = posterior.start()[None]
     whole = run_chains(run, start, n_draws=30, seed=1)

@@ -7,13 +7,11 @@ import pytest
 
 from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
 from skbayes_sgld.sampling import SAGA, ControlVariate, Minibatch, find_mode
+from tests.references.targets import posterior_of
 
 
-def of_classes(K, n_rows=400, n_columns=4):
-    """A posterior of labels that the columns do not tell, and its mode."""
-    X = np.random.default_rng(0).standard_normal((n_rows, n_columns)) + 1.0
-    likelihood = Bernoulli() if K == 2 else Categorical(K)
-    posterior = GLMPosterior(X, np.arange(n_rows) % K, likelihood, Normal())
+def of_classes(K, *size):
+    posterior = posterior_of(Bernoulli() if K == 2 else Categorical(K), *size)
     return posterior, find_mode(posterior, posterior.start())
 
 
@@ -29,7 +27,7 @@ def spread(posterior, mode, gradient, theta, memory=None):
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_each_order_is_quieter_near_the_centre_and_has_no_variance_there(K):
-    posterior, mode = of_classes(K)
+    posterior, mode = of_classes(K, 400, 4)
     for sds in (0.0, 0.5):
         theta = mode.theta + sds * mode.metric.marginal_sd
         plain, first, second = (
@@ -45,7 +43,7 @@ def test_each_order_is_quieter_near_the_centre_and_has_no_variance_there(K):
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_saga_remembers_every_row_where_it_was_last_seen_and_is_quieter(K):
-    (posterior, mode), rng = of_classes(K), np.random.default_rng(2)
+    (posterior, mode), rng = of_classes(K, 400, 4), np.random.default_rng(2)
     bound, n = SAGA().bind(posterior, mode.theta), posterior.n_samples
     theta = mode.theta + mode.metric.marginal_sd
     memory = bound.begin(theta[None])

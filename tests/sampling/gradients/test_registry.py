@@ -7,37 +7,24 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    Categorical,
-    Gaussian,
-    GLMPosterior,
-    InverseGamma,
-    Normal,
-)
+from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Normal
 from skbayes_sgld.sampling import GRADIENTS, ControlVariate, find_mode
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense, Diagonal
 from tests.numeric import assert_derivative, derivative
+from tests.references.targets import posterior_of
 
 N = 24
 
 
+LIKELIHOODS = {"logistic": Bernoulli(), "softmax": Categorical(3), "linear": Gaussian()}
+
+
 @cache
-def target(kind):
+def target(kind, n_rows=N):
     """A posterior of few rows and its mode."""
-    rng = np.random.default_rng(0)
-    n = 600 if kind == "many rows" else N  # of which sums in single precision are cheaper
-    X = rng.standard_normal((n, 2)) + 1.0
-    y = X @ [1.0, -1.0] + rng.standard_normal(n)
-    weight = rng.uniform(0.5, 2.0, n)
-    likelihood, noise = Gaussian(), InverseGamma(1.0, 1.0)
-    if kind != "linear":
-        classes, noise = np.digitize(y, [0.0, 1.0]), None
-        y, likelihood = np.minimum(classes, 1), Bernoulli()
-        if kind == "softmax":
-            y, likelihood = classes, Categorical(3)
-    posterior = GLMPosterior(X, y, likelihood, Normal(), noise, sample_weight=weight)
+    weight = np.linspace(0.5, 2.0, n_rows)
+    posterior = posterior_of(LIKELIHOODS[kind], n_rows, 2, Normal(), sample_weight=weight)
     return posterior, find_mode(posterior, posterior.start())
 
 
@@ -88,8 +75,9 @@ def check_in_runs(gradient):
     as one product.
     """
     chains = 3
-    for kind in ("logistic", "linear", "many rows"):
-        posterior, mode = target(kind)
+    # of 600 rows sums in single precision are cheaper
+    for kind, n_rows in (("logistic", N), ("linear", N), ("logistic", 600)):
+        posterior, mode = target(kind, n_rows)
         theta = mode.theta + mode.metric.marginal_sd * np.array([[1.0], [-0.5], [2.0]])
         truth = np.array([derivative(posterior.log_density, at[None])[0] for at in theta])
         truth = truth.reshape(chains, -1)

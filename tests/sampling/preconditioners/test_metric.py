@@ -11,8 +11,6 @@ from skbayes_sgld.posterior import (
     Categorical,
     FunctionPosterior,
     Gaussian,
-    GLMPosterior,
-    InverseGamma,
     Laplace,
     Normal,
     TiedGaussianMixture,
@@ -29,7 +27,7 @@ from skbayes_sgld.sampling.optimizers.climb import column_scales
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal, structured_metric
-from tests.references.targets import CorrelatedNormal
+from tests.references.targets import CorrelatedNormal, logistic_posterior, posterior_of
 from tests.sampling.preconditioners.test_registry import check_metric
 
 P = 7
@@ -75,22 +73,11 @@ def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeyp
 # ---- the curvature that a posterior tells, and the one that its gradients tell ------------------
 
 
-def glm(likelihood, n=30, d=50, prior=None, **options):
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((n, d)) + 0.5
-    y = X[:, :3].sum(axis=1) + rng.standard_normal(n)
-    if not likelihood.quadratic:
-        y = np.digitize(y, np.quantile(y, [0.4, 0.7])[: max(likelihood.n_predictors - 1, 1)])
-    noise = InverseGamma(1.0, 1.0) if likelihood.infers_noise else None
-    weight = rng.uniform(0.5, 2.0, n)
-    return GLMPosterior(
-        X, y.astype(float), likelihood, prior or Normal(), noise, sample_weight=weight, **options
-    )
-
-
 @pytest.mark.parametrize("center, fit_intercept", [(True, True), (False, False)])
 def test_a_factor_of_few_rows_is_the_whole_curvature(center, fit_intercept):
-    posterior = glm(Bernoulli(), center=center, fit_intercept=fit_intercept)
+    weight = np.linspace(0.5, 2.0, 30)
+    options = {"sample_weight": weight, "center": center, "fit_intercept": fit_intercept}
+    posterior = logistic_posterior(30, 50, **options)
     theta = 0.3 * np.random.default_rng(2).standard_normal(posterior.n_params)
     diagonal, factor = posterior.curvature_factor(theta)
     H = posterior.curvature(theta)
@@ -108,7 +95,7 @@ def test_the_median_stands_in_where_a_diagonal_is_not_positive():
 
 @pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3), Gaussian()])
 def test_without_a_factor_the_diagonal_is_the_curvatures(likelihood):
-    posterior = glm(likelihood, n=80, d=5)
+    posterior = posterior_of(likelihood, 80, 5)
     theta = 0.3 * np.random.default_rng(2).standard_normal(posterior.n_params)
     diagonal, factor = posterior.curvature_factor(theta)
     assert factor is None
@@ -168,7 +155,10 @@ def test_where_there_is_no_mode_it_is_said(posterior, monkeypatch):
 
 
 def test_the_structured_mode_of_a_small_model_is_newtons(monkeypatch):
-    for posterior, exact in ((glm(Bernoulli()), True), (glm(Bernoulli(), n=80, d=5), False)):
+    for posterior, exact in (
+        (logistic_posterior(30, 50), True),
+        (logistic_posterior(80, 5), False),
+    ):
         newton = find_mode(posterior, posterior.start())
         monkeypatch.setattr(mode_module, "MAX_DENSE", 1)
         climbed = find_mode(posterior, posterior.start())
@@ -214,8 +204,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(
     if metric is Diagonal:
         monkeypatch.setattr("skbayes_sgld.posterior.glm.MAX_DENSE", 10)  # too many rows for it
     P = 1201
-    X = np.random.default_rng(0).standard_normal((20, P - 1))
-    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), prior, center=True)
+    posterior = logistic_posterior(20, P - 1, prior, center=True)
     tracemalloc.start()
     try:
         mode = find_mode(posterior, posterior.start())

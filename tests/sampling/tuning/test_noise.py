@@ -11,7 +11,7 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.targets import logistic_posterior
+from tests.references.targets import logistic_posterior, posterior_of
 
 N, D = 400, 3
 
@@ -36,12 +36,6 @@ def test_shared_batches_are_so_large_that_a_chains_mean_varies_by_8_percent_more
     assert level.batch_size(1.0, 1.0, n_walkers=16) == 800  # 16 * 8 / 2 is 8 % of it
 
 
-def of_classes(n_rows, n_columns, n_classes):
-    X = np.random.default_rng(0).standard_normal((n_rows, n_columns))
-    likelihood = Bernoulli() if n_classes == 2 else Categorical(n_classes)
-    return GLMPosterior(X, np.arange(n_rows) % n_classes, likelihood, Normal(scale=1.0))
-
-
 @pytest.mark.parametrize("n_walkers, pays", [(1, True), (1, False), (16, True), (16, False)])
 def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, pays, monkeypatch):
     # of 5,200 rows of 3 columns batches of 400 and 1,400 cost 0.4 and 1.3 times what all rows do
@@ -62,7 +56,8 @@ def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, pays, monkeyp
 )
 def test_a_row_costs_what_is_measured(n_classes, n_columns, of_all, of_batch):
     # nanoseconds a row and a position, by `python -m benchmarks.rates`
-    posterior = of_classes(1000, n_columns, n_classes)
+    likelihood = Bernoulli() if n_classes == 2 else Categorical(n_classes)
+    posterior = posterior_of(likelihood, 1000, n_columns)
     small, all_rows = noise.step_costs(posterior, 32)
     large, _ = noise.step_costs(posterior, 128)
     assert all_rows / 1000 == pytest.approx(of_all, rel=0.6)
@@ -70,15 +65,19 @@ def test_a_row_costs_what_is_measured(n_classes, n_columns, of_all, of_batch):
 
 
 def test_a_batch_has_to_be_much_cheaper_where_all_rows_cost_little():
-    few, many = of_classes(2010, 3, 2), of_classes(2020, 3, 2)  # 2,492 and 2,505 nanoseconds
+    few, many = (
+        logistic_posterior(n_rows, 3) for n_rows in (2010, 2020)
+    )  # 2,492 and 2,505 nanoseconds
     of_batch, of_all = noise.step_costs(few, 300)
     assert 0.4 * of_all < of_batch < of_all < 2500.0 < noise.step_costs(many, 300)[1]
     assert not noise.batch_pays(few, 300, 16)
     assert noise.batch_pays(many, 300, 16)
     assert noise.batch_pays(few, 50, 16)
-    assert noise.batch_pays(of_classes(1000, 5, 10), 69, 16)  # 0.49 of 13 microseconds
-    assert not noise.batch_pays(of_classes(2000, 3, 2), 8, 1)
-    assert noise.batch_pays(of_classes(2001, 3, 2), 8, 1)
+    assert noise.batch_pays(
+        posterior_of(Categorical(10), 1000, 5), 69, 16
+    )  # 0.49 of 13 microseconds
+    assert not noise.batch_pays(logistic_posterior(2000, 3), 8, 1)
+    assert noise.batch_pays(logistic_posterior(2001, 3), 8, 1)
 
 
 def test_the_noise_of_wide_rows_is_measured_with_enough_of_them():
