@@ -105,6 +105,18 @@ def test_processes_are_not_started_for_a_run_that_is_short(monkeypatch):
     np.testing.assert_array_equal(run_chains(run, start, n_draws=40, n_jobs=2).draws, expected)
 
 
+@pytest.mark.parametrize("lengths", [(1, 3, 7), (7, 50, 3)])
+def test_stretches_are_the_whole_run(lengths):
+    whole = rest = Stretch(*lengths)
+    n_burnin = n_draws = 0
+    for _ in range(20):
+        stretch, rest = rest.cut(-(-whole.n_steps // 20))
+        assert stretch.n_steps > 0 or not rest.n_steps  # to the end of a draw
+        assert stretch.n_burnin == 0 or not n_draws  # none after the first draw
+        n_burnin, n_draws = n_burnin + stretch.n_burnin, n_draws + stretch.n_draws
+    assert (n_burnin, n_draws) == lengths[:2]
+
+
 def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimizers_memory():
     posterior = logistic_posterior()
     run = make_run(posterior, sampler=Adam(), batch_size=8, schedule=Polynomial(), step_size=0.05)

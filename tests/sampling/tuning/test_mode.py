@@ -24,7 +24,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.sampling import ControlVariate, find_mode
 from skbayes_sgld.sampling.tuning import mode as tuning
-from tests.references.targets import logistic_posterior
+from tests.references.targets import logistic_posterior, posterior_of
 from tests.soak.automatic import data, draw
 
 N, D = 24_000, 5
@@ -63,13 +63,6 @@ def odd_columns():
     return GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
 
 
-def classes():
-    X, rng = features()
-    eta = X @ rng.standard_normal((D, 4)) + rng.gumbel(size=(N, 4))
-    y = eta.argmax(axis=1).astype(float)
-    return GLMPosterior(X, y, Categorical(4), Normal(), center=True)
-
-
 def counts_of_heavy_tails():
     X, rng = features()
     y = rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)
@@ -82,7 +75,7 @@ POSTERIORS = {
     "kinks": lambda: logistic(Laplace(scale=0.5)),
     "sorted rows": sorted_rows,
     "odd columns": odd_columns,
-    "classes": classes,
+    "classes": lambda: posterior_of(Categorical(4), N, D, center=True),
     "counts of heavy tails": counts_of_heavy_tails,
 }
 
