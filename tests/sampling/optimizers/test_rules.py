@@ -47,7 +47,7 @@ def end_of(fit, model, data):
 
 DIABETES, ROOKIES = (SGDMAPRegressor, "diabetes"), (SGDMAPClassifier, "nba")
 LECTURE, HALVES = (SGDMAPRegressor, "short lecture"), (SGDMAPClassifier, "diabetes")
-CASES = {("as it comes", *task): {} for task in (ROOKIES, LECTURE)}
+CASES = {("as it comes", *case): {} for case in (ROOKIES, LECTURE)}
 for name, rule in RULES.items():
     CASES[name + ", curvature", *ROOKIES] = rule | CURVATURE
     CASES[name + ", 20 passes", *LECTURE] = rule | {"max_iter": 20}
@@ -56,6 +56,7 @@ for name in OPTIMIZERS:
     if name != "newton":
         CASES[name + ", constant", *HALVES] = RULES[name] | CURVATURE | {"schedule": "constant"}
         CASES[name + ", 1 / t", *LECTURE] = RULES[name] | CURVATURE | {"schedule": LATER}
+
 # in 20 passes in raw units, or with the noise of batches of 64, a rule may end elsewhere
 MAY_FAIL = "passes", "without replacement"
 

@@ -31,7 +31,6 @@ TARGET = FunctionPosterior(
     lambda x: 1.5 - np.exp(x),
     1,
 )
-MODE = Mode(np.array([np.log(1.5)]), Dense(np.array([[1 / np.sqrt(1.5)]])))
 X = np.array([[0.3], [1.0], [2.0], [3.0], [-1.0], [1.5]])
 NARROW = {
     "normal": GLMPosterior(X, X[:, 0], FixedGaussian(2.0), Normal(1.0), fit_intercept=False),
@@ -41,12 +40,8 @@ NARROW = {
 }
 
 
-def leaning_run(sampler, step_size, temperature=1.0):
-    settings = {"step_size": step_size, "temperature": temperature}
-    return run_at_mode(TARGET, MODE, sampler=sampler, **settings)[0]
-
-
 def turning_run(posterior, step_size, temperature=1.0):
+    """A run of HMC whose trajectories rotate about the mode."""
     settings = {"step_size": step_size, "temperature": temperature}
     run, mode = run_at_mode(posterior, sampler=HMC(), **settings)
     run.dynamics.center = mode.theta
@@ -62,23 +57,25 @@ def moments(posterior, temperature=1.0):
 
 
 @pytest.mark.parametrize(
-    ("posterior", "sampler", "step_size", "temperature"),
+    ("sampler", "step_size", "temperature"),
     [
-        (TARGET, MALA(), 0.9, 2.0),
-        (TARGET, HMC(), 0.3, 1.0),
-        (TARGET, HMC(path_length=3.0), 0.9, 0.3),
-        (TARGET, HMC(path_length=3.0, n_points=3), 0.9, 2.0),
-        (NARROW["leaning"], None, 0.85, 0.3),  # trajectories that turn
-        (NARROW["leaning"], None, 1.7, 1.0),
+        (MALA(), 0.9, 2.0),
+        (HMC(), 0.3, 1.0),
+        (HMC(path_length=3.0), 0.9, 0.3),
+        (HMC(path_length=3.0, n_points=3), 0.9, 2.0),
+        ("turning", 0.85, 0.3),
+        ("turning", 1.7, 1.0),
     ],
 )
-def test_an_adjusted_chain_is_exact_for_any_step_size(posterior, sampler, step_size, temperature):
-    if sampler is None:
-        run, start = turning_run(posterior, step_size, temperature), np.ones((800, 1))
+def test_an_adjusted_chain_is_exact_for_any_step_size(sampler, step_size, temperature):
+    if sampler == "turning":
+        posterior = NARROW["leaning"]
+        run = turning_run(posterior, step_size, temperature)
     else:
-        run = leaning_run(sampler, step_size, temperature)
-        start = np.full((800, 1), MODE.theta[0])
-    draws = run_chains(run, start, n_draws=250, n_burnin=100, seed=0).draws[..., 0]
+        settings = {"step_size": step_size, "temperature": temperature}
+        posterior = TARGET
+        run, _ = run_at_mode(posterior, sampler=sampler, **settings)
+    draws = run_chains(run, np.ones((800, 1)), n_draws=250, n_burnin=100, seed=0).draws[..., 0]
     mean, sd = moments(posterior, temperature)
     for values, expected in [(draws, mean), ((draws - mean) ** 2, sd**2)]:
         by_chain = values.mean(axis=1)
@@ -120,7 +117,7 @@ def test_trajectories_whose_number_of_steps_changes_do_not_depend_on_the_block()
 
 @pytest.mark.parametrize("sampler", [MALA(), HMC()])
 def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
-    narrow = Mode(MODE.theta, Dense(MODE.metric.root / 3))  # a third of the right width
+    narrow = Mode(np.log([1.5]), Dense(np.array([[1.5**-0.5 / 3]])))  # a third of the right width
     adapted = adapt(*run_at_mode(TARGET, narrow, sampler=sampler), seed=0)
     mean, sd = moments(TARGET)
     assert adapted.mode.metric.marginal_sd[0] == pytest.approx(sd, rel=0.25)
