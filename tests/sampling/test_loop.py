@@ -99,10 +99,10 @@ def test_a_run_resumes_as_if_it_had_never_stopped(case, monkeypatch):
 
 
 def test_processes_are_not_started_for_a_run_that_is_short(monkeypatch):
-    run, start = make_run(NormalMean()), np.zeros((4, 1))
-    expected = run_chains(run, start, n_draws=40).draws
+    run, start = make_run(NormalMean(), step_size=0.01), np.zeros((4, 1))
+    expected = run_chains(run, start, n_draws=4000).draws
     monkeypatch.setattr(workers, "Parallel", None)  # a call would raise
-    np.testing.assert_array_equal(run_chains(run, start, n_draws=40, n_jobs=2).draws, expected)
+    np.testing.assert_array_equal(run_chains(run, start, n_draws=4000, n_jobs=2).draws, expected)
 
 
 @pytest.mark.parametrize("lengths", [(1, 3, 7), (7, 50, 3)])
@@ -129,7 +129,7 @@ def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimizers_memory():
 
 
 def test_other_seeds_draw_other_numbers():
-    run, start = make_run(NormalMean()), np.zeros((2, 1))
+    run, start = make_run(NormalMean(), step_size=0.01), np.zeros((2, 1))
     draws = [run_chains(run, start, n_draws=40, seed=seed).draws for seed in (9, 10)]
     assert not np.any(draws[0] == draws[1])
 
