@@ -135,6 +135,11 @@ def share_between(below: Array, most: Array, low: float, high: float) -> Array:
     return np.where(width > 0, np.clip(part, 0.0, None) / np.where(width > 0, width, 1.0), whole)
 
 
+def two_tailed(at_most: float, at_least: float) -> float:
+    """P-value of a figure, given the probabilities of one at most and of one at least as large."""
+    return min(1.0, 2.0 * float(min(at_most, at_least)))
+
+
 def binomial_p_value(total: float, n: int, p: float) -> float:
     """P-value of ``total`` of n rows inside, if each row is with probability p.
 
@@ -143,7 +148,7 @@ def binomial_p_value(total: float, n: int, p: float) -> float:
     """
     least = floor(total)
     above = float(bdtrc(least - 1, n, p)) if least > 0 else 1.0
-    return min(1.0, 2.0 * min(float(bdtr(ceil(total), n, p)), above))
+    return two_tailed(bdtr(ceil(total), n, p), above)
 
 
 def by_mean(mean: Array, n_groups: int = 3) -> list[Array]:
@@ -233,10 +238,10 @@ def _counts(loo: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
     each = pearson(samples, mean[:, None], variance[:, None]).mean(axis=0)
     sd = max(float(each.std(ddof=1)), float(np.sqrt(2.0 / n)))
     shape = 1.0 / sd**2  # of a gamma distribution of mean 1: tails beyond the replicates
-    tails = stats.gamma.sf(dispersion * shape, shape), stats.gamma.cdf(dispersion * shape, shape)
-    p = 2.0 * min(tails)
+    law = stats.gamma(shape, scale=1.0 / shape)
+    p = two_tailed(law.cdf(dispersion), law.sf(dispersion))
     name = "spread of counts (Pearson)"
-    yield Check(name, "dispersion", dispersion, 1.0, sd, min(p, 1.0), fmt=_decimals(sd))
+    yield Check(name, "dispersion", dispersion, 1.0, sd, p, fmt=_decimals(sd))
     p_zero = loo.zero()
     variance_of_zeros = float(np.sum(p_zero * (1.0 - p_zero)))
     if variance_of_zeros >= _FEW_SMALL:

@@ -30,6 +30,7 @@ from skbayes_sgld.criticism.checks import (
     pearson,
     residuals,
     share_inside,
+    two_tailed,
 )
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 from skbayes_sgld.posterior.likelihoods import Gaussian
@@ -130,7 +131,7 @@ def _group(score: Array, inside: Array) -> Group:
     n, total = len(score), float(np.square(score).sum())
     shares = zip(inside.sum(axis=1).tolist(), _COVERAGES, strict=True)
     p = [binomial_p_value(share, n, coverage) for share, coverage in shares]
-    p.append(2.0 * float(min(chdtr(n, total), chdtrc(n, total))))
+    p.append(two_tailed(chdtr(n, total), chdtrc(n, total)))
     return Group(float(np.median(np.abs(score))), min(p))
 
 
