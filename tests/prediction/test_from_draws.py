@@ -33,7 +33,7 @@ THREE = np.digitize(Y, [-0.3, 1.0])
 SHORT = {"n_draws": 100, "n_chains": 2, "random_state": 0}
 NETWORK = {**SHORT, "hidden_layer_sizes": (4,), "n_burnin": 50, "thin": 2}
 LEVELS = np.array([0.05, 0.5, 0.9])
-EACH = [30, 500]  # rows: below and above the number from which they are many
+EACH = [30, 240]  # rows: below and above the number from which they are many
 
 
 def linear(draws, rows):
@@ -114,33 +114,27 @@ def fitted():
     return {}
 
 
-def fit(fitted, cases, name):
-    """A fit of the name, its draws, and what these say of rows."""
-    model, y, of_draws = cases[name]
-    if name not in fitted:
-        more = {"exposure": EXPOSURE} if name == "counts" else {}
-        fitted[name] = model.fit(X, y, **more)
-    return fitted[name], fitted[name].sample_posterior(), of_draws
-
-
-def rows_of(n):
-    return np.random.default_rng(8).standard_normal((n, D))
+def exposed(name, exposure):
+    return {"exposure": exposure} if name == "counts" else {}
 
 
 def regression(fitted, name, n):
     """A fit, n rows, further arguments of its predictions, and the distributions by draw."""
-    model, draws, of_draws = fit(fitted, REGRESSORS, name)
-    rows, given = rows_of(n), {}
-    if name == "counts":
-        given = {"exposure": np.random.default_rng(9).uniform(0.5, 30.0, n)}
-    return model, rows, given, of_draws(draws, rows, *given.values())
+    model, y, of_draws = REGRESSORS[name]
+    if name not in fitted:
+        fitted[name] = model.fit(X, y, **exposed(name, EXPOSURE))
+    rows = np.random.default_rng(8).standard_normal((n, D))
+    given = exposed(name, np.random.default_rng(9).uniform(0.5, 30.0, n))
+    return model, rows, given, of_draws(model.sample_posterior(), rows, *given.values())
 
 
 def classification(fitted, name, n):
     """A fit, n rows, and the probabilities by draw."""
-    model, draws, of_draws = fit(fitted, CLASSIFIERS, name)
-    rows = rows_of(n)
-    return model, rows, of_draws(draws, rows)
+    model, y, of_draws = CLASSIFIERS[name]
+    if name not in fitted:
+        fitted[name] = model.fit(X, y)
+    rows = np.random.default_rng(8).standard_normal((n, D))
+    return model, rows, of_draws(model.sample_posterior(), rows)
 
 
 # ---- numbers and counts -------------------------------------------------------------------------
@@ -184,9 +178,12 @@ def test_quantiles_of_observations_solve_the_mixture(name, n, fitted):
             assert np.all(each.cdf(t - 1).mean(axis=0) < q + 3e-6)
         else:
             np.testing.assert_allclose(reached, q, rtol=0, atol=2e-5)
-    low, high = model.predict_interval(rows, 0.8, **given).T
-    ends = model.predict_quantiles(rows, [0.1, 0.9], **given).T
-    np.testing.assert_allclose(ends, [low, high], rtol=1e-4, atol=1e-6)
+    intervals = model.predict_interval(rows, [0.8, 0.5], **given)
+    ends = model.predict_quantiles(rows, [0.1, 0.25, 0.9, 0.75], **given)
+    # each is within 1e-5 sds
+    np.testing.assert_allclose(intervals, ends.reshape(n, 2, 2), rtol=0, atol=2e-5)
+    one = model.predict_interval(rows, 0.5, **given)
+    np.testing.assert_allclose(one, intervals[..., 1], rtol=0, atol=2e-5)
 
 
 @pytest.mark.parametrize("n", EACH)
@@ -222,7 +219,9 @@ def test_sampled_observations_have_the_moments_of_the_mixture(name, fitted):
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_probabilities_are_the_means_of_those_of_the_draws(name, n, fitted):
     model, rows, p = classification(fitted, name, n)
-    mean = p.mean(axis=0) if name != "Laplace of two" else at_the_mode(model, rows)
+    mean = p.mean(axis=0)
+    if name == "Laplace of two":  # predict is at the mode
+        mean = two(rows @ model.coef_[0] + model.intercept_[0])
     np.testing.assert_allclose(model.predict_proba(rows), mean, rtol=3e-6)
     np.testing.assert_allclose(model.predict_log_proba(rows), np.log(mean), atol=3e-6)
     labels = model.classes_[p[0].argmax(axis=1)]
@@ -234,19 +233,19 @@ def test_probabilities_are_the_means_of_those_of_the_draws(name, n, fitted):
     np.testing.assert_allclose(model.posterior_mean_draws(rows), p, rtol=1e-9)
 
 
-def at_the_mode(model, rows):
-    return two(rows @ model.coef_[0] + model.intercept_[0])
-
-
 @pytest.mark.parametrize("n", EACH)
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_intervals_of_probabilities_are_quantiles_of_those_of_the_draws(name, n, fitted):
+def test_quantiles_and_intervals_of_probabilities_are_those_of_the_draws(name, n, fitted):
     model, rows, p = classification(fitted, name, n)
-    found = model.predict_proba_interval(rows, coverage=[0.5, 0.9])
-    for k, coverage in enumerate([0.5, 0.9]):
-        levels = [(1 - coverage) / 2, (1 + coverage) / 2]
-        expected = np.moveaxis(np.quantile(p, levels, axis=0), 0, -1)
-        np.testing.assert_allclose(found[..., k], expected, rtol=3e-6, atol=1e-9)
+    levels = [0.75, 0.05, 0.25, 0.95]
+    expected = np.moveaxis(np.quantile(p, levels, axis=0), 0, -1)
+    found = model.predict_quantiles(rows, levels)
+    np.testing.assert_allclose(found, expected, rtol=3e-6, atol=1e-9)
+    intervals = model.predict_proba_interval(rows, coverage=[0.9, 0.5])
+    ends = expected[..., [1, 2, 3, 0]].reshape(n, -1, 2, 2)
+    np.testing.assert_allclose(intervals, ends, rtol=3e-6, atol=1e-9)
+    one = model.predict_proba_interval(rows, coverage=0.9)
+    np.testing.assert_allclose(one, intervals[..., 0], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -260,6 +259,6 @@ def test_sampled_labels_are_as_frequent_as_they_are_probable(name, fitted):
 
 @pytest.mark.parametrize(("name", "label"), [("two", "z"), ("three", 7)])
 def test_a_label_that_is_no_class_is_refused(name, label, fitted):
-    model, _, _ = fit(fitted, CLASSIFIERS, name)
+    model, _, _ = classification(fitted, name, 1)
     with pytest.raises(ValueError, match="not among the classes"):
         model.log_likelihood(X[:1], np.array([label]))

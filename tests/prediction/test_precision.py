@@ -1,4 +1,4 @@
-"""Predictions of many rows against the same in double precision, whatever the units and threads."""
+"""Predictions of many rows against double precision, whatever the weights, units and threads."""
 
 import multiprocessing
 from concurrent.futures import ThreadPoolExecutor
@@ -9,8 +9,6 @@ from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _linalg
 from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Poisson
-from skbayes_sgld.prediction.normal_mixture import Moments, expand, search
-from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -18,139 +16,218 @@ ROWS, DRAWS, D = 400, 600, 4
 LEVELS = np.array([0.001, 0.05, 0.5, 0.9])
 
 
-def some_draws(spread=0.1, n_predictors=1, center=0.5, seed=0):
-    rng = np.random.default_rng(seed)
-    coef = center + spread * rng.standard_normal((DRAWS, n_predictors, D))
+def some_draws(spread=0.1, n_predictors=1):
+    rng = np.random.default_rng(0)
+    coef = 0.5 + spread * rng.standard_normal((DRAWS, n_predictors, D))
     return coef, spread * rng.standard_normal((DRAWS, n_predictors))
 
 
-def some_rows(n=ROWS, seed=1):
-    return np.random.default_rng(seed).standard_normal((n, D))
+def some_rows(n=ROWS):
+    return np.random.default_rng(1).standard_normal((n, D))
 
 
 def some_weights(weighted):
-    return np.random.default_rng(2).uniform(0.0, 3.0, DRAWS) ** 2 if weighted else None
+    """Weights of the draws, and their shares."""
+    weights = np.random.default_rng(2).uniform(0.0, 3.0, DRAWS) ** 2
+    weights = weights if weighted else np.ones(DRAWS)
+    return weights if weighted else None, weights / weights.sum()
 
 
-def mixture_cdf(t, eta, sd, share):
-    """Distribution function of each row's mixture."""
-    return special.ndtr((t[:, None] - eta) / sd) @ share
+def some_variances(freedom=100):
+    return freedom / np.random.default_rng(3).chisquare(freedom, DRAWS)
 
 
-def bisected(eta, sd, share, q):
-    """Quantile of each row's mixture by bisection in double precision."""
-    reach = np.abs(eta).max() + 12.0 * sd.max()
-    low, high = np.full(len(eta), -reach), np.full(len(eta), reach)
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        is_low = mixture_cdf(middle, eta, sd, share) < q
-        low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
-    return low
+def normal_mixtures(coef, intercept, variance, weights=None):
+    own = np.log(variance)[:, None]
+    return Predictive(LinearPredictor(coef, intercept), Gaussian(), own, weights)
 
 
 # ---- normal mixtures ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    ("spread", "freedom"), [(0.01, 5000), (0.1, 300), (0.5, 40), (3.0, 5), (0.1, None)]
+    ("spread", "freedom", "weighted"),
+    [(0.01, 5000, False), (0.1, 300, True), (0.5, 40, False), (3.0, 5, True), (0.1, None, False)],
 )
-def test_quantiles_of_normal_mixtures_are_those_of_a_bisection(spread, freedom, weighted):
+def test_normal_mixtures_are_those_of_all_draws(spread, freedom, weighted):
     (coef, intercept), X = some_draws(spread), some_rows()
-    chi2 = np.random.default_rng(3).chisquare(freedom or 1, DRAWS)
-    variance = np.full(DRAWS, 2.0) if freedom is None else freedom / chi2
-    weights = some_weights(weighted)
-    predictive = Predictive(
-        LinearPredictor(coef, intercept), Gaussian(), np.log(variance)[:, None], weights
-    )
-    eta, share = X @ coef[:, 0].T + intercept[:, 0], predictive.share
+    weights, share = some_weights(weighted)
+    variance = some_variances(freedom) if freedom else np.full(DRAWS, 2.0)
+    mixtures = normal_mixtures(coef, intercept, variance, weights)
+    eta, sd = X @ coef[:, 0].T + intercept[:, 0], np.sqrt(variance)
+
+    def cdf(t):
+        return special.ndtr((t[:, None] - eta) / sd) @ share
+
     mean = eta @ share
-    sd = np.sqrt((eta - mean[:, None]) ** 2 @ share + share @ variance)
-    found = predictive.quantiles(X, LEVELS)
-    for k, q in enumerate(LEVELS):
-        expected = bisected(eta[::10], np.sqrt(variance), share, q)
-        assert np.abs((found[::10, k] - expected) / sd[::10]).max() < 3e-5
+    by_hand = (eta - mean[:, None]) ** 2 @ share + share @ variance
+    np.testing.assert_allclose(mixtures.moments(X), np.c_[mean, by_hand], rtol=1e-9, atol=1e-12)
+    width = np.sqrt(by_hand)
+    found = mixtures.quantiles(X, LEVELS)
+    for t, q in zip(found.T, LEVELS, strict=True):
+        assert np.all(cdf(t - 3e-5 * width) < q)
+        assert np.all(q < cdf(t + 3e-5 * width))
+    away = np.array([-1e8, -40.0, -4.0, -1.0, 0.0, 0.3, 2.0, 6.0, np.inf])
+    t = mean[:, None] + width[:, None] * away
+    exact = np.column_stack([cdf(at) for at in t.T])
+    np.testing.assert_allclose(mixtures.cdf(X, t), exact, rtol=0, atol=3e-6)
+    offset = np.full(ROWS, 2.0)
+    np.testing.assert_allclose(mixtures.cdf(X, t + 2.0, offset), exact, rtol=0, atol=3e-6)
+    shifted = mixtures.quantiles(X, LEVELS, offset)
+    np.testing.assert_allclose(shifted - 2.0, found, rtol=1e-12, atol=1e-12)
 
 
-def test_the_expansion_knows_where_it_does_not_hold():
-    rng = np.random.default_rng(0)
-    near, far = 0.02 * rng.standard_normal(DRAWS), rng.choice([-2.0, 2.0], DRAWS)
-    deviation = np.stack([near - near.mean(), far - far.mean()])
-    scale, share = np.ones(DRAWS), np.full(DRAWS, 1.0 / DRAWS)
-    moments = Moments(scale, share)
-    known = moments.by_power(moments(deviation.copy()).T)
-    quantile, _, error = expand(known, np.array([0.05]))
-    expected = bisected(deviation, scale, share, 0.05)
-    assert error[0, 0] < 1e-5 < error[1, 0]
-    assert abs(quantile[0, 0] - expected[0]) < 1e-6
-    for said in (np.nan, 1e308):  # whatever it is
-        start = np.full((3, 2), said)
-        found = search(deviation.astype(np.float32), scale, share, 0.05, start)
-        np.testing.assert_allclose(found, expected, atol=2e-5)
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+def test_log_densities_hold_far_out_and_in_any_units(unit):
+    (coef, intercept), X, variance = some_draws(), some_rows(), some_variances()
+    weights, share = some_weights(True)
+    eta = X @ coef[:, 0].T + intercept[:, 0]
+    y = eta[:, 0] + np.random.default_rng(4).standard_normal(ROWS)
+    y[:20] *= 30.0
+    y[20] = 1e30
+    each = -0.5 * (np.log(2 * np.pi * variance) + (y[:, None] - eta) ** 2 / variance)
+    exact = special.logsumexp(each, axis=1, b=share) - np.log(unit)
+    scaled = normal_mixtures(coef * unit, intercept * unit, variance * unit**2, weights)
+    found = scaled.log_density(X, (y + 1.0) * unit, np.full(ROWS, unit))
+    np.testing.assert_allclose(found, exact, rtol=1e-12, atol=4e-5)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-@pytest.mark.parametrize("kind", ["quantiles", "mean_quantiles"])
-def test_raw_units_cost_no_digits(kind, scale):
-    (coef, intercept), X = some_draws(), some_rows()
-    offset, variance = (
-        np.array([1e6, -1e6, 1e3, 0.0]),
-        np.random.default_rng(3).gamma(50, size=DRAWS),
-    )
-    plain = Predictive(LinearPredictor(coef, intercept), Gaussian(), np.log(variance)[:, None])
-    moved = intercept - coef @ offset  # the same predictors of columns far from zero
-    raw = Predictive(
-        LinearPredictor(scale * coef, scale * moved),
-        Gaussian(),
-        np.log(scale**2 * variance)[:, None],
-    )
-    found = getattr(raw, kind)(X + offset, LEVELS) / scale
-    np.testing.assert_allclose(found, getattr(plain, kind)(X, LEVELS), rtol=0, atol=2e-5)
+@pytest.mark.parametrize(
+    ("n", "unit", "of_x"), [(20, 1e-45, 1e100), (20, 1e45, 1e-100), (400, 1e45, 1.0), (400, 1, 1)]
+)
+def test_units_and_columns_far_from_zero_cost_no_digits(n, unit, of_x):
+    (coef, intercept), X, variance = some_draws(), some_rows(n), some_variances()
+    plain = normal_mixtures(coef, intercept, variance)
+    offset = np.array([1e6, -1e6, 1e3, 0.0])
+    moved = intercept - coef @ offset  # the same predictors
+    raw = normal_mixtures(unit / of_x * coef, unit * moved, unit**2 * variance)
+    rows = of_x * (X + offset)
+    for kind in ("quantiles", "mean_quantiles"):
+        found, expected = getattr(raw, kind)(rows, LEVELS), getattr(plain, kind)(X, LEVELS)
+        np.testing.assert_allclose(found / unit, expected, rtol=0, atol=2e-5)
+    found = raw.moments(rows) / [unit, float(unit) ** 2]
+    np.testing.assert_allclose(found, plain.moments(X), rtol=0, atol=1e-8)
 
 
-# ---- quantiles of draws -------------------------------------------------------------------------
+def test_columns_that_cancel_leave_the_intervals_what_they_are():
+    (coef, intercept), X, variance = some_draws(), some_rows(20), some_variances()
+    mixed = np.eye(D)  # of the columns
+    mixed[1] = [1.0, 1e-8, 0.0, 0.0]
+    turned = normal_mixtures(coef @ np.linalg.inv(mixed), intercept, variance)
+    expected = normal_mixtures(coef, intercept, variance).quantiles(X, LEVELS)
+    # single precision knows such coefficients to 1e-7 of 1e8
+    found = turned.quantiles(X @ mixed.T, LEVELS)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("q", [[0.05, 0.95], [0.5], [0.001, 0.2, 0.3, 0.7, 0.999]])
-def test_order_statistics_are_numpys_quantiles(q, dtype):
-    values = np.random.default_rng(0).standard_normal((7, DRAWS)).astype(dtype)
-    values[3] = np.round(values[3])  # with ties
-    expected = np.quantile(values.astype(float), q, axis=1).T
-    found = draw_quantiles(values.copy(), np.array(q))
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
-    weights = some_weights(True)
-    share = np.broadcast_to(weights, values.shape)
-    expected = np.quantile(values.astype(float), q, axis=1, weights=share, method="inverted_cdf").T
-    found = draw_quantiles(values.copy(), np.array(q), weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+@pytest.mark.parametrize("n", [1, 240])
+def test_a_row_out_of_all_bounds_has_a_finite_interval(n):
+    (coef, intercept), X = some_draws(), some_rows(n)
+    X[-1] = 1e30
+    found = normal_mixtures(coef, intercept, some_variances()).quantiles(X, LEVELS)
+    expected = np.quantile(coef[:, 0] @ X[-1], LEVELS)
+    np.testing.assert_allclose(found[-1, 1:], expected[1:], rtol=0.02)
 
 
 # ---- probabilities ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-@pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3)], ids=["binary", "softmax"])
-def test_probabilities_of_many_rows_have_six_digits(likelihood, offset, weighted):
-    (coef, intercept), X = some_draws(0.3, likelihood.n_predictors), 3.0 * some_rows()
-    X[:50] *= 10.0  # tiny probabilities keep their digits too
-    moved, weights = intercept - coef.sum(axis=2) * offset, some_weights(weighted)
+# likelihood, rows, distance of the columns from zero, and whether draws have weights
+LABELS = {
+    "two, few rows": (Bernoulli(), 11, 0.0, True),
+    "two": (Bernoulli(), 240, 0.0, True),
+    "two, far from zero": (Bernoulli(), 240, 1e6, False),
+    "four, few rows": (Categorical(4), 11, 0.0, False),
+    "three": (Categorical(3), 240, 0.0, False),
+    "three, far from zero": (Categorical(3), 240, 1e6, True),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_probabilities_and_their_logs_are_those_of_all_draws(name):
+    likelihood, n, offset, weighted = LABELS[name]
+    coef, intercept = some_draws(0.05, likelihood.n_predictors)
+    X, (weights, share) = 3.0 * some_rows(n), some_weights(weighted)
+    X[: n // 8] *= 10.0  # tiny probabilities keep their digits too
+    X[-1] *= 1e3  # these underflow, and their logs do not
+    moved = intercept - coef.sum(axis=2) * offset
     predictive = Predictive(LinearPredictor(coef, moved), likelihood, None, weights)
-    eta = np.einsum("skd,nd->nks", coef, X) + intercept.T
-    share = predictive.share
-    p, rest = (each @ share for each in likelihood.probabilities(eta))
-    tolerance = 2e-6 + 1e-13 * offset * 1e3
-    np.testing.assert_allclose(predictive.probability(X + offset), p, rtol=10 * tolerance)
-    logs = predictive.log_probability(X + offset)
-    np.testing.assert_allclose(logs[..., 0], np.log(p), rtol=tolerance, atol=10 * tolerance)
-    np.testing.assert_allclose(logs[..., 1], np.log(rest), rtol=tolerance, atol=10 * tolerance)
-    expected = [
-        draw_quantiles(each, LEVELS, weights)
-        for each in likelihood.probabilities(eta)[0].swapaxes(0, 1).copy()
+    eta = np.einsum("skd,nd->nsk", coef, X) + intercept
+    if likelihood.n_predictors == 1:
+        eta = np.concatenate([np.zeros_like(eta), eta], axis=2)
+    each = special.log_softmax(eta, axis=2)
+    others = [
+        special.logsumexp(np.delete(each, k, axis=2), axis=2) for k in range(likelihood.n_classes)
     ]
+    both = np.stack([each, np.stack(others, axis=2)], axis=3)
+    logs = special.logsumexp(both, axis=1, b=share[:, None, None])
+    tolerance = 1e-9 if n < 200 else 2e-6 + 1e-10 * offset
+    p = predictive.probability(X + offset)
+    np.testing.assert_allclose(p, np.exp(logs[..., 0]), rtol=10 * tolerance, atol=1e-300)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
+    found = predictive.log_probability(X + offset)
+    np.testing.assert_allclose(found, logs, rtol=tolerance, atol=10 * tolerance)
     found = predictive.probability_quantiles(X + offset, LEVELS)
-    np.testing.assert_allclose(found, np.stack(expected, 1), rtol=0, atol=10 * tolerance)
+    given = {"weights": np.broadcast_to(share[:, None], each.shape), "method": "inverted_cdf"}
+    expected = np.quantile(np.exp(each), LEVELS, axis=1, **(given if weighted else {}))
+    expected = np.moveaxis(expected, 0, -1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=max(10 * tolerance, 3e-6))
+
+
+# ---- counts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spread", "level", "weighted"),
+    [(0.001, 1000.0, False), (0.03, 3.0, True), (0.5, 0.05, False), (0.5, 1000.0, True)],
+)
+def test_counts_of_many_rows_are_those_of_the_mixture_of_all_draws(spread, level, weighted):
+    (coef, intercept), X = some_draws(spread), some_rows(200)
+    weights, share = some_weights(weighted)
+    mixture = Predictive(LinearPredictor(coef, intercept), Poisson(), None, weights)
+    offset = np.full(len(X), np.log(level))
+    rate = level * np.exp(X @ coef[:, 0].T + intercept[:, 0])
+    y = np.random.default_rng(4).poisson(rate[:, 0]).astype(float)
+    y[::5] += 5 * np.ceil(np.sqrt(rate[::5, 0]))  # far out
+    mean = rate @ share
+    variance = mean + (rate - mean[:, None]) ** 2 @ share
+    moments = mixture.moments(X, offset)
+    np.testing.assert_allclose(moments, np.c_[mean, variance], rtol=1e-10)
+    each = special.xlogy(y[:, None], rate) - rate - special.gammaln(y + 1)[:, None]
+    log_density = special.logsumexp(each, axis=1, b=share)
+    np.testing.assert_allclose(mixture.log_density(X, y, offset), log_density, atol=2e-5)
+    found, cdf = mixture.quantiles(X, LEVELS, offset), mixture.cdf(X, y[:, None], offset)[:, 0]
+    some = slice(None, None, 3)  # of the rows: the exact sums take long
+    rate = rate[some]
+    np.testing.assert_allclose(cdf[some], special.pdtr(y[some, None], rate) @ share, atol=3e-6)
+    for k, q in zip(found[some].T, LEVELS, strict=True):
+        assert np.all(special.pdtr(k[:, None], rate) @ share > q - 3e-6)
+        below = np.where(k > 0, special.pdtr(np.maximum(k - 1, 0)[:, None], rate) @ share, 0.0)
+        assert np.all(below < q + 3e-6)
+
+
+def test_rows_whose_functions_are_not_smooth_are_averaged_over_all_draws():
+    class Steps(Poisson):
+        def cdf(self, u, y):
+            return (u[:, 0] < y).astype(float)
+
+    (coef, intercept), X = some_draws(1.0), some_rows()
+    mixture = Predictive(LinearPredictor(coef, intercept), Steps())
+    eta = X @ coef[:, 0].T + intercept[:, 0]
+    t = eta[:, :1] + 0.01
+    np.testing.assert_allclose(mixture.cdf(X, t)[:, 0], (eta < t).mean(axis=1), atol=2e-3)
+    assert np.all(np.abs(mixture.cdf(X, t)[:, 0] * DRAWS % 1.0 - 0.5) > 0.49)
+
+
+@pytest.mark.parametrize("n_draws", [1, 600])
+def test_draws_that_agree_have_the_probabilities_of_one(n_draws):
+    coef, X = np.full((n_draws, 1, D), 0.2), some_rows()
+    mixture = Predictive(LinearPredictor(coef, np.zeros((n_draws, 1))), Poisson())
+    rate = np.exp(X.sum(axis=1) * 0.2)
+    y = np.arange(ROWS) % 4.0
+    np.testing.assert_allclose(mixture.cdf(X, y[:, None])[:, 0], special.pdtr(y, rate), atol=3e-6)
+    exact = special.xlogy(y, rate) - rate - special.gammaln(y + 1)
+    np.testing.assert_allclose(mixture.log_density(X, y), exact, atol=2e-5)
 
 
 # ---- threads ------------------------------------------------------------------------------------
@@ -160,11 +237,8 @@ def test_probabilities_of_many_rows_have_six_digits(likelihood, offset, weighted
 def fits():
     X = some_rows(900)
     y = X @ np.arange(D) + np.random.default_rng(4).standard_normal(len(X))
-    return (
-        SGLDLinearRegression(random_state=0).fit(X, y),
-        SGLDLogisticRegression(random_state=0).fit(X, y > 0),
-        X,
-    )
+    linear = SGLDLinearRegression(random_state=0).fit(X, y)
+    return linear, SGLDLogisticRegression(random_state=0).fit(X, y > 0), X
 
 
 def every_prediction(fits):
@@ -206,120 +280,3 @@ def test_a_forked_process_predicts(fits):
     process.kill()
     assert not alive
     assert process.exitcode == 0
-
-
-# ---- densities and counts -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("spread", [0.001, 0.1, 1.0])
-def test_log_densities_of_many_rows_are_those_of_the_normal_mixture(spread, weighted):
-    (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
-    gamma = np.log(np.random.default_rng(3).chisquare(40, DRAWS) / 40)
-    y = X @ np.full(D, 0.5) + np.random.default_rng(4).standard_normal(ROWS)
-    y[:20] *= 30.0  # far out
-    y[20] = 1e30
-    found = Predictive(LinearPredictor(coef, intercept), Gaussian(), gamma[:, None], weights)
-    eta = X @ coef[:, 0].T + intercept[:, 0]
-    each = -0.5 * (np.log(2 * np.pi) + gamma + (y[:, None] - eta) ** 2 / np.exp(gamma))
-    share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
-    exact = special.logsumexp(each, axis=1, b=share)
-    np.testing.assert_allclose(found.log_density(X, y), exact, rtol=1e-12, atol=2e-5)
-    # units do not matter, however large or small
-    for unit in (1e-30, 1e30):
-        scaled = Predictive(
-            LinearPredictor(coef * unit, intercept * unit),
-            Gaussian(),
-            gamma[:, None] + 2 * np.log(unit),
-            weights,
-        )
-        shifted = scaled.log_density(X, y * unit, np.full(ROWS, unit)) + np.log(unit)
-        expected = found.log_density(X, y - 1.0)
-        np.testing.assert_allclose(shifted, expected, rtol=1e-12, atol=4e-5)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize(
-    ("spread", "freedom"), [(0.001, 5000), (0.1, 300), (0.5, 40), (3.0, 5), (0.1, None)]
-)
-def test_distribution_functions_of_many_rows_are_those_of_the_normal_mixture(
-    spread, freedom, weighted
-):
-    (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
-    chi2 = np.random.default_rng(3).chisquare(freedom or 1, DRAWS)
-    sd = np.sqrt(chi2 / freedom) if freedom else np.ones(DRAWS)
-    found = Predictive(
-        LinearPredictor(coef, intercept), Gaussian(), 2 * np.log(sd)[:, None], weights
-    )
-    share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
-    eta = X @ coef[:, 0].T + intercept[:, 0]
-    width = np.sqrt(eta.var(axis=1) + (sd**2).mean())
-    away = np.array([-1e8, -40.0, -4.0, -1.0, 0.0, 0.3, 2.0, 6.0, np.inf])
-    t = eta.mean(axis=1)[:, None] + width[:, None] * away
-    exact = np.column_stack([mixture_cdf(at, eta, sd, share) for at in t.T])
-    np.testing.assert_allclose(found.cdf(X, t), exact, rtol=0, atol=3e-6)
-    shifted = found.cdf(X, t + 2.0, np.full(ROWS, 2.0))
-    np.testing.assert_allclose(shifted, exact, rtol=0, atol=3e-6)
-    shifted = found.quantiles(X, LEVELS, np.full(ROWS, 2.0))
-    np.testing.assert_allclose(shifted - 2.0, found.quantiles(X, LEVELS), rtol=1e-12, atol=1e-12)
-
-
-def counts(spread, level, weighted):
-    """A mixture of Poisson counts, its rows, an offset, rates under every draw and their shares."""
-    (coef, intercept), X, weights = some_draws(spread), some_rows(), some_weights(weighted)
-    offset = np.full(ROWS, np.log(level))
-    mixture = Predictive(LinearPredictor(coef, intercept), Poisson(), None, weights)
-    rate = level * np.exp(X @ coef[:, 0].T + intercept[:, 0])
-    share = np.full(DRAWS, 1 / DRAWS) if weights is None else weights / weights.sum()
-    return mixture, X, offset, rate, share
-
-
-@pytest.mark.parametrize(
-    ("spread", "level", "weighted"),
-    [
-        (0.001, 1000.0, False),
-        (0.03, 3.0, True),
-        (0.03, 1000.0, False),
-        (0.5, 0.05, False),
-        (0.5, 3.0, False),
-        (0.5, 1000.0, True),
-    ],
-)
-def test_counts_of_many_rows_are_those_of_the_mixture_of_all_draws(spread, level, weighted):
-    mixture, X, offset, rate, share = counts(spread, level, weighted)
-    y = np.random.default_rng(4).poisson(rate[:, 0]).astype(float)
-    y[:20] += 5 * np.ceil(np.sqrt(rate[:20, 0]))  # far out
-    exact = special.pdtr(y[:, None], rate) @ share
-    np.testing.assert_allclose(mixture.cdf(X, y[:, None], offset)[:, 0], exact, atol=3e-6)
-    each = special.xlogy(y[:, None], rate) - rate - special.gammaln(y + 1)[:, None]
-    log_density = special.logsumexp(each, axis=1, b=share)
-    np.testing.assert_allclose(mixture.log_density(X, y, offset), log_density, atol=2e-5)
-    found = mixture.quantiles(X, LEVELS, offset)
-    for k, q in zip(found.T, LEVELS, strict=True):
-        assert np.all(special.pdtr(k[:, None], rate) @ share > q - 3e-6)
-        below = np.where(k > 0, special.pdtr(np.maximum(k - 1, 0)[:, None], rate) @ share, 0.0)
-        assert np.all(below < q + 3e-6)
-
-
-def test_rows_whose_functions_are_not_smooth_are_averaged_over_all_draws():
-    class Steps(Poisson):
-        def cdf(self, u, y):
-            return (u[:, 0] < y).astype(float)
-
-    (coef, intercept), X = some_draws(1.0), some_rows()
-    mixture = Predictive(LinearPredictor(coef, intercept), Steps())
-    eta = X @ coef[:, 0].T + intercept[:, 0]
-    t = eta[:, :1] + 0.01
-    np.testing.assert_allclose(mixture.cdf(X, t)[:, 0], (eta < t).mean(axis=1), atol=2e-3)
-    assert np.all(np.abs(mixture.cdf(X, t)[:, 0] * DRAWS % 1.0 - 0.5) > 0.49)
-
-
-@pytest.mark.parametrize("n_draws", [1, 2, 600])
-def test_draws_that_agree_have_the_probabilities_of_one(n_draws):
-    coef, X = np.full((n_draws, 1, D), 0.2), some_rows()
-    mixture = Predictive(LinearPredictor(coef, np.zeros((n_draws, 1))), Poisson())
-    rate = np.exp(X.sum(axis=1) * 0.2)
-    y = np.arange(ROWS) % 4.0
-    np.testing.assert_allclose(mixture.cdf(X, y[:, None])[:, 0], special.pdtr(y, rate), atol=3e-6)
-    exact = special.xlogy(y, rate) - rate - special.gammaln(y + 1)
-    np.testing.assert_allclose(mixture.log_density(X, y), exact, atol=2e-5)
