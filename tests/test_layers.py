@@ -196,3 +196,9 @@ def test_importing_the_package_loads_no_optional_library():
     found = set(imports()["all loaded"])
     assert set(MODULES) <= found | {PACKAGE}
     assert found & OPTIONAL == set()
+
+
+def test_importing_the_package_does_not_take_scikit_learns_wrappers_along():
+    found = imports()["loaded"]
+    assert "skbayes_sgld.prediction.wrappers" in found
+    assert {"sklearn.pipeline", "sklearn.compose"} & set(found) == set()
