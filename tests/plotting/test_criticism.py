@@ -48,15 +48,12 @@ def test_bars_share_each_counts_transform_and_the_band_is_binomial():
     )
 
 
-def test_bars_of_numbers_are_a_histogram():
+def test_the_transforms_of_numbers_are_counted_and_labels_have_none():
     y = X[:, 0] + RNG.standard_normal(120)
     model = SGLDLinearRegression(n_draws=250, random_state=0).fit(X, y)
     display = ModelCheckDisplay.from_estimator(model, X, y, n_bins=5)
     heights = np.array([bar.get_height() for bar in display.bars_])
     assert_allclose(heights, np.histogram(display.most, 5, (0, 1))[0] / 24)
-
-
-def test_labels_have_another_display():
     model = SGLDLogisticRegression(n_draws=250, random_state=0).fit(X, COUNTS > 1)
     with pytest.raises(TypeError, match="ReliabilityDisplay shows"):
         ModelCheckDisplay.from_estimator(model, X, COUNTS > 1)

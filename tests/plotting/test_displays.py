@@ -59,11 +59,14 @@ def model(data):
     return SGLDLinearRegression(n_draws=100, random_state=0).fit(*data)
 
 
+def classes(data):
+    return np.where(data[1] > 0.2, "yes", "no")
+
+
 @pytest.fixture(scope="module")
 def labels(data):
-    X, z = data
     pipe = make_pipeline(StandardScaler(), SGLDLogisticRegression(n_draws=100, random_state=0))
-    return pipe.fit(X, np.where(z > 0.2, "yes", "no"))
+    return pipe.fit(data[0], classes(data))
 
 
 def weighted(seed=0):
@@ -72,17 +75,27 @@ def weighted(seed=0):
     return PosteriorDraws(values, ["a", "b"], rng.uniform(0.1, 2.0, 80))
 
 
+def ends_at(band, x):
+    """Lowest and highest vertex of a band at a value."""
+    vertices = band.get_paths()[0].vertices
+    at = vertices[np.isclose(vertices[:, 0], x), 1]
+    return at.min(), at.max()
+
+
 # ---- draws --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", OF_DRAWS)
-def test_displays_of_draws_look_into_wrappers_and_draw_where_they_are_told(cls, model, data):
-    X, y = data
+@pytest.fixture(scope="module")
+def target(data):
     outer = TransformedTargetRegressor(SGLDLinearRegression(n_draws=50, random_state=0))
-    display = cls.from_estimator(outer.fit(X, y), parameters="intercept")
-    assert display.names == ["intercept"]
+    return outer.fit(*data)
+
+
+@pytest.mark.parametrize("cls", OF_DRAWS)
+def test_displays_of_draws_look_into_wrappers_and_draw_where_they_are_told(cls, model, target):
+    assert cls.from_estimator(target, parameters="intercept").names == ["intercept"]
     figure, axes = pyplot.subplots(2)
-    shown = cls.from_draws(model.posterior_, parameters=["coef"], ax=None)
+    shown = cls.from_draws(model.posterior_, parameters=["coef"])
     assert shown.names == ["coef[age]", "coef[size]"]
     given = axes if isinstance(shown.ax_, np.ndarray) else axes[0]
     display = cls.from_draws(model.posterior_, parameters=["coef"], ax=given)
@@ -94,16 +107,15 @@ def test_displays_of_draws_look_into_wrappers_and_draw_where_they_are_told(cls, 
 
 def test_the_lines_of_traces_are_the_draws(model):
     display = TraceDisplay.from_estimator(model)
+    assert display.ax_[0].get_title(loc="left") == ""
     values = model.posterior_.values
     assert display.lines_.shape == (4, 4)
     for k, of_panel in enumerate(display.lines_):
         assert display.ax_[k].get_ylabel() == model.posterior_.names[k]
         for c, line in enumerate(of_panel):
             assert_array_equal(line.get_ydata(), values[c, :, k])
-    colors = {line.get_color() for line in display.lines_[0]}
-    assert len(colors) == 4
-    legend = display.ax_[0].get_legend()
-    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2", "3"]
+    assert len({line.get_color() for line in display.lines_[0]}) == 4
+    assert [text.get_text() for text in display.ax_[0].get_legend().get_texts()] == list("0123")
 
 
 def test_what_is_left_out_is_said():
@@ -111,46 +123,36 @@ def test_what_is_left_out_is_said():
     display = TraceDisplay.from_draws(draws)
     assert len(display.ax_) == 6
     assert display.ax_[0].get_title(loc="left") == "6 of 9 parameters"
-    display = TraceDisplay.from_draws(draws, parameters=list("ab"))
-    assert display.ax_[0].get_title(loc="left") == ""
+    with pytest.raises(ValueError, match="ax has 3 axes; it must have 2"):
+        TraceDisplay.from_draws(draws, parameters=["a", "b"], ax=pyplot.subplots(3)[1])
 
 
 def test_ranks_of_each_chain_are_counted_over_their_expectation():
-    rng = np.random.default_rng(0)
-    values = rng.standard_normal((3, 400, 1))
+    values = np.random.default_rng(0).standard_normal((3, 400, 1))
     values[2] += 3.0  # a chain apart
     display = RankDisplay.from_draws(PosteriorDraws(values, ["a"]))
     ranks = stats.rankdata(values[..., 0]).reshape(3, 400)
-    for c, line in enumerate(display.lines_[0]):
+    for chain, line in zip(ranks, display.lines_[0], strict=True):
         height, edges, _ = line.get_data()
-        assert_allclose(height, np.histogram(ranks[c], edges)[0] / 20.0)
-    heights = np.array([line.get_data()[0] for line in display.lines_[0]])
-    assert heights[2, -1] == pytest.approx(3.0, abs=0.1)  # all of the highest ranks
-    assert heights[2, 0] == 0.0
-    assert_allclose(heights.mean(axis=0), 1.0)
+        assert_allclose(height, np.histogram(chain, edges)[0] / 20.0)
+    assert height[-1] == pytest.approx(3.0, abs=0.1)  # all of the highest ranks
+    assert height[0] == 0.0
 
 
-@pytest.mark.parametrize("coverage", [0.9, 0.6])
-def test_the_forests_lines_end_where_the_summary_says(model, coverage):
-    for draws in (model.posterior_, weighted()):
+def test_the_forests_lines_end_where_the_summary_says(model):
+    assert ForestDisplay.from_estimator(model).names == ["coef[age]", "coef[size]"]
+    for draws, coverage in ((model.posterior_, 0.9), (weighted(), 0.6)):
         display = ForestDisplay.from_draws(draws, coverage=coverage)
-        table = draws.summary(coverage).loc[display.names]
-        thin, thick = display.lines_
-        ends = np.array([path[:, 0] for path in thin.get_segments()])
-        assert_allclose(ends, table.iloc[:, 2:4], rtol=1e-12)
+        table, inner = (draws.summary(level).loc[display.names] for level in (coverage, 0.5))
+        thin, thick = (
+            np.array([path[:, 0] for path in lines.get_segments()]) for lines in display.lines_
+        )
+        assert_allclose(thin, table.iloc[:, 2:4], rtol=1e-12)
+        assert_allclose(thick, inner.iloc[:, 2:4], rtol=1e-12)
         assert_allclose(display.points_.get_xdata(), table["mean"], rtol=1e-12)
         assert_array_equal(display.points_.get_ydata(), np.arange(len(table)))
-        inner = np.array([path[:, 0] for path in thick.get_segments()])
-        assert_allclose(inner, draws.summary(0.5).loc[display.names].iloc[:, 2:4], rtol=1e-12)
-        ticks = [text.get_text() for text in display.ax_.get_yticklabels()]
-        assert ticks == display.names
+        assert [text.get_text() for text in display.ax_.get_yticklabels()] == display.names
         assert f"{100 * coverage:.0f} %" in display.ax_.get_xlabel()
-
-
-def test_a_forest_has_the_coefficients_unless_it_is_told_otherwise(model):
-    assert ForestDisplay.from_estimator(model).names == ["coef[age]", "coef[size]"]
-    names = ["intercept", "noise_variance"]
-    assert ForestDisplay.from_estimator(model, parameters=names).names == names
 
 
 def test_densities_have_the_mass_of_their_interval():
@@ -186,14 +188,13 @@ def test_intervals_of_rows_are_sorted_by_the_median(model, data):
     display = PredictiveIntervalDisplay.from_estimator(model, X, y, coverage=0.7)
     ends, center = predict_interval(model, X, 0.7), predict_quantiles(model, X, [0.5])[:, 0]
     order = np.argsort(center)
+    inside = ((ends[:, 0] <= y) & (y <= ends[:, 1])).to_numpy()[order]
     assert_allclose(display.line_.get_ydata(), center[order])
-    inside = (ends[:, 0] <= y) & (y <= ends[:, 1])
-    assert_allclose(display.inside_.get_ydata(), y.to_numpy()[order][inside[order]])
-    assert_allclose(display.outside_.get_ydata(), y.to_numpy()[order][~inside[order]])
+    assert_allclose(display.inside_.get_ydata(), y.to_numpy()[order][inside])
+    assert_allclose(display.outside_.get_ydata(), y.to_numpy()[order][~inside])
     share = f"{100 * inside.mean():.1f}".removesuffix(".0")
-    assert (
-        display.ax_.get_title(loc="left") == f"{inside.sum()} of 90 observations ({share} %) inside"
-    )
+    title = f"{inside.sum()} of 90 observations ({share} %) inside"
+    assert display.ax_.get_title(loc="left") == title
     assert display.band_.get_label() == "70 % interval"
     assert display.ax_.get_ylabel() == "price"
     drawn = display.band_.get_paths()[0].vertices[:, 1]
@@ -209,9 +210,7 @@ def test_intervals_over_one_column_are_a_curve_along_it(data):
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "EUR")
     assert display.inside_ is None
     low = predict_interval(model, one, 0.9, kind="mean")[:, 0]
-    vertices = display.band_.get_paths()[0].vertices
-    at = one["age"].to_numpy()[5]
-    assert np.abs(vertices - [at, low[5]]).sum(axis=1).min() < 1e-9
+    assert ends_at(display.band_, one["age"].iloc[5])[0] == pytest.approx(low[5])
 
 
 def test_coverage_is_drawn_with_its_credible_interval(model, data):
@@ -223,10 +222,7 @@ def test_coverage_is_drawn_with_its_credible_interval(model, data):
     assert_allclose(display.line_.get_data(), [levels, inside.mean(axis=0)])
     k = inside.sum(axis=0)
     ends = stats.beta.ppf([[0.1], [0.9]], k + 0.5, 90 - k + 0.5)
-    vertices = display.band_.get_paths()[0].vertices
-    for x, *pair in zip(levels, *ends, strict=True):
-        for end in pair:
-            assert np.abs(vertices - [x, end]).sum(axis=1).min() < 1e-9
+    assert_allclose(np.transpose([ends_at(display.band_, x) for x in levels]), ends)
     assert display.line_.get_label() == "SGLDLinearRegression"
     with pytest.raises(ValueError, match="3 coverages on its last axis; coverage has 2"):
         CoverageDisplay.from_predictions(y, interval, [0.5, 0.9])
@@ -236,8 +232,7 @@ def test_coverage_is_drawn_with_its_credible_interval(model, data):
 
 
 def test_reliability_is_that_of_scikit_learns_bins_with_credible_intervals(labels, data):
-    X, z = data
-    y = np.where(z > 0.2, "yes", "no")
+    X, y = data[0], classes(data)
     display = ReliabilityDisplay.from_estimator(labels, X, y, n_bins=5)
     p = labels.predict_proba(X)[:, 1]
     observed, predicted = calibration_curve(y == "yes", p, n_bins=5)
@@ -257,20 +252,17 @@ def test_reliability_is_of_any_classifier_and_class(data):
     y = np.digitize(z, [-0.5, 0.5])
     model = LogisticRegression().fit(X, y)
     display = ReliabilityDisplay.from_estimator(model, X, y, pos_label=2, n_bins=4)
-    p = model.predict_proba(X)[:, 2]
-    other = ReliabilityDisplay.from_predictions(y == 2, p, n_bins=4)
+    other = ReliabilityDisplay.from_predictions(y == 2, model.predict_proba(X)[:, 2], n_bins=4)
     assert_allclose(display.line_.get_data(), other.line_.get_data())
-    with pytest.raises(ValueError, match="3 classes; give pos_label"):
-        ReliabilityDisplay.from_estimator(model, X, y)
-    with pytest.raises(ValueError, match="pos_label=7 is not a class"):
-        ReliabilityDisplay.from_estimator(model, X, y, pos_label=7)
+    for label, message in ((None, "3 classes; give pos_label"), (7, "pos_label=7 is not a class")):
+        with pytest.raises(ValueError, match=message):
+            ReliabilityDisplay.from_estimator(model, X, y, pos_label=label)
     with pytest.raises(ValueError, match="whether the event happened"):
-        ReliabilityDisplay.from_predictions(y, p)
+        ReliabilityDisplay.from_predictions(y, np.full(90, 0.5))
 
 
 def test_contours_are_of_the_probability_and_shades_of_its_interval(labels, data):
-    X, z = data
-    y = np.where(z > 0.2, "yes", "no")
+    X, y = data[0], classes(data)
     display = ProbabilityContourDisplay.from_estimator(labels, X, y, grid_resolution=8)
     grid = pd.DataFrame({"age": display.x0.ravel(), "size": display.x1.ravel()})
     expected = labels.predict_proba(grid)[:, 1].reshape(8, 8)
@@ -287,13 +279,7 @@ def test_contours_are_of_the_probability_and_shades_of_its_interval(labels, data
         ProbabilityContourDisplay.from_estimator(labels, np.zeros((4, 3)))
 
 
-# ---- without Matplotlib, and axes ---------------------------------------------------------------
-
-
-def test_the_wrong_number_of_axes_is_refused(model):
-    _, axes = pyplot.subplots(3)
-    with pytest.raises(ValueError, match="ax has 3 axes; it must have 2"):
-        TraceDisplay.from_estimator(model, parameters="coef", ax=axes)
+# ---- errors -------------------------------------------------------------------------------------
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
@@ -303,27 +289,17 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
         TraceDisplay.from_draws(PosteriorDraws(np.zeros((1, 9, 1)), ["a"]))
 
 
-def test_a_display_of_another_kind_of_estimator_names_itself():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    y = X[:, 0] + rng.normal(size=40)
-    few = {"n_draws": 20, "n_chains": 2, "random_state": 0}
-    regressor = SGLDLinearRegression(**few).fit(X, y)
-    classifier = SGLDLogisticRegression(**few).fit(X, y > 0)
+def test_a_display_of_another_kind_of_estimator_names_itself(model, labels, data):
     for display in (ReliabilityDisplay, ProbabilityContourDisplay):
-        wanted = (
-            f"{display.__name__} needs a .*classifier: SGLDLinearRegression has no predict_proba"
-        )
-        with pytest.raises(TypeError, match=wanted):
-            display.from_estimator(regressor, X, y)
+        needs = f"{display.__name__} needs a .*classifier: SGLDLinearRegression has no predict_pr"
+        with pytest.raises(TypeError, match=needs):
+            display.from_estimator(model, *data)
     for display in (PredictiveIntervalDisplay, CoverageDisplay):
-        wanted = (
-            f"{display.__name__} needs a regressor.*: SGLDLogisticRegression has no predict_int"
-        )
-        with pytest.raises(TypeError, match=wanted):
-            display.from_estimator(classifier, X, y > 0)
+        needs = f"{display.__name__} needs a regressor.*: SGLDLogisticRegression has no predict_int"
+        with pytest.raises(TypeError, match=needs):
+            display.from_estimator(labels, *data)
     with pytest.raises(TypeError, match="TraceDisplay needs draws of a posterior: LinearReg"):
-        TraceDisplay.from_estimator(LinearRegression().fit(X, y))
+        TraceDisplay.from_estimator(LinearRegression().fit(*data))
 
 
 # ---- partial dependence -------------------------------------------------------------------------
@@ -338,16 +314,9 @@ def test_the_band_holds_the_draws_of_the_mean_response(data, model):
     draws = [model.posterior_mean_draws(X.assign(age=value)).mean(axis=1) for value in grid]
     assert_allclose(display.lines_[0].get_data(), [grid, np.mean(draws, axis=1)], rtol=1e-12)
     ends = np.quantile(draws, [0.1, 0.9], axis=1)
-    drawn = np.transpose([_ends_at(display.bands_[0], value) for value in grid])
+    drawn = np.transpose([ends_at(display.bands_[0], value) for value in grid])
     assert_allclose(drawn, ends, rtol=1e-12)
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("age", "price")
-
-
-def _ends_at(band, x):
-    """Lowest and highest vertex of a band at a value."""
-    vertices = band.get_paths()[0].vertices
-    at = vertices[np.isclose(vertices[:, 0], x), 1]
-    return at.min(), at.max()
 
 
 def test_levels_of_a_factor_are_points_and_classes_have_lines(data, labels):
