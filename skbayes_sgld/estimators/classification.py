@@ -427,7 +427,8 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         """Set ``classes_`` before a batch of ``partial_fit``."""
         if self._stream is None and classes is not None:  # fit may have seen others
             self.__dict__.pop("classes_", None)
-        _check_partial_fit_first_call(self, classes)
+        with naming("classes"):
+            _check_partial_fit_first_call(self, classes)
 
     def _classes_of(self, y: Array) -> Array:
         """Classes of y; ``partial_fit`` knows them from its first call."""

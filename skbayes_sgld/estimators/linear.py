@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import SMALLEST, check_flag
+from skbayes_sgld._checks import SMALLEST, check_flag, check_size
 from skbayes_sgld._components import Registry
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.moments import Moments
@@ -398,4 +398,7 @@ class LinearEstimator(BayesianEstimator):
         likelihood = self._likelihood()
         if y is None or likelihood.totals:
             return np.full(n_rows, np.nan), likelihood, None
-        return likelihood.check_target(y), likelihood, None
+        y = likelihood.check_target(y)
+        if likelihood.infers_noise:
+            check_size(float(np.abs(y).max(initial=0.0)), "y")
+        return y, likelihood, None

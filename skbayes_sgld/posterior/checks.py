@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._random import check_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
@@ -66,6 +67,7 @@ def check_gradient(
     differences 32.
     """
     check_number(rtol, "rtol", low=0)
+    check_seed(random_state)
     checked = as_posterior(posterior)
     rng = np.random.default_rng(random_state)
     points = _points(checked, theta, rng)

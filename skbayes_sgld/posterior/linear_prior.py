@@ -279,7 +279,7 @@ def in_units(
     if spread is not None:
         prior = prior.for_data(effect(), spread)
     if intercept_prior.automatic:
-        level = float(intercept_prior.get_params()["location"])
+        level = np.asarray(intercept_prior.get_params()["location"], dtype=float).item()
         intercept_prior = intercept_prior.for_data(effect(level=level), 1.0)
     if not likelihood.quadratic or likelihood.infers_noise:
         return prior, intercept_prior

@@ -277,7 +277,7 @@ class Cooling(Schedule):
     @property
     def settles_at(self) -> float:  # type: ignore[override]
         """The step at which ``low`` is reached."""
-        return float(self.hold + self.decay)
+        return float(self.hold) + float(self.decay)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """``low (high / low)^share``, the share falling from 1 to 0."""

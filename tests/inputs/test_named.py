@@ -4,7 +4,7 @@ import re
 import warnings
 from copy import copy
 from fractions import Fraction
-from functools import partial
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDMLPRegressor,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     diagnostics,
     metrics,
@@ -40,10 +41,11 @@ from skbayes_sgld.plotting import (
     ProbabilityContourDisplay,
     TraceDisplay,
 )
-from skbayes_sgld.posterior import HalfNormal, Normal
+from skbayes_sgld.posterior import HalfNormal, Horseshoe, Normal, check_gradient
 from skbayes_sgld.sampling import (
     SGHMC,
     SGNHT,
+    Cooling,
     FlatDecayFlat,
     Minibatch,
     ParallelTempering,
@@ -63,9 +65,11 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(30)
 FRAME = pd.DataFrame(X, columns=["age", "bmi", "bp"])
-LINEAR = [cls for cls in ESTIMATORS if cls not in SLOW]
+SEEDS = r"random_state=.*in \[0, 2\*\*32 - 1\]"
 every_class = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-every_linear = pytest.mark.parametrize("cls", LINEAR, ids=lambda cls: cls.__name__)
+every_linear = pytest.mark.parametrize(
+    "cls", [cls for cls in ESTIMATORS if cls not in SLOW], ids=lambda cls: cls.__name__
+)
 
 
 def target(cls, y=Y):
@@ -82,24 +86,46 @@ def refuse(model, match, X=X, y=None, weight=None, error=(ValueError, TypeError)
     assert all(vars(model)[name] is before[name] for name in before)
 
 
-# ---- sizes whose squares leave the range of numbers --------------------------------------------
+# ---- every estimator -----------------------------------------------------------------------------
 
-SIZES = [1e-320, 1e-300, 1e-150, 1e150, 1e300]
+
+@every_class
+def test_every_estimator_refuses_a_setting_by_its_name(cls):
+    known = cls().get_params()
+    for seed in (-1, 2**32, 1.5, "a", [], [-1]):
+        refuse(make(cls, random_state=seed), SEEDS)
+    for value in (1e-300, 1e30):
+        if "temperature" in known:
+            match = rf"temperature={re.escape(repr(value))}.* in \[1e-15, 1e\+15\]"
+            refuse(make(cls, temperature=value), match)
+    for value in (1.5, [], "all", 0):
+        if "n_jobs" in known:
+            refuse(make(cls, n_jobs=value), f"n_jobs={re.escape(repr(value))}")
+    if "n_draws" in known:
+        match = "n_draws=2000000000000 of .* chains takes .* GB of memory, and .* are available"
+        # chains that may be shortened make as many as there is room for
+        given = {"schedule": "polynomial", "init": "zeros"} if "init" in known else {}
+        refuse(make(cls, n_draws=2 * 10**12, **given), match, error=MemoryError)
 
 
 @every_linear
-@pytest.mark.parametrize("size", SIZES)
-def test_columns_of_such_sizes_are_refused_by_their_names(cls, size):
-    frame = pd.DataFrame(X, columns=["age", "height", "weight"])
-    frame["height"] = frame["height"] * size  # X itself stays as it is
-    refuse(make(cls), r"column 'height' of X has values of size .*in \[1e-50, 1e\+50\]", frame)
-    refuse(make(cls), r"column 1 of X has values of size", frame.to_numpy())
+def test_a_linear_model_refuses_rows_of_no_use_by_their_column(cls):
+    refuse(make(cls), r"column 1 of X has values of size .*in \[1e-50, 1e\+50\]", X * [1, 1e150, 1])
+    model = make(cls).fit(X, target(cls))
+    with pytest.raises(ValueError, match="column 0 of X has values of size 1e"):
+        model.predict(np.full((1, 3), 1e300))
+    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3"):
+        model.log_predictive_density(X[:, :2], target(cls))
+    assert model.n_features_in_ == 3
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_targets_of_such_sizes_are_refused(size):
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-150, 1e150, 1e300])
+def test_sizes_whose_squares_leave_the_range_of_numbers_are_refused(size):
+    large = FRAME.assign(bmi=FRAME["bmi"] * size)
+    within = r"has values of size .*in \[1e-50, 1e\+50\]"
+    refuse(make(SGLDLinearRegression), f"column 'bmi' of X {within}", large)
     for cls in (SGLDLinearRegression, SGDMAPRegressor):
-        refuse(make(cls), r"y has values of size .*in \[1e-50, 1e\+50\]", y=Y * size)
+        refuse(make(cls), f"y {within}", y=Y * size)
     counts = np.abs(Y) * size
     refuse(make(SGLDPoissonRegressor), r"y has values of size .*in \[1e-20, 1e\+20\]", y=counts)
 
@@ -108,7 +134,7 @@ def test_targets_of_such_sizes_are_refused(size):
 def test_extreme_sizes_within_the_range_change_nothing_but_units(cls):
     plain = make(cls).fit(X, Y)
     large, small = 2.0**160, 2.0**-160  # 1.5e48, exactly
-    for of_x, of_y in ((large, 1.0), (small, large), (small, small), (large, small)):
+    for of_x, of_y in ((small, large), (large, small)):
         model = make(cls).fit(X * of_x, Y * of_y)
         np.testing.assert_allclose(model.coef_ * (of_x / of_y), plain.coef_, rtol=1e-6)
         std = model.predict(X * of_x, return_std=True)[1]
@@ -116,44 +142,15 @@ def test_extreme_sizes_within_the_range_change_nothing_but_units(cls):
         assert np.isfinite(model.summary().to_numpy()[:, :2]).all()
 
 
-@every_linear
-def test_new_rows_of_such_sizes_are_refused(cls):
-    model = make(cls).fit(X, target(cls))
-    with pytest.raises(ValueError, match="column 0 of X has values of size 1e"):
-        model.predict(np.full((1, 3), 1e300))
-
-
-@every_linear
-def test_observations_of_rows_with_other_columns_are_refused(cls):
-    model = make(cls).fit(X, target(cls))
-    with pytest.raises(ValueError, match="X has 2 features, but .* is expecting 3"):
-        model.log_predictive_density(X[:, :2], target(cls))
-    assert model.n_features_in_ == 3
-
-
-@pytest.mark.parametrize("weight", [1e-300, 1e-30, 1.5e20, 1e30, 1e300])
+@pytest.mark.parametrize("weight", [1e-30, 1.5e20])
 def test_weights_that_count_no_rows_are_refused(weight):
-    for cls in (SGLDLogisticRegression, SGDMAPClassifier):
-        by_class = {False: 1.0, True: weight}
-        refuse(make(cls, class_weight=by_class), r"class_weight=\{.* 0 or in \[1e-20, 1e\+20\]")
-        refuse(make(cls), r"sample_weight gives .* 0 or in", weight=np.full(30, weight))
+    by_class = make(SGLDLogisticRegression, class_weight={False: 1.0, True: weight})
+    refuse(by_class, r"class_weight=\{.* 0 or in \[1e-20, 1e\+20\]")
+    refuse(make(SGDMAPClassifier), r"sample_weight gives .* 0 or in", weight=np.full(30, weight))
 
 
 def test_the_least_and_the_largest_weight_count_rows():
     check_weight_sizes(np.array([0.0, 1e-20, 1.0, 1e20]), "sample_weight")
-
-
-@every_class
-@pytest.mark.parametrize("temperature", [1e-300, 1e-30, 1e30, 1e300])
-def test_temperatures_that_floats_cannot_follow_are_refused(cls, temperature):
-    if "temperature" in cls().get_params():
-        match = rf"temperature={re.escape(repr(temperature))}.* in \[1e-15, 1e\+15\]"
-        refuse(make(cls, temperature=temperature), match)
-
-
-def test_a_laplace_approximation_beyond_the_range_of_numbers_names_the_temperature():
-    model = make(SGDMAPRegressor, temperature=1e8)
-    refuse(model, r"temperature=1e\+08 the draws of noise_variance leave the range")
 
 
 def test_two_rows_without_a_prior_of_weight_are_refused_and_with_one_are_fitted():
@@ -163,51 +160,19 @@ def test_two_rows_without_a_prior_of_weight_are_refused_and_with_one_are_fitted(
     assert np.isfinite(model.predict(X, return_std=True)).all()
 
 
-# ---- arguments that were not named --------------------------------------------------------------
-
-
-@every_class
-@pytest.mark.parametrize("n_jobs", [1.5, [], "all", 0])
-def test_a_number_of_jobs_is_a_whole_number(cls, n_jobs):
-    if "n_jobs" in cls().get_params():
-        refuse(make(cls, n_jobs=n_jobs), f"n_jobs={re.escape(repr(n_jobs))}")
-
-
-@pytest.mark.parametrize("seed", [-1, 1.5, "a"])
-def test_a_seed_is_named_wherever_it_is_given(seed):
-    model = linear()
-    calls = [model.sample_y, partial(model.sample_posterior, 3), model.sample_prior]
-    calls += [partial(skbayes_sgld.sample_y, model), make_cubic]
-    for call in calls:
-        rows = () if call is make_cubic or call is calls[1] else (X,)
-        with pytest.raises((ValueError, TypeError), match=r"random_state=.*in \[0, 2\*\*32 - 1\]"):
-            call(*rows, random_state=seed)
-
-
-@every_class
-@pytest.mark.parametrize("seed", [-1, 2**32, 2**64, 1.5, np.inf, "a", [], [-1]])
-def test_a_seed_is_named_with_its_range(cls, seed):
-    refuse(make(cls, random_state=seed), r"random_state=.*in \[0, 2\*\*32 - 1\]")
-
-
-@every_linear
 @pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGDMAPRegressor])
 def test_a_numpy_bool_for_the_intercept_beside_named_columns(cls, wanted):
-    frame = pd.DataFrame(X, columns=list("abc"))
-    y = target(cls)
-    model = make(cls, fit_intercept=np.bool_(wanted)).fit(frame, y)
-    expected = make(cls, fit_intercept=wanted).fit(frame, y)
+    model = make(cls, fit_intercept=np.bool_(wanted)).fit(FRAME, target(cls))
+    expected = make(cls, fit_intercept=wanted).fit(FRAME, target(cls))
     assert model.posterior_.names == expected.posterior_.names
     np.testing.assert_array_equal(model.posterior_.values, expected.posterior_.values)
 
 
-@pytest.mark.parametrize("step_size", [1e3, 1e300])
 @pytest.mark.parametrize("cls", [BayesByBackpropRegressor, BayesByBackpropClassifier])
-def test_an_approximation_that_overflows_names_its_step_size(cls, step_size):
-    refuse(make(cls, step_size=step_size), "step_size=.*overflowed.*smaller step_size")
+def test_an_approximation_that_overflows_names_its_step_size(cls):
+    refuse(make(cls, step_size=1e3), "step_size=.*overflowed.*smaller step_size")
 
-
-# ---- labels ---------------------------------------------------------------------------------
 
 LABELS = {
     "bytes": (b"no", b"yes"),
@@ -219,47 +184,72 @@ LABELS = {
 
 
 @pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGDMAPClassifier])
-def test_labels_that_have_no_order_are_refused(cls, kind):
+def test_labels_that_have_no_order_are_refused(kind):
     no, yes = LABELS[kind]
     labels = np.empty(30, dtype=object)
     labels[:] = [yes if value > 0 else no for value in Y]
-    refuse(make(cls), r"\by\b.*(string|label)", y=labels)
+    refuse(make(SGLDLogisticRegression), r"\by\b.*(string|label)", y=labels)
     if kind == "bytes":
-        refuse(make(cls), r"\by\b.*string", y=labels.astype("S"))
+        refuse(make(SGDMAPClassifier), r"\by\b.*string", y=labels.astype("S"))
 
 
 # ---- what generated inputs found ----------------------------------------------------------------
 
 
+@cache
+def fitted(cls):
+    return make(cls).fit(X, np.ones(30) if cls is SGLDPoissonRegressor else target(cls))
+
+
 def linear(**params):
-    return make(SGLDLinearRegression, **params).fit(X, Y)
+    cls = SGLDLinearRegression
+    return make(cls, **params).fit(X, Y) if params else fitted(cls)
 
 
 def logistic(**params):
-    return make(SGLDLogisticRegression, **params).fit(X, Y > 0)
+    cls = SGLDLogisticRegression
+    return make(cls, **params).fit(X, Y > 0) if params else fitted(cls)
 
 
-def counts(y=None, **data):
-    return make(SGLDPoissonRegressor).fit(X, np.ones(30) if y is None else y, **data)
+def counter():
+    return fitted(SGLDPoissonRegressor)
 
 
+def counts(y, **data):
+    return make(SGLDPoissonRegressor).fit(X, y, **data)
+
+
+def fit(cls, *data, **more):
+    return make(cls).fit(*data, **more)
+
+
+LINEAR, LABELLER, ORDINAL = SGLDLinearRegression, SGLDLogisticRegression, SGLDOrdinalClassifier
+PROPER = {"intercept_prior": "normal", "noise_prior": "half_normal"}
+HUGE, ONES = np.full(30, 1e300), np.ones(30)
+BEYOND = r"y has values of size 1e\+300; it must be 0 or in"
 FOUND = [
     # scores, diagnostics and data sets
     (lambda: metrics.interval_score(Y, np.c_[Y, Y], sample_weight=True), "sample_weight"),
     (lambda: metrics.interval_coverage(Y, 1e20), "interval"),
     (lambda: metrics.log_predictive_density([[np.inf, 0.0]]), "log_likelihood has the value inf"),
     (lambda: metrics.get_scorer(np.eye(2)), "name="),
+    (
+        lambda: metrics.loo(linear(), RowBlocks(lambda: [(X, Y)]), Y),
+        "X is RowBlocks, and loo takes arrays.* a random part",
+    ),
     (lambda: diagnostics.potential_scale_reduction(""), "draws="),
     (lambda: diagnostics.effective_sample_size(np.zeros((2, 9, 1)), 0.5), "kind=0.5"),
     (lambda: diagnostics.summarize(np.zeros((2, 9, 2)), 17), "names=17 must be 2"),
     (lambda: make_stochastic_volatility(sigma=1e16, random_state=0), r"sigma=1e\+16"),
     (lambda: load_nba_rookies(as_frame=16), "as_frame=16"),
     (lambda: load_cars(return_X_y=16), "return_X_y=16"),
-    (
-        lambda: metrics.loo(linear(), RowBlocks(lambda: iter([(X, Y)])), Y),
-        "X is RowBlocks, and loo takes arrays.* a random part of the rows",
-    ),
+    # seeds
+    (lambda: make_cubic(random_state=-1), SEEDS),
+    (lambda: linear().sample_y(X, random_state=1.5), SEEDS),
+    (lambda: linear().sample_posterior(3, random_state="a"), SEEDS),
+    (lambda: linear().sample_prior(X, random_state=-1), SEEDS),
+    (lambda: skbayes_sgld.sample_y(linear(), X, random_state=-1), SEEDS),
+    (lambda: check_gradient(NORMAL, random_state=np.float32(0.5)), SEEDS),
     # posteriors of one's own
     (lambda: find_mode(NORMAL, "__"), "start='__'"),
     (lambda: BayesByBackprop(max_iter=5).fit(NORMAL, np.zeros(2), np.ones(20)), "scale="),
@@ -268,21 +258,19 @@ FOUND = [
     (lambda: logistic(gradient=Minibatch(replacement=np.ones(2))), "gradient.replacement="),
     (lambda: linear(sampler=SGHMC(friction=4e-109)), r"sampler.friction=4e-109.*\[0.001, 1\]"),
     (lambda: linear(sampler=SGNHT(inertia=0.025)), r"sampler.inertia=0.025.*\[0.1, inf\)"),
-    (
-        lambda: linear(noise_prior=HalfNormal(5e-324)),
-        r"noise_prior.scale=5e-324.*\[1e-100, 1e\+100\]",
-    ),
-    (
-        lambda: logistic(temperature=FlatDecayFlat(hold=1e20)),
-        r"temperature=.*settles after 1e\+21 steps",
-    ),
+    (lambda: linear(noise_prior=HalfNormal(5e-324)), r"noise_prior.scale=5e-324.*\[1e-100, 1e\+10"),
+    (lambda: logistic(temperature=FlatDecayFlat(hold=1e20)), r"settles after 1e\+21 steps"),
     (lambda: linear(n_draws=2 * 10**9), "n_draws=2000000000: .* give at most 25000000"),
     (
-        lambda: make(SGLDLogisticRegression, class_weight={0: "a"}).fit(X, Y > 0),
+        lambda: make(SGDMAPRegressor, temperature=1e8).fit(X, Y),
+        r"temperature=1e\+08 the draws of noise_variance leave the range",
+    ),
+    (
+        lambda: logistic(class_weight={0: "a"}),
         r"class_weight=\{0: 'a'\} gives class 0 the weight 'a'; weights must be numbers, 0 or more",
     ),
     (
-        lambda: make(SGLDLogisticRegression, class_weight={7: 2.0}).fit(X, (Y > 0).astype(int)),
+        lambda: make(LABELLER, class_weight={7: 2.0}).fit(X, (Y > 0).astype(int)),
         r"class_weight=\{7: 2.0\} has 7, which is not among the classes of y, \[0, 1\]",
     ),
     # arguments of predictions
@@ -292,11 +280,8 @@ FOUND = [
         lambda: linear().predict_interval(X, coverage=[]),
         r"coverage=\[\] is empty; give .* in \(0, 1\)",
     ),
-    (
-        lambda: linear().summary(coverage=Fraction(1, 2)),
-        r"coverage=Fraction\(1, 2\) is not a number",
-    ),
-    (lambda: counts().predict_quantiles(X, q=[]), r"q=\[\] is empty; give a number in \(0, 1\)"),
+    (lambda: linear().summary(coverage=Fraction(1, 2)), r"Fraction\(1, 2\) is not a number"),
+    (lambda: counter().predict_quantiles(X, q=[]), r"q=\[\] is empty; give a number in \(0, 1\)"),
     (lambda: logistic().predict_quantiles(X, q=[]), r"q=\[\] is empty"),
     (lambda: skbayes_sgld.predict_quantiles(linear(), X, q=[]), r"q=\[\] is empty"),
     (
@@ -309,19 +294,12 @@ FOUND = [
         r"^SGLDLinearRegression.sample_y\(\) got .* 'kind'; it takes X, n_samples, random_state",
     ),
     (
-        lambda: linear().score(X, Y, kind=1),
-        r"^SGLDLinearRegression.score\(\) got .* 'kind'; it takes X, y, sample_weight",
-    ),
-    (
-        lambda: make(SGLDLinearRegression).fit(X, Y, exposure=1.0),
-        r"^SGLDLinearRegression.fit\(\) got .* 'exposure'; it takes X, y, sample_weight",
+        lambda: fit(LINEAR, X, Y, exposure=1.0),
+        r"fit\(\) got .* 'exposure'; it takes X, y, sample_weight",
     ),
     # displays
     (lambda: TraceDisplay.from_estimator(linear(), parameters=1.0), "parameters=1.0"),
-    (
-        lambda: TraceDisplay.from_estimator(linear(), parameters=[["a"], ["a", "b"]]),
-        r"parameters=\[\['a'\]",
-    ),
+    (lambda: TraceDisplay.from_estimator(linear(), parameters=[["a"]]), r"parameters=\[\['a'\]"),
     (lambda: TraceDisplay.from_estimator(linear(), parameters=dict), "parameters=<class 'dict'>"),
     (lambda: TraceDisplay.from_estimator(linear(), parameters=""), "parameters='' names none"),
     (lambda: ProbabilityContourDisplay.from_estimator(logistic(), -0.0), r"\bX\b"),
@@ -332,81 +310,66 @@ FOUND = [
         "PredictiveIntervalDisplay has no argument 'feature'.* kind",
     ),
     # rows
+    (lambda: fit(LINEAR, np.where(X[5, 1] == X, np.nan, X), Y), "NaN in column 1, first in row 5;"),
     (
-        lambda: make(SGLDLinearRegression).fit(np.where(X[5, 1] == X, np.nan, X), Y),
-        "NaN in column 1, first in row 5;",
-    ),
-    (
-        lambda: make(SGDMAPRegressor).fit(csr_array(np.where(X[5, 1] == X, np.inf, X)), Y),
+        lambda: fit(SGDMAPRegressor, csr_array(np.where(X[5, 1] == X, np.inf, X)), Y),
         "X contains infinity.* in column 1, first in row 5;",
     ),
     (
-        lambda: make(SGLDMLPRegressor).fit(FRAME.assign(bmi=np.nan, bp=np.nan), Y),
+        lambda: fit(SGLDMLPRegressor, FRAME.assign(bmi=np.nan, bp=np.nan), Y),
         "X contains NaN in column 'bmi', first in row 0, and in 1 other column; leave",
     ),
     (
-        lambda: make(SGLDLinearRegression).fit(FRAME, Y).predict(FRAME.assign(bp=np.nan)),
+        lambda: fit(LINEAR, FRAME, Y).predict(FRAME.assign(bp=np.nan)),
         "X contains NaN in column 'bp', first in row 0;",
     ),
-    (
-        lambda: make(SGLDLinearRegression).fit(FRAME["age"], Y),
-        "X: Expected a 2-dimensional container",
-    ),
-    (
-        lambda: make(SGLDLogisticRegression).fit(FRAME[[]], Y > 0),
-        r"X is a data frame with 0 feature.*\(30, 0\)",
-    ),
-    (lambda: make(SGLDLinearRegression).fit(X[:1], Y[:1]), "^X: Found array with 1 sample"),
+    (lambda: fit(LINEAR, FRAME["age"], Y), "X: Expected a 2-dimensional container"),
+    (lambda: fit(LABELLER, FRAME[[]], Y > 0), r"X is a data frame with 0 feature.*\(30, 0\)"),
+    (lambda: fit(LINEAR, X[:1], Y[:1]), "^X: Found array with 1 sample"),
     # targets, weights and exposures
     (lambda: linear().log_likelihood(X, np.zeros(30, "m8[s]")), "y has dtype timedelta64"),
     (
         lambda: counts(target(SGLDPoissonRegressor)).predict(1e12 * X),
         r"X has a row whose rate is exp\(",
     ),
-    (lambda: counts(exposure=[[1.0], [1.0, 2.0]]), "exposure: "),
-    (lambda: counts(exposure=1e-150), "exposure gives a row the weight 1e-150"),
+    (lambda: counts(ONES, exposure=[[1.0], [1.0, 2.0]]), "exposure: "),
+    (lambda: counts(ONES, exposure=1e-150), "exposure gives a row the weight 1e-150"),
     (
         lambda: counts(np.ones((30, 2))),
         r"y has shape \(30, 2\); give one count a row.*exposure.*MultiOutputRegressor",
     ),
     (lambda: counts([[1.0]] * 29 + [[1.0, 2.0]]), "^y: "),
     (
-        lambda: counts().log_likelihood(X, np.full(30, 2.5)),
+        lambda: counter().log_likelihood(X, np.full(30, 2.5)),
         "y has the value 2.5; .* Give the counts as y, and the time, area or .* as exposure",
     ),
+    (lambda: fit(LINEAR, X, Y, np.full(30, 1j)), "sample_weight has dtype complex128"),
     (
-        lambda: make(SGLDLinearRegression).fit(X, Y, np.full(30, 1j)),
-        "sample_weight has dtype complex128",
-    ),
-    (
-        lambda: make(SGLDLogisticRegression).fit(X, np.ones((30, 2))),
+        lambda: fit(LABELLER, X, np.ones((30, 2))),
         r"y has shape \(30, 2\); .* columns of successes and failures.*n_trials",
     ),
     (
-        lambda: make(SGDMAPClassifier).fit(X, np.eye(3)[np.arange(30) % 3]),
+        lambda: fit(SGDMAPClassifier, X, np.eye(3)[np.arange(30) % 3]),
         r"y has shape \(30, 3\); .* give y.argmax\(axis=1\)",
     ),
-    (lambda: make(SGLDLogisticRegression).fit(X, Y), "^y: Unknown label type"),
-    (lambda: make(SGLDLinearRegression).fit(X, 1j * Y), "^y: Complex data not supported"),
+    (lambda: fit(LABELLER, X, Y), "^y: Unknown label type"),
+    (lambda: make(LINEAR, **PROPER).sample_prior(X, y=1e300 * Y), "y has values of size"),
+    (lambda: make(ORDINAL).partial_fit(X, ONES, classes=0), "^classes: Expected array-like"),
+    (lambda: fit(LINEAR, X, 1j * Y), "^y: Complex data not supported"),
     # scores
-    (
-        lambda: counts().score(X, np.full(30, 1e300)),
-        r"y has values of size 1e\+300; it must be 0 or in",
-    ),
-    (
-        lambda: counts().score(X, np.full(30, 1e300), exposure=np.full(30, 2.0)),
-        r"y has values of size 1e\+300; it must be 0 or in",
-    ),
-    (lambda: counts().score(X, np.full(30, -1.0)), "y has the value -1; counts must be 0 or more"),
-    (
-        lambda: linear().score(X, np.full(30, 1e300)),
-        r"y has values of size 1e\+300; it must be 0 or in",
-    ),
+    (lambda: counter().score(X, HUGE), BEYOND),
+    (lambda: counter().score(X, HUGE, exposure=2.0 * ONES), BEYOND),
+    (lambda: counter().score(X, -ONES), "y has the value -1; counts must be 0 or more"),
+    (lambda: linear().score(X, HUGE), BEYOND),
     (lambda: linear().score(X, np.full(30, np.nan)), "y contains NaN"),
+    (lambda: fitted(SGLDMLPRegressor).score(X, HUGE), r"y has values of size 1e\+300"),
+    # rows in blocks
+    (lambda: linear().log_likelihood(RowBlocks(lambda: [(X, Y)]), Y), "RowBlocks are no array"),
+    (lambda: linear().to_arviz(RowBlocks(lambda: [(X, Y)]), Y), "RowBlocks are no array"),
 ]
 
 
-@pytest.mark.parametrize(("call", "match"), FOUND)
+@pytest.mark.parametrize(("call", "match"), FOUND, ids=range(len(FOUND)))
 def test_what_was_found_is_refused_by_name(call, match):
     with pytest.raises((ValueError, TypeError), match=match):
         call()
@@ -443,15 +406,7 @@ def test_fractions_of_counts_are_told_once_with_a_remedy(exposure):
     assert ("not divided by it" if exposure else "made over as exposure") in told[0]
 
 
-@pytest.mark.parametrize("cls", [SGDMAPClassifier, SGLDLogisticRegression, SGLDPoissonRegressor])
-def test_sparse_rows_without_an_entry_are_fitted_as_dense_ones(cls):
-    y, zeros = (Y > 0).astype(int), np.zeros((30, 3))
-    sparse, dense = make(cls).fit(csr_array(zeros), y), make(cls).fit(zeros, y)
-    np.testing.assert_allclose(sparse.predict(zeros), dense.predict(zeros), rtol=0.3)
-
-
-@pytest.mark.parametrize("exposure", [None, 2.0])
-@pytest.mark.parametrize("pool_size", [10, 100])
+@pytest.mark.parametrize("pool_size, exposure", [(10, None), (100, 2.0)])
 def test_fractions_of_counts_in_blocks_are_told_too(pool_size, exposure):
     whole, broken = np.arange(300) % 7, (np.arange(300) % 7) / 4
     rows = RNG.standard_normal((300, 2))
@@ -482,21 +437,31 @@ def test_rates_weighted_by_their_exposures_are_taken_without_a_word():
     assert np.all(np.abs(apart) < 6 * whole.summary()["mcse_mean"])
 
 
-def test_a_number_of_half_precision_is_compared_without_a_warning():
+@pytest.mark.parametrize("cls", [SGDMAPClassifier, SGLDPoissonRegressor])
+def test_sparse_rows_without_an_entry_are_fitted_as_dense_ones(cls):
+    y, zeros = (Y > 0).astype(int), np.zeros((30, 3))
+    sparse, dense = make(cls).fit(csr_array(zeros), y), make(cls).fit(zeros, y)
+    np.testing.assert_allclose(sparse.predict(zeros), dense.predict(zeros), rtol=0.3)
+
+
+def test_numbers_of_other_types_are_taken_without_a_warning():
     make(SGDMAPClassifier, temperature=np.float16(2)).fit(X, Y > 0)
+    make(SGDMAPRegressor, intercept_prior=Normal(location=[1.0])).fit(X, Y)
+    linear(prior=Horseshoe(slab_scale=2**70))
+    assert Cooling(hold=np.uint8(2), decay=2000).settles_at == 2002.0
 
 
-@pytest.mark.parametrize("step", [0.1, 0.5, 1e300])
+@pytest.mark.parametrize("step", [0.1, 1e300])
 def test_a_path_shorter_than_a_step_is_one_step(step):
     assert ParallelTempering(path_length=0.03).whole_steps(step) == 0.03
 
 
-@pytest.mark.parametrize("number", [np.uint8(2), np.int8(20), np.int64(5)])
-def test_numpys_whole_numbers_do_not_overflow(number):
-    model = make(SGLDLogisticRegression, n_draws=number, n_chains=2).fit(X, Y > 0)
-    assert model.posterior_.values.shape[1] == number
-    network = make(SGLDMLPRegressor, n_draws=number, n_chains=np.uint8(2)).fit(X, Y)
-    assert network.posterior_.values.shape[:2] == (2, number)
+def test_numpys_whole_numbers_do_not_overflow():
+    for number in (np.uint8(2), np.int8(20)):
+        model = make(SGLDLogisticRegression, n_draws=number, n_chains=2).fit(X, Y > 0)
+        assert model.posterior_.values.shape[1] == number
+    network = make(SGLDMLPRegressor, n_draws=np.int8(20), n_chains=np.uint8(2)).fit(X, Y)
+    assert network.posterior_.values.shape[:2] == (2, 20)
 
 
 def test_infinities_of_both_signs_in_single_precision_are_refused_without_a_warning():
@@ -506,48 +471,20 @@ def test_infinities_of_both_signs_in_single_precision_are_refused_without_a_warn
         refuse(make(cls), "X contains infinity", rows)
 
 
-@every_class
-def test_more_draws_than_memory_are_refused(cls):
-    if "n_draws" in cls().get_params():
-        match = "n_draws=2000000000000 of .* chains takes .* GB of memory, and .* are available"
-        # chains that may be shortened make as many as there is room for
-        given = {"schedule": "polynomial", "init": "zeros"} if "init" in cls().get_params() else {}
-        refuse(make(cls, n_draws=2 * 10**12, **given), match, error=MemoryError)
-
-
-@pytest.mark.parametrize(
-    "cls", [SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor]
-)
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDPoissonRegressor])
 def test_columns_of_other_names_are_an_error_of_X(cls):
-    frame, y = pd.DataFrame(X, columns=["a", "b", "c"]), target(cls)
     classes = {"classes": [False, True]} if is_classifier(cls()) else {}
-    model = make(cls).partial_fit(frame, y, **classes)
+    model = make(cls).partial_fit(FRAME, target(cls), **classes)
     with pytest.raises(ValueError, match="^X: The feature names"):
-        model.partial_fit(frame.rename(columns={"a": "z"}), y)
+        model.partial_fit(FRAME.rename(columns={"age": "z"}), target(cls))
 
 
 def test_a_network_scores_targets_of_any_size_whose_squares_are_numbers():
     model = make(SGLDMLPRegressor).fit(X, Y * 1e60)
     assert np.isfinite(model.score(X, Y * 1e60))
-    with pytest.raises(ValueError, match=r"y has values of size 1e\+300"):
-        model.score(X, np.full(30, 1e300))
 
 
-@pytest.mark.parametrize("method", ["log_likelihood", "log_predictive_density", "to_arviz"])
-def test_rows_in_blocks_are_refused_by_what_takes_arrays(method):
-    model = make(SGLDLinearRegression).fit(X, Y)
-    with pytest.raises(TypeError, match="RowBlocks are no array"):
-        getattr(model, method)(skbayes_sgld.RowBlocks(lambda: [(X, Y)]), Y)
-
-
-@pytest.mark.parametrize(
-    ("params", "y"),
-    [
-        ({"class_weight": {0: "a"}}, (Y > 0).astype(int)),
-        ({"class_weight": {7: 1.0}}, (Y > 0).astype(int)),
-        ({}, np.ones((30, 2))),
-    ],
-)
-def test_a_refused_classifier_stays_as_it_was(params, y):
+@pytest.mark.parametrize("params", [{"class_weight": {0: "a"}}, {"class_weight": {7: 1.0}}])
+def test_a_refused_classifier_stays_as_it_was(params):
     model = make(SGLDLogisticRegression).fit(X, Y > 0)
-    refuse(model.set_params(**params), "class_weight=|y has shape", y=y)
+    refuse(model.set_params(**params), "class_weight=", y=(Y > 0).astype(int))

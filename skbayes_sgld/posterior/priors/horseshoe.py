@@ -103,7 +103,7 @@ class Horseshoe(HierarchicalPrior):
     def start(self) -> Array:
         """``tau = tau_0 sigma``, at a sigma of 1, ``lambda = 1`` and ``c = slab_scale``."""
         h = np.zeros(np.size(self.scale) + 2)
-        h[0], h[-1] = self._log_tau, np.log(self.slab_scale)
+        h[0], h[-1] = self._log_tau, np.log(float(self.slab_scale))
         return h
 
     def log_scale(self, h: Array) -> Array:
@@ -125,7 +125,7 @@ class Horseshoe(HierarchicalPrior):
             ratio = ratio - 0.5 * gamma
         global_value, in_tau = log_half_cauchy(ratio)
         local_values, in_local = log_half_cauchy(h[:, 1:-1])
-        rate = self.slab_scale**2 * np.exp(-2.0 * h[:, -1])
+        rate = float(self.slab_scale) ** 2 * np.exp(-2.0 * h[:, -1])
         value = global_value + local_values.sum(axis=1) - self.slab_df * (h[:, -1] + 0.5 * rate)
         in_h = np.column_stack([in_tau, in_local, self.slab_df * (rate - 1.0)])
         return value, in_h, -0.5 * in_tau * self._follows
@@ -136,5 +136,5 @@ class Horseshoe(HierarchicalPrior):
         h[:-1] = np.log(np.abs(rng.standard_cauchy(len(h) - 1)))
         h[0] += self._log_tau + (0.5 * gamma if self._follows and gamma is not None else 0.0)
         shape = 0.5 * self.slab_df
-        h[-1] = 0.5 * (np.log(shape * self.slab_scale**2) - np.log(rng.gamma(shape)))
+        h[-1] = 0.5 * (np.log(shape * float(self.slab_scale) ** 2) - np.log(rng.gamma(shape)))
         return h
