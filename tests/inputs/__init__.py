@@ -1,3 +1,0 @@
-import pytest
-
-pytest.importorskip("hypothesis", reason="generated cases, of the extra 'test'")

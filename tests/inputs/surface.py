@@ -1,13 +1,14 @@
-"""Everything public, with good arguments: what the generated cases change one argument of.
+"""Public calls with good arguments, of which the generated cases change one.
 
-``surface()`` is a list of ``Call``; ``UNTRIED`` names what is public and not called, and why.
+Estimators, their methods, components and functions are found by themselves; the good values of
+arguments are known by their names.
 """
 
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -81,7 +82,6 @@ class Call:
     kinds: dict[str, str]
     also: tuple[str, ...] = ()
     unchanged: Callable[[], Any] | None = None
-    shared: Mapping[str, Any] = field(default_factory=dict)
 
 
 def make(cls, **params):
@@ -116,48 +116,26 @@ def fitted(cls):
         return make(cls).fit(X, target(cls))
 
 
+ARRAYS = {
+    *("X", "y", "sample_weight", "exposure", "n_trials", "y_true", "y_draws", "y_quantiles"),
+    *("y_proba", "interval", "log_likelihood", "draws", "draw_weights", "labels", "theta"),
+    *("start", "scale", "coef"),
+}
+
+
+def kinds_of(names):
+    """Whether each argument is an array or a setting."""
+    return {name: "array" if name in ARRAYS else "setting" for name in names}
+
+
+def settings(names):
+    return dict.fromkeys(names, "setting")
+
+
 # ---- estimators -----------------------------------------------------------------------------
 
-
-def _fit(cls):
-    good = {"X": X, "y": target(cls), "sample_weight": WEIGHT}
-    good |= {
-        name: of for name, of in BY_ROW.items() if name in inspect.signature(cls.fit).parameters
-    }
-    if is_classifier(cls()):
-        good.pop("n_trials", None)  # these are labels
-    also = (
-        "noise_prior",
-        "intercept_prior",
-        "noise_variance",
-        "columns",
-        "sample_weight",
-        "y",
-        "X",
-    )
-    return Call(
-        f"{cls.__name__}.fit",
-        lambda model, **data: model.fit(**data),
-        good,
-        dict.fromkeys(good, "array"),
-        also,
-        lambda: make(cls),
-    )
-
-
-def _settings_of(cls):
-    names = [name for name in cls().get_params(deep=False) if name not in _ELSEWHERE]
-    return Call(
-        cls.__name__,
-        lambda **params: make(cls, **params).fit(X, target(cls)),
-        {},
-        dict.fromkeys(names, "setting"),
-        tuple(cls().get_params(deep=False)),
-    )
-
-
 BY_ROW = {"exposure": WEIGHT, "n_trials": np.full(N, 30)}
-_GOOD = {
+_FEW_ROWS = {
     "X": X[:4],
     "q": [0.1, 0.9],
     "coverage": 0.9,
@@ -174,31 +152,43 @@ _NO_METHODS |= {"to_arviz", "diagnose"}  # which take the same rows, and are slo
 _PROPER = {"prior": "normal", "intercept_prior": "normal", "noise_prior": "half_normal"}
 
 
-def _methods_of(cls):
+def _rows_of(cls, taken):
+    """Good arguments of a fit, or of a batch."""
+    good = {"X": X, "y": target(cls), "sample_weight": WEIGHT, **BY_ROW}
+    labels = {"n_trials"} if is_classifier(cls()) else set()
+    return {name: value for name, value in good.items() if name in taken and name not in labels}
+
+
+def _calls_of(cls):
+    """The fit of an estimator, its settings and its methods."""
+    good = _rows_of(cls, inspect.signature(cls.fit).parameters)
+    names = list(cls().get_params(deep=False))
+    also = (*names, "columns", "sample_weight", "y", "X")
+    fit = lambda model, **data: model.fit(**data)  # noqa: E731
+    yield Call(f"{cls.__name__}.fit", fit, good, kinds_of(good), also, lambda: make(cls))
+    fit_with = lambda **params: make(cls, **params).fit(X, target(cls))  # noqa: E731
+    changed = settings(name for name in names if name not in _ELSEWHERE)
+    yield Call(cls.__name__, fit_with, {}, changed, tuple(names))
     for name in dir(cls):
         method = inspect.unwrap(getattr(cls, name))
         if name.startswith(("_", "set_")) or name in _NO_METHODS or not callable(method):
             continue
-        taken = [p for p in inspect.signature(method).parameters if p != "self"]
-        good = {p: _GOOD[p] for p in taken if p in _GOOD}
+        taken = set(inspect.signature(method).parameters)
+        good = {p: value for p, value in _FEW_ROWS.items() if p in taken}
         if "y" in taken and (name != "sample_prior" or target(cls) is Y):
             good["y"] = target(cls)[:4]
-        if name == "predict_quantiles" and is_classifier(cls()):
-            good.pop("kind", None)
         if is_classifier(cls()):
-            good.pop("n_trials", None)
+            good.pop("n_trials", None)  # these are labels
+            if name == "predict_quantiles":
+                good.pop("kind", None)
         if name == "partial_fit":
-            good |= {"X": X, "y": target(cls), "sample_weight": WEIGHT}
-            good |= {name: of for name, of in BY_ROW.items() if name in good}
-        kinds = {
-            p: "array" if p in ("X", "y", "sample_weight", *BY_ROW) else "setting" for p in good
-        }
+            good |= _rows_of(cls, taken)
         yield Call(
             f"{cls.__name__}.{name}",
             lambda model, name=name, **given: getattr(model, name)(**given),
             good,
-            kinds,
-            ("X", "y", "noise_prior", "noise_variance", *(["*"] * (name == "score"))),
+            kinds_of(good),
+            (*also, *(["*"] * (name == "score"))),
             partial(_subject, cls, name),
         )
 
@@ -213,59 +203,52 @@ def _subject(cls, method):
 
 # ---- components ------------------------------------------------------------------------------
 
-_HOLDERS = {
-    "sampler": (skbayes_sgld.SGLDLinearRegression, sampling.SAMPLERS),
-    "gradient": (skbayes_sgld.SGLDLogisticRegression, sampling.GRADIENTS),
-    "preconditioner": (skbayes_sgld.SGLDLogisticRegression, sampling.PRECONDITIONERS),
-    "clip": (skbayes_sgld.SGLDLogisticRegression, sampling.CLIPS),
-    "schedule": (skbayes_sgld.SGLDLinearRegression, sampling.SCHEDULES),
-    "temperature": (skbayes_sgld.SGLDLogisticRegression, sampling.SCHEDULES),
-    "prior": (skbayes_sgld.SGLDLinearRegression, posterior.PRIORS),
-    "prior ": (skbayes_sgld.SGLDLinearRegression, posterior.HIERARCHICAL_PRIORS),
-    "intercept_prior": (skbayes_sgld.SGDMAPRegressor, posterior.PRIORS),
-    "noise_prior": (skbayes_sgld.SGLDLinearRegression, posterior.NOISE_PRIORS),
-    "noise_model": (skbayes_sgld.SGLDLinearRegression, posterior.NOISE_MODELS),
-    "optimizer": (skbayes_sgld.SGDMAPRegressor, sampling.OPTIMIZERS),
-    "projection": (skbayes_sgld.SGDMAPRegressor, sampling.PROJECTIONS),
-}
+LINEAR, LOGISTIC = skbayes_sgld.SGLDLinearRegression, skbayes_sgld.SGLDLogisticRegression
+_HOLDERS = [
+    ("sampler", LINEAR, sampling.SAMPLERS),
+    ("gradient", LOGISTIC, sampling.GRADIENTS),
+    ("preconditioner", LOGISTIC, sampling.PRECONDITIONERS),
+    ("clip", LOGISTIC, sampling.CLIPS),
+    ("schedule", LINEAR, sampling.SCHEDULES),
+    ("temperature", LOGISTIC, sampling.SCHEDULES),
+    ("prior", LINEAR, posterior.PRIORS),
+    ("prior", LINEAR, posterior.HIERARCHICAL_PRIORS),
+    ("intercept_prior", skbayes_sgld.SGDMAPRegressor, posterior.PRIORS),
+    ("noise_prior", LINEAR, posterior.NOISE_PRIORS),
+    ("noise_model", LINEAR, posterior.NOISE_MODELS),
+    ("optimizer", skbayes_sgld.SGDMAPRegressor, sampling.OPTIMIZERS),
+    ("projection", skbayes_sgld.SGDMAPRegressor, sampling.PROJECTIONS),
+]
 
 
 def _components():
-    for head, (cls, registry) in _HOLDERS.items():
-        head = head.strip()
+    for head, cls, registry in _HOLDERS:
         for part in registry.values():
-            kinds = dict.fromkeys(part().get_params(deep=False), "setting")
+            names = set(part().get_params(deep=False))
             if head == "temperature":
-                kinds.pop("power", None)  # with a small one it settles after millions of steps
-            if kinds:
+                names.discard("power")  # with a small one it settles after millions of steps
+            if names:
                 yield Call(
                     f"{cls.__name__}({head}={part.__name__})",
                     lambda cls=cls, head=head, part=part, **given: make(
                         cls, **{head: part(**given)}
                     ).fit(X, target(cls)),
                     {},
-                    kinds,
+                    settings(names),
                     (head, f"{head}.", "step_size", "batch_size"),
                 )
     for part in posterior.likelihoods.LIKELIHOODS.values():
-        kinds = dict.fromkeys(part().get_params(deep=False), "setting")
-        if kinds:
+        names = part().get_params(deep=False)
+        if names:
+            check = lambda part=part, **given: part(**given).check()  # noqa: E731
             yield Call(
-                f"LIKELIHOODS.{part.__name__}",
-                lambda part=part, **given: part(**given).check(),
-                {},
-                kinds,
-                ("noise_variance",),
+                f"LIKELIHOODS.{part.__name__}", check, {}, settings(names), ("noise_variance",)
             )
     for name, family in variational.FAMILIES.items():
-        kinds = dict.fromkeys(family().get_params(deep=False), "setting")
-        if kinds:
-            yield Call(
-                f"BayesByBackprop(family={name})",
-                lambda family=family, **given: _approximate(family=family(**given)),
-                {},
-                kinds,
-            )
+        names = family().get_params(deep=False)
+        if names:
+            fit = lambda family=family, **given: _approximate(family=family(**given))  # noqa: E731
+            yield Call(f"BayesByBackprop(family={name})", fit, {}, settings(names))
 
 
 # ---- functions -------------------------------------------------------------------------------
@@ -274,6 +257,7 @@ NORMAL = posterior.FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -
 DRAWS = RNG.standard_normal((2, 20, 3))
 PROBA = RNG.uniform(0.1, 0.9, N)
 INTERVAL = np.column_stack([Y - 1.0, Y + 1.0])
+ROWS = posterior.GLMPosterior(X, LABELS, posterior.Bernoulli(), posterior.Normal(2.5))
 
 
 def _approximate(**params):
@@ -287,9 +271,29 @@ def _mode(**given):
     return sampling.find_mode(**{"posterior": ROWS, "max_iter": 10, **given}).theta
 
 
-ROWS = posterior.GLMPosterior(X, LABELS, posterior.Bernoulli(), posterior.Normal(2.5))
+def _sample(**given):
+    few = {"n_draws": 20, "n_chains": 2, "random_state": 0, "check_gradient": False}
+    return skbayes_sgld.sample(**{"posterior": ROWS, **few, **given})
+
+
+def _custom(**given):
+    return posterior.CustomPosterior(**{"model": NORMAL, **given}).n_params
+
+
+def compare_models(model, X, y, sample_weight=None, n_rows=5, random_state=0):
+    return skbayes_sgld.compare_models(
+        {"model": model},
+        X,
+        y,
+        sample_weight=sample_weight,
+        n_rows=n_rows,
+        random_state=random_state,
+    )
+
+
 # good values of arguments by their names, and of a function's own
 _BY_NAME = {
+    "X": X[:4],
     "y_true": Y,
     "y_draws": np.stack([Y, Y + 1.0, Y - 2.0], axis=1),
     "y_quantiles": INTERVAL,
@@ -307,136 +311,114 @@ _BY_NAME = {
     "n_samples": 9,
     "coef": [1.0, 2.0],
     "random_state": 0,
-    "model": NORMAL,
     "posterior": NORMAL,
     "theta": np.zeros(2),
 }
-_OWN = {
-    metrics.crps: {"draw_weights": np.array([1.0, 2.0, 3.0])},
-    metrics.brier_score: {"y_true": LABELS},
-    metrics.calibration_error: {"y_true": LABELS},
-    metrics.get_scorer: {"name": "neg_crps"},
-    diagnostics.effective_sample_size: {"kind": "bulk"},
-}
-_NOT_CALLED = {"get_scorer_names", "load_sp500_returns", "loo"}
-_ARRAYS = {"y_true", "y_draws", "y_quantiles", "y_proba", "interval", "log_likelihood", "draws"}
-_ARRAYS |= {"sample_weight", "draw_weights", "labels", "theta", "start", "scale", "X", "coef"}
+_NOT_CALLED = {"get_scorer_names", "gather_warnings", "load_sp500_returns", "sample", "loo"}
 _WEIGHTED = [metrics.crps, metrics.interval_score, metrics.pinball_loss, metrics.brier_score]
 _WEIGHTED += [metrics.calibration_error, metrics.interval_coverage, metrics.interval_width]
 
 
-def _plain_functions():
-    """Functions of arrays and numbers, with good values of their required arguments and more."""
-    found = [posterior.as_posterior, posterior.check_gradient]
-    for module in (metrics, datasets, diagnostics):
+def _own():
+    """Further good arguments of single functions."""
+    rows = {"X": X, "y": Y, "sample_weight": WEIGHT}
+    few = {name: _FEW_ROWS[name] for name in ("kind", "n_samples", "coverage")}
+    of_numbers = "predict_interval", "predict_quantiles", "sample_y", "summary"
+    wrapped = dict.fromkeys(of_numbers, LINEAR)
+    wrapped["predict_proba_interval"] = LOGISTIC
+    return {
+        metrics.crps: {"draw_weights": np.array([1.0, 2.0, 3.0])},
+        metrics.brier_score: {"y_true": LABELS},
+        metrics.calibration_error: {"y_true": LABELS},
+        metrics.get_scorer: {"name": "neg_crps"},
+        diagnostics.effective_sample_size: {"kind": "bulk"},
+        posterior.check_gradient: {"model": NORMAL},
+        posterior.as_posterior: {"model": NORMAL},
+        skbayes_sgld.effects: {
+            **{"estimator": fitted(skbayes_sgld.SGLDPoissonRegressor), "columns": [0]},
+            **{"kind": "at_mean", "step": 1.0, "exposure": WEIGHT[:4]},
+        },
+        skbayes_sgld.check_model: {"model": fitted(LINEAR), **rows, "remedies": False},
+        compare_models: {"model": fitted(LINEAR), **rows},
+        metrics.loo: {"estimator": fitted(LINEAR), **rows, "n_rows": 2},
+        **{
+            getattr(skbayes_sgld, name): {"estimator": fitted(cls), **few}
+            for name, cls in wrapped.items()
+        },
+    }
+
+
+def functions():
+    """Functions with good values of their required arguments, and of some others."""
+    own = _own()
+    found = [posterior.as_posterior, posterior.check_gradient, compare_models, metrics.loo]
+    for module in (skbayes_sgld, metrics, datasets, diagnostics):
         found += [getattr(module, n) for n in module.__all__ if n not in _NOT_CALLED]
+    found.remove(skbayes_sgld.compare_models)
     for function in filter(inspect.isfunction, found):
         taken = inspect.signature(function).parameters.values()
-        good = {p.name: p.default for p in taken if p.default not in (p.empty, None)}
-        good.pop("argument", None)  # a name for errors
-        good |= {p.name: _BY_NAME[p.name] for p in taken if p.name in _BY_NAME}
+        taken = [p for p in taken if p.kind is not p.VAR_KEYWORD]
         weight = {"sample_weight": WEIGHT} if function in _WEIGHTED else {}
-        yield _function(function, good | weight | _OWN.get(function, {}))
+        known = _BY_NAME | weight | own.get(function, {})
+        good = {p.name: p.default for p in taken if p.default not in (p.empty, None)}
+        good |= {p.name: known[p.name] for p in taken if p.name in known}
+        good.pop("argument", None)  # a name for errors
+        missing = [p.name for p in taken if p.default is p.empty and p.name not in good]
+        assert not missing, f"{function.__name__}: give a good value of {missing}"
+        module = function.__module__.split(".")[1].lstrip("_")
+        also = ("estimator", "posterior") if "model" in good else ()
+        yield Call(f"{module}.{function.__name__}", function, good, kinds_of(good), also)
 
 
-def _function(function, good, **more):
-    kinds = {name: "array" if name in _ARRAYS else "setting" for name in good}
-    module = function.__module__.split(".")[1].lstrip("_")
-    return Call(f"{module}.{function.__name__}", function, good, kinds, **more)
-
-
-def _functions():
-    yield from _plain_functions()
-    few = {"n_draws": 20, "n_chains": 2, "random_state": 0, "check_gradient": False}
-    names = [name for name in Settings.__dataclass_fields__ if name not in _ELSEWHERE]
-    kinds = dict.fromkeys([*names, "posterior", "check_gradient"], "setting")
-    kinds.pop("warm_start")
-    yield Call(
-        "sample",
-        lambda **given: skbayes_sgld.sample(**{"posterior": ROWS, **few, **given}),
-        {},
-        kinds,
-        tuple(kinds),
-    )
+def _free():
+    """What takes settings and arrays by any of its names."""
+    run = [name for name in Settings.__dataclass_fields__ if name not in _ELSEWHERE]
+    names = set(run) - {"warm_start"} | {"posterior", "check_gradient"}
+    yield Call("sample", _sample, {}, settings(sorted(names)), tuple(names))
     names = list(inspect.signature(sampling.find_mode).parameters)
-    yield Call("find_mode", _mode, {}, _kinds(names), tuple(names))
+    yield Call("find_mode", _mode, {}, kinds_of(names), tuple(names))
     names = [*inspect.signature(variational.BayesByBackprop).parameters, "start", "scale"]
-    yield Call("BayesByBackprop", _approximate, {}, _kinds(names), tuple(names))
-    yield Call(
-        "CustomPosterior",
-        lambda **given: posterior.CustomPosterior(**{"model": NORMAL, **given}).n_params,
-        {},
-        _kinds(["model", "transforms", "start"]),
-    )
-    for wrapper in ("predict_interval", "predict_quantiles", "sample_y", "predict_proba_interval"):
-        cls = skbayes_sgld.SGLDLinearRegression
-        if "proba" in wrapper:
-            cls = skbayes_sgld.SGLDLogisticRegression
-        function = getattr(skbayes_sgld, wrapper)
-        taken = inspect.signature(function).parameters
-        good = {name: _GOOD[name] for name in taken if name in _GOOD}
-        yield _function(function, {"estimator": None} | good, shared={"estimator": cls})
-
-    good = {"estimator": None, "X": X[:4], "columns": [0], "kind": "at_mean", "coverage": 0.9}
-    good |= {"step": 1.0, "exposure": WEIGHT[:4]}
-    shared = {"estimator": skbayes_sgld.SGLDPoissonRegressor}
-    yield _function(skbayes_sgld.effects, good, shared=shared)
-    good = {"estimator": None, "X": X, "y": Y, "n_rows": 2, "sample_weight": WEIGHT}
-    shared = {"estimator": skbayes_sgld.SGLDLinearRegression}
-    yield _function(metrics.loo, good | {"random_state": 0}, shared=shared)
-    good = {"model": None, "X": X, "y": Y, "sample_weight": WEIGHT, "remedies": False}
-    shared = {"model": skbayes_sgld.SGLDLinearRegression}
-    yield _function(skbayes_sgld.check_model, good | {"random_state": 0}, shared=shared)
-
-    def compare_models(model, **rest):
-        return skbayes_sgld.compare_models({"model": model}, **rest)
-
-    good = {"model": None, "X": X, "y": Y, "sample_weight": WEIGHT, "n_rows": 5}
-    yield _function(compare_models, good | {"random_state": 0}, shared=shared)
+    yield Call("BayesByBackprop", _approximate, {}, kinds_of(names), tuple(names))
+    names = ["model", "transforms", "start"]
+    yield Call("CustomPosterior", _custom, {}, kinds_of(names))
 
 
-def _kinds(names):
-    return {name: "array" if name in _ARRAYS else "setting" for name in names}
+# good arguments of displays by their names
+_SHOWN = {
+    "X": X,
+    "parameters": ["coef[x0]"],
+    "coverage": 0.9,
+    "max_lag": 5,
+    "band": 0.9,
+    "column": 0,
+    "kind": "at_mean",
+    "grid_resolution": 3,
+    "n_bins": 3,
+    "n_groups": 2,
+    "strategy": "uniform",
+}
+_OPTIONS = {  # handed to the constructor
+    "ReliabilityDisplay": ("n_bins", "strategy", "coverage"),
+    "ForestDisplay": ("coverage",),
+    "DensityDisplay": ("coverage",),
+    "AutocorrelationDisplay": ("max_lag",),
+}
+_OF_LABELS = ("ReliabilityDisplay", "ProbabilityContourDisplay")
 
 
 def _displays():
-    linear, logistic = skbayes_sgld.SGLDLinearRegression, skbayes_sgld.SGLDLogisticRegression
-    rows = {"X": X, "y": Y}
-    given = {
-        plotting.TraceDisplay: (linear, {"parameters": ["coef[x0]"]}),
-        plotting.RankDisplay: (linear, {"parameters": ["coef[x0]"]}),
-        plotting.ForestDisplay: (linear, {"parameters": ["coef[x0]"], "coverage": 0.9}),
-        plotting.DensityDisplay: (linear, {"parameters": ["coef[x0]"], "coverage": 0.9}),
-        plotting.AutocorrelationDisplay: (linear, {"parameters": ["coef[x0]"], "max_lag": 5}),
-        plotting.CoverageDisplay: (linear, rows | {"coverage": [0.5, 0.9], "band": 0.9}),
-        plotting.PredictiveIntervalDisplay: (linear, {"X": X[:, :1], "coverage": 0.9}),
-        plotting.PartialDependenceDisplay: (
-            linear,
-            {"X": X, "column": 0, "kind": "at_mean", "coverage": 0.9, "grid_resolution": 3},
-        ),
-        plotting.ModelCheckDisplay: (linear, rows | {"n_bins": 3, "n_groups": 2, "band": 0.9}),
-        plotting.ReliabilityDisplay: (
-            logistic,
-            {"X": X, "y": LABELS, "n_bins": 3, "strategy": "uniform", "coverage": 0.9},
-        ),
-        plotting.ProbabilityContourDisplay: (
-            logistic,
-            {"X": X, "y": LABELS, "coverage": 0.9, "grid_resolution": 3},
-        ),
-    }
-    for display, (cls, good) in given.items():
-        if display is plotting.PredictiveIntervalDisplay:
-            good = {"X": X, "y": Y, "coverage": 0.9}
-        yield Call(
-            f"{display.__name__}.from_estimator",
-            lambda display=display, **given: _shown(display, **given),
-            {"estimator": None} | good,
-            {name: "array" if name in ("X", "y") else "setting" for name in ["estimator", *good]},
-            shared={"estimator": cls},
-        )
+    for name in plotting.__all__:
+        display = getattr(plotting, name)
+        if not hasattr(display, "from_estimator"):
+            continue
+        cls = LOGISTIC if name in _OF_LABELS else LINEAR
+        taken = {*inspect.signature(display.from_estimator).parameters, *_OPTIONS.get(name, ())}
+        good = {p: value for p, value in (_SHOWN | {"y": target(cls)}).items() if p in taken}
+        good["estimator"] = fitted(cls)
+        yield Call(f"{name}.from_estimator", partial(_show, display), good, kinds_of(sorted(good)))
 
 
-def _shown(display, **given):
+def _show(display, **given):
     import matplotlib.pyplot as plt
 
     try:
@@ -449,7 +431,5 @@ def _shown(display, **given):
 def surface():
     """All calls."""
     os.environ.setdefault("MPLBACKEND", "Agg")
-    calls = []
-    for cls in ESTIMATORS:
-        calls += [_fit(cls), _settings_of(cls), *_methods_of(cls)]
-    return [*calls, *_components(), *_functions(), *_displays()]
+    calls = [call for cls in ESTIMATORS for call in _calls_of(cls)]
+    return [*calls, *_components(), *functions(), *_free(), *_displays()]

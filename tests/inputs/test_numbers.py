@@ -1,6 +1,4 @@
-"""Numbers: single and double precision, far apart units, and the caller's own np.errstate."""
-
-import warnings
+"""Numbers: single and double precision, and units that are far apart."""
 
 import numpy as np
 import pytest
@@ -11,9 +9,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
-from tests.inputs import surface
 from tests.inputs.cases import closed_form
-from tests.inputs.oracle import numbers_of
 
 # the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -63,46 +59,3 @@ def test_far_apart_units_have_the_posterior_of_the_closed_form(of_x, of_y, offse
     error = table["mcse_mean"].to_numpy()[:3]
     assert np.all(np.abs(table["mean"].to_numpy()[:3] - mean) < 4.5 * error)
     np.testing.assert_allclose(table["sd"].to_numpy()[:3], sd, rtol=0.12)
-
-
-def answers(call):
-    """Numbers of a call with its good arguments."""
-    given = call.good | {name: surface.fitted(cls) for name, cls in call.shared.items()}
-    subject = () if call.unchanged is None else (call.unchanged(),)
-    try:
-        return [array for _, array in numbers_of(call.function(*subject, **given))]
-    except ValueError as error:  # a temperature that never settles
-        return [str(error)]
-
-
-def _is_long(call):
-    name = call.name
-    fits = call.unchanged is None and not call.shared and "." not in name
-    return fits or name.endswith((".fit", "partial_fit")) or "Display" in name
-
-
-def check_errstate(call):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        outside = answers(call)
-        with np.errstate(all="raise"):
-            before = np.geterr()
-            inside = answers(call)
-            assert np.geterr() == before
-    for a, b in zip(inside, outside, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-QUICK = [call for call in surface.surface() if not _is_long(call)]
-LONG = [call for call in surface.surface() if _is_long(call)]
-
-
-@pytest.mark.parametrize("call", QUICK, ids=lambda call: call.name)
-def test_the_callers_errstate_changes_no_call(call):
-    check_errstate(call)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("call", LONG, ids=lambda call: call.name)
-def test_the_callers_errstate_changes_no_fit(call):
-    check_errstate(call)
