@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         "As printed": run(posterior, PrintedNoise("euler"), n_steps),
         "Algorithm 1": run(posterior, PLAIN["sampler"], n_steps),
     }
-    n_draws = 50 if options.quick else 250
+    n_draws = 25 if options.quick else 250
     with unconverged(options.quick):
         default = skbayes_sgld.sample(posterior, n_draws=n_draws, random_state=0)
 

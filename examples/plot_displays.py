@@ -98,7 +98,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     CoverageDisplay.from_estimator(linear, X_new, y_new, ax=panels[0, 2])
     ReliabilityDisplay.from_estimator(labels, career[1], career[3], ax=panels[1, 0])
     PartialDependenceDisplay.from_estimator(
-        labels, career[1], "games_played", y_name="probability of five years", ax=panels[1, 1]
+        labels,
+        career[1],
+        "games_played",
+        y_name="probability of five years",
+        grid_resolution=10 if options.quick else 50,
+        ax=panels[1, 1],
     )
     panels[1, 1].set_xlabel("games played in the first season")
     rows, names = career[0][two][:FEW], career[2][:FEW]

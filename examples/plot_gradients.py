@@ -141,7 +141,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     X, y = make_logistic(n, random_state=0)
     posterior = GLMPosterior(X, y.astype(float), Bernoulli(), Normal(1.0))
     mode = find_mode(posterior, np.zeros(posterior.n_params))
-    exact = sample(posterior, "hmc", n_draws=n_rows // 200, random_state=2).values
+    n_exact = 1500 if options.quick else n_rows // 200
+    exact = sample(posterior, "hmc", n_draws=n_exact, random_state=2).values
     mean, sd = exact.mean((0, 1)), exact.std((0, 1))
     rng = np.random.default_rng(0)
     start = mode.theta + mode.metric.sqrt(rng.standard_normal((n_chains, len(sd))))

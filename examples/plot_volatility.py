@@ -314,7 +314,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
 def draw_all(options: Namespace) -> dict[str, Any]:
     """Sample the posteriors, draw the figures and print what they show."""
     T, n_draws, max_iter, n_steps = (
-        (500, 100, 200, 1500) if options.quick else (500, 500, 2000, 30_000)
+        (500, 50, 50, 1500) if options.quick else (500, 500, 2000, 30_000)
     )
     data = make_stochastic_volatility(T, random_state=0)
     posterior = StochasticVolatility(data.returns)

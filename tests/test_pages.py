@@ -86,11 +86,10 @@ def check(name, folder, *options):
     found = pages.call(pages.SCRIPTS[name], "--output", str(folder), *options)
     kept = RESULTS[name]
     assert disagreements(kept["values"], found) == [], f"run: make figures FIGURES={name}"
-    drawn = [path.name for path in folder.iterdir()]
-    assert sorted([*drawn, *pages.incomplete(name)]) == kept["figures"]
-    for path in folder.iterdir():
-        assert path.stat().st_size > 3_000
-    return [way for way, _ in ends(found)], [way for way, _ in ends(kept["values"])]
+    drawn = {path.name: path.stat().st_size for path in folder.iterdir()}
+    missing = set(kept["figures"]) - set(drawn)
+    assert drawn.keys() <= set(kept["figures"]) and all(size > 3_000 for size in drawn.values())
+    return [way for way, _ in ends(found)], [way for way, _ in ends(kept["values"])], missing
 
 
 def is_compared(end):
@@ -99,7 +98,8 @@ def is_compared(end):
 
 @pytest.mark.parametrize("name", [name for name in pages.SCRIPTS if name != MAIN_JOB])
 def test_a_quick_run_of_a_script_measures_what_is_kept(name, tmp_path, draw_fast):
-    now, then = check(name, tmp_path, "--quick")
+    now, _, missing = check(name, tmp_path, "--quick")
+    assert missing == set(pages.incomplete(name)) or name == "estimators"  # which draws some
     compared = [end for _, end in ends(RESULTS[name]["values"]) if is_compared(end)]
     assert now or not compared, "a quick run is to measure some of the numbers"
 
@@ -109,8 +109,8 @@ def test_a_quick_run_of_a_script_measures_what_is_kept(name, tmp_path, draw_fast
 def test_a_full_run_of_a_script_measures_what_is_kept(name, tmp_path, draw_fast):
     if pages.incomplete(name):
         pytest.skip(f"{name} needs the package {pages.NEEDS[name][0]}")
-    now, then = check(name, tmp_path)
-    assert now == then
+    now, then, missing = check(name, tmp_path)
+    assert now == then and not missing
 
 
 # ---- the tool ------------------------------------------------------------------------------------
