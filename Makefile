@@ -72,8 +72,7 @@ bench-quick: $(VENV)/.stamp-test ## what became slower since another commit, two
 	@$(PY) -m benchmarks.quick --base "$(BASE)"
 
 truth: $(VENV)/.stamp-test ## compare the default settings with independent references
-	@$(PY) -m tests.references
-	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/references/test_false_alarms.py tests/calibration -s
+	@MPLBACKEND=Agg $(PY) -m pytest -m truth tests/references tests/calibration -s
 
 real-data: $(VENV)/.stamp-test ## measure coverage on real data sets, half an hour (REAL_ARGS="engel iris" for some, REAL_ARGS= for the missing)
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 nice -n 10 $(PY) -m benchmarks.real_data $(REAL_ARGS)

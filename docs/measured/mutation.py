@@ -21,7 +21,7 @@ def main(arguments=None):
         return {}
     results = json.loads(RESULTS.read_text())
     counts = defaultdict(Counter)
-    for mutant in sample_mutants(200, 0):
+    for mutant in sample_mutants():
         known = results.get(mutant.key)
         outcome = OUTCOMES[known["outcome"]] if known else NOT_RUN
         for part in (Path(mutant.path).parts[1].removesuffix(".py"), "all"):

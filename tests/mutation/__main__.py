@@ -34,8 +34,6 @@ from xml.etree import ElementTree
 from coverage import CoverageData
 
 from tests.mutation.mutants import (
-    NEWER,
-    NUMBER,
     PACKAGE,
     PLACES,
     RESULTS,
@@ -50,6 +48,7 @@ FOLDERS = [f"tests/test_{place}" if place.endswith(".py") else f"tests/{place}" 
 FOLDERS += ["tests/criticism", "tests/estimators"]
 FOLDERS += ["tests/blocks", "tests/inputs"]  # for mutants that no part's own tests kill
 ENVIRONMENT = {"MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+MOST = 120.0
 Result = dict[str, str]
 Tests = dict[str, float]  # their names and seconds
 
@@ -122,8 +121,8 @@ def _name_in_xml(test: str) -> str:
     return f"{file.removesuffix('.py').replace('/', '.')}.{name}"
 
 
-def choose_tests(mutant: Mutant, tests: Tests, most: float) -> Tests:
-    """Tests that take ``most`` seconds together, those of the nearest and fastest files first."""
+def choose_tests(mutant: Mutant, tests: Tests) -> Tests:
+    """Tests that take ``MOST`` seconds together, those of the nearest and fastest files first."""
     by_file: dict[str, Tests] = defaultdict(dict)
     for test, seconds in sorted(tests.items()):
         by_file[test.partition("::")[0]][test] = seconds
@@ -137,7 +136,7 @@ def choose_tests(mutant: Mutant, tests: Tests, most: float) -> Tests:
     chosen: Tests = {}
     for file in sorted(by_file, key=order):
         more = by_file[file]
-        if not chosen or sum((chosen | more).values()) <= most:
+        if not chosen or sum((chosen | more).values()) <= MOST:
             chosen |= more
     return chosen
 
@@ -197,10 +196,6 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("places", nargs="*", help=f"only those in {', '.join(PARTS)}")
-    parser.add_argument("--number", type=int, default=NUMBER, help=f"mutants ({NUMBER})")
-    parser.add_argument("--newer", type=int, default=NEWER, help=f"of newer code ({NEWER})")
-    parser.add_argument("--seed", type=int, default=0, help="seed of their choice (0)")
-    parser.add_argument("--most", type=float, default=120.0, help="seconds of tests (120)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--again", action="store_true", help="run those that were killed too")
     parser.add_argument("--table", action="store_true", help="print the table and run nothing")
@@ -210,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> int:
     """Run the mutants that are not settled; the exit code tells whether one is open."""
     options = _parser().parse_args()
-    mutants = sample_mutants(options.number, options.seed, options.newer)
+    mutants = sample_mutants()
     results: dict[str, Result] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     wanted = [
         mutant
@@ -221,7 +216,7 @@ def main() -> int:
     if options.table or not wanted:
         return int(_print_table(mutants, results) > 0)
     entered = Map(options.jobs)
-    chosen = [choose_tests(mutant, entered.tests(mutant), options.most) for mutant in wanted]
+    chosen = [choose_tests(mutant, entered.tests(mutant)) for mutant in wanted]
     copies: Queue[Path] = Queue()
 
     def run(mutant: Mutant, tests: Tests) -> str:

@@ -74,9 +74,9 @@ class Mutant:
         number = f" #{self.occurrence + 1}" if self.occurrence else ""
         return f"{self.function or 'module'}: {self.text}: {self.old} -> {self.new}{number}"
 
-    def rank(self, seed: int) -> str:
+    def rank(self) -> str:
         """Place in the order from which the first are taken."""
-        return hashlib.sha256(f"{seed} {self.key}".encode()).hexdigest()
+        return hashlib.sha256(f"0 {self.key}".encode()).hexdigest()
 
     def source(self, text: str) -> str:
         """The file's text with the change in it."""
@@ -92,24 +92,24 @@ class Mutant:
         return self.source(text).splitlines()[self.line - 1].strip()
 
 
-def sample_mutants(number: int = NUMBER, seed: int = 0, newer: int = NEWER) -> list[Mutant]:
-    """``number`` mutants of PLACES, and ``newer`` others of NEWER_PLACES.
+def sample_mutants() -> list[Mutant]:
+    """``NUMBER`` mutants of PLACES, and ``NEWER`` others of NEWER_PLACES.
 
     They are the same ones while the lines they change stay.
     """
-    first = _ranked(PLACES, seed)[:number]
+    first = _ranked(PLACES)[:NUMBER]
     known = {mutant.key for mutant in first}
-    others = [mutant for mutant in _ranked(NEWER_PLACES, seed) if mutant.key not in known]
-    return first + others[:newer]
+    others = [mutant for mutant in _ranked(NEWER_PLACES) if mutant.key not in known]
+    return first + others[:NEWER]
 
 
-def _ranked(places: Iterable[str], seed: int) -> list[Mutant]:
+def _ranked(places: Iterable[str]) -> list[Mutant]:
     found: list[Mutant] = []
     for place in places:
         at = ROOT / PACKAGE / place
         for path in sorted(at.rglob("*.py")) if at.is_dir() else [at]:
             found += find_mutants(path.read_text(), str(path.relative_to(ROOT)))
-    return sorted(_numbered(found), key=lambda mutant: mutant.rank(seed))
+    return sorted(_numbered(found), key=Mutant.rank)
 
 
 def _numbered(mutants: Iterable[Mutant]) -> Iterator[Mutant]:

@@ -101,8 +101,8 @@ class Case:
             "quadrature" if self.asked.family in ("normal", "conjugate_normal", "flat") else "gibbs"
         )
 
-    def reference(self, recompute=False):
-        """Reference, from the cache where it is dear and the problem is the same."""
+    def reference(self):
+        """Reference, from its file in ``cached`` where it is dear and the problem is the same."""
         problem, how = self.problem(), self.how()
         if how == "quadrature":
             return quadrature(problem)
@@ -110,7 +110,7 @@ class Case:
         if how not in _CACHED and not options:
             return METHODS[how](problem)
         path, fingerprint = CACHE / f"{self.name}.npz", problem.fingerprint()
-        if path.exists() and not recompute:
+        if path.exists():
             with np.load(path) as kept:
                 same = np.shape(kept["fingerprint"]) == fingerprint.shape
                 if same and np.allclose(kept["fingerprint"], fingerprint, rtol=1e-6, atol=1e-9):

@@ -10,5 +10,6 @@ from .judge import judge
 @pytest.mark.parametrize("name", all_cases())
 def test_a_default_fit_has_the_right_posterior(name):
     verdict = judge(all_cases()[name])
-    assert not verdict.broken, verdict
-    assert not verdict.notes, verdict
+    print(verdict)
+    assert not verdict.broken
+    assert not verdict.notes
