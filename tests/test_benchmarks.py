@@ -134,7 +134,7 @@ def test_a_fit_is_compared_with_those_of_more_rows_of_the_same_columns():
     assert page.jumps(cells) == [(3.0, 5, 10, 100), (1.5, 5, 10, 1000), (0.5, 5, 100, 1000)]
 
 
-@pytest.mark.parametrize("name", grid.MODELS)
+@pytest.mark.parametrize("name", ["logistic", "log-linear noise"])  # with a peer, and without
 def test_a_cell_of_the_grid_is_measured_kept_and_drawn(name, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="the figure needs the extra 'plot'")
     monkeypatch.setattr(grid, "ROWS", (60,))

@@ -98,11 +98,10 @@ def test_estimators_come_first_in_the_api_reference():
     assert max(first) < min(text.index("   sample\n"), text.index("   metrics\n"))
 
 
-@pytest.mark.parametrize("name", skbayes_sgld.linear_model.__all__)
-def test_an_estimators_html_links_to_its_page(name, monkeypatch, tmp_path):
+def test_an_estimators_html_links_to_its_page(monkeypatch, tmp_path):
     """To the clone's own pages where they are built, else to the address that is published."""
-    estimator = getattr(skbayes_sgld, name)()
-    page = f"api/generated/skbayes_sgld.{name}.html"
+    estimator = skbayes_sgld.SGLDOrdinalClassifier()
+    page = "api/generated/skbayes_sgld.SGLDOrdinalClassifier.html"
     monkeypatch.setattr(_doc_link, "BUILT", tmp_path)
     assert f'href="{tmp_path.as_uri()}/{page}"' in estimator._repr_html_()
     monkeypatch.setattr(_doc_link, "BUILT", tmp_path / "none")
@@ -170,27 +169,32 @@ def run(page, source):
 QUICKSTART = DOCS / "guide" / "quickstart.md"
 
 
-def test_the_quickstart_prints_no_line_above_100_columns_and_shows_the_warning_of_its_fit():
+def check_names(printed, said):
+    """Columns have names in all that is printed and said, and no numbers."""
+    for text in (printed, *said):
+        assert not re.search(r"\bx\d+\b|set_output", text)
+    for name in ("coef[origin_USA]", "coef[weight]", "column: horsepower"):
+        assert name in printed
+
+
+def test_the_quickstart_prints_short_lines_with_names_and_shows_the_warning_of_its_fit():
     source = QUICKSTART.read_text(encoding="utf-8")
     printed, said = run(QUICKSTART, source)
     assert len(printed.splitlines()) > 60
     assert [line for line in printed.splitlines() if len(line) > 100] == []
     assert [line for line in source.splitlines() if line[:4] == ">>> " and len(line) > 104] == []
     assert "ModelMisfitWarning: " + said[0] in " ".join(source.split())
+    check_names(printed, said)
 
 
-@pytest.mark.parametrize("frames", [True, False], ids=["frames", "arrays"])
-def test_what_the_quickstart_prints_and_warns_of_has_the_names_of_columns(frames):
+def test_columns_keep_their_names_where_the_pipeline_hands_on_arrays_and_a_fit_warns():
     source = QUICKSTART.read_text(encoding="utf-8").partition(">>> better")[0]
     to_frames = '.set_output(transform="pandas")'
     short = source.replace("Regression(random_state=0)", "Regression(n_draws=20, random_state=0)")
-    printed, said = run(QUICKSTART, short if frames else short.replace(to_frames, ""))
     assert (to_frames in short) and "n_draws=20" in short
+    printed, said = run(QUICKSTART, short.replace(to_frames, ""))
     assert any("effective sample size of coef[" in message for message in said)
-    for text in (printed, *said):
-        assert not re.search(r"\bx\d+\b|set_output", text)
-    for name in ("coef[origin_USA]", "coef[weight]", "column: horsepower"):
-        assert name in printed
+    check_names(printed, said)
 
 
 def test_every_function_of_the_quickstart_is_imported_from_the_package():

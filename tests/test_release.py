@@ -144,7 +144,7 @@ def test_the_release_is_checked_before_it_is_built_and_published():
     assert all("run" not in step for step in jobs["publish"]["steps"])
 
 
-# ---- workflows and templates ----------------------------------------------------------------
+# ---- workflows ----------------------------------------------------------------------------
 
 
 def test_every_admitted_python_is_tested_on_every_system():
@@ -177,19 +177,6 @@ def test_a_workflow_runs_what_there_is_and_may_only_read(path):
                 for script in re.findall(r"\.ci/\S+", command):
                     assert (ROOT / script).is_file()
                 assert set(re.findall(r"\bmake (\S+)", command)) <= targets
-
-
-def test_templates_and_dependabot_have_what_their_readers_ask_for():
-    for path in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")):
-        form = read_yaml(path)
-        assert {"name", "description", "body"} <= set(form)
-        assert any(field.get("validations", {}).get("required") for field in form["body"])
-    settings = read_yaml(".github/dependabot.yml")
-    assert settings["version"] == 2
-    assert {entry["package-ecosystem"] for entry in settings["updates"]} == {
-        "github-actions",
-        "pip",
-    }
 
 
 # ---- the conda recipe -----------------------------------------------------------------------

@@ -195,14 +195,6 @@ def test_the_first_result_is_the_page_that_a_person_looks_for(browser, address, 
     page.wait_for_url(f"{address}/{SEARCHED[words]}*")
 
 
-def test_search_finds_a_method(browser, address):
-    page = browser.new_page()
-    page.goto(f"{address}/search.html?q=predict_interval")
-    page.wait_for_selector("#search-results li a")
-    found = page.eval_on_selector_all("#search-results li a", "links => links.map(a => a.href)")
-    assert any("api/generated/skbayes_sgld.SGLDLinearRegression.html" in link for link in found)
-
-
 def test_a_card_of_the_first_page_leads_to_the_quickstart(browser, address):
     page = browser.new_page()
     page.goto(f"{address}/index.html")
