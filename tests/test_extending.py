@@ -9,35 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skbayes_sgld import posterior, sampling, variational
+from skbayes_sgld import posterior, variational
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
-from skbayes_sgld.posterior.likelihoods import LIKELIHOODS, OwnParameter
-from tests.posterior.likelihoods.test_registry import check_likelihood
-from tests.posterior.priors.test_noise_registry import check_noise_prior
-from tests.posterior.priors.test_registry import check_prior
-from tests.sampling.gradients.test_registry import check_gradient
-from tests.sampling.optimizers.test_projection_registry import check_projection
-from tests.sampling.optimizers.test_registry import check_optimizer
-from tests.sampling.preconditioners.test_registry import check_preconditioner
-from tests.sampling.samplers.test_registry import check_sampler
-from tests.sampling.test_clip_registry import check_clip
-from tests.sampling.test_schedule_registry import check_schedule
+from skbayes_sgld.posterior.likelihoods import OwnParameter
+from tests.test_registries import CHECKS, REGISTRIES
 
 EXTENDING = Path(__file__).parents[1] / "docs" / "extending"
 PIECES = sorted((EXTENDING / "pieces").glob("*.py"))
 FAMILIES = {
-    "likelihood": (LIKELIHOODS, "Waiting", check_likelihood),
-    "prior": (posterior.PRIORS, "Logistic", check_prior),
-    "noise_prior": (posterior.NOISE_PRIORS, "LogLogistic", check_noise_prior),
-    "gradient": (sampling.GRADIENTS, "Around", check_gradient),
-    "preconditioner": (sampling.PRECONDITIONERS, "MarginalVariances", check_preconditioner),
-    "sampler": (sampling.SAMPLERS, "Heun", check_sampler),
-    "schedule": (sampling.SCHEDULES, "Geometric", check_schedule),
-    "clip": (sampling.CLIPS, "LargestClip", check_clip),
-    "optimizer": (sampling.OPTIMIZERS, "SignDescent", check_optimizer),
-    "projection": (sampling.PROJECTIONS, "HalfSpace", check_projection),
+    "likelihood": ("LIKELIHOODS", "Waiting"),
+    "prior": ("PRIORS", "Logistic"),
+    "noise_prior": ("NOISE_PRIORS", "LogLogistic"),
+    "gradient": ("GRADIENTS", "Around"),
+    "preconditioner": ("PRECONDITIONERS", "MarginalVariances"),
+    "sampler": ("SAMPLERS", "Heun"),
+    "schedule": ("SCHEDULES", "Geometric"),
+    "clip": ("CLIPS", "LargestClip"),
+    "optimizer": ("OPTIMIZERS", "SignDescent"),
+    "projection": ("PROJECTIONS", "HalfSpace"),
 }
 
 
@@ -52,9 +43,9 @@ def load(piece):
 
 @pytest.mark.parametrize("piece", FAMILIES)
 def test_a_piece_passes_the_check_of_its_family_under_a_name_of_its_own(piece, monkeypatch):
-    registry, name, check = FAMILIES[piece]
-    monkeypatch.setitem(registry, "mine", getattr(load(piece), name))
-    check("mine")
+    registry, name = FAMILIES[piece]
+    monkeypatch.setitem(REGISTRIES[registry], "mine", getattr(load(piece), name))
+    CHECKS[registry]("mine")
 
 
 def test_the_variational_piece_has_the_draws_gradient_and_entropy_that_it_says(monkeypatch):

@@ -58,7 +58,7 @@ def trials(n: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Family:
-    """Observations under the linear predictor ``eta`` and own parameters, by NumPy and SciPy.
+    """Observations under the linear predictor ``eta`` and own parameters, by SciPy.
 
     Attributes
     ----------
@@ -68,12 +68,10 @@ class Family:
         Its settings; every other one is the default.
     draw_own : callable
         Own parameters, given a generator and a draw from IG(SHAPE, SCALE).
-    draw : callable
-        Observations of rows, given a generator, ``eta (n,)`` and own parameters.
+    law : callable
+        Distribution of y, given ``eta (..., n)`` and own parameters.
     mean : callable
         Regression function, or the probability of class 1, of the same rows.
-    log_density : callable
-        Of ``y (n,)`` under ``eta (S, n)`` and own parameters, ``(S, 1)`` each.
     n_labels : int
         Different values of y that the estimator needs.
     row_data : dict
@@ -83,21 +81,27 @@ class Family:
     cls: type
     settings: dict[str, Any]
     draw_own: Callable[[np.random.Generator, float], list[float]]
-    draw: Callable[..., np.ndarray]
+    law: Callable[..., Any]
     mean: Callable[..., np.ndarray]
-    log_density: Callable[..., np.ndarray]
     n_labels: int = 0
     row_data: dict[str, Callable[[int], np.ndarray]] = field(default_factory=dict)
 
 
-def _between(eta: np.ndarray, gap: Any) -> np.ndarray:
-    """Probability of the middle one of three classes, whose cut points are 0 and the gap."""
-    return expit(eta) - expit(eta - gap)
+class Ordered:
+    """Three classes, whose cut points are 0 and the gap."""
 
+    def __init__(self, eta: np.ndarray, gap: Any) -> None:
+        middle = expit(eta) - expit(eta - gap)
+        self.p = np.stack([expit(-eta), middle, expit(eta - gap)])
 
-def _log_ordinal(y: np.ndarray, eta: np.ndarray, gap: np.ndarray) -> np.ndarray:
-    each = np.stack([expit(-eta), _between(eta, gap), expit(eta - gap)])
-    return np.log(np.take_along_axis(each, y.astype(int)[None, None], axis=0)[0])
+    def rvs(self, random_state: np.random.Generator) -> np.ndarray:
+        """One class a row."""
+        uniform = random_state.random(self.p.shape[1:])
+        return (uniform > np.cumsum(self.p, axis=0)[:2]).sum(axis=0)
+
+    def logpmf(self, y: np.ndarray) -> np.ndarray:
+        """Log probability of the classes."""
+        return np.log(np.take_along_axis(self.p, y.astype(int)[None, None], axis=0)[0])
 
 
 def _correlation(rng: np.random.Generator) -> float:
@@ -106,10 +110,14 @@ def _correlation(rng: np.random.Generator) -> float:
     return float(dispersion / (1.0 + dispersion))
 
 
-def _beta(eta: np.ndarray, rho: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Parameters of the beta distribution of a row's probability."""
+def _beta_binomial(eta: np.ndarray, rho: Any) -> Any:
     precision = (1.0 - rho) / rho
-    return expit(eta) * precision, expit(-eta) * precision
+    n = trials(eta.shape[-1])
+    return stats.betabinom(n, expit(eta) * precision, expit(-eta) * precision)
+
+
+def _negative_binomial(eta: np.ndarray, dispersion: Any) -> Any:
+    return stats.nbinom(1 / dispersion, 1 / (1 + dispersion * np.exp(eta)))
 
 
 NO_LEVEL = {"fit_intercept": False}
@@ -117,78 +125,60 @@ LINEAR = Family(
     SGLDLinearRegression,
     {"noise_prior": InverseGamma(SHAPE, SCALE)},
     lambda rng, variance: [INTERCEPT, variance],
-    lambda rng, eta, level, variance: eta + level + rng.normal(0, np.sqrt(variance), len(eta)),
+    lambda eta, level, variance: stats.norm(eta + level, np.sqrt(variance)),
     lambda eta, level, variance: eta + level,
-    lambda y, eta, level, variance: stats.norm.logpdf(y, eta + level, np.sqrt(variance)),
 )
 LOGISTIC = Family(
     SGLDLogisticRegression,
     NO_LEVEL,
     lambda rng, variance: [],
-    lambda rng, eta: (rng.random(len(eta)) < expit(eta)).astype(int),
+    lambda eta: stats.bernoulli(expit(eta)),
     expit,
-    lambda y, eta: -np.logaddexp(0, np.where(y == 1, -eta, eta)),
     n_labels=2,
 )
 TOTALS = Family(
     SGLDLogisticRegression,
     NO_LEVEL,
     lambda rng, variance: [],
-    lambda rng, eta: rng.binomial(trials(len(eta)), expit(eta)),
+    lambda eta: stats.binom(trials(eta.shape[-1]), expit(eta)),
     expit,
-    lambda y, eta: stats.binom.logpmf(y, trials(len(y)), expit(eta)),
     row_data={"n_trials": trials},
 )
 OVERDISPERSED = Family(
     SGLDBetaBinomialRegressor,
     {"correlation_prior": Exponential(ROOT_DISPERSION), **NO_LEVEL},
     lambda rng, variance: [_correlation(rng)],
-    lambda rng, eta, rho: rng.binomial(trials(len(eta)), rng.beta(*_beta(eta, rho))),
+    _beta_binomial,
     lambda eta, rho: expit(eta),
-    lambda y, eta, rho: stats.betabinom.logpmf(y, trials(len(y)), *_beta(eta, rho)),
     row_data={"n_trials": trials},
 )
 HEAVY = Family(
     SGLDLinearRegression,
     {"noise_distribution": "student_t", "noise_prior": InverseGamma(SHAPE, SCALE)},
     lambda rng, variance: [INTERCEPT, variance, rng.gamma(2.0, 10.0)],
-    lambda rng, eta, level, variance, degrees: (
-        eta + level + np.sqrt(variance) * rng.standard_t(degrees, len(eta))
-    ),
+    lambda eta, level, variance, degrees: stats.t(degrees, eta + level, np.sqrt(variance)),
     lambda eta, level, variance, degrees: eta + level,
-    lambda y, eta, level, variance, degrees: stats.t.logpdf(
-        y, degrees, eta + level, np.sqrt(variance)
-    ),
 )
 COUNTS = Family(
     SGLDNegativeBinomialRegressor,
     {"dispersion_prior": Exponential(ROOT_DISPERSION), **NO_LEVEL},
     lambda rng, variance: [(ROOT_DISPERSION * rng.standard_exponential()) ** 2],
-    lambda rng, eta, dispersion: rng.poisson(
-        np.exp(eta) * rng.gamma(1 / dispersion, dispersion, len(eta))
-    ),
+    _negative_binomial,
     lambda eta, dispersion: np.exp(eta),
-    lambda y, eta, dispersion: stats.nbinom.logpmf(
-        y, 1 / dispersion, 1 / (1 + dispersion * np.exp(eta))
-    ),
 )
 POSITIVE = Family(
     SGLDGammaRegressor,
     {"dispersion_prior": InverseGamma(SHAPE, SCALE), **NO_LEVEL},
     lambda rng, variance: [variance],
-    lambda rng, eta, dispersion: np.exp(eta) * rng.gamma(1 / dispersion, dispersion, len(eta)),
+    lambda eta, dispersion: stats.gamma(1 / dispersion, scale=dispersion * np.exp(eta)),
     lambda eta, dispersion: np.exp(eta),
-    lambda y, eta, dispersion: stats.gamma.logpdf(
-        y, 1 / dispersion, scale=dispersion * np.exp(eta)
-    ),
 )
 ORDERED = Family(
     SGLDOrdinalClassifier,
     {"gap_prior": LogNormal(WIDTH, 1.0), **NO_LEVEL},
     lambda rng, variance: [np.exp(WIDTH * rng.standard_normal())],
-    lambda rng, eta, gap: np.searchsorted([0.0, gap], eta + rng.logistic(size=len(eta))),
-    _between,
-    _log_ordinal,
+    Ordered,
+    lambda eta, gap: expit(eta) - expit(eta - gap),
     n_labels=3,
 )
 
@@ -284,7 +274,7 @@ def simulate(model: Model, rng: np.random.Generator, n: int, d: int) -> Sample:
         coef, hyper = np.split(model.draw(rng, d, variance), [d])
         own = family.draw_own(rng, variance)
         eta = X @ coef
-        y, mean = family.draw(rng, eta, *own), family.mean(eta, *own)
+        y, mean = family.law(eta, *own).rvs(random_state=rng), family.mean(eta, *own)
         # A classifier needs each class. Whether a sample is dropped depends on y alone, so given
         # any y that is kept the parameters still follow their posterior.
         if len(np.unique(y[:n])) >= family.n_labels:
@@ -317,7 +307,9 @@ def log_likelihood(model: Model, sample: Sample, values: np.ndarray) -> np.ndarr
     """Log likelihood of the data under each row of parameters."""
     d = sample.X.shape[1]
     own = values[:, d : values.shape[1] - model.n_hyper, None].swapaxes(0, 1)
-    return model.family.log_density(sample.y, values[:, :d] @ sample.X.T, *own).sum(axis=1)
+    law = model.family.law(values[:, :d] @ sample.X.T, *own)
+    log_mass = getattr(law, "logpmf", None) or law.logpdf
+    return log_mass(sample.y).sum(axis=1)
 
 
 def replicate(
