@@ -38,7 +38,8 @@ mutate: $(VENV)/.stamp-test ## break 240 lines, one at a time, and see whether a
 	@nice -n 10 $(PY) -m tests.mutation $(MUTATE_ARGS)
 
 soak: $(VENV)/.stamp-test ## generated inputs, faults, broken files and thousands of fits, half an hour
-	@MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m tests.soak
+	@printf '%s\n' automatic long_run inputs interrupts precision files divergence | xargs -P2 -I{} \
+		env MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m tests.soak.{}
 
 lint: $(VENV)/.stamp-test ## check style, formatting and types
 	@$(PY) -m ruff check .
