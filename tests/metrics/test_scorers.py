@@ -232,8 +232,8 @@ def test_chains_that_have_not_left_their_start_win_no_search():
     model = SGLDLogisticRegression(sampler="sgld", n_draws=100, n_burnin=100, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        search = GridSearchCV(model, {"step_size": [1e-6, 0.5]}, cv=2).fit(X, y)
-        stuck = clone(model).set_params(step_size=1e-6).fit(X, y)
+        search = GridSearchCV(model, {"step_size": [1e-9, 0.5]}, cv=2).fit(X, y)
+        stuck = clone(model).set_params(step_size=1e-9).fit(X, y)
         by_density = get_scorer("log_predictive_density")(make_pipeline(stuck), X, y)
         of_pipeline = make_pipeline(stuck).score(X, y)
     assert search.best_params_ == {"step_size": 0.5}
