@@ -3,6 +3,7 @@
 import pickle
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -224,7 +225,7 @@ def test_verdicts_together_keep_the_level():
 
 
 def test_the_suggestion_holds_where_the_model_did_not(try_only):
-    try_only("noise", "tails")
+    try_only("noise", "tails", "target")  # y has numbers below 0, which have no log
     y = pd.Series(FAULTS["unequal noise"][1](np.random.default_rng(5)), index=X.index)
     pipe = make_pipeline(StandardScaler(), clone(LINEAR)).fit(X, y)
     found = check_model(pipe, X, y)
@@ -306,10 +307,11 @@ def test_the_report_cuts_nothing_and_keeps_its_figures_apart(try_only):
     told = " ".join(str(found).split())
     for check in found._checks:
         assert f"{check.name}: {check.told}" in told if check.told else check.name in told
-    assert len(found._trials) > 1
+    failed = replace(found, _trials=[replace(found._trials[0], failed="The chains overflowed.")])
+    assert "failed\n    The chains overflowed.\n" in str(failed)
     for trial in found._trials[: report._SHOWN]:
         assert trial.name in told
-    rare = (rng.random(N) < 0.05).astype(int)
+    rare = (rng.random(N) < 0.035).astype(int)
     found = check_model(clone(LABELS).fit(X, rare), X, rare, remedies=False)
     brier = next(line for line in str(found).splitlines() if "Brier" in line)
     measured, expected, _, error, _ = brier.split()[-5:]

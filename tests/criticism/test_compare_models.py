@@ -80,5 +80,7 @@ def test_models_that_are_not_comparable_are_refused():
         compare_models({"a": model, "b": other}, X, counts)
     with pytest.raises(TypeError, match="compare_models needs .*: Ridge has no log_likelihood"):
         compare_models({"a": Ridge().fit(X, Y)}, X, Y)
+    with pytest.raises(ValueError, match="y is None; give an array"):
+        compare_models({"a": model}, X, None)
     with pytest.raises(TypeError, match="give a dict of fitted estimators"):
         compare_models([model], X, counts)
