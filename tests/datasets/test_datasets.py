@@ -6,10 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import chi2, kstest, t
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import datasets
 from skbayes_sgld.datasets import load_cars, load_nba_rookies
@@ -57,12 +53,8 @@ def test_the_statistics_of_rookies_are_as_documented(rookies):
     points = 2 * f["field_goals_made"] + f["three_pointers_made"] + f["free_throws_made"]
     assert (f["rebounds"] - rebounds).abs().max() == pytest.approx(0.1)
     assert (f["points"] - points).abs().max() == pytest.approx(0.2)
-    X = f.fillna(0.0)
-    assert np.linalg.cond(np.corrcoef(X, rowvar=False)) == pytest.approx(5.6e4, rel=0.01)
-    model = make_pipeline(StandardScaler(), LogisticRegression(C=1.0))
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    accuracy = cross_val_score(model, X, rookies.target, cv=folds).mean()
-    assert accuracy == pytest.approx(0.713, abs=0.002)
+    correlation = np.corrcoef(f.fillna(0.0), rowvar=False)
+    assert np.linalg.cond(correlation) == pytest.approx(5.6e4, rel=0.01)
     assert [column for column in rookies.frame if f"`{column}`" not in rookies.DESCR] == []
 
 
