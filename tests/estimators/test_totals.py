@@ -168,9 +168,10 @@ def test_all_ways_to_give_rows_have_the_posterior_of_the_rows_written_out(
         np.testing.assert_allclose(found.prior_.scale, written_out.prior_.scale, rtol=1e-9)
 
 
+@few_draws
 def test_predictions_of_dask_have_trials():
     rows, _, _, trials = from_dask(None)
-    model = SGLDBetaBinomialRegressor(n_draws=250, random_state=0).fit(X, Y, n_trials=TRIALS)
+    model = SGLDBetaBinomialRegressor(**FEW).fit(X, Y, n_trials=TRIALS)
     lazy = model.predict(rows, n_trials=trials)
     np.testing.assert_allclose(lazy.compute(), model.predict(X, n_trials=TRIALS), rtol=1e-5)
 
