@@ -146,10 +146,7 @@ REFUSED = {
         lambda X, y, w: (frame(X, y, w)[COLUMNS], y),
         "y is a ndarray beside X in blocks of unknown",
     ),
-    "more labels": (
-        lambda X, y, w: (in_chunks(X), np.tile(y, 2)),
-        "y has 1000 rows and X has 500",
-    ),
+    "more labels": (lambda X, y, w: (in_chunks(X), np.tile(y, 2)), "y has 1000 rows and X has 500"),
     "two columns of labels": (
         lambda X, y, w: (frame(X, y, w)[COLUMNS], frame(X, y, w)[["y", "w"]]),
         "y has 2 columns",

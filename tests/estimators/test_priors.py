@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skbayes_sgld import (
-    SGDMAPRegressor,
-    SGLDLinearRegression,
-    SGLDLogisticRegression,
-)
+from skbayes_sgld import SGDMAPRegressor, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Normal
 from tests.references.closed_forms import (
     Moments,

@@ -142,8 +142,7 @@ def test_fit_after_batches_starts_anew():
     y = TARGETS["linear"]
     model = stream("linear", 2, **SHORT)
     np.testing.assert_array_equal(
-        model.fit(X[:50, :2], y[:50]).coef_,
-        clone(model).fit(X[:50, :2], y[:50]).coef_,
+        model.fit(X[:50, :2], y[:50]).coef_, clone(model).fit(X[:50, :2], y[:50]).coef_
     )
     again = model.partial_fit(X, y)
     np.testing.assert_array_equal(again.coef_, stream("linear", 1, **SHORT).coef_)

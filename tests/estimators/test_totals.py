@@ -46,12 +46,7 @@ def test_the_posterior_is_that_of_the_rows_written_out():
         X, as_totals(Y, TRIALS), Binomial(), Normal(), sample_weight=weight, **options
     )
     rows = GLMPosterior(
-        X[ROWS],
-        LABELS.astype(float),
-        Bernoulli(),
-        Normal(),
-        sample_weight=weight[ROWS],
-        **options,
+        X[ROWS], LABELS.astype(float), Bernoulli(), Normal(), sample_weight=weight[ROWS], **options
     )
     assert totals.total_weight == pytest.approx(rows.total_weight)
     np.testing.assert_allclose(totals.prior.scale, rows.prior.scale, rtol=1e-12)
