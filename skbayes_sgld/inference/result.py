@@ -335,12 +335,13 @@ class SamplingResult(PosteriorDraws):
             return self.acceptance
         if not self.plan.has_data:
             return float("nan")
-        run, P = self.plan.run, self.theta.shape[2]
+        P = self.theta.shape[2]
         flat = self.theta.reshape(-1, P)
         affordable = 5e7 // (max(self.plan.posterior.n_samples, 1) * P)  # multiplications
         size = int(np.clip(affordable, 16, min(256, len(flat))))
         theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
-        return transition_acceptance(theta, self._last_step_size, replace(run.dynamics))
+        dynamics = self.plan.run.dynamics.for_thread()  # a copy, which counts what it clips
+        return transition_acceptance(theta, self._last_step_size, dynamics)
 
     def from_laplace(self) -> tuple[float, float]:
         """Largest shift of a mean from the mode, and largest relative excess of an sd.
