@@ -39,7 +39,7 @@ _SECONDS = 1.0  # longest part, about, of a run that may stop or is written to a
 _MOST = 10  # largest number of draws, over n_draws
 
 
-def run(
+def run_plan(
     plan: Plan,
     watch: Watch | None = None,
     origin: Origin | None = None,
@@ -106,8 +106,8 @@ def plan_and_run(
     whichever overflowed: only then do the draws of a chain depend on those that run beside it.
 
     ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run. The
-    other parameters are those of :func:`~skbayes_sgld.inference.plan.make_plan` and :func:`run`,
-    and so are the errors; that of an overflow names a step size that held.
+    other parameters are those of :func:`~skbayes_sgld.inference.plan.make_plan` and
+    :func:`run_plan`, and so are the errors; that of an overflow names a step size that held.
     """
     origin = Origin.of(settings, inputs, seed, positions)
     try:
@@ -115,7 +115,7 @@ def plan_and_run(
         while True:
             plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.fallback)
             try:
-                return run(plan, watch, origin, workers)
+                return run_plan(plan, watch, origin, workers)
             except ChainOverflowError as error:
                 fallback = _fallback(error, plan) if n_left else None
                 if fallback is None:

@@ -8,7 +8,7 @@ import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference.plan import make_plan
-from skbayes_sgld.inference.run import run
+from skbayes_sgld.inference.run import run_plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -115,7 +115,7 @@ def passes(estimator, likelihood, prior, noise_prior=None):
     counted = X.view(Counted)
     counted.read = {}
     posterior = GLMPosterior(counted, y, likelihood, prior, noise_prior, center=True)
-    run(make_plan(posterior, Settings.check(estimator), seed=0))
+    run_plan(make_plan(posterior, Settings.check(estimator), seed=0))
     reads = chain(*counted.read.values())
     return sum(stop - start for of, start, stop in reads if of == n) / n
 
