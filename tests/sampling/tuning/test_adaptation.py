@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import HMC
+from skbayes_sgld.sampling import HMC, MALA
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import adaptation
+from skbayes_sgld.sampling.tuning.bias import StandardNormal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import make_run
 
@@ -138,3 +140,13 @@ def test_the_time_of_autoregressive_draws_is_known_from_short_chains(kept):
         draws[:, t] = kept * draws[:, t - 1] + np.sqrt(1.0 - kept**2) * noise
     found = adaptation._autocorrelation([2.0, 0.1] * draws, MODE)  # in any units
     assert found == pytest.approx((1.0 + kept) / (1.0 - kept), rel=0.2)
+
+
+def test_a_pilot_comes_to_the_acceptance_that_is_aimed_at():
+    start = np.random.default_rng(0).standard_normal((40, 20))
+    run = make_run(StandardNormal(20), sampler=MALA())
+    streams = [ChainStreams(0, c) for c in range(40)]
+    step = adaptation._run_pilot(run, start, streams, 0.05, 150)[1]
+    fixed = replace(run, step_size=step)
+    accepted = adaptation.run_chains(fixed, start, n_draws=50, seed=1).acceptance
+    assert float(np.mean(accepted)) == pytest.approx(0.574, abs=0.06)
