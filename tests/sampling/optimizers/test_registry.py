@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import OPTIMIZERS, Constant, Curvature, Identity, Polynomial
+from skbayes_sgld.sampling import OPTIMIZERS, Adam, Constant, Curvature, Identity, Polynomial
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -51,3 +51,16 @@ def farthest(optimizer, schedule, preconditioner, mode):
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimizer_reaches_a_known_maximum(name):
     check_optimizer(name)
+
+
+def test_adam_is_the_published_recursion():
+    run = make_run(HYPERBOLIC, sampler=Adam(decay=0.8, square_decay=0.95), step_size=0.1)
+    draws = run_chains(run, START, n_draws=6).draws
+    theta, mean, square = START, 0.0, 0.0
+    for t in range(1, 7):
+        gradient = HYPERBOLIC.grad(theta)
+        mean = 0.8 * mean + 0.2 * gradient
+        square = 0.95 * square + 0.05 * gradient**2
+        root = np.sqrt(square / (1.0 - 0.95**t)) + 1e-8
+        theta = theta + 0.1 * mean / (1.0 - 0.8**t) / root
+        np.testing.assert_allclose(draws[:, t - 1], theta, rtol=1e-9)
