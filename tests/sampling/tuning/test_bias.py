@@ -29,7 +29,7 @@ from skbayes_sgld.sampling.tuning.bias import (
 )
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from tests.references.targets import NormalMean, make_run, run_at_mode
+from tests.references.targets import NormalMean, logistic_posterior, make_run, run_at_mode
 
 
 @dataclass(eq=False, repr=False)
@@ -125,6 +125,15 @@ def test_an_unstable_step_has_infinite_bias_and_an_undeclared_variance_falls_wit
     assert bias_of(SGLD("euler"), StandardNormal(2), 2.5).size == np.inf
     assert normal_inflation(TooWide(), 0.5, 2) == pytest.approx(1.21, abs=0.01)
     assert normal_inflation(BAOAB(), 1e-4, 2) == pytest.approx(1.0, abs=1e-4)
+
+
+def test_step_sizes_fall_by_about_a_third_at_a_time():
+    ratios = np.divide(bias.STEP_SIZES[1:], bias.STEP_SIZES[:-1])
+    assert np.all((ratios > 0.6) & (ratios < 0.75))
+
+
+def test_a_pilot_of_many_rows_has_eight_pairs_of_chains():
+    assert bias.n_chains(make_run(logistic_posterior(20_000))) == 16
 
 
 def test_a_step_is_not_shortened_for_an_error_that_is_not_its_own():
