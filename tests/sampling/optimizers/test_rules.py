@@ -8,15 +8,11 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.datasets import make_correlated_pair
-from skbayes_sgld.posterior import FunctionPosterior, Normal, as_posterior
-from skbayes_sgld.sampling import OPTIMIZERS, SGD, Curvature, Harmonic, Momentum, Polynomial
+from skbayes_sgld.posterior import FunctionPosterior, as_posterior
+from skbayes_sgld.sampling import OPTIMIZERS, SGD, Momentum, Polynomial
 from skbayes_sgld.sampling.loop import run_chains
-from skbayes_sgld.sampling.metric import Dense
-from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.modes import distance, newton_mode, task
-from tests.references.targets import NormalMean, make_run
+from tests.references.targets import make_run
 
 TOL = 0.1  # the default, in posterior sds
 MEASURED = 1.1  # the stopping rule takes Newton's step for the distance, this near the mode
@@ -83,49 +79,6 @@ def test_rules_without_noise_at_the_mode_reach_it_to_a_millionth(optimizer, mode
     away, told = end_of(model(optimizer=optimizer, **settings, **CURVATURE), model, data)
     assert not told
     assert away < 1.001e-6
-
-
-def test_sgd_with_the_step_1_over_t_is_the_running_mean_of_the_batches_modes():
-    target = NormalMean()
-    mode = Mode(np.zeros(1), Dense(np.array([[target.precision**-0.5]])))
-    run = make_run(
-        target,
-        sampler=SGD(),
-        batch_size=5,
-        step_size=1.0,
-        schedule=Harmonic(),
-        preconditioner=Curvature(),
-        mode=mode,
-    )
-    chains = run_chains(run, np.full((3, 1), 7.0), n_draws=30, seed=4)
-    rows = [ChainStreams(4, c).rows(30, target.n_samples, 5, True) for c in range(3)]
-    means = np.array([target.y[idx].mean(axis=1) for idx in rows])
-    expected = np.cumsum(means, axis=1) / np.arange(1, 31)
-    np.testing.assert_allclose(chains.draws[:, :, 0], expected, rtol=1e-12)
-
-
-def test_plain_gradient_descent_without_a_preconditioner_is_algorithm_11():
-    X, y = make_correlated_pair(300, random_state=1)
-    model = SGDMAPRegressor(
-        optimizer="gd",
-        noise_variance=0.2,
-        prior=Normal(scale=2.0),
-        preconditioner=None,
-        schedule="constant",
-        step_size=1e-4,
-        max_iter=5,
-        tol=0.0,
-    )
-    with pytest.warns(UserWarning, match="max_iter"):
-        model.fit(X, y)
-    beta = np.zeros(2)
-    beta[1] = y.mean()
-    A = np.column_stack([X, np.ones(len(X))])
-    for t in range(6):
-        np.testing.assert_allclose(
-            [*model.coef_path_[t], model.intercept_path_[t]], beta, rtol=1e-9
-        )
-        beta = beta + 1e-4 * (A.T @ (y - A @ beta) / 0.2 - np.array([0.25, 0.0]) * beta)
 
 
 def test_the_path_climbs_from_the_start_to_the_mode(rookies):
