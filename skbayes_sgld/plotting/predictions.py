@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import as_array, check_lengths, check_number
+from skbayes_sgld._checks import as_array, check_lengths, check_number, check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
@@ -285,6 +285,7 @@ class CoverageDisplay(Display):
         """
         model = unwrap_for(cls.__name__, "predict_interval", estimator, params=params).model
         y = as_array(y, "y")
+        check_size(float(np.abs(y).max(initial=0.0)), "y", low=0.0)
         interval = predict_interval(estimator, X, coverage, **params)
         check_lengths(X=interval, y=y)
         name = type(model).__name__ if name is None else name

@@ -248,6 +248,9 @@ class Kernel:
         >>> chains.draws.shape, round(float(chains.draws.var()), 1)
         ((4, 1000, 1), 1.0)
         """
+        check_number(n_draws, "n_draws", low=1, closed="left", integer=True)
+        check_number(n_burnin, "n_burnin", low=0, closed="left", integer=True)
+        check_number(thin, "thin", low=1, closed="left", integer=True)
         if not isinstance(start, RunState):
             start = np.atleast_2d(as_numbers(start, "start"))
         return run_chains(

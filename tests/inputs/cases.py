@@ -74,8 +74,9 @@ def _answer(call, name, value):
     given = call.good | {name: value}
     names = (name, *call.also)
     if call.unchanged is None:
-        # diagnostics of constant draws have no value
-        finite = (lambda result: None) if call.name.startswith("diagnostics.") else not_finite
+        # diagnostics of constant draws have no value, and some data sets have gaps
+        may_lack = call.name.startswith(("diagnostics.", "datasets."))
+        finite = (lambda result: None) if may_lack else not_finite
         return judge(lambda: call.function(**given), names, finite)
     model = call.unchanged()
     before = copy(vars(model))

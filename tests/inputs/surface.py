@@ -276,6 +276,11 @@ def _sample(**given):
     return skbayes_sgld.sample(**{"posterior": ROWS, **few, **given})
 
 
+def _run_kernel(n_draws=5, **given):
+    kernel = sampling.Kernel(NORMAL, "hmc", step_size=0.5)
+    return kernel.run(np.zeros((2, 2)), n_draws, **given).draws
+
+
 def _custom(**given):
     return posterior.CustomPosterior(**{"model": NORMAL, **given}).n_params
 
@@ -379,6 +384,7 @@ def _free():
     yield Call("find_mode", _mode, {}, kinds_of(names), tuple(names))
     names = [*inspect.signature(variational.BayesByBackprop).parameters, "start", "scale"]
     yield Call("BayesByBackprop", _approximate, {}, kinds_of(names), tuple(names))
+    yield Call("Kernel.run", _run_kernel, {}, settings(["n_draws", "n_burnin", "thin"]))
     names = ["model", "transforms", "start"]
     yield Call("CustomPosterior", _custom, {}, kinds_of(names))
 

@@ -37,6 +37,7 @@ from skbayes_sgld.datasets import (
 )
 from skbayes_sgld.estimators.validation import check_weight_sizes
 from skbayes_sgld.plotting import (
+    CoverageDisplay,
     PredictiveIntervalDisplay,
     ProbabilityContourDisplay,
     TraceDisplay,
@@ -47,6 +48,7 @@ from skbayes_sgld.sampling import (
     SGNHT,
     Cooling,
     FlatDecayFlat,
+    Kernel,
     Minibatch,
     ParallelTempering,
     find_mode,
@@ -249,6 +251,8 @@ FOUND = [
     (lambda: linear().sample_posterior(3, random_state="a"), SEEDS),
     (lambda: linear().sample_prior(X, random_state=-1), SEEDS),
     (lambda: skbayes_sgld.sample_y(linear(), X, random_state=-1), SEEDS),
+    (lambda: Kernel(NORMAL, "hmc", step_size=0.5).run(np.ones((2, 2)), 5, thin=0), "thin=0"),
+    (lambda: CoverageDisplay.from_estimator(linear(), X, 1e300 * Y), "^y has values of size"),
     (lambda: check_gradient(NORMAL, random_state=np.float32(0.5)), SEEDS),
     # posteriors of one's own
     (lambda: find_mode(NORMAL, "__"), "start='__'"),
