@@ -148,6 +148,19 @@ def test_control_variates_around_an_expansion_off_the_mode_are_unbiased():
     np.testing.assert_allclose(bound(off[None], some), posterior.grad(off[None]), rtol=1e-8)
 
 
+def test_a_subset_has_all_rows_of_a_rare_class_and_counts_for_all_rows():
+    posterior = logistic(level=-6.0)
+    assert 0 < posterior.y.mean() < 0.01
+    subset = posterior.subset(slice(None, None, 8))
+    assert subset.y.sum() == posterior.y.sum()
+    assert subset.weight.sum() == pytest.approx(N, rel=0.01)
+    assert subset.n_samples < N / 6
+    theta = np.tile(posterior.start(), (2, 1)) + [[0.0], [0.1]]
+    ours, of_all = subset.log_density(theta), posterior.log_density(theta)
+    assert ours[1] - ours[0] == pytest.approx(of_all[1] - of_all[0], rel=0.2)
+    assert tuning.find_mode(posterior, posterior.start()).expansion is not None
+
+
 @pytest.mark.parametrize("guess", [None, 10.0])
 def test_a_prior_with_kinks_is_averaged_over_the_width_that_is_found(guess):
     posterior = logistic_posterior(40, 3, Laplace(scale=0.3))
