@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from skbayes_sgld._random import start_normals
-from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
+from skbayes_sgld.posterior import Bernoulli, Categorical
 from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
@@ -14,19 +14,6 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import logistic_posterior, posterior_of
 
 N, D = 400, 3
-
-
-def test_the_mean_over_all_rows_is_no_noise_of_a_minibatch():
-    whole = logistic_posterior(N, 1)
-    x, y = whole.X, whole.y
-    # a prior that leaves the likelihood a gradient at the mode
-    posterior = GLMPosterior(x, y, Bernoulli(), Normal(scale=0.02), fit_intercept=False)
-    mode = find_mode(posterior, posterior.start())
-    of_rows = N * (y - expit(x @ mode.theta)) * x[:, 0] * mode.metric.root[0, 0]
-    assert np.square(of_rows).mean() > 1.2 * of_rows.var()
-    level = noise.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
-    assert level.variance == pytest.approx(of_rows.var(), rel=0.02)
-    assert level.common == pytest.approx(of_rows.var(), rel=0.02)  # the draws hardly differ
 
 
 def test_shared_batches_are_so_large_that_a_chains_mean_varies_by_8_percent_more():
