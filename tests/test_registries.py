@@ -28,12 +28,12 @@ from tests.posterior.test_hierarchical import check_hierarchical_prior
 from tests.posterior.test_log_linear_noise import check_noise_model
 from tests.posterior.test_transforms import check_transform
 from tests.sampling.gradients.test_registry import check_gradient
-from tests.sampling.optimizers.test_projection_registry import check_projection
+from tests.sampling.optimizers.test_projections import check_projection
 from tests.sampling.optimizers.test_registry import check_optimizer
 from tests.sampling.preconditioners.test_registry import check_preconditioner
 from tests.sampling.samplers.test_registry import check_sampler
 from tests.sampling.test_clip_registry import check_clip
-from tests.sampling.test_schedule_registry import check_schedule
+from tests.sampling.test_schedules import check_schedule
 
 REGISTRIES = {
     "LIKELIHOODS": posterior.likelihoods.LIKELIHOODS,
