@@ -1,4 +1,4 @@
-"""Stochastic volatility: densities by scipy.stats and loops, draws and simulated returns."""
+"""Stochastic volatility: densities by scipy.stats and loops, and draws."""
 
 import numpy as np
 import pytest
@@ -152,19 +152,6 @@ def test_the_default_sampler_agrees_with_sgld_of_a_diagonal_metric():
     )
     z = z_scores(np.log(default.values), np.log(plain.values))
     assert np.abs(z).max() < stats.norm.isf(5e-4 / len(z))  # by chance, one time in a thousand
-
-
-def test_simulated_returns_have_their_distribution():
-    data = make_stochastic_volatility(
-        20_000, sigma=0.05, nu=4.0, initial_volatility=3.0, random_state=0
-    )
-    steps = np.diff(np.log(data.volatility))
-    assert data.volatility[0] == 3.0
-    assert stats.kstest(steps / 0.05, "norm").pvalue > 1e-3
-    assert stats.kstest(data.returns / data.volatility, stats.t(4.0).cdf).pvalue > 1e-3
-    assert (data.sigma, data.nu) == (0.05, 4.0)
-    again = make_stochastic_volatility(50, random_state=7).returns
-    np.testing.assert_array_equal(again, make_stochastic_volatility(50, random_state=7).returns)
 
 
 @pytest.mark.parametrize(
