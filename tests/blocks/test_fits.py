@@ -27,6 +27,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.sampling.tuning.mode import find_mode
+from tests.blocks.windows import blocks_of
 
 RNG = np.random.default_rng(0)
 N, D = 5000, 3
@@ -49,14 +50,9 @@ MODELS = {
 }
 
 
-def source_of(name, weight=None, dtype=np.float64, size=700, rows=N, **options):
-    def read():
-        for start in range(0, rows, size):
-            part = slice(start, min(start + size, rows))
-            block = X[part].astype(dtype), TARGETS[name][part]
-            yield block if weight is None else (*block, weight[part])
-
-    return RowBlocks(read, **options)
+def source_of(name, weight=None, dtype=np.float64, rows=N, **options):
+    columns = X[:rows].astype(dtype), TARGETS[name][:rows], weight
+    return blocks_of(*columns, size=700, **options)
 
 
 def fit(name, *data, **settings):
@@ -81,9 +77,7 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     y = y.astype(float)
     moments = X.mean(axis=0), X.std(axis=0)
     full = GLMPosterior(X, y, likelihood, prior, center=True, columns=moments)
-    source = RowBlocks(
-        lambda: ((X[a : a + 900], y[a : a + 900]) for a in range(0, N, 900)), pool_size=800
-    )
+    source = blocks_of(X, y, size=900, pool_size=800)
     first, _, sample, _ = first_pass(source, likelihood, 0)
     rows = NUMBERS.sampled(sample, first)
     model = GLMPosterior(
@@ -178,9 +172,7 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     rare = np.column_stack([X[:, 0], at]).astype(float)
     y = (RNG.random(N) < 1 / (1 + np.exp(1.0 - X[:, 0]))).astype(int)
     y[at.any(axis=1)] = np.arange(at.sum()) // 6 % 2  # both labels in each column
-    source = RowBlocks(
-        lambda: ((rare[a : a + 900], y[a : a + 900]) for a in range(0, N, 900)), pool_size=250
-    )
+    source = blocks_of(rare, y, size=900, pool_size=250)
     first, _, sample, _ = first_pass(source, Bernoulli(), 0)
     model = GLMPosterior(*NUMBERS.sampled(sample, first)[:2], Bernoulli(), Flat(), center=False)
     assert model.X[:, 1:].sum(axis=0).min() < 2
@@ -194,10 +186,7 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
 def test_a_label_of_one_block_alone_and_one_without_weight():
     y = np.where(np.arange(N) < 40, "rare", TARGETS["labels"])
     weight = np.where(y == "mid", 0.0, 1.0)
-    source = RowBlocks(
-        lambda: ((X[a : a + 800], y[a : a + 800], weight[a : a + 800]) for a in range(0, N, 800)),
-        pool_size=1500,
-    )
+    source = blocks_of(X, y, weight, size=800, pool_size=1500)
     found, expected = fit("labels", source), fit("labels", X, y, weight)
     assert found.classes_.tolist() == ["low", "mid", "rare", "top"]
     probability = found.predict_proba(X[:200])
@@ -233,18 +222,12 @@ def test_an_error_in_a_later_pass_leaves_the_estimator_as_it_was():
         nonlocal n_read
         n_read += 1
         for start in range(0, N, 1000):
-            yield (
-                X[start : start + 1000 - (n_read == 3 and start == 2000)],
-                TARGETS["logistic"][start : start + 1000 - (n_read == 3 and start == 2000)],
-            )
+            rows = slice(start, start + 1000 - (n_read == 3 and start == 2000))
+            yield X[rows], TARGETS["logistic"][rows]
 
     with pytest.raises(ValueError, match="block 2 has 999 rows, and had 1000.*same rows"):
         model.fit(RowBlocks(read, pool_size=800))
     assert vars(model) == before
-
-
-def _blocks(X, y):
-    return RowBlocks(lambda: [(X[:2000], y[:2000]), (X[2000:], y[2000:])], pool_size=500)
 
 
 @pytest.mark.parametrize(
@@ -263,14 +246,18 @@ def _blocks(X, y):
 def test_what_cannot_be_fitted_is_refused(model, y, error, message):
     before = dict(vars(model))
     with pytest.raises(error, match=message):
-        model.fit(_blocks(X, y))
+        model.fit(blocks_of(X, y, size=2000, pool_size=500))
     assert vars(model) == before
 
 
 def test_dependent_columns_are_named():
     twice = np.column_stack([X, X[:, 0] * 2.0])
     with pytest.raises(ValueError, match="dependent|not determined"):
-        fit("logistic", _blocks(twice, TARGETS["logistic"]), prior="flat")
+        fit(
+            "logistic",
+            blocks_of(twice, TARGETS["logistic"], size=2000, pool_size=500),
+            prior="flat",
+        )
 
 
 # 50 draws of two chains are too few, and fit says so
@@ -283,9 +270,7 @@ def test_weights_separate_no_classes_and_join_none(size, as_blocks):
         model = SGLDLogisticRegression(prior="flat", n_draws=50, n_chains=2, random_state=0)
         if not as_blocks:
             return model.fit(X, y, weight)
-        parts = [slice(0, 2000), slice(2000, N)]
-        source = RowBlocks(lambda: ((X[k], y[k], weight[k]) for k in parts), pool_size=500)
-        return model.fit(source)
+        return model.fit(blocks_of(X, y, weight, size=2000, pool_size=500))
 
     assert np.isfinite(fit_flat(TARGETS["logistic"]).coef_).all()
     with pytest.raises(ImproperPosteriorError, match="a plane separates the classes"):

@@ -1,5 +1,7 @@
 """Scores of rows in blocks are those of the rows in one array, and so are fits over exposures."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.blocks import files
+from tests.blocks.windows import blocks_of
 
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
 dask = pytest.importorskip("dask", reason="some rows need the extra 'dask'")
@@ -41,19 +44,15 @@ def this_process():
         yield
 
 
-def blocks_of(*columns, size=500):
-    parts = [slice(a, a + size) for a in range(0, N, size)]
-    return RowBlocks(
-        lambda: (tuple(None if c is None else c[part] for c in columns) for part in parts)
-    )
+in_blocks = partial(blocks_of, size=500)
 
 
 @pytest.mark.parametrize("kind", TARGETS)
 def test_a_score_of_blocks_is_that_of_the_array(models, kind):
     model, y = models[kind], TARGETS[kind]
-    assert model.score(blocks_of(X, y)) == pytest.approx(model.score(X, y), rel=1e-9)
+    assert model.score(in_blocks(X, y)) == pytest.approx(model.score(X, y), rel=1e-9)
     expected = pytest.approx(model.score(X, y, WEIGHT), rel=1e-9)
-    assert model.score(blocks_of(X, y, WEIGHT)) == expected
+    assert model.score(in_blocks(X, y, WEIGHT)) == expected
     chunked = (da.from_array(values, chunks=500) for values in (y, WEIGHT))
     assert model.score(da.from_array(X, chunks=(500, 1)), *chunked) == expected
 
@@ -71,15 +70,15 @@ def test_a_score_knows_the_names_of_columns():
 def test_what_cannot_be_scored_is_named(models):
     linear, logistic = models[SGLDLinearRegression], models[SGLDLogisticRegression]
     with pytest.raises(ValueError, match="the weights of all rows are zero"):
-        linear.score(blocks_of(X, ETA, np.zeros(N)))
+        linear.score(in_blocks(X, ETA, np.zeros(N)))
     with pytest.raises(ValueError, match="y of block 0 has dtype <U3"):
-        linear.score(blocks_of(X, TARGETS[SGLDLogisticRegression]))
+        linear.score(in_blocks(X, TARGETS[SGLDLogisticRegression]))
     with pytest.raises(TypeError, match="y is given beside RowBlocks"):
-        logistic.score(blocks_of(X, ETA), ETA)
+        logistic.score(in_blocks(X, ETA), ETA)
     with pytest.raises(TypeError, match="the blocks have exposures"):
-        linear.score(blocks_of(X, ETA, None, EXPOSURE))
+        linear.score(in_blocks(X, ETA, None, EXPOSURE))
     with pytest.raises(TypeError, match="Transform each block where it is read"):
-        make_pipeline(StandardScaler(), SGLDLogisticRegression()).fit(blocks_of(X, ETA > 0))
+        make_pipeline(StandardScaler(), SGLDLogisticRegression()).fit(in_blocks(X, ETA > 0))
 
 
 def test_fits_and_scores_over_exposures(tmp_path, monkeypatch):
@@ -91,7 +90,7 @@ def test_fits_and_scores_over_exposures(tmp_path, monkeypatch):
     mapped[:] = X
     chunked = [da.from_array(v, chunks=400) for v in (y, weight, EXPOSURE)]
     for rows, beside in (
-        (blocks_of(X, y, weight, EXPOSURE), ()),
+        (in_blocks(X, y, weight, EXPOSURE), ()),
         (mapped, (y, weight, EXPOSURE)),
         (da.from_array(X, chunks=(400, 2)), chunked),
     ):
@@ -112,13 +111,13 @@ def test_wrong_exposures_name_the_row():
     with pytest.raises(
         ValueError, match="exposure, or n_trials, in row 207 of block 1 is -1; .*positive"
     ):
-        SGLDPoissonRegressor().fit(blocks_of(X, y, None, wrong))
+        SGLDPoissonRegressor().fit(in_blocks(X, y, None, wrong))
     with pytest.raises(TypeError, match="exposure is given beside RowBlocks"):
-        SGLDPoissonRegressor().fit(blocks_of(X, y), exposure=EXPOSURE)
+        SGLDPoissonRegressor().fit(in_blocks(X, y), exposure=EXPOSURE)
 
 
 def test_blocks_say_what_they_are(tmp_path):
-    of_function = blocks_of(X.astype(np.float32), ETA)
+    of_function = in_blocks(X.astype(np.float32), ETA)
     assert "2 columns in float32; rows are counted in the first pass" in repr(of_function)
     SGLDLinearRegression(**FEW).fit(of_function)
     assert repr(of_function).endswith("1,200 rows of 2 columns in float32, 9.6 kB)")
