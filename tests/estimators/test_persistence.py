@@ -44,7 +44,7 @@ MODELS = {
     "map": SGDMAPRegressor(random_state=0),
     "map classifier": SGDMAPClassifier(random_state=0),
     "network": SGLDMLPRegressor(**NETWORK, **FEW),
-    "backprop": BayesByBackpropClassifier(max_iter=5, **NETWORK),
+    "backprop": BayesByBackpropClassifier(max_iter=5, batch_size=1, **NETWORK),
     "stream": SGLDLogisticRegression(**SHORT),
     "linear stream": SGLDLinearRegression(**SHORT),
 }
