@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.inference import problems
+from skbayes_sgld.inference.decisions import Choice
 from skbayes_sgld.inference.diagnosis import condition_27_notes, diagnose_outputs
 from skbayes_sgld.posterior import Flat, FunctionPosterior, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial
@@ -170,6 +171,12 @@ def test_a_setting_that_spoils_few_draws_is_the_remedy_not_their_number():
 )
 def test_the_remedy_is_of_what_is_wrong(wrong, remedy, default_fit):
     assert problems._remedy({wrong}, default_fit.result_).startswith(remedy)
+
+
+def test_the_remedy_of_a_run_that_ended_early_is_its_limit(default_fit):
+    choices = default_fit.result_.choices | {"stopped_by": Choice("max_time", "0.4 s were up")}
+    result = replace(default_fit.result_, choices=choices)
+    assert problems._remedy({"ess"}, result) == "raise max_time"
 
 
 def test_too_few_effective_draws_of_predictions_are_told_with_their_remedy():
