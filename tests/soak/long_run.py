@@ -27,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import (
     BayesByBackpropRegressor,
+    ModelMisfitWarning,
     SGDMAPClassifier,
     SGDMAPRegressor,
     SGLDLinearRegression,
@@ -53,8 +54,10 @@ SAMPLED = {
 }
 CLIMBED = {"map regression": SGDMAPRegressor, "map classification": SGDMAPClassifier}
 NETWORKS = {"network": SGLDMLPClassifier, "backprop": BayesByBackpropRegressor}
-KINDS = [*SAMPLED, *CLIMBED, *NETWORKS]
-COLUMNS = {"kind": int, "automatic": bool, "warned": bool, "refused": bool, "r_hat": float}
+COLUMNS = [
+    *(("kind", "U20"), ("automatic", bool), ("warned", bool), ("refused", bool)),
+    ("r_hat", float),
+]
 SHOWN = 8  # warnings
 ARENA_MAX = -8  # of malloc.h
 CACHED = 1024  # bytes below which NumPy keeps the memory of arrays, up to seven of a size
@@ -155,6 +158,8 @@ def one_fit(seed: list[int]) -> dict[str, Any]:
     row["refused"] = False
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
+        # a known noise may be in other units than y
+        warnings.simplefilter("ignore", ModelMisfitWarning)
         try:
             model.fit(X, y, sample_weight=weight)
             predicted = [model.predict(X), getattr(model, "predict_proba", model.predict)(X)]
@@ -252,7 +257,7 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
     """Fit so often, and judge."""
     settle()
     # made, and touched, before the first fit, so that what is noted takes no more with every fit
-    columns = {name: np.ones(n_fits, kind) for name, kind in COLUMNS.items()}
+    rows = np.ones(n_fits, COLUMNS)
     memory = np.ones((n_fits // PROBE + 1, len(MEASURES)), dtype=int)
     looks, before, shown, made = 0, held(), [], 0
     for number in report.each(range(n_fits)):
@@ -260,19 +265,15 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
         report.check(not row["wrong"], f"fit {number}, {row['kind']}: {row['wrong']}")
         if row["warned"] and row["automatic"] and len(shown) < SHOWN:
             shown.append(f"  fit {number}, {row['kind']}: {row['warned'][:150]}")
-        for name, column in columns.items():
-            value = row[name]
-            if name == "kind":
-                value = KINDS.index(value)
-            column[number] = bool(value) if name in ("automatic", "warned", "refused") else value
+        noted = row | {"warned": bool(row["warned"])}
+        rows[number] = tuple(noted[name] for name in rows.dtype.names)
         made = number + 1
         if made == SETTLED:
             before = held()
         if number >= SETTLED and number % PROBE == 0:
             memory[looks] = in_use()
             looks += 1
-    found, notes = pd.DataFrame(columns).head(made).copy(), []
-    found["kind"] = [KINDS[int(number)] for number in found["kind"]]
+    found, notes = pd.DataFrame(rows[:made]), []
     for what, values in zip(MEASURES, memory[:looks].T, strict=True):
         if not looks:
             break
