@@ -65,13 +65,14 @@ class CountRegressor(RegressionModel, LinearEstimator):
         return y, weight, self._offset(X, {"exposure": exposure})
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
+        numbers = super()._as_numbers(y, fitting)
         fraction = None if fitting else _first_fraction(y)
         if fraction is not None:
             raise ValueError(
                 f"y has the value {fraction:g}; probabilities are of whole counts. Give the counts "
                 "as y, and the time, area or population they were made over as exposure."
             )
-        return super()._as_numbers(y, fitting)
+        return numbers
 
 
 @parameters

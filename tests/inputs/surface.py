@@ -371,8 +371,9 @@ def functions():
         missing = [p.name for p in taken if p.default is p.empty and p.name not in good]
         assert not missing, f"{function.__name__}: give a good value of {missing}"
         module = function.__module__.split(".")[1].lstrip("_")
-        also = ("estimator", "posterior") if "model" in good else ()
-        yield Call(f"{module}.{function.__name__}", function, good, kinds_of(good), also)
+        also = [name for name in good if name in ARRAYS]  # of which one is too short
+        also += ["estimator", "posterior"] if "model" in good else []
+        yield Call(f"{module}.{function.__name__}", function, good, kinds_of(good), tuple(also))
 
 
 def _free():

@@ -332,6 +332,7 @@ FOUND = [
     (lambda: fit(LINEAR, X[:1], Y[:1]), "^X: Found array with 1 sample"),
     # targets, weights and exposures
     (lambda: linear().log_likelihood(X, np.zeros(30, "m8[s]")), "y has dtype timedelta64"),
+    (lambda: counter().log_likelihood(X, np.zeros(30, "M8[s]")), "y has dtype datetime64"),
     (
         lambda: counts(target(SGLDPoissonRegressor)).predict(1e12 * X),
         r"X has a row whose rate is exp\(",
