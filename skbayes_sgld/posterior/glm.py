@@ -341,7 +341,14 @@ class GLMPosterior(BasePosterior):
             total_weight=self.total_weight,
             noise_index=self.n_params - self.n_own if self._infers_noise else None,
             parameterizations=self._parameterizations(),
+            prior_slope=self._prior_slope(),
         )
+
+    def _prior_slope(self) -> Array | None:
+        line = self.linear_prior.line
+        if self.n_own or self.tilt is not None or line is None or line[1] is not None:
+            return None
+        return np.tile(line[0], self.n_predictors)
 
     def _parameterizations(self) -> tuple[str, ...]:
         names = ["centered"]

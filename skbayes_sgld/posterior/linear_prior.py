@@ -120,8 +120,8 @@ class LinearPrior:
 
     def grad(self, linear: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Gradient in the parameters ``(C, K, width)`` and in gamma ``(C,)``."""
-        if self._line is not None:
-            slope, at_zero = self._line
+        if self.line is not None:
+            slope, at_zero = self.line
             grad = linear * slope
             return grad if at_zero is None else grad + at_zero, None
         d, out = self.n_features, np.zeros(linear.shape)
@@ -138,7 +138,7 @@ class LinearPrior:
         return out, in_gamma
 
     @cached_property
-    def _line(self) -> tuple[Array, Array | None] | None:
+    def line(self) -> tuple[Array, Array | None] | None:
         """Slope of the gradient, and its value at 0, where parameters are normal and independent.
 
         Steps on small batches take 1.2 times as long without it.

@@ -155,6 +155,8 @@ class Facts:
     slope_of_last : tuple of three floats or None
         ``(a, b, w)`` where the derivative in the last coordinate x is ``a exp(-w x) + b``, and all
         others are standard normal, independent of it and of each other. None elsewhere.
+    prior_slope : ndarray of shape (P,) or None
+        s where the gradient of the log prior is ``s * theta``; None elsewhere.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     """
@@ -180,6 +182,7 @@ class Facts:
     noise_index: int | None = None
     parameterizations: tuple[str, ...] = ("centered",)
     slope_of_last: tuple[float, float, float] | None = None
+    prior_slope: Array | None = None
     precision: float = float(np.finfo(float).eps)
 
 

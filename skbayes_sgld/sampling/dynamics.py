@@ -164,6 +164,20 @@ class Dynamics:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""
         return self.metric.scale(self.gradient_at(theta, batch, memory))
 
+    def move(self, theta: Array, batch: Any, eta: float, memory: State | None = None) -> Array:
+        """``theta + eta G clip(g)``, a new array."""
+        if self._moves_by_parameter:
+            gradient: Any = self.gradient
+            return gradient.move(theta, batch, eta, self.metric.diagonal)
+        move = self.drift(theta, batch, memory) * eta
+        move += theta
+        return move
+
+    @cached_property
+    def _moves_by_parameter(self) -> bool:
+        diagonal = self.clip is None and self.metric.diagonal is not None
+        return diagonal and hasattr(self.gradient, "move")
+
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and ``clip(g)``, both from all rows."""
         value, grad = self.gradient.value_and_full(self.posterior)(theta)

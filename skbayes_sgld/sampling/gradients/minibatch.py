@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import repeat
 from typing import Any
@@ -49,6 +49,31 @@ class MinibatchGradient(BoundGradient):
         return self._estimate(bound.gradient(theta, rows), bound.size, theta)
 
 
+@dataclass(eq=False)
+class SeparatePriorGradient(MinibatchGradient):
+    """The batch's gradient where the prior's is ``slope * theta``, for a ``slope (P,)``.
+
+    Under a diagonal metric G a step is ``theta (1 + eta G slope) + eta G n / B`` times the gradient
+    of the batch: without it one chain's steps on 32 rows take 1.2x (``benchmarks``, "step-small").
+    """
+
+    slope: Any = None
+    _factors: tuple[float, Array, Array] | None = field(default=None, init=False)
+
+    def move(self, theta: Array, batch: Any, eta: float, diagonal: Array) -> Array:
+        """``theta + eta G g``, a new array."""
+        bound, rows = batch
+        if self._factors is None or self._factors[0] != eta:
+            step = eta * diagonal
+            weight = self.posterior.n_samples / bound.size
+            self._factors = eta, 1.0 + step * self.slope, step * weight
+        _, stay, pull = self._factors
+        out = bound.gradient(theta, rows)
+        out *= pull
+        out += theta * stay
+        return out
+
+
 @dataclass(eq=False, repr=False)
 class Minibatch(Gradient):
     """The gradient of a random batch, rescaled by n / B (Karagiannis, Handout 6, eq. 2.3).
@@ -73,4 +98,7 @@ class Minibatch(Gradient):
         self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None
     ) -> BoundGradient:
         """Estimator."""
-        return MinibatchGradient(posterior)
+        slope = posterior.facts.prior_slope
+        if slope is None:
+            return MinibatchGradient(posterior)
+        return SeparatePriorGradient(posterior, slope=slope)

@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
+from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
 from skbayes_sgld.sampling import SGLD, Minibatch, NormClip, ValueClip
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains
+from skbayes_sgld.sampling.metric import Diagonal
 from tests.references.targets import NormalMean, make_run, stationary_draws, z_of_variance
 
 TARGET = NormalMean()
@@ -37,6 +41,31 @@ def test_a_chain_has_the_mean_of_the_posterior_and_the_variance_of_its_steps(
     # of independent draws' worth of an AR(1) chain
     error = np.sqrt(expected * max(2 / eta_lambda - 1, 1) / draws.size)
     assert abs(draws.mean() - TARGET.y.mean()) < 4 * error
+
+
+@pytest.mark.parametrize("n_chains", [1, 3])
+@pytest.mark.parametrize("prior", [Normal(0.5), Normal(0.5, location=1.0), Laplace(0.5)])
+def test_steps_on_batches_are_those_of_welling_and_teh(prior, n_chains):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 3)), rng.integers(0, 2, 40).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), prior, fit_intercept=False)
+    variances = np.array([0.5, 1.0, 2.0])
+    gradient = Minibatch().bind(posterior, None)
+    dynamics, state = Dynamics(gradient, Diagonal(variances)), {"theta": np.zeros((n_chains, 3))}
+    idx, noise = rng.integers(0, 40, (4, n_chains, 8)), rng.standard_normal((4, n_chains, 3))
+    for eta, rows, normals, batch in zip(
+        [0.1, 0.1, 0.3, 0.01], idx, noise, gradient.batches(idx), strict=True
+    ):
+        theta = state["theta"].copy()
+        residual = y[rows] - expit(np.einsum("cbd,cd->cb", X[rows], theta))
+        slope = (
+            np.sign(theta) / -0.5 if isinstance(prior, Laplace) else (prior.location - theta) * 4
+        )
+        estimate = 40 / 8 * np.einsum("cbd,cb->cd", X[rows], residual) + slope
+        SGLD().step(state, eta, normals, batch, dynamics)
+        np.testing.assert_allclose(
+            state["theta"], theta + eta * variances * estimate + normals, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize("batch_size, replacement", [(1, True), (10, True), (40, False)])
