@@ -146,8 +146,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Likelihood of so many classes."""
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        predictive = super()._predictive(chosen)
+    def _predictive(self, selection: Any = slice(None)) -> Predictive:
+        predictive = super()._predictive(selection)
         return replace(predictive, present=self._present, n_classes=len(self.classes_))
 
     def _point_predictive(self) -> Predictive:
@@ -278,8 +278,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
             The mean over the draws of a sampled posterior is ``predict_proba``.
         """
-        rows, chosen = self._check_rows(X), self._choose_draws(n_samples, random_state)
-        return np.moveaxis(self._predictive(chosen).probability_draws(rows), -1, 0)
+        rows, selection = self._check_rows(X), self._choose_draws(n_samples, random_state)
+        return np.moveaxis(self._predictive(selection).probability_draws(rows), -1, 0)
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
         """Log posterior predictive probability of every label, or number of successes.
@@ -499,11 +499,11 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         coef[:, self._present], intercept[:, self._present] = parts["coef"], parts["intercept"]
         return {"coef": coef, "intercept": intercept}
 
-    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
+    def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
         """Predictors of the classes that are in the model."""
         parts = self._draws()
         present = slice(None) if self._present is None else self._present
-        coef, intercept = parts["coef"][chosen], parts["intercept"][chosen]
+        coef, intercept = parts["coef"][selection], parts["intercept"][selection]
         return LinearPredictor(coef[:, present], intercept[:, present])
 
     # ---- observations, labels or totals ---------------------------------------------------------

@@ -300,9 +300,9 @@ class LinearEstimator(BayesianEstimator):
         values = np.column_stack([parts[name] for name in by_name(self._own_names)])
         return self._likelihood().unconstrain_own(values)
 
-    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
+    def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
         parts = self._draws()
-        return LinearPredictor(parts["coef"][chosen], parts["intercept"][chosen])
+        return LinearPredictor(parts["coef"][selection], parts["intercept"][selection])
 
     def _set_point(self, values: Array) -> None:
         """Set ``coef_``, ``intercept_`` and the like from one vector of values."""
@@ -332,8 +332,8 @@ class LinearEstimator(BayesianEstimator):
             (S,)`` or ``(S, n_classes)``, and what else was inferred, such as ``noise_variance
             (S,)``.
         """
-        chosen = self._choose_draws(n_samples, random_state)
-        draws = Bunch(**{name: values[chosen] for name, values in self._draws().items()})
+        selection = self._choose_draws(n_samples, random_state)
+        draws = Bunch(**{name: values[selection] for name, values in self._draws().items()})
         if self._n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
         return draws

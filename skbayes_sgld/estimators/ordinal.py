@@ -121,8 +121,8 @@ class OrdinalClassifier(LinearClassifier):
         gaps = np.diff(self._draws()["cut_point"], axis=1)
         return np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
 
-    def _predictor(self, chosen: Any = slice(None)) -> LinearPredictor:
-        return super(LinearClassifier, self)._predictor(chosen)  # of one predictor
+    def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
+        return super(LinearClassifier, self)._predictor(selection)  # of one predictor
 
 
 def categories_of(y: Any) -> Array | None:

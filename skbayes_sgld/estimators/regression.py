@@ -213,8 +213,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         mean : ndarray of shape (n_draws, n_rows)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
         """
-        rows, chosen = self._rows(X, row_data), self._choose_draws(n_samples, random_state)
-        return self._predictive(chosen).mean_draws(*rows).T
+        rows, selection = self._rows(X, row_data), self._choose_draws(n_samples, random_state)
+        return self._predictive(selection).mean_draws(*rows).T
 
     @by_output(1)
     def predict_cdf(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
@@ -388,8 +388,8 @@ class NormalRegressor(NormalModel, LinearEstimator):
         if not self._own_names:
             self.noise_variance_ = float(self.noise_variance)
 
-    def _predictive(self, chosen: Any = slice(None)) -> Predictive:
-        parts, predictor, likelihood = self._draws(), self._predictor(chosen), Gaussian()
+    def _predictive(self, selection: Any = slice(None)) -> Predictive:
+        parts, predictor, likelihood = self._draws(), self._predictor(selection), Gaussian()
         own = [parts[n] for n in ("noise_variance", "degrees_of_freedom") if n in parts]
         if "degrees_of_freedom" in parts:
             likelihood = StudentTNoise()
@@ -398,12 +398,12 @@ class NormalRegressor(NormalModel, LinearEstimator):
             slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
             coef = np.concatenate([parts["coef"], slopes], axis=1)
             level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
-            predictor = LinearPredictor(coef[chosen], level[chosen])
+            predictor = LinearPredictor(coef[selection], level[selection])
             likelihood = likelihood if own else HeteroscedasticGaussian()
         elif not own:
             own = [np.full(len(parts["coef"]), self.noise_variance_)]
         draws = np.log(np.column_stack(own)) if own else None
-        return self._mixture(predictor, likelihood, draws, chosen)
+        return self._mixture(predictor, likelihood, draws, selection)
 
     def _mean(self, X: Array, offset: Array | None) -> Array:
         return X @ self.coef_ + self.intercept_
