@@ -89,7 +89,7 @@ class BasePosterior:
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, bound as :meth:`bind_grad` is.
 
-        ``followed`` is the posterior whose gradient is taken, where trajectories follow another.
+        The gradient is that of ``followed``, where trajectories follow another posterior.
         """
         if followed is None or followed is self:
             return self.value_and_grad
@@ -203,9 +203,8 @@ class Batches:
     """Batches of one size for the chains of one run, in one thread.
 
     Rows are known by their local parameters u ``(C, n_local, B)``. Here these are theta itself: a
-    posterior whose rows see theta through fewer numbers has batches of its own. What
-    :meth:`gather` returns is valid until it is called again, and what :meth:`local` returns, until
-    that is.
+    posterior whose rows see theta through fewer numbers has batches of its own. Results of
+    :meth:`gather` and of :meth:`local` are valid until the same method is called again.
 
     Parameters
     ----------

@@ -143,8 +143,8 @@ class LinearPrior:
 
         Steps on small batches take 1.2 times as long without it.
         """
-        together = self.pin is not None or not (self.intercept.flat or self.center is None)
-        if together or self.n_scaled or not self.normal:
+        coupled = self.pin is not None or not (self.intercept.flat or self.center is None)
+        if coupled or self.n_scaled or not self.normal:
             return None
         slope, at_zero = np.zeros((2, self.width))
         d = self.n_features
@@ -240,7 +240,7 @@ class LinearPrior:
         return replace(self, coef=coef, intercept=intercept)
 
     def smoothed(self, spread: Array | None) -> LinearPrior:
-        """Prior averaged over normal errors of sd ``spread (K, width)``."""
+        """Prior averaged over normal errors of sd ``spread (K, width)``, None: its own width."""
         d, at_zero = self.n_features, None
         if spread is not None and not self.intercept.flat:
             variance = np.square(spread[:, d:])
@@ -273,7 +273,7 @@ def in_units(
     """Priors whose automatic scales are numbers, in units of the columns' spread and of y.
 
     ``spread (d,)`` is None where the prior of the coefficients has a scale of its own. Where the
-    noise variance is known, priors in units of the noise are so in those of y.
+    noise variance is known, priors that it scales become priors in units of y.
     """
     effect = partial(likelihood.effect, y, weight)
     if spread is not None:

@@ -35,7 +35,7 @@ from skbayes_sgld.posterior.predictor_maps import WithOwn
 from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
-OwnPriors = NoisePrior | Sequence[NoisePrior]
+NoisePriors = NoisePrior | Sequence[NoisePrior]
 
 _NEAR = 0.1  # squared distance to the centre, in sds, at which a search that has to end may end
 
@@ -57,7 +57,7 @@ class NoiseModel(Component):
         y: Array,
         likelihood: Likelihood,
         prior: CoefficientPrior,
-        own_priors: OwnPriors,
+        own_priors: NoisePriors,
         **options: Any,
     ) -> GLMPosterior:
         """Posterior with this noise, by default a constant; ``options`` are GLMPosterior's."""
@@ -140,7 +140,7 @@ class LogLinearNoise(NoiseModel):
         y: Array,
         likelihood: Likelihood,
         prior: CoefficientPrior,
-        own_priors: OwnPriors,
+        own_priors: NoisePriors,
         **options: Any,
     ) -> GLMPosterior:
         """Posterior of the regression with this noise."""
@@ -212,7 +212,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         y: Array,
         likelihood: Likelihood,
         prior: CoefficientPrior,
-        own_priors: NoisePrior | Sequence[NoisePrior],
+        own_priors: NoisePriors,
         columns: Array,
         scale: Any = "auto",
         **options: Any,
@@ -248,8 +248,8 @@ class LogLinearNoisePosterior(GLMPosterior):
         self._noise_names += [own.name for own in likelihood.own[1:]]
 
     def _parameterizations(self) -> tuple[str, ...]:
-        # with few rows and normal priors also those in which the coefficients are normal
-        # rows times coefficients squared are what a step then takes for each chain
+        # with few rows and normal priors, also coordinates in which the coefficients are normal: a
+        # step then takes rows times squared coefficients multiplications for each chain
         few = self._few_rows and self.n_samples * self._n_linear**2 <= 2**17
         normal = self.n_own == 1 and self.linear_prior.normal
         return ("centered", "noncentered") if few and normal else ("centered",)
@@ -384,7 +384,7 @@ def restricted_normal(
     # the information is that of the expected residuals, and overshoots
     damping, last_step, least = 0.7, None, within
     nearest: tuple[Array, Array] | None = None
-    for _ in range(300):  # of 45 rows with 15 columns, 43; of binary columns and responses, 190
+    for _ in range(300):  # 45 rows of 15 columns take 43; binary columns and responses, 190
         design, Z, log_variance = posterior.mean_and_noise(theta)
         L, H = design.shape[1], posterior.prior_precision(theta)
         mean_curvature = H[:L, :L].copy()  # in units of the noise at the centre, if the prior is

@@ -46,7 +46,8 @@ class Contrasts(Predictors):
     """The first K - 1 of K predictors, less the last one.
 
     A shift common to all predictors changes nothing: one product fewer than classes, and
-    K (K - 1) / 2 blocks of the Hessian in place of K (K + 1) / 2 (1.3x for five classes).
+    K (K - 1) / 2 blocks of the Hessian in place of K (K + 1) / 2 (1.3 times as fast for five
+    classes).
     """
 
     def __init__(self, n_predictors: int, width: int) -> None:

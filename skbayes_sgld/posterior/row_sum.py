@@ -80,7 +80,7 @@ class RowSum:
         n, width = held.shape
         rows = np.zeros((n, width + -width % 8), np.float32)
         rows[:, :width] = held
-        # and 1.3 to 2 times as long for predictors from rows in this order
+        # predictors take 1.3 to 2 times as long from rows than from their transpose
         return rows, np.ascontiguousarray(held.T)
 
     def _derivatives(self, theta: Array, group: int | None, *orders: int) -> list[Array]:
@@ -158,7 +158,7 @@ class RowSum:
         draws = np.atleast_2d(theta)
         P, K = draws.shape[1], self.predictors.n_products
         coefficients = self._coefficients(draws)
-        # of rows with several local parameters they would have a size like that of X
+        # for one local parameter only: with several, these arrays would be as large as X
         by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
 
         def block_sums(rows: slice, kernel: RowKernel, block: Any) -> tuple[Array, Array]:
@@ -219,7 +219,7 @@ class RowSum:
 
 
 def _total(terms: Iterable[Iterable[Array]]) -> list[Array]:
-    """Sums of each array over all that are found, in double precision."""
+    """Sum of each array over the terms, in double precision."""
     each = iter(terms)
     total = [array.astype(float, copy=False) for array in next(each)]
     for arrays in each:

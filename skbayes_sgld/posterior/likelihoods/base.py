@@ -188,7 +188,7 @@ class Likelihood(Component):
         return 1.0 / float(np.average(self.curvature(u, y)[0, 0, 0], weights=weight))
 
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
-        """Weights with which a column has its mean and spread: of trials, where rows have some."""
+        """Weights for the mean and spread of a column: numbers of trials, where rows have some."""
         return weight
 
     def gains(self, design: Array, y: Array) -> Array | sparray | None:
@@ -313,9 +313,9 @@ class Likelihood(Component):
         Parameters
         ----------
         average : callable
-            Takes a function of local parameters ``(r, n_local, m)`` and of the positions ``(r,)``
-            of their rows, whose values are ``(r, m)``, and the positions; its means over the
-            mixture ``(r,)``.
+            Takes a function and the positions ``(r,)`` of some rows; returns the means ``(r,)`` of
+            the function over the mixture. The function takes local parameters ``(r, n_local, m)``
+            and the positions, and returns ``(r, m)``.
         n_rows : int
         q : float
         """

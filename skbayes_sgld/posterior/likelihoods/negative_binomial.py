@@ -44,7 +44,7 @@ class NegativeBinomialKernel(PoissonKernel):
         """Log density, and its derivatives in eta and in the log dispersion."""
         # r is ``(C, 1)`` if it is the same in all rows
         y, r, values = self.y, np.exp(-first_if_equal(within(u[:, 1]))), []
-        # of the same rounded ratio to y that the log density takes
+        # mu from the rounded ratio to y that the log density takes too
         mu = np.exp(u[:, 0] - self.log_y) * np.maximum(y, y == 0)
         away = mu - y
         # log((mu + r) / (y + r))
@@ -75,7 +75,7 @@ class NegativeBinomialKernel(PoissonKernel):
 
 
 def _largest(y: Array, r: Array) -> Array:
-    """Log density of a count of mean y."""
+    """Log density of a count y of mean y, its largest."""
     rest = remainder(y + r) - remainder(r) - remainder(np.where(y > 0, y, 1.0))
     half = 0.5 * (LOG_2_PI + np.log(np.where(y > 0, y, 1.0)) + np.log1p(y / r))
     return np.where(y > 0, rest - half, 0.0)
@@ -92,7 +92,7 @@ def _bend(y: Array, r: Array) -> Array:
     return _slope(y, r) + 0.5 * (1.0 - np.square(r / (y + r))) + np.square(r) * rest
 
 
-def _summed(y: Array, none: Array, share: Array, r: Array) -> Array:
+def _cdf_by_sum(y: Array, none: Array, share: Array, r: Array) -> Array:
     """Probability of a count of at most y, by the sum, from the probability of no count."""
     term, total = none.copy(), np.where(y < 0, 0.0, none)
     for k in range(int(y.max(initial=0.0))):
@@ -131,7 +131,7 @@ class NegativeBinomial(Poisson):
         few = np.flatnonzero(np.all((whole < 100) & (log_none > -600.0), axis=1))
         many = np.setdiff1d(np.arange(len(r)), few)
         out = np.empty(r.shape)
-        out[few] = _summed(whole[few], np.exp(log_none[few]), share[few], r[few])
+        out[few] = _cdf_by_sum(whole[few], np.exp(log_none[few]), share[few], r[few])
         at = np.maximum(whole[many], 0.0)
         # the F distribution's takes a tenth of the time of scipy's incomplete beta function
         above = fdtrc(2.0 * (at + 1.0), 2.0 * r[many], np.exp(u[many, 0]) / (at + 1.0))

@@ -97,7 +97,7 @@ class Ordinal(LabelLikelihood):
         return names[: len(names) - len(self.own) - has_level] + cut_points[not has_level :]
 
     def report(self, values: Array, has_level: bool) -> None:
-        """Replace the intercept and the gaps ``(S, ..., m)`` by cut points; 0 without a level."""
+        """Replace intercept and gaps in ``values (S, P)`` by cut points, from 0 without a level."""
         last = values[:, values.shape[1] - len(self.own) - has_level :]
         last[:, :has_level] *= -1.0
         np.cumsum(last, axis=1, out=last)
