@@ -1,7 +1,6 @@
-"""Interfaces of what a run is composed of.
+"""Interfaces of the parts of a run: gradients, preconditioners, schedules and samplers.
 
-Gradient estimators, preconditioners, schedules and samplers. A gradient and a preconditioner are
-bound to a posterior first, see ``sampling/dynamics.py``.
+A gradient and a preconditioner are bound to a posterior first, see ``sampling/dynamics.py``.
 """
 
 from __future__ import annotations

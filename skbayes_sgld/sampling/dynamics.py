@@ -53,7 +53,7 @@ class BoundGradient:
 
     @cached_property
     def value_and_full(self) -> Callable[..., Any]:
-        """Function of a target: its log density and the gradient from all rows, at a theta."""
+        """Function from a target to a function of theta: its log density, and :attr:`full`."""
         return cache(lambda target: target.bind_value_and_grad(self.posterior, self.group))
 
     def prepare(self, idx: Array) -> Sequence[Any]:
@@ -141,7 +141,7 @@ class Dynamics:
         return replace(grouped, n_walkers=n_walkers)
 
     def for_chains(self, some: slice) -> Dynamics:
-        """Dynamics of some of the chains: each may have a metric and a bound of its own."""
+        """Dynamics of some of the chains: each may have a metric and a clip of its own."""
         clip = None if self.clip is None else self.clip.for_chains(some)
         return replace(self, metric=self.metric.for_chains(some), clip=clip)
 
@@ -149,7 +149,7 @@ class Dynamics:
         """Copy for one run in one thread, which counts clipped gradients from zero."""
         return replace(self, clipped=0, gradient=replace(self.gradient))
 
-    def _clipped(self, grad: Array) -> Array:
+    def _clip_and_count(self, grad: Array) -> Array:
         if self.clip is not None:
             grad, fired = self.clip(grad)
             self.clipped = self.clipped + fired
@@ -158,7 +158,7 @@ class Dynamics:
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; ``memory`` is the state of the chains."""
         grad = self.gradient(theta, batch, memory)
-        return grad if self.clip is None else self._clipped(grad)
+        return grad if self.clip is None else self._clip_and_count(grad)
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""
@@ -181,7 +181,7 @@ class Dynamics:
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and ``clip(g)``, both from all rows."""
         value, grad = self.gradient.value_and_full(self.posterior)(theta)
-        return value, self._clipped(grad)
+        return value, self._clip_and_count(grad)
 
     @property
     def posterior(self) -> BasePosterior:

@@ -126,7 +126,7 @@ def run_parts(
         workers = Processes(n_jobs)
     n_workers = 1 if workers is None else min(workers.n_workers, n_units)
     # processes share a twentieth of the run at a time; progress is reported after each
-    n_shared, made, spent = -(-rest.n_steps // 20), 0, 0.0
+    n_shared, n_made, duration = -(-rest.n_steps // 20), 0, 0.0
     size = rest.n_steps if n_workers == 1 else n_shared
     if seconds is not None:
         size = rest.thin  # later parts are about as long as the seconds allow
@@ -135,22 +135,23 @@ def run_parts(
         begin = perf_counter()
         # the caller keeps each state, but not the first: to copy 64 streams takes 5 times as long
         # as to make them
-        own = deepcopy(state) if made or state is start else state
+        own = deepcopy(state) if n_made or state is start else state
         part = advance(run, own, stretch, block_size, progress)
-        made, spent, state = made + stretch.n_steps, spent + perf_counter() - begin, part.state
+        n_made, duration = n_made + stretch.n_steps, duration + perf_counter() - begin
+        state = part.state
         yield part
         if not rest.n_steps or part.n_steps < stretch.n_steps:
             return
-        to_go = spent / made * rest.n_steps
-        if workers and n_workers > 1 and made >= n_shared and to_go >= workers.least_seconds:
+        to_go = duration / n_made * rest.n_steps
+        if workers and n_workers > 1 and n_made >= n_shared and to_go >= workers.least_seconds:
             break
         size = rest.n_steps
         if seconds is not None:
-            size = max(1, min(2 * stretch.n_steps, int(seconds * made / spent)))
+            size = max(1, min(2 * stretch.n_steps, int(seconds * n_made / duration)))
     edges = np.linspace(0, n_units, n_workers + 1).astype(int) * unit_size
     edges = np.minimum(edges, n_positions)
     if seconds is not None:
-        n_shared = max(1, min(n_shared, int(seconds * made / spent)))
+        n_shared = max(1, min(n_shared, int(seconds * n_made / duration)))
     with workers.open(n_workers) as results:
         while rest.n_steps:
             stretch, rest = rest.cut(n_shared)
@@ -171,13 +172,13 @@ def run_parts(
 
 def side_by_side(
     share: Share,
-    advance: Callable[..., Chains],
+    function: Callable[..., Chains],
     run: Run,
     state: RunState,
     edges: list[int],
     *how: Any,
 ) -> Chains:
-    """Chains of ``advance(run, state, *how)``, called for the chains from edge to edge.
+    """Chains of ``function(run, state, *how)``, called for the chains from edge to edge.
 
     Raises
     ------
@@ -188,7 +189,7 @@ def side_by_side(
     """
     # the run is the first argument, which a cluster sends to each worker once
     results = share(
-        delayed(_attempt)(run, advance, first, state.for_chains(slice(first, last)), *how)
+        delayed(_attempt)(run, function, first, state.for_chains(slice(first, last)), *how)
         for first, last in pairwise(edges)
     )
     errors = [each for each in results if isinstance(each, ChainOverflowError)]
@@ -198,12 +199,12 @@ def side_by_side(
 
 
 def _attempt(
-    run: Run, advance: Callable[..., Chains], first: int, state: RunState, *how: Any
+    run: Run, function: Callable[..., Chains], first: int, state: RunState, *how: Any
 ) -> Chains | ChainOverflowError:
     """Chains from number ``first`` on, or their overflow: others may have overflowed earlier."""
     some = slice(first, first + len(state.streams))
     try:
-        return advance(replace(run, dynamics=run.dynamics.for_chains(some)), state, *how)
+        return function(replace(run, dynamics=run.dynamics.for_chains(some)), state, *how)
     except ChainOverflowError as error:
         return ChainOverflowError(error.step, error.chain + first, error.parameter, error.rejected)
 
@@ -238,25 +239,25 @@ def _in_threads(calls: Iterable[Any]) -> list[Any]:
 
 
 def _numbers(run: Run) -> int:
-    """About how many numbers of X a chain reads in a step on a batch."""
+    """Numbers of X that a chain reads in a step on a batch, approximately."""
     return (run.batch_size or 0) * run.dynamics.posterior.n_params
 
 
 def group_size(run: Run, n_chains: int) -> int | None:
     """Number of chains that a thread advances; None: this thread advances all of them.
 
-    Threads halve the time of two cores for long steps (1,000 rows of 100 columns).
+    On two cores threads halve the time of long steps (1,000 rows of 100 columns).
     """
-    numbers, alike = _numbers(run), run.dynamics.gradient.n_sharing
+    numbers, n_sharing = _numbers(run), run.dynamics.gradient.n_sharing
     stays_in_cache = n_chains * numbers <= 2**16
     if stays_in_cache or numbers < 2**12 or cpu_count() == 1 or not run.dynamics.facts.thread_safe:
         return None
     # no more than a cache holds, and not so few that threads would wait for the interpreter
-    most = min(ceil(n_chains / cpu_count()), alike * 2**19 / numbers)
+    most = min(ceil(n_chains / cpu_count()), n_sharing * 2**19 / numbers)
     size = max(most, 2**15 / numbers)
     # products with a dense metric, or with rows that walkers share, take several chains at once
     multiple = GROUP if run.dynamics.metric.diagonal is None else 1
-    multiple = lcm(multiple, alike)
+    multiple = lcm(multiple, n_sharing)
     n_groups = ceil(n_chains / (multiple * max(1, int(size / multiple))))
     even = multiple * ceil(n_chains / n_groups / multiple)  # the last group may be smaller
     return even if even < n_chains else None
@@ -294,8 +295,8 @@ def advance_together(
             every = None
             if slope is not None:  # positions after every step of the block
                 every = separate_path(state["theta"], block.eta, block.noise, dynamics, slope)
-                looked = every[next_look::_LOOK].reshape(-1, n_params)
-                values = dynamics.posterior.reported.values(looked)
+                at_looks = every[next_look::_LOOK].reshape(-1, n_params)
+                values = dynamics.posterior.reported.values(at_looks)
                 if not (np.isfinite(every).all() and np.isfinite(values).all()):
                     every = None  # steps one by one find where it overflows
             if every is not None:

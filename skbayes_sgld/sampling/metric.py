@@ -68,7 +68,7 @@ class Metric:
         return self
 
     def in_groups_of(self, size: int | None) -> Self:
-        """Metric whose matrix products take so many positions at once; None: all of them."""
+        """Metric whose matrix products take ``size`` positions at once; None: all of them."""
         return self
 
     def rounded(self) -> Metric:
@@ -107,7 +107,7 @@ class Diagonal(Metric):
     sqrt_t, whiten_t = sqrt, whiten  # R is its own transpose
 
     def scale(self, x: Array) -> Array:
-        """``G x``; without a product for the identity, a twelfth of a step on a small batch."""
+        """``G x``; no product with the identity saves a twelfth of a step on a small batch."""
         return x if self._is_identity else x * self._variances
 
     @property
@@ -173,7 +173,7 @@ class Dense(Metric):
         return self._curvature @ self._root
 
     def in_groups_of(self, size: int | None) -> Self:
-        """Metric whose matrix products take so many positions at once."""
+        """Metric whose matrix products take ``size`` positions at once; None: all of them."""
         other = copy(self)
         other._group = size
         return other
@@ -294,11 +294,11 @@ def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
     return np.geomspace(slowest, _largest_width(metric, curvature), metric.n_params)
 
 
-def _largest_width(metric: Metric, beside: Metric) -> float:
-    """Largest variance of the one metric's normal distribution in units of the other's."""
+def _largest_width(metric: Metric, unit: Metric) -> float:
+    """Largest variance of the normal distribution ``N(0, metric)``, in units of ``unit``'s."""
 
     def product(z: Array) -> Array:
-        x = beside.whiten(metric.sqrt(z.reshape(1, -1)))
-        return metric.sqrt_t(beside.whiten_t(x))[0]
+        x = unit.whiten(metric.sqrt(z.reshape(1, -1)))
+        return metric.sqrt_t(unit.whiten_t(x))[0]
 
     return largest_eigenvalue_of(product, metric.n_params)

@@ -85,9 +85,9 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     position = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
     position = settle(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
-    metric, history = mode, np.empty((n_chains, 0, P))
+    center, history = mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(rounds):
-        pilot = replace(run, dynamics=around(run.dynamics, metric))
+        pilot = replace(run, dynamics=around(run.dynamics, center))
         last = number == len(rounds) - 1
         learns = n_steps >= _LEARNING or (last and n_steps > 1)
         draws, step_size, acceptance, lost = _run_pilot(
@@ -96,20 +96,21 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
         position = draws[:, -1]
         if number > 0 and not last:  # the first round forgets the start
             history = np.concatenate([history, draws], axis=1)
-            late, before = history[:, history.shape[1] // 3 :], metric.whitened
-            metric = _metric(late, mode, tau, run.dynamics.gradient.posterior)
-            if before is not None and metric.whitened is not None:
-                step_size *= metric.whitened.softness / before.softness
+            recent, before = history[:, history.shape[1] // 3 :], center.whitened
+            center = _metric(recent, mode, tau, run.dynamics.gradient.posterior)
+            if before is not None and center.whitened is not None:
+                step_size *= center.whitened.softness / before.softness
     if not learns and acceptance < 0.4:
         step_size *= 0.7
     step_size = run.sampler.whole_steps(step_size)
     # a chain that has stood still may stay there; neighbouring draws may be one place twice
-    led = draws[(draws != position[:, None]).any(axis=(1, 2))]
-    forgot = n_chains >= _MIN_CHAINS and learns and mode.whitened is None
-    late = led[:, ::-_APART] if forgot else draws[:, :0]
-    places, age = late.swapaxes(0, 1).reshape(-1, P), sum(rounds) - (n_steps - 1) // _APART * _APART
-    time = _autocorrelation(np.concatenate([history, draws], axis=1), metric)
-    return Adapted(metric, step_size, acceptance, time, places, age, lost)
+    mobile = draws[(draws != position[:, None]).any(axis=(1, 2))]
+    has_places = n_chains >= _MIN_CHAINS and learns and mode.whitened is None
+    by_chain = mobile[:, ::-_APART] if has_places else draws[:, :0]
+    places = by_chain.swapaxes(0, 1).reshape(-1, P)
+    n_settling = sum(rounds) - (n_steps - 1) // _APART * _APART
+    time = _autocorrelation(np.concatenate([history, draws], axis=1), center)
+    return Adapted(center, step_size, acceptance, time, places, n_settling, lost)
 
 
 def _pilot_of(run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
@@ -135,7 +136,7 @@ def _pilot_of(run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
 
 def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
     """Dynamics in the metric of a mode, about it."""
-    # a bound is on the gradient in theta
+    # a clip bounds the gradient in theta, which trajectories along whitened rows do not take
     whitened = mode.whitened if dynamics.clip is None else None
     return replace(dynamics, metric=mode.metric, center=mode.theta, whitened=whitened)
 
@@ -191,7 +192,7 @@ def _run_pilot(
 
 
 def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0) -> Array:
-    """Starting points ``(C, P)``: those too far out are replaced by where free steps lead.
+    """Starting points ``(C, P)``: those too far out are moved by steps that are never rejected.
 
     A chain that accepts or rejects may stand still for long where it starts too far out
     (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where the density
@@ -215,16 +216,16 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     streams = [ChainStreams(seed ^ 0x5E771E, first_chain + int(c)) for c in low]
     state = RunState(0, free.initial_state(position[low]), streams)
     try:
-        led = run_chains(free, state, n_draws=1, thin=20).draws[:, -1]
+        ends = run_chains(free, state, n_draws=1, thin=20).draws[:, -1]
     except ChainOverflowError:
         return nearer_to_mode(run, position, mode, steep=True)
     with np.errstate(invalid="ignore"):  # of a density that is 0 at both ends
-        gain = _values(run, led) - before[low]
-    away = np.abs((led - mode.theta) / mode.metric.marginal_sd).max(axis=1)
+        gain = _values(run, ends) - before[low]
+    away = np.abs((ends - mode.theta) / mode.metric.marginal_sd).max(axis=1)
     holds = (away < 30.0) & (gain > -run.dynamics.temperature * (_CHANCE + P))
     nearer = mode.theta + _NEARER * (position[low] - mode.theta)
     landing = position.copy()
-    landing[low] = np.where(holds[:, None], led, nearer)
+    landing[low] = np.where(holds[:, None], ends, nearer)
     return landing
 
 
@@ -239,10 +240,10 @@ def leave_dead_ends(
     for number in range(10):
         try:
             own = (seed ^ 0xDEAD) + number
-            made = run_chains(run, position, n_draws=1, seed=own, first_chain=first_chain)
+            chains = run_chains(run, position, n_draws=1, seed=own, first_chain=first_chain)
         except ChainOverflowError:
             break
-        lost = made.state.sampler_state.get("lost")
+        lost = chains.state.sampler_state.get("lost")
         if lost is None or not lost.any():
             break
         nearer = 0.5 * (position + mode.theta)
@@ -342,18 +343,18 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
     return Mode(center, Dense(root, inverse @ inverse.T))
 
 
-def _autocorrelation(draws: Array, metric: Mode) -> float:
+def _autocorrelation(draws: Array, center: Mode) -> float:
     """Integrated autocorrelation time of the slowest direction or of its distance from the mean.
 
     The largest of two: by batch means, and by the correlation of neighbouring draws, which is
-    known better and tells less of slow directions. Of squares in place of distances it is the same
-    but for chance: a walker that stays once where one direction is 4 sds out makes it 3 of 1.5.
+    known better and shows less of slow directions. Squares in place of distances would give the
+    same but for chance: a walker that stays once where one direction is 4 sds out turns 1.5 into 3.
     """
     n_chains, n_steps, P = draws.shape
     # little is known; trajectories of a quarter of a period forget the most
     if n_steps < _LEARNING:
         return 1.0
-    u = metric.metric.whiten((draws - metric.theta).reshape(-1, P)).reshape(draws.shape)
+    u = center.metric.whiten((draws - center.theta).reshape(-1, P)).reshape(draws.shape)
     # the median of the largest of 2 P chi-squares over their mean, were no direction slow
     chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)
     share = min(0.6, 1.0 / chance)  # the largest time is that of many noisy ones

@@ -128,8 +128,8 @@ def measure_bias(
     limit : float or None, default=None
         The pilot stops early where it is plain that the error is below, or above.
     decides : bool, default=False
-        Whether it stops, too, where its end could not show that the error is below: 1.2x of a fit
-        of 569 rows and 30 columns under a learned scale.
+        Whether it stops, too, where its end could not show that the error is below. A fit of 569
+        rows and 30 columns under a learned scale is then 1.2 times as fast.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def measure_bias(
     actual |= gradient.begin(start)
     previous = _mirrored(streams.normals(n_pairs, n_normals))
     declared = sampler.pace(np.ones(P), step_size)[1]
-    # e^-2 of the start is left, which is exact on a normal posterior
+    # the start, which is exact on a normal posterior, is forgotten but for e^-4 (SGLD)
     n_burnin = int(np.ceil(2.0 * declared))
     # 48 times the autocorrelation time of two at a step size of 1; an eighth or a quarter of the
     # steps settles most posteriors
@@ -202,15 +202,15 @@ class _Sums:
         self._tau, self._excess, self._n_pairs, self._n_steps = tau, excess, len(zeros[0]), 0
 
     def add(self, u: Array, slope: Array, v: Array) -> None:
-        """Add a step: of the chain on the posterior, whitened, and of that on the normal one."""
+        """Add a step: whitened position u and slope on the posterior, position v on the normal."""
         self._n_steps += 1
-        self._first += self._halved(slope + v)
-        self._second -= self._halved(u * slope + v * v)
-        self._wider += self._halved(u * u - v * v)
+        self._first += self._pair_means(slope + v)
+        self._second -= self._pair_means(u * slope + v * v)
+        self._wider += self._pair_means(u * u - v * v)
         self._total += v[: self._n_pairs]
         self._total_square += np.square(v[: self._n_pairs])
 
-    def _halved(self, values: Array) -> Array:
+    def _pair_means(self, values: Array) -> Array:
         """Means of the pairs."""
         return 0.5 * (values[: self._n_pairs] + values[self._n_pairs :])
 
@@ -226,7 +226,7 @@ class _Sums:
             return np.abs(size), doubt
 
     def bias(self, declared: float) -> Bias:
-        """All of it; ``declared`` is the autocorrelation time that the sampler declares."""
+        """Bias over all steps; ``declared`` is the sampler's declared autocorrelation time."""
         n, tau = self._n_steps, self._tau
         size, doubt = self.errors()
         width = float(self._wider.mean(axis=0).max() / (n * tau) + 1.0 + self._excess)
@@ -268,17 +268,17 @@ def choose_step_size(
 ) -> tuple[float, Bias] | None:
     """Largest step size in the metric of the curvature that biases no moment visibly, and holds.
 
-    It is shortened until chains come back from far out; a spare sampler, if there is one, takes
-    over instead. Parameters and results are those of :func:`choose_unbiased`; the bias is that of
-    the step before it was shortened.
+    It is shortened until chains come back from far out, but not with a ``spare`` sampler: the
+    caller sees whether it holds, and lets that sampler take over if not. Parameters and results
+    are those of :func:`choose_unbiased`; the bias is that of the step before it was shortened.
     """
     choice = choose_unbiased(run, mode, seed, spare)
     if choice is None or spare:
         return choice
     largest, bias = choice
     sizes = [size for size in step_sizes(run.sampler) if size <= largest]
-    held = (size for size in sizes if holds_far_out(run, mode, size, seed))
-    return next(held, sizes[-1]), bias
+    stable = (size for size in sizes if holds_far_out(run, mode, size, seed))
+    return next(stable, sizes[-1]), bias
 
 
 def choose_unbiased(
@@ -301,7 +301,7 @@ def choose_unbiased(
 
     Returns
     -------
-    found : tuple of float and Bias or None
+    choice : tuple of float and Bias or None
         The step size and its bias, measured or extrapolated: the shortest, or the best that was
         tried, where none is within the limit; None where a spare sampler is to take over.
     """
@@ -357,11 +357,11 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     start = mode.theta + width * mode.metric.sqrt(streams.normals(n_starts, mode.theta.size))
     state = RunState(0, run.initial_state(start), [streams] * n_starts)
     try:
-        made = run_chains(run, state, n_draws=1, thin=20)
+        chains = run_chains(run, state, n_draws=1, thin=20)
     except ChainOverflowError:
         return False
     # a chain a thousand sds from the mode is on its way to an overflow
-    return bool(np.abs(mode.metric.whiten(made.draws[:, -1] - mode.theta)).max() < 1e3)
+    return bool(np.abs(mode.metric.whiten(chains.draws[:, -1] - mode.theta)).max() < 1e3)
 
 
 def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> tuple[float, Bias]:
@@ -399,8 +399,8 @@ def largest_error(sampler: Sampler, sizes: tuple[float, ...], n_params: int) -> 
 def step_sizes(sampler: Sampler) -> tuple[float, ...]:
     """Step sizes to choose from, from the sampler's own on a normal target downwards.
 
-    It is twice that of a sampler that has no error there at either: SGLD's draws by
-    Leimkuhler-Matthews steps of size 1 are independent two steps apart.
+    They begin at twice the sampler's own where it has no error there at twice either: SGLD's draws
+    by Leimkuhler-Matthews steps of size 1 are independent two steps apart.
     """
     first = sampler.pace(np.ones(1))[0]
     if sampler.gaussian_inflation(2.0 * first) == 1.0:
@@ -434,16 +434,16 @@ def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float
 def _measured_inflation(sampler: Sampler, step_size: float, P: int) -> float:
     """Variance of 25 nearly independent draws of 20,000 coordinates, to 0.2 %.
 
-    Of few parameters it has 2,000 chains: for one parameter it is known to 0.6 %.
+    With fewer than ten parameters 2,000 chains have to do: one parameter gives it to 0.6 %.
     """
     dynamics = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)))
     run = Run(sampler, dynamics, Constant(), step_size, 0)
     streams = ChainStreams(0x5EED, FIRST_CHAIN)  # one for all chains, which is faster
-    n_chains = max(1, min(2_000, 20_000 // P))
-    state = run.initial_state(streams.normals(n_chains, P))
+    n_starts = max(1, min(2_000, 20_000 // P))
+    state = run.initial_state(streams.normals(n_starts, P))
     sampler.settle(state, 1.0)
     time = int(np.ceil(sampler.pace(np.ones(P), step_size)[1]))
-    start = RunState(0, state, [streams] * n_chains)
+    start = RunState(0, state, [streams] * n_starts)
     try:
         draws = run_chains(run, start, n_draws=25, n_burnin=10 * time, thin=time).draws
     except ChainOverflowError:

@@ -102,7 +102,7 @@ def find_mode(
     if subset is not None:
         # the rows left out may be those that determine the mode, and may be far from where it is
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
-            # a tenth of an sd a parameter goes unseen
+            # a squared distance of 0.1 a parameter is near enough to begin with
             rough = max(_ROUGH, 0.1 * posterior.n_params)
             rough_mode = find_mode(subset, start, near=rough, tolerance=rough)
             start = rough_mode.theta
@@ -125,14 +125,14 @@ def _subset(posterior: BasePosterior) -> BasePosterior | None:
 def _expand(posterior: BasePosterior, subset: BasePosterior, rough_mode: Mode, near: float) -> Mode:
     """Mode by expansions of the log likelihood, the first with the curvature of the subset.
 
-    Each is a pass over all rows. What the last one leaves is known without another: to second
-    order, the distance to the mode falls as its square does.
+    Each is a pass over all rows. The distance that the last one leaves is known without another
+    pass: near the mode it falls as its square does.
     """
     theta, expansion = rough_mode.theta, rough_mode.expansion
     H = subset.expand_likelihood(theta).curvature if expansion is None else expansion.curvature
     mode = mode_of_expansion(posterior, posterior.expand_likelihood(theta, H), theta)
     distance = mode.squared_distance(theta)
-    # of the squared distance before the last step; the curvature of a subset is used once
+    # largest ratio of two steps' squared lengths at which the search may end
     most = 0.02 if near < _ROUGH else 0.2
     for _ in range(8):
         expansion = posterior.expand_likelihood(mode.theta)
@@ -243,7 +243,8 @@ def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> 
 def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
     """Newton's step, with as much of H's diagonal added to H as makes it positive definite."""
     diagonal = np.abs(np.diagonal(H))
-    # finely spaced: of collinear columns, whose weak curvature is 1e-7 of the strong, more creeps
+    # finely spaced: with collinear columns, whose weak curvature is 1e-7 of the strong one, more
+    # damping than is needed makes the search creep
     for damping in (0.0, *np.logspace(-10, 4, 15)):
         try:
             damped = H + np.diag(damping * diagonal) if damping else H

@@ -30,7 +30,8 @@ class NoiseLevel:
     variance : float
         Largest eigenvalue of its covariance in the metric of the curvature.
     common : float
-        The same of what independent positions have in common of it, where they share the row.
+        Largest eigenvalue of the covariance of this noise between two independent positions that
+        share the row, in the same metric; 0 where it was not measured.
     """
 
     variance: float
@@ -48,8 +49,8 @@ class NoiseLevel:
     def batch_size(self, step_size: float, temperature: float, n_walkers: int = 1) -> int:
         """Batch size at which the inflation falls to 1 %.
 
-        Where ``n_walkers`` of a chain share it, the variance of their mean grows by 8 % at most: by
-        as many times what their noise has in common.
+        Where ``n_walkers`` of a chain share it, the variance of their mean, too, grows by 8 % at
+        most: it grows ``n_walkers`` times as much as the common part of their noise inflates one.
         """
         size = self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise
         if n_walkers > 1:
@@ -90,14 +91,14 @@ def measure_noise(
     bound = gradient.bind(posterior, mode.theta, mode.expansion)
     metric = mode.metric if metric is None else metric
     if "local_rows" not in posterior.abilities:
-        # each row as a chain
+        # each row is passed as a chain of its own
         idx = idx[:_FEW_ROWS]
         batch = bound.prepare(idx[None, :, None])[0]
         estimates = np.stack([bound(np.tile(theta, (len(idx), 1)), batch) for theta in draws])
-        rests = (estimates - estimates.mean(axis=1, keepdims=True)).reshape(-1, draws.shape[1])
-        rests = metric.sqrt_t(rests)
-        small = rests if rests.shape[1] <= rests.shape[0] else rests.T
-        return NoiseLevel(largest_eigenvalue(small.T @ small) / len(rests))
+        errors = (estimates - estimates.mean(axis=1, keepdims=True)).reshape(-1, draws.shape[1])
+        errors = metric.sqrt_t(errors)
+        narrow = errors if errors.shape[1] <= errors.shape[0] else errors.T
+        return NoiseLevel(largest_eigenvalue(narrow.T @ narrow) / len(errors))
     batches = posterior.bind_batches(1, len(idx))
     rows = batches.gather(idx[None, None])[0]
     batch = bound.prepare(idx[None, None])[0]
@@ -163,8 +164,8 @@ def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> boo
     if n_walkers == 1:  # a gathered row costs about four times one that is read in order
         return n > THRESHOLDS.few_rows and 4 * batch_size <= n
     batch_cost, full_cost = step_costs(posterior, batch_size)
-    # as much again as 2,500 ns is a step's own. On the rookies (2,400) a batch costs 0.42 and a fit
-    # three quarters; on ten classes of 1,000 rows (13,100) 0.49 and 0.79
+    # a step has costs of its own, of about 2,500 ns. Relative to all rows, a batch costs 0.42 and
+    # a fit 0.75 on the rookies (2,400 ns), 0.49 and 0.79 on ten classes of 1,000 rows (13,100 ns)
     return batch_cost <= (0.4 if full_cost <= 2500.0 else 1.0) * full_cost
 
 
