@@ -281,7 +281,7 @@ def all_rows(why: str) -> dict[str, Choice]:
 
 
 def expected_walkers(settings: Settings, posterior: BasePosterior) -> int:
-    """Number of walkers, of a chain by steps of 1, that can share a batch."""
+    """Number of walkers of a chain that can share a batch, were its steps of size 1."""
     facts = posterior.facts
     shared = settings.automatic and settings.allows_walkers
     if not (shared and facts.one_mode and facts.shares_batches):
@@ -483,10 +483,10 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
     expected = run.sampler.pace(np.ones(mode.theta.size), run.step_size)[1]
-    # a step may be expensive, and draws that are worth half of independent ones are the cheapest
-    # A time of 1.6 at every step leaves a draw 0.62 of its worth, one of 2.6 at every second step
-    # 0.67. So a Laplace prior on 60 columns of 40 rows keeps every draw: effective sample sizes of
-    # 1,200 to 1,800 of 4,000, the worst of 62 sds off by 5 to 9 %, and no bias over 20 seeds
+    # a step may be expensive, and draws that are worth half of independent ones are the cheapest.
+    # With a time of 1.6 every step is a draw, worth 0.62; with 2.6 every second step, worth 0.67. A
+    # Laplace prior on 60 columns of 40 rows so keeps every draw: effective sample sizes of 1,200 to
+    # 1,800 of 4,000, the worst of 62 sds off by 5 to 9 %, and no bias over 20 seeds
     measured = adapted.autocorrelation - 1.0
     most = 400 / n_gradients  # slower mixing is reported instead
     share = 1.0
@@ -571,8 +571,8 @@ def step_bias(
 ) -> tuple[float, float]:
     """Largest bias at step size eta (means in sds, sds relative), with twice its standard error.
 
-    A pilot measures it where the metric is the curvature's. Shorter steps than a fifth of the
-    sampler's own have the bias of a normal target, which is known.
+    A pilot measures it where the metric is the curvature's. In other metrics, and at steps shorter
+    than a fifth of the sampler's own, it is the bias on a normal target.
     """
     if run.sampler.adjusted:
         return 0.0, 0.0
@@ -664,7 +664,7 @@ def choose_thin(tuned: Tuned, settings: Settings) -> Choice:
 def choose_burnin(
     tuned: Tuned, settings: Settings, n_draws: int, thin: int, continues: bool
 ) -> Choice:
-    """Steps before the first draw; none where chains continue those of the last fit."""
+    """Steps before the first draw; by default none where chains continue those of the last fit."""
     if settings.n_burnin is not None:
         return Choice(settings.n_burnin, GIVEN)
     if continues:

@@ -80,7 +80,7 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return offered[0], "the model's own coordinates"
     if posterior.facts.hierarchical:
         n, d = posterior.n_samples, posterior.model.n_features
-        # 20 rows of 50 columns take a quarter of the time (labels, counts), 15 rows of 30 as long
+        # in the row space 20 rows of 50 columns take a quarter of the time, 15 rows of 30 as long
         if d < 40:
             return "noncentered", "coefficients and their scale are then nearly independent"
         return "row_space", f"{n} rows see no more of {d}"
@@ -108,16 +108,16 @@ def integrate_mean(
     posterior: LogLinearNoisePosterior, temperature: float
 ) -> tuple[UnequalNoisePosterior, Mode | None]:
     """Linear model with unequal noise in coordinates of normal coefficients, and its centre."""
-    noncentered = UnequalNoisePosterior(posterior, temperature)
+    transformed = UnequalNoisePosterior(posterior, temperature)
     moments = posterior.centered_normal() or posterior.centered_normal(anyway=True)
     if moments is None:
-        return noncentered, None
+        return transformed, None
     center, precision = moments
     L = len(center) - len(posterior.noise_scale) - 1
     H = np.eye(len(center))
     H[L:, L:] = precision[L:, L:]
     center = np.append(np.zeros(L), center[L:])
-    return noncentered, Mode.from_curvature(center, H)
+    return transformed, Mode.from_curvature(center, H)
 
 
 def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameterized, Mode]:

@@ -75,7 +75,7 @@ def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None]:
 
 def sum_up(source: RowSource) -> tuple[GaussianStatistics, Extent]:
     """Sufficient statistics of a normal likelihood, and ranges of the columns, in one pass."""
-    return _some(source.reduce(_sums, add_up))
+    return _require_rows(source.reduce(_sums, add_up))
 
 
 class Fraction(float):
@@ -140,10 +140,10 @@ def first_pass(
     how = Sampling(source.pool_size, seed, _GROUP_ROWS, likelihood is None, source.n_rows)
     block_values = partial(_moments_and_sample, likelihood=likelihood, how=how)
     totals: tuple[Any, ...] = source.reduce(block_values, add_up)
-    return _some(totals)
+    return _require_rows(totals)
 
 
-def _some(totals: tuple[Any, ...]) -> Any:
+def _require_rows(totals: tuple[Any, ...]) -> Any:
     if totals[1] is None:  # no row has an extent
         raise ValueError("the weights of all rows are zero; at least one must be positive.")
     return totals

@@ -144,7 +144,7 @@ def make_plan(
         Seed of the pilots and of the chains.
     positions : ndarray of shape (n_chains, n_params) or None
         Last positions of an earlier run's chains, in the user's parameters: the run continues from
-        there, without burn-in.
+        there, with a burn-in only where the settings give one.
     fallback : Fallback or None
         Change of the plan, since a chain overflowed by the one that was made without it.
 

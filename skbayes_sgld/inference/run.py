@@ -36,7 +36,7 @@ from skbayes_sgld.sampling.workers import Workers
 Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
 
 _SECONDS = 1.0  # longest part, about, of a run that may stop or is written to a file
-_MOST = 10  # largest number of draws, over n_draws
+_MOST = 10  # times n_draws: largest number of draws with target_ess
 
 
 def run_plan(
@@ -126,7 +126,7 @@ def plan_and_run(
 
 
 def _fallback(error: ChainOverflowError, plan: Plan) -> Fallback | None:
-    """Second plan after an overflow; None where the user chose sampler or step size."""
+    """Change for a second plan after an overflow; None where the first has no automatic steps."""
     settings, step_size = plan.settings, plan.run.step_size
     chosen_by_user = settings.sampler is not None or settings.step_size is not None
     if chosen_by_user or plan.run.sampler.adjusted or plan.n_training:
