@@ -77,7 +77,7 @@ def find_checks(
 
     Parameters
     ----------
-    left : LeftOut
+    loo : LeftOut
         Rows that were left out.
     names : list of str
         Names of the columns.
@@ -190,7 +190,7 @@ def interval_name(coverage: float) -> str:
 
 
 def _with_thirds(mean: Array) -> list[tuple[str, Array]]:
-    """All rows, and each third of them by mean, with the names "" and "lowest third" ...."""
+    """All rows, and each third of them by mean, with the names "", "lowest third", ...."""
     thirds = zip(("lowest third", "middle third", "highest third"), by_mean(mean), strict=True)
     return [("", np.arange(len(mean))), *thirds]
 
@@ -353,7 +353,7 @@ def _influence(loo: LeftOut, labels: Any) -> Check:
 def prior_check(model: Any, name_of: Callable[[str], str]) -> list[Check]:
     """Pull of the prior of all coefficients together; nothing for models without that measure.
 
-    ``named`` gives a parameter its column's name.
+    ``name_of`` gives a parameter its column's name.
     """
     result = vars(model).get("result_")
     if result is None or not result.plan.has_data or result.predictions is not None:

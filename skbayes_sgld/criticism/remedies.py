@@ -339,8 +339,8 @@ def try_remedies(
     seed : int
     """
     data, at = _part(data, misfit.fit.counted, rows, seed)
-    checked = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
-    trials, tried, best = list[Trial](), set[frozenset[str]](), [(checked, misfit)]
+    baseline = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
+    trials, tried, best = list[Trial](), set[frozenset[str]](), [(baseline, misfit)]
     useful = [remedy for remedy in REMEDIES if remedy.family in ("", family)]
     for _ in range(3):
         step, harmful = [], set[str]()
@@ -381,8 +381,8 @@ def choose(trials: list[Trial], wrong: int) -> Trial | None:
     """
     if not trials:
         return None
-    checked = Trial(each=np.zeros_like(trials[0].each), wrong=wrong)
-    helping = [trial for trial in trials if trial.helps(checked)]
+    baseline = Trial(each=np.zeros_like(trials[0].each), wrong=wrong)
+    helping = [trial for trial in trials if trial.helps(baseline)]
     if not helping:
         return None
     best = max(helping, key=lambda trial: trial.gain)

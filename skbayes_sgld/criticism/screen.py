@@ -7,7 +7,7 @@ the row, and would sort rows with the same columns by their residuals):
 
 * the number of rows inside the 90 % interval, and that inside the 50 % interval, are binomial, as
   in ``check_model``; a count whose transform is partly inside counts as that part;
-* the sum of the squared scores is chi-square, and the largest score tells outliers;
+* the sum of the squared scores is chi-square, and the largest score shows outliers;
 * the p-values of the three thirds together are those of independent tests (Fisher 1925);
 * the number of labels of the second class (or of the likeliest, of several) varies at most as much
   as a binomial number with the mean probability (Hoeffding 1956).

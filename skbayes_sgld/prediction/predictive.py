@@ -93,7 +93,7 @@ class Predictive:
         return alone and not has_cut_points
 
     def _spread(self, X: Array) -> Spread:
-        with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3x
+        with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
             return self.predictor.spread(self.share, X.shape[0])
 
     def local(self, X: Array, offset: Array | float = 0.0) -> Array:
