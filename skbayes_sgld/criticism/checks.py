@@ -258,22 +258,22 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
     p, fitted = loo.probability(), loo.fitted()
     K = p.shape[1]
     codes = [1] if K == 2 else range(K)
-    called = [str(k) for k in range(K)] if classes is None else [str(c) for c in classes]
+    class_names = [str(k) for k in range(K)] if classes is None else [str(c) for c in classes]
     for k in codes:
-        y, of = loo.y == k, p[:, k]
-        about = f" of class {called[k]}"
+        y, p_class = loo.y == k, p[:, k]
+        about = f" of class {class_names[k]}"
         for third, rows in _with_thirds(fitted[:, k]):
-            variance = float(np.sum(of[rows] * (1.0 - of[rows])))
+            variance = float(np.sum(p_class[rows] * (1.0 - p_class[rows])))
             if variance < _FEW_SMALL:
                 continue
-            share, expected = float(y[rows].mean()), float(of[rows].mean())
+            share, expected = float(y[rows].mean()), float(p_class[rows].mean())
             error, name = np.sqrt(variance) / len(rows), f"share{about}, {third or 'all rows'}"
             p_value = _two_sided((share - expected) / error)
             yield Check(name, "calibration", share, expected, error, p_value, fmt=".1%")
-        far = 1.0 - 2.0 * of  # Spiegelhalter (1986): Brier score against its expectation
-        error = float(np.sqrt(np.sum(np.square(far) * of * (1.0 - of))))
+        far = 1.0 - 2.0 * p_class  # Spiegelhalter (1986): Brier score against its expectation
+        error = float(np.sqrt(np.sum(np.square(far) * p_class * (1.0 - p_class))))
         if error**2 >= 1.0:
-            brier, own = np.square(y - of).mean(), (of * (1.0 - of)).mean()
+            brier, own = np.square(y - p_class).mean(), (p_class * (1.0 - p_class)).mean()
             p_value = _two_sided(len(y) * (brier - own) / error)
             name = f"Brier score{about}"
             error /= len(y)
@@ -283,7 +283,7 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
         each = []
         for k in codes:
             sd = np.sqrt(np.maximum(p[:, k] * (1.0 - p[:, k]), _TINY))
-            about = "" if K == 2 else f", class {called[k]}"
+            about = "" if K == 2 else f", class {class_names[k]}"
             each.append((((loo.y == k) - p[:, k]) / sd, sd, about))
         yield from _curvature(each, X, names)
 
