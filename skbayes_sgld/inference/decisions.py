@@ -292,11 +292,13 @@ def expected_walkers(settings: Settings, posterior: BasePosterior) -> int:
 
 
 def most_walkers(n_burnin: int, n_steps: int, most: float = np.inf) -> int:
-    """Number of walkers, up to ``most``, whose burn-in is a small share of a chain's steps."""
+    """Largest number of walkers, up to ``most``, whose burn-in is a small share of the steps."""
     # a product with 16 positions costs half of 16 products with one; more positions gain little
     largest_share = {32: 0.1, 16: 0.2, 4: 0.1}
-    fit = (w for w, share in largest_share.items() if w <= most and w * n_burnin <= share * n_steps)
-    return next(fit, 1)
+    usable = (
+        k for k, share in largest_share.items() if k <= most and k * n_burnin <= share * n_steps
+    )
+    return next(usable, 1)
 
 
 def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:
@@ -698,10 +700,10 @@ def choose_walkers(tuned: Tuned, settings: Settings, n_draws: int, n_burnin: int
         most = (4,) if dynamics.whitened.collapsed else (16, 8, 4)
         return next((w for w in most if n_draws >= w**2), 4)
     posterior = dynamics.posterior
-    # where a whole block of steps is made at once it costs the same
+    # where a whole block of steps is made at once, walkers save nothing
     diagonal = dynamics.metric.diagonal
-    alone = diagonal is None or posterior.facts.slope_of_last is None
-    if not (settings.automatic and alone and posterior.facts.one_mode):
+    one_by_one = diagonal is None or posterior.facts.slope_of_last is None
+    if not (settings.automatic and one_by_one and posterior.facts.one_mode):
         return 1
     # at least three chains have walkers that all begin at pilot ends of their own
     ends = np.inf if tuned.pilot_ends is None else len(tuned.pilot_ends) / 3

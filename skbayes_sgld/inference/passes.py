@@ -362,8 +362,8 @@ def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None
             return None
         distance = np.sqrt(mode.squared_distance(theta))
         ratio = distance / last if np.isfinite(last) else 1.0
-        # a millionth of an sd is near; the next distance is to this one as this one to the last,
-        # squared, once they shrink fast
+        # a millionth of an sd is near; once distances shrink fast, each ratio of one to the last is
+        # the square of the ratio before
         if distance < 1e-6 or (ratio < 0.2 and distance * ratio**2 < 1e-6):
             return mode
         if not distance < last:

@@ -304,11 +304,11 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     if moments is not None:
         return Mode.from_curvature(*moments)
     tolerance = TOLERANCE
-    centers = settings.takes_all_rows and settings.clip is None
+    moves_on = settings.takes_all_rows and settings.clip is None
     if settings.sampler is not None:
-        centers = settings.sampler.adjusted
-    centers = centers and settings.step_size is None and settings.uses_curvature
-    if centers and posterior.facts.far_from_mode:
+        moves_on = settings.sampler.adjusted
+    moves_on = moves_on and settings.step_size is None and settings.uses_curvature
+    if moves_on and posterior.facts.far_from_mode:
         # the tuning moves on to a centre far from the mode: of 3,000 rows and 2,100 columns at a
         # squared distance of 5.0 a parameter. The search takes 3 s rather than 8 s
         tolerance = 0.01 * posterior.n_params

@@ -51,9 +51,9 @@ def run_plan(
     ----------
     plan : Plan
     watch : callable or None
-        Takes the number of steps and what they are, and returns the context of a function to report
-        finished ones to, which returns True to end the run with the draws so far. None shows a bar
-        where the plan's settings are verbose.
+        Called with the number of steps and their name, it returns a context. The context's value
+        is a function to report finished steps to; it returns True to end the run with the draws so
+        far. None shows a bar where the plan's settings are verbose.
     origin : Origin or None
         Data and checkpoint of the run; None where it resumes nothing.
     workers : Workers or None
@@ -225,8 +225,8 @@ def _draw(
             start: Any = plan.start
             n_made = n_steps = 0
             if parts:
-                made = parts[0]
-                start, n_made, n_steps = made.state, made.draws.shape[1], made.n_steps
+                chains = parts[0]
+                start, n_made, n_steps = chains.state, chains.draws.shape[1], chains.n_steps
             if end < n_made:
                 continue
             rest = Stretch(max(0, plan.n_burnin - n_steps), end - n_made, plan.thin)
@@ -404,8 +404,8 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     size = max(1, 2**16 // max(posterior.n_samples, P))
     flat = some.reshape(-1, P)
     parts = [flat[a : a + size] for a in range(0, len(flat), size)]
-    bound = posterior.bind_grad(None)  # one product takes a part
-    gradient = np.concatenate([bound(part) for part in parts]).reshape(some.shape)
+    grad = posterior.bind_grad(None)  # one product takes a part
+    gradient = np.concatenate([grad(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
     # one false alarm in a thousand fits, over all parameters
