@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import check_batch_size, check_number
+from skbayes_sgld._checks import check_batch_size, check_number, check_size
 from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
@@ -181,6 +181,11 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
 
     def _check_size(self, y: Array) -> None:
         """Raise nothing: y is standardised, which refuses what cannot be."""
+
+    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
+        if not fitting:  # densities take squares of y in its own unit
+            check_size(float(np.abs(y).max()), "y", 0.0, 1e150)
+        return super()._as_numbers(y, fitting)
 
     def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
         prior, inferred = self._resolve("prior"), self._likelihood()

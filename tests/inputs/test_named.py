@@ -368,6 +368,7 @@ FOUND = [
     (lambda: linear().score(X, HUGE), BEYOND),
     (lambda: linear().score(X, np.full(30, np.nan)), "y contains NaN"),
     (lambda: fitted(SGLDMLPRegressor).score(X, HUGE), r"y has values of size 1e\+300"),
+    (lambda: fitted(SGLDMLPRegressor).log_likelihood(X, HUGE), r"y has values of size 1e\+300"),
     # rows in blocks
     (lambda: linear().log_likelihood(RowBlocks(lambda: [(X, Y)]), Y), "RowBlocks are no array"),
     (lambda: linear().to_arviz(RowBlocks(lambda: [(X, Y)]), Y), "RowBlocks are no array"),

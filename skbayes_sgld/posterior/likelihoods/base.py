@@ -116,8 +116,13 @@ class Likelihood(Component):
 
     def constrain_own(self, theta: Array) -> Array:
         """Own parameters ``(S, n_own)``, as they are reported, at their coordinates."""
-        columns = zip(self.own, theta.T, strict=True)
-        return np.column_stack([own.transform.forward(t) for own, t in columns])
+        values = np.empty_like(theta)
+        for j, own in enumerate(self.own):
+            low, high = own.transform.low, own.transform.high
+            # rounded to an end it would have no coordinate
+            inside = np.nextafter(low, high), np.nextafter(high, low)
+            values[:, j] = np.clip(own.transform.forward(theta[:, j]), *inside)
+        return values
 
     def unconstrain_own(self, values: Array) -> Array:
         """Coordinates ``(S, n_own)`` of own parameters."""

@@ -10,10 +10,21 @@ from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from tests.posterior.likelihoods import in_fits, of_density
 
 
+def check_own(likelihood):
+    """Raise where own parameters far out are reported without a way back to their coordinates."""
+    far = np.repeat([[-1000.0], [1000.0]], len(likelihood.own), axis=1)
+    with np.errstate(over="ignore"):
+        reported = likelihood.constrain_own(far)
+    if not np.isfinite(likelihood.unconstrain_own(reported)).all():
+        raise AssertionError(f"{likelihood}: {far[:, 0]} are reported as {reported}")
+
+
 def check_likelihood(name):
     """Raise where the likelihood of this name contradicts its own density."""
     likelihood = resolve(name, LIKELIHOODS, "likelihood")
     of_density.check_derivatives(likelihood)
+    if likelihood.own:
+        check_own(likelihood)
     in_fits.check_in_fits(name, likelihood)
     for check in (
         in_fits.check_shape,
