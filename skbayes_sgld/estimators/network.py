@@ -183,9 +183,10 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         """Raise nothing: y is standardised, which refuses what cannot be."""
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
+        y = super()._as_numbers(y, fitting)
         if not fitting:  # densities take squares of y in its own unit
             check_size(float(np.abs(y).max()), "y", 0.0, 1e150)
-        return super()._as_numbers(y, fitting)
+        return y
 
     def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
         prior, inferred = self._resolve("prior"), self._likelihood()
