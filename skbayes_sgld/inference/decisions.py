@@ -98,7 +98,8 @@ class Tuned:
         Centre and metric of the posterior: the mode's, or of a pilot's draws.
     autocorrelation_time : float or None
         Steps to an independent draw, in the slowest direction, from which thinning and burn-in
-        follow; None if it is not known.
+        follow: a pilot's is the integrated autocorrelation time less 1, so that it is 0 where each
+        step is an independent draw. None if it is not known.
     why_sampler, why_step_size : str
         Reasons for the two.
     bias : tuple of float or None
@@ -474,7 +475,8 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
         run = replace(run, dynamics=round_density(dynamics, center))
     adapted = adapt(run, center, seed)
     # log-linear noise of 17 to 45 rows with three for each column: 4 to 7 % of the trajectories had
-    # an acceptance probability of 0, and a chain stood still for 40 to 160 of them, then for 20
+    # an acceptance probability of 0, and a chain stood still for 40 to 160 of them; with steps of
+    # varied size for 20
     if may_vary and center.whitened is None and adapted.lost > 0.03:
         finding += (
             f"; {adapted.lost:.0%} of a pilot's trajectories entered parts too narrow for them"
@@ -670,14 +672,14 @@ def choose_burnin(
     if settings.n_burnin is not None:
         return Choice(settings.n_burnin, GIVEN)
     if continues:
-        return Choice(0, "the chains of the last fit go on")
+        return Choice(0, "chains continue those of the last fit")
     n_burnin, why = n_draws * thin, "half of the run"
     if tuned.autocorrelation_time is not None:
         n_burnin = min(usual_burnin(tuned.autocorrelation_time), n_burnin)
         why = "ten independent draws' worth, at most half of the run"
         if tuned.run.dynamics.whitened is not None:
             n_burnin = min(ceil(0.5 * n_burnin), ceil(0.06 * n_draws) * thin)
-            why = "five independent draws' worth, from where trajectories have led already"
+            why = "five independent draws' worth, after the pilot's trajectories"
         elif settings.init_is("auto") and tuned.pilot_ends is not None:
             # the correlation between walkers from one pilot chain falls to 10 %
             least = min(n_burnin, ceil(2.0 * tuned.autocorrelation_time))

@@ -83,7 +83,7 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         # in the row space 20 rows of 50 columns take a quarter of the time, 15 rows of 30 as long
         if d < 40:
             return "noncentered", "coefficients and their scale are then nearly independent"
-        return "row_space", f"{n} rows see no more of {d}"
+        return "row_space", f"{n} rows say nothing of {d - n} directions of {d}"
     if not settings.uses_curvature:
         name = settings.preconditioner
         return "centered", f"preconditioner={name!r} is of the model's own coordinates"
@@ -91,14 +91,15 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
-    # only there, of half the columns or fewer, are trajectories cheap: but a linear model is normal
-    # given its noise, and trajectories of labels take few steps
+    # with half as many rows as columns or fewer, trajectories are cheap in the space of the rows
+    # alone. A linear model is normal given its noise, though, and those of labels take few steps
     likelihood = posterior.likelihood
     soft = likelihood.averages and likelihood.bounded_curvature
     costly = 2 * posterior.n_samples <= posterior.n_features and not (soft or likelihood.quadratic)
     many = posterior.n_params > THRESHOLDS.many_columns[costly]
     if "row_space" in offered and many and spans:
-        return "row_space", f"{posterior.n_samples} rows see no more of {posterior.n_features}"
+        n, d = posterior.n_samples, posterior.n_features
+        return "row_space", f"{n} rows say nothing of {d - n} directions of {d}"
     if "noncentered" in offered:
         return "noncentered", "noise and coefficients are then independent"
     return "centered", "the model's own coordinates"
