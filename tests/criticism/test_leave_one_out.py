@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from sklearn.base import clone
 
+from skbayes_sgld import SGLDPoissonRegressor
 from skbayes_sgld.criticism.checks import binomial_p_value, by_mean, pearson, share_inside
 from skbayes_sgld.criticism.leave_one_out import leave_out, rows_of_fit
 from tests.left_out import FAMILIES, GRID, N, X, average_without, density
@@ -42,6 +43,18 @@ def test_the_transform_and_the_moments_are_those_without_the_row(family):
     samples = left.sample(4000, np.random.RandomState(0))
     error = np.sqrt(variance / 4000)
     assert np.all(np.abs(samples.mean(axis=1) - mean) < 5 * error)
+
+
+def test_counts_that_are_left_out_have_the_exposures_of_their_rows():
+    rng = np.random.default_rng(0)
+    x, exposure = rng.standard_normal((60, 1)), rng.uniform(0.5, 20.0, 60)
+    y = rng.poisson(exposure * np.exp(0.3 * x[:, 0]))
+    model = SGLDPoissonRegressor(n_draws=250, random_state=0).fit(x, y, exposure=exposure)
+    left = rows_of_fit("loo", model, x, y, None, {"exposure": exposure}).leave_out(np.arange(60))
+    _, _, mean, variance = left.numbers
+    assert_allclose(mean, model.predict(x, exposure=exposure), rtol=0.3)
+    samples = left.sample(2000, np.random.RandomState(0))
+    assert np.all(np.abs(samples.mean(axis=1) - mean) < 5 * np.sqrt(variance / 2000))
 
 
 def test_probabilities_of_labels_are_those_without_the_row():
