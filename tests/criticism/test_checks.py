@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 from scipy.special import expit
 
 from skbayes_sgld.criticism.checks import find_checks, residuals
@@ -63,6 +64,16 @@ def test_figures_of_a_true_model_have_their_expectation_and_standard_error(kind)
         # a standard error of 4.5 %, and figures whose normal distribution is that of many rows
         assert np.std(z) == pytest.approx(1.0, abs=0.2), name
         assert np.mean(np.array(p_values[name]) < 0.05) < 0.1, name
+
+
+def test_p_values_of_shares_of_classes_are_those_of_their_distance_in_errors():
+    labels = np.random.default_rng(1).integers(0, 2, N).astype(float)
+    checks = find_checks(left_out(LABELS, X, labels), ["x0"], range(N), 0)
+    shares = [check for check in checks if check.name.startswith("share of class")]
+    assert shares
+    for check in shares:
+        z = abs(check.measured - check.expected) / check.error
+        assert check.p_value == pytest.approx(2.0 * stats.norm.sf(z))
 
 
 def test_residuals_of_rows_far_away_are_finite():

@@ -6,6 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.special import expit, softmax
+from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
@@ -74,6 +75,16 @@ def test_effects_in_a_linear_model_are_coefficients_in_units_of_the_raw_columns(
     steps = effects(search, X, [0], step=10.0, coverage=0.8)
     assert steps["contrast"].tolist() == ["+10"]
     assert_allclose(estimates(steps) / 10.0, expected[:1], rtol=1e-9)
+
+
+def test_slopes_by_a_column_with_zeros_do_not_depend_on_its_unit():
+    counts = np.round(np.abs(X[:, 1]) * 2.0)
+    assert (counts == 0).any()
+    for unit in (1e-6, 1e6):
+        model = clone(LINEAR).fit((counts * unit)[:, None], Z)
+        coef, _ = parameters(model)
+        table = effects(model, (counts * unit)[:, None])
+        assert_allclose(estimates(table), summarised(coef[:, 0]), rtol=1e-6)
 
 
 def test_slopes_of_three_classes_are_those_of_the_softmax():
