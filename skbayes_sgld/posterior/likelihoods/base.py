@@ -119,9 +119,10 @@ class Likelihood(Component):
         values = np.empty_like(theta)
         for j, own in enumerate(self.own):
             low, high = own.transform.low, own.transform.high
-            # rounded to an end it would have no coordinate
-            inside = np.nextafter(low, high), np.nextafter(high, low)
-            values[:, j] = np.clip(own.transform.forward(theta[:, j]), *inside)
+            # rounded to a finite end it would have no coordinate; infinity shows an overflow
+            least = np.nextafter(low, high)
+            most = np.nextafter(high, low) if np.isfinite(high) else high
+            values[:, j] = np.clip(own.transform.forward(theta[:, j]), least, most)
         return values
 
     def unconstrain_own(self, values: Array) -> Array:
