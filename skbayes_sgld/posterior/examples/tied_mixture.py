@@ -127,7 +127,7 @@ class TiedGaussianMixture(CustomPosterior):
         Sums over the grid equal integrals to a relative error of 0.001: for a smooth density that
         vanishes towards the edges they converge faster than any power of the spacing. The error
         of the mass of a half plane, whose edge cuts the density, is of the order of the squared
-        spacing.
+        spacing where 0 is a point of the axis, as by default, and of the spacing elsewhere.
 
         Parameters
         ----------
