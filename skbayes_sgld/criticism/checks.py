@@ -43,7 +43,7 @@ class Check:
         Figure, its expectation under the model, and the standard error of the figure there.
     p_value : float
         Of a departure at least as large, in either direction; nan where the check is no test.
-    told : str
+    about : str
         What the figure is of, such as a column or the labels of rows.
     fmt : str
         Format of the figures.
@@ -59,7 +59,7 @@ class Check:
     expected: float = 0.0
     error: float = np.nan
     p_value: float = np.nan
-    told: str = ""
+    about: str = ""
     fmt: str = ".2f"
     column: int = -1
     verdict: str = "-"
@@ -344,7 +344,7 @@ def _influence(loo: LeftOut, labels: Any) -> Check:
     listed += f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     name = f"influential rows (Pareto k above {most:.2g})"
     verdict = "look at it" if len(bad) else "-"
-    return Check(name, "influence", len(bad), told=listed, fmt=".0f", verdict=verdict)
+    return Check(name, "influence", len(bad), about=listed, fmt=".0f", verdict=verdict)
 
 
 # ---- the prior ----------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ def prior_check(model: Any, name_of: Callable[[str], str]) -> list[Check]:
     worst, pull = conflict.furthest
     verdict = "-" if pull <= 1.0 else "look at it"
     name, column = "pull of the prior, in posterior sds", name_of(conflict.names[worst])
-    return [Check(name, "prior", pull, told=column, verdict=verdict)]
+    return [Check(name, "prior", pull, about=column, verdict=verdict)]
 
 
 def _decimals(error: float) -> str:

@@ -101,7 +101,7 @@ class ModelCheck:
             f"  {'check':{_NAME}s}{'measured':>10s}{'expected':>18s}   verdict",
         ]
         for check in self._checks:
-            about = f": {check.told}" if check.told else ""
+            about = f": {check.about}" if check.about else ""
             measured, expected = format(check.measured, check.fmt), ""
             if np.isfinite(check.error):
                 expected = f"{check.expected:{check.fmt}} +- {check.error:{check.fmt}}"
@@ -229,7 +229,7 @@ def _table(checks: list[Check], wrong: int, trials: list[Trial]) -> pd.DataFrame
     return pd.DataFrame(
         {
             "check": check.name,
-            "about": check.told,
+            "about": check.about,
             "measured": float(check.measured),
             "expected": float(check.expected),
             "standard_error": float(check.error),

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import check_batch_size, check_number, check_size
+from skbayes_sgld._checks import check_batch_size, check_number
 from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
@@ -39,7 +39,7 @@ from skbayes_sgld.variational import BayesByBackprop
 
 _TRAINING_STEPS = 1000  # to where the approximation begins
 _LARGEST = 1e100  # beyond it squares overflow: columns are divided by a power of two first
-_SQUARED = 1e150  # sd of y whose square is still a number
+_SQUARED = 1e150  # size of y, or its sd, whose square is still a number
 _LEAST_NOISE = 1e-20  # over the variance of y; below it squared residuals overflow
 
 
@@ -179,14 +179,9 @@ class NetworkEstimator(BayesianEstimator):
 class NetworkRegressor(NormalModel, NetworkEstimator):
     """Normal observations around the output of a network."""
 
-    def _check_size(self, y: Array) -> None:
-        """Raise nothing: y is standardised, which refuses what cannot be."""
-
-    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
-        y = super()._as_numbers(y, fitting)
-        if not fitting:  # densities take squares of y in its own unit
-            check_size(float(np.abs(y).max()), "y", 0.0, 1e150)
-        return y
+    def _sizes(self, fitting: bool) -> tuple[float, float]:
+        # a fit standardises y first; densities and scores take squares of y in its own unit
+        return 0.0, np.inf if fitting else _SQUARED
 
     def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
         prior, inferred = self._resolve("prior"), self._likelihood()

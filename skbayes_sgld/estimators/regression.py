@@ -56,14 +56,18 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     # ---- the target ---------------------------------------------------------------------------
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
-        self._check_size(y)
+        self._check_size(y, fitting)
         return super()._as_numbers(y, fitting)
 
-    def _check_size(self, y: Array) -> None:
+    def _check_size(self, y: Array, fitting: bool) -> None:
         """Raise unless y is numeric and the squares of its values are in range."""
         if y.dtype.kind not in "biuf":
             raise TypeError(f"y has dtype {y.dtype}; the target of a regression must be numeric.")
-        check_size(float(np.abs(y).max()), "y", *self._likelihood().sizes)
+        check_size(float(np.abs(y).max()), "y", *self._sizes(fitting))
+
+    def _sizes(self, fitting: bool) -> tuple[float, float]:
+        """Range of the sizes of y in a fit, or in predictions that are compared with y."""
+        return self._likelihood().sizes
 
     # ---- predictions --------------------------------------------------------------------------
 
@@ -293,9 +297,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def _check_scored(self, y: Any) -> Array:
         """Numbers of y to score predictions of; an error names y."""
         values = as_array(y, "y", (1, 2))
-        self._check_size(values)
-        # a network fits numbers of any size, and a score needs their squares
-        check_size(float(np.abs(values).max()), "y", 0.0, 1e150)
+        self._check_size(values, fitting=False)
         if self._positive and not self._likelihood().totals:  # which are checked with their trials
             values = self._likelihood().check_target(values)
         return values
@@ -343,7 +345,7 @@ class NormalModel(RegressionModel):
         if fitting and not self._is_later_batch:
             return super()._as_numbers(y)
         # the likelihood refuses a constant y, which new rows, or those of a batch, may have
-        self._check_size(y)
+        self._check_size(y, fitting)
         return y.astype(float)
 
 

@@ -499,7 +499,7 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
         half_share, full_share = (limit / work for limit in THRESHOLDS.max_draw)
         share = min(1.0, max(full_share, min(0.5, half_share)))
     # where there may be several modes, chains that begin far apart find more of them
-    begins_at_ends = run.dynamics.posterior.facts.log_concave and len(adapted.places) > 0
+    begins_at_ends = run.dynamics.posterior.facts.log_concave and len(adapted.ends) > 0
     return Tuned(
         run,
         adapted.mode,
@@ -510,7 +510,7 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
         pilot_time=adapted.autocorrelation,
         most_spaced=affordable(run),
         share=share,
-        pilot_ends=adapted.places if begins_at_ends else None,
+        pilot_ends=adapted.ends if begins_at_ends else None,
         pilot_steps=adapted.n_settling,
     )
 

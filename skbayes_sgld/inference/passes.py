@@ -209,12 +209,12 @@ TOTALS = Encoding(None, np.zeros(1), np.ones(1), totals=True)
 
 
 @dataclass(frozen=True)
-class Slope:
+class RowsExpansion:
     """Expansion of the log likelihood of some rows.
 
     Attributes
     ----------
-    at : Expansion
+    expansion : Expansion
         Point, gradient and minus the Hessian.
     value : float
         Log likelihood; nan where it was not asked for.
@@ -222,15 +222,15 @@ class Slope:
         Least log likelihood of a row, at weight 1.
     """
 
-    at: Expansion
+    expansion: Expansion
     value: float
     least: float
 
-    def plus(self, other: Slope) -> Slope:
+    def plus(self, other: RowsExpansion) -> RowsExpansion:
         """Expansion for the rows of both."""
-        a, b = self.at, other.at
-        at = Expansion(a.theta, a.grad + b.grad, a.curvature + b.curvature)
-        return Slope(at, self.value + other.value, min(self.least, other.least))
+        a, b = self.expansion, other.expansion
+        both = Expansion(a.theta, a.grad + b.grad, a.curvature + b.curvature)
+        return RowsExpansion(both, self.value + other.value, min(self.least, other.least))
 
 
 def _expand(
@@ -246,7 +246,7 @@ def _expand(
             by_row = bound.log_likelihood(theta[None])[0]
             each = by_row if weight is None else by_row / weight
             value, least = float(by_row.sum()), float(each.min())
-    return (Slope(Expansion(theta, expansion.grad, expansion.curvature), value, least),)
+    return (RowsExpansion(Expansion(theta, expansion.grad, expansion.curvature), value, least),)
 
 
 class _Passes(BasePosterior):
@@ -259,11 +259,11 @@ class _Passes(BasePosterior):
         self.n_params, self.param_names = model.n_params, model.param_names
         # a log likelihood is needed under a flat prior, or where a search goes astray
         self._with_value = not model.prior.proper
-        self.last_slopes: list[Slope] = []  # slopes of the last pass, for other priors too
+        self.last_pass: list[RowsExpansion] = []  # for other priors too
 
-    def expand(self, theta: Array) -> Slope:
+    def expand(self, theta: Array) -> RowsExpansion:
         """Value and derivatives at one theta; without a pass if it is the last one."""
-        if not self.last_slopes or not np.array_equal(self.last_slopes[0].at.theta, theta):
+        if not self.last_pass or not np.array_equal(self.last_pass[0].expansion.theta, theta):
             work = partial(
                 _expand,
                 model=self._model,
@@ -271,12 +271,12 @@ class _Passes(BasePosterior):
                 encoding=self._encoding,
                 with_value=self._with_value,
             )
-            self.last_slopes[:] = [self._source.reduce(work, add_up)[0]]
-        return self.last_slopes[0]
+            self.last_pass[:] = [self._source.reduce(work, add_up)[0]]
+        return self.last_pass[0]
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Gradient and Hessian of the log likelihood."""
-        return self.expand(theta).at
+        return self.expand(theta).expansion
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior of the model."""
@@ -293,15 +293,17 @@ class _Passes(BasePosterior):
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density and gradient at one ``theta (1, P)``."""
         self._with_value = True
-        slope = self.expand(theta[0])
-        if np.isnan(slope.value):  # the last pass left it out
-            self.last_slopes.clear()
-            slope = self.expand(theta[0])
-        return slope.value + self.log_prior(theta), slope.at.grad + self.grad_log_prior(theta)
+        expanded = self.expand(theta[0])
+        if np.isnan(expanded.value):  # the last pass left it out
+            self.last_pass.clear()
+            expanded = self.expand(theta[0])
+        return expanded.value + self.log_prior(
+            theta
+        ), expanded.expansion.grad + self.grad_log_prior(theta)
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log density."""
-        H = self.expand(theta).at.curvature.copy()
+        H = self.expand(theta).expansion.curvature.copy()
         self.add_prior_curvature(H, theta)
         return H
 
@@ -311,7 +313,7 @@ class _Passes(BasePosterior):
         if smooth is self._prior:
             return self
         other = _Passes(smooth, self._source, self._encoding)
-        other.last_slopes = self.last_slopes
+        other.last_pass = self.last_pass
         return other
 
 
@@ -342,14 +344,16 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
             or find_mode(passes, start)
         )
     except NoModeError:
-        (slope,) = passes.last_slopes
-        check_expanded(model, passes.curvature(slope.at.theta), slope.value, slope.least)
+        (expanded,) = passes.last_pass
+        check_expanded(
+            model, passes.curvature(expanded.expansion.theta), expanded.value, expanded.least
+        )
         raise
-    (slope,) = passes.last_slopes
+    (expanded,) = passes.last_pass
     whitened = mode.metric.whiten(np.eye(model.n_params))
     precision = whitened @ whitened.T
-    check_expanded(model, precision, slope.value, slope.least)
-    return pooled(model, slope.at, mode.theta, precision)
+    check_expanded(model, precision, expanded.value, expanded.least)
+    return pooled(model, expanded.expansion, mode.theta, precision)
 
 
 def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None:

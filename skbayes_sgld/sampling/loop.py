@@ -276,8 +276,9 @@ def advance_together(
     state, streams = start.sampler_state, start.streams
     n_chains, n_params = state["theta"].shape
     draws, weights = np.empty((n_chains, n_draws, n_params)), np.empty(n_draws)
-    # about a cache full of random numbers. A dense metric multiplies 16 steps' noise at a time; of
-    # many chains the calls cost more
+    # about a cache full of random numbers, but no less than 16 steps, whose noise a dense metric
+    # multiplies at a time. Each chain's generators are called once a block: where a step takes few
+    # numbers of each of many chains, these calls cost more than leaving the cache
     numbers = n_chains * (n_params + (run.batch_size or 0) // dynamics.gradient.n_sharing)
     least = 64 if numbers <= 2**12 else 16 if numbers <= 2**16 else 1
     most = block_size or int(np.clip(2**16 // numbers, least, 512))

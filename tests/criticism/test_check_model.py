@@ -306,7 +306,7 @@ def test_the_report_cuts_nothing_and_keeps_its_figures_apart(try_only):
     found = check_model(clone(LINEAR).fit(far, y), far, y)
     told = " ".join(str(found).split())
     for check in found._checks:
-        assert f"{check.name}: {check.told}" in told if check.told else check.name in told
+        assert f"{check.name}: {check.about}" in told if check.about else check.name in told
     failed = replace(found, _trials=[replace(found._trials[0], failed="The chains overflowed.")])
     assert "failed\n    The chains overflowed.\n" in str(failed)
     for trial in found._trials[: report._SHOWN]:

@@ -52,7 +52,7 @@ class Adapted:
     autocorrelation : float
         Integrated autocorrelation time of the slowest direction, or of its distance from the mean,
         in steps, less what chance adds to the largest of many.
-    places : ndarray of shape (n_places, n_params)
+    ends : ndarray of shape (n_ends, n_params)
         Positions of the pilot's chains in its last round, the latest first; none where its chains
         are few, or have made too few trajectories to forget their start.
     n_settling : int
@@ -65,7 +65,7 @@ class Adapted:
     step_size: float
     acceptance: float
     autocorrelation: float
-    places: Array
+    ends: Array
     n_settling: int
     lost: float = 0.0
 
@@ -105,12 +105,12 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     step_size = run.sampler.whole_steps(step_size)
     # a chain that has stood still may stay there; neighbouring draws may be one place twice
     mobile = draws[(draws != position[:, None]).any(axis=(1, 2))]
-    has_places = n_chains >= _MIN_CHAINS and learns and mode.whitened is None
-    by_chain = mobile[:, ::-_APART] if has_places else draws[:, :0]
-    places = by_chain.swapaxes(0, 1).reshape(-1, P)
+    has_ends = n_chains >= _MIN_CHAINS and learns and mode.whitened is None
+    by_chain = mobile[:, ::-_APART] if has_ends else draws[:, :0]
+    ends = by_chain.swapaxes(0, 1).reshape(-1, P)
     n_settling = sum(rounds) - (n_steps - 1) // _APART * _APART
     time = _autocorrelation(np.concatenate([history, draws], axis=1), center)
-    return Adapted(center, step_size, acceptance, time, places, n_settling, lost)
+    return Adapted(center, step_size, acceptance, time, ends, n_settling, lost)
 
 
 def _pilot_of(run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:

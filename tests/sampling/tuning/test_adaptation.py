@@ -113,9 +113,9 @@ def test_chains_of_a_run_do_not_begin_where_one_of_the_pilot_has_stood_still(mon
     starts = np.linspace(-1.0, 1.0, 32)[:, None]
     starts[5] = 4.0  # from where no trajectory is accepted
     monkeypatch.setattr(adaptation, "settle", lambda *args: starts)
-    places = adaptation.adapt(run, mode, seed=0).places
-    assert len(places) == 4 * 31
-    assert places.max() < 2.5
+    ends = adaptation.adapt(run, mode, seed=0).ends
+    assert len(ends) == 4 * 31
+    assert ends.max() < 2.5
 
 
 def test_the_metric_of_draws_is_their_covariance_about_their_mean():
