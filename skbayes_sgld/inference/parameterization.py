@@ -183,7 +183,7 @@ def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float
     root = modes[0].metric.root
     logs = []
     for conditional, mode in zip(ends, modes, strict=True):
-        H = conditional.likelihood_curvature(mode.theta)
+        H = conditional.expand_likelihood(mode.theta).curvature
         logs.append(np.log(np.trace(root.T @ H @ root)))
     return float(np.clip(0.5 * (logs[0] - logs[1]) / sd, 0.0, 1.0))
 

@@ -91,7 +91,7 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Tilt:
     """
     mean = share @ theta
     some = theta[np.unique(np.linspace(0, len(theta) - 1, _CURVATURES).astype(int))]
-    precision = posterior.likelihood_curvature(some)
+    precision = posterior.expand_likelihood(some).curvature
     slope = np.zeros(len(mean))
     for a in range(0, len(theta), _BLOCK):
         part = slice(a, a + _BLOCK)

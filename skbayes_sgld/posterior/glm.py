@@ -510,12 +510,11 @@ class GLMPosterior(BasePosterior):
             _sums={},
         )
 
-    def likelihood_curvature(self, theta: Array) -> Array:
-        """Minus the Hessian of the log likelihood ``(P, P)``; a mean over draws ``(S, P)``."""
-        return self._sum().expand(theta).curvature
-
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
-        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most."""
+        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most.
+
+        At draws ``(S, P)`` they are the means over the draws.
+        """
         if curvature is None:
             return self._sum().expand(theta)
         return Expansion(theta, self._sum().grad(theta[None], None)[0], curvature)
@@ -564,7 +563,7 @@ class GLMPosterior(BasePosterior):
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
-        H = self.likelihood_curvature(theta)
+        H = self.expand_likelihood(theta).curvature
         self.add_prior_curvature(H, np.atleast_2d(theta).mean(axis=0))
         return H
 

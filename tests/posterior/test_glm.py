@@ -129,9 +129,9 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likeliho
         np.testing.assert_allclose(by_row, expected, **close)
     by_rows = posterior.rows().expand(theta[0])  # of normal models, not by their statistics
     np.testing.assert_allclose(by_rows.curvature, found.curvature, **close)
-    mean = np.mean([posterior.likelihood_curvature(each) for each in theta], axis=0)
+    mean = np.mean([posterior.expand_likelihood(each).curvature for each in theta], axis=0)
     close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(mean).max()}
-    np.testing.assert_allclose(posterior.likelihood_curvature(theta), mean, **close)
+    np.testing.assert_allclose(posterior.expand_likelihood(theta).curvature, mean, **close)
     if posterior.facts.quadratic_prior:
         np.testing.assert_allclose(posterior.mean_curvature(theta), mean + of_prior, **close)
 

@@ -175,7 +175,7 @@ def noncentered(
         coefficients = EigenScales(root, np.zeros(1), 0.0)
     else:
         scaled = prior.part(scaled_by_noise=True)
-        H = posterior.likelihood_curvature(theta)[:-1, :-1]
+        H = posterior.expand_likelihood(theta).curvature[:-1, :-1]
         scaled.add_curvature(H, linear[0], gamma)
         g = posterior.grad_log_likelihood(theta[None])[0, :-1]
         g = g + scaled.grad(linear, theta[-1:])[0].ravel()

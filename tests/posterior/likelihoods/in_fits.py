@@ -168,7 +168,7 @@ def check_given_own(table):
     exact = table.value(theta)
     assert_derivative(value - value[0], exact - exact[0], "value given own parameters")
     assert_derivative(grad, table.grad(theta)[:, :-n_own], "gradient given own parameters")
-    curvature = table.posterior.likelihood_curvature(theta[0])[:-n_own, :-n_own]
+    curvature = table.posterior.expand_likelihood(theta[0]).curvature[:-n_own, :-n_own]
     found = given.expand(theta[0, :-n_own]).curvature
     assert_derivative(found, curvature, "curvature given own parameters")
 
