@@ -58,15 +58,16 @@ class SeparatePriorGradient(MinibatchGradient):
     """
 
     slope: Any = None
-    _factors: tuple[float, Array, Array] | None = field(default=None, init=False)
+    _factors: tuple[Any, Array, Array] | None = field(default=None, init=False)
 
     def move(self, theta: Array, batch: Any, eta: float, diagonal: Array) -> Array:
         """``theta + eta G g``, a new array."""
         bound, rows = batch
-        if self._factors is None or self._factors[0] != eta:
+        sizes = eta, bound.size
+        if self._factors is None or self._factors[0] != sizes:
             step = eta * diagonal
             weight = self.posterior.n_samples / bound.size
-            self._factors = eta, 1.0 + step * self.slope, step * weight
+            self._factors = sizes, 1.0 + step * self.slope, step * weight
         _, stay, pull = self._factors
         out = bound.gradient(theta, rows)
         out *= pull
