@@ -89,7 +89,9 @@ def solve_quantile(
             proposal = np.where((proposal > below) & (proposal < above), proposal, middle)
             step = np.abs(proposal - at) / sd[active]
             error = step if far_out else step * (doubt[active] + _BEND * step)
-            far = error > 1e-5
+            # where nearly all mass is within few sds, secants across it are no slopes
+            reached = np.abs(excess) < 0.01 * min(q, 1.0 - q)
+            far = np.where(reached, error > 1e-5, above - below > 1e-12 * sd[active])
         t[active] = proposal
         active, previous = active[far], (at[far], excess[far])
     return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
