@@ -111,3 +111,28 @@ def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_esti
     assert narrow.fit(X, y).excess_ < 0.1 * wide.excess_
     with pytest.raises(ValueError, match=r"excess_prior='none' is not known; choose one of"):
         Regressor(excess_prior="none").fit(X, y)
+
+
+def test_an_intercept_that_a_new_likelihood_does_not_hold_is_refused_with_the_reason():
+    class Held(posterior.Gamma):
+        def level_weight(self, y, weight=None):
+            return 0.0
+
+        def gains(self, design, y):
+            return design
+
+    @parameters
+    class Regressor(RegressionModel, SampledEstimator):
+        dispersion_prior: Any = "exponential"
+
+        def _likelihood(self):
+            return Held()
+
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 1)), 1e-3 * rng.gamma(2.0, 1.0, 60)
+    with pytest.raises(ValueError, match="does not go to 0 as the intercept.*intercept_prior='nor"):
+        Regressor().fit(X, y)
+    proper = Regressor(prior="flat", intercept_prior="normal", n_draws=500, random_state=0)
+    assert np.isfinite(proper.fit(X, y).coef_).all()  # densities of 1e3 are no certainty
+    with pytest.raises(ValueError, match="^along some combination of the columns the likelihood"):
+        proper.fit(np.abs(X), y)

@@ -42,13 +42,16 @@ def check_proper(posterior: GLMPosterior) -> None:
         )
     if posterior.intercept_is_free and posterior.likelihood.level_weight(posterior.y) == 0.0:
         y = posterior.y
-        same = "a class has no rows"
         if posterior.likelihood.totals:
-            same = "all trials have one outcome"
+            why = "all trials have one outcome"
         elif y.min() == y.max():
-            same = f"y is {y[0]:g} in every row"
+            why = f"y is {y[0]:g} in every row"
+        elif isinstance(posterior.likelihood, LabelLikelihood):
+            why = "a class has no rows"
+        else:
+            why = "the likelihood does not go to 0 as the intercept goes to infinity"
         raise ImproperPosteriorError(
-            f"{same}: under its flat prior the intercept would go to infinity; check the target, "
+            f"{why}: under its flat prior the intercept would go to infinity; check the target, "
             "or set intercept_prior='normal' or fit_intercept=False."
         )
     if not posterior.prior.proper:
@@ -126,12 +129,17 @@ def separated(posterior: GLMPosterior, theta: Array) -> bool:
 
     The likelihood is then 1, or every label has a probability above a half.
     """
-    if not posterior.likelihood.improper:
+    if not _has_probabilities(posterior):
         return False
     by_row = posterior.log_likelihood(theta[None])[0]
     weight = 1.0 if posterior.weight is None else posterior.weight
     labels = isinstance(posterior.likelihood, LabelLikelihood)
     return bool(by_row.sum() > -1e-3 or (labels and np.all(by_row > weight * np.log(0.5))))
+
+
+def _has_probabilities(posterior: GLMPosterior) -> bool:
+    """Whether the likelihood of a row is a probability; a density may be above 1."""
+    return posterior.likelihood.whole or isinstance(posterior.likelihood, LabelLikelihood)
 
 
 def check_expanded(posterior: GLMPosterior, precision: Array, value: float, least: float) -> None:
@@ -156,7 +164,8 @@ def check_expanded(posterior: GLMPosterior, precision: Array, value: float, leas
         return
     _check_independent(precision, np.sqrt(diagonal), posterior.param_names)
     labels = isinstance(posterior.likelihood, LabelLikelihood)
-    if posterior.likelihood.improper and (value > -1e-3 or (labels and least > np.log(0.5))):
+    certain = value > -1e-3 or (labels and least > np.log(0.5))
+    if certain and _has_probabilities(posterior):
         raise _unbounded(posterior)
 
 
@@ -172,9 +181,11 @@ def _check_independent(H: Array, scale: Array, names: list[str]) -> None:
 
 
 def _unbounded(posterior: GLMPosterior) -> ImproperPosteriorError:
+    why = posterior.likelihood.improper or (
+        "along some combination of the columns the likelihood does not go to 0"
+    )
     return ImproperPosteriorError(
-        f"{posterior.likelihood.improper}: under prior='flat' the coefficients would go to "
-        f"infinity; {_REMEDY}."
+        f"{why}: under prior='flat' the coefficients would go to infinity; {_REMEDY}."
     )
 
 

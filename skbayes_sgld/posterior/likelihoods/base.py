@@ -76,8 +76,8 @@ class Likelihood(Component):
         Scale of a network's output weights, so that the predictors that are to be expected are
         within the prior.
     improper : str
-        What is wrong with data for which the likelihood never falls along some direction; used in
-        errors.
+        What is wrong with data for which the likelihood does not go to 0 along some direction; used
+        in errors.
     log_link : tuple of str
         For a mean that is the exponential of the predictor, its name and what to check where it
         leaves the range of numbers; else empty.
@@ -180,7 +180,8 @@ class Likelihood(Component):
 
         Far out, the posterior density of an intercept b falls like ``exp(-level_weight |b|)``.
         Infinity stands for a density that falls faster, as a normal one does, or like a power of b
-        whose integral is finite. Where it is 0, the intercept would go to infinity.
+        whose integral is finite. It is 0 where the density does not go to 0: the intercept would go
+        to infinity.
         """
         return np.inf
 
@@ -198,7 +199,7 @@ class Likelihood(Component):
         return weight
 
     def gains(self, design: Array, y: Array) -> Array | sparray | None:
-        """Matrix G such that the likelihood never falls along v where ``G v >= 0``.
+        """Matrix G such that the likelihood does not go to 0 along v where ``G v >= 0``.
 
         If some such v has ``G v != 0``, the posterior under flat priors has no finite integral.
 
@@ -211,7 +212,7 @@ class Likelihood(Component):
         Returns
         -------
         gains : ndarray or sparse array of shape (m, n_predictors * width), or None
-            None for a likelihood that falls in every direction in which a predictor changes.
+            None for a likelihood that goes to 0 in every direction in which a predictor changes.
         """
         return None
 
