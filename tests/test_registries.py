@@ -21,6 +21,7 @@ from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from tests.fresh import imports
+from tests.posterior.likelihoods.in_fits import check_gains
 from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
@@ -220,6 +221,10 @@ class WrongGains(posterior.Poisson):
         return -super().gains(design, y)
 
 
+class NoLink(posterior.Gamma):
+    log_link = ()
+
+
 class NoWalls(posterior.Poisson):
     bounded_curvature = True
 
@@ -269,6 +274,32 @@ class WrongCurvature(posterior.Normal):
 
     def __init__(self, scale=2.0, location=0.0):
         super().__init__(scale, location)
+
+
+class WideQuantiles(posterior.Laplace):
+    def quantiles(self, u, d):
+        return 1.001 * super().quantiles(u, d)
+
+
+class WideDraws(posterior.StudentT):
+    """Draws and quantiles that agree, of another scale than the density."""
+
+    def quantiles(self, u, d):
+        return 1.1 * super().quantiles(u, d)
+
+    def sample(self, rng, shape, noise_variance):
+        return 1.1 * super().sample(rng, shape, noise_variance)
+
+
+class OthersDraws(posterior.Normal):
+    """The scale of the first column in all."""
+
+    def sample(self, rng, shape, noise_variance):
+        return np.repeat(super().sample(rng, shape, noise_variance)[:, :1], shape[1], axis=1)
+
+
+class FalselyFlat(posterior.Normal):
+    flat = True
 
 
 class WrongMass(posterior.ConjugateNormal):
@@ -389,11 +420,16 @@ PLANTED = {
     WrongAverages: ("LIKELIHOODS", "averaged curvature"),
     OthersAverages: ("LIKELIHOODS", "averaged score"),
     WrongGains: ("LIKELIHOODS", "gains"),
+    NoLink: ("LIKELIHOODS", "log_link"),
     NoWalls: ("LIKELIHOODS", "bounded_curvature"),
     NotConcave: ("LIKELIHOODS", "not concave"),
     FalselyConcave: ("PRIORS", "log_concave"),
     WrongGradient: ("PRIORS", "gradient in the coefficients"),
     WrongCurvature: ("PRIORS", "curvature in the coefficients"),
+    WideQuantiles: ("PRIORS", "quantiles of the density"),
+    WideDraws: ("PRIORS", "density"),
+    OthersDraws: ("PRIORS", "draws"),
+    FalselyFlat: ("PRIORS", "flat=True"),
     WrongMass: ("PRIORS", "curvature|mass|given_noise"),
     WrongUnits: ("NOISE_PRIORS", "units of y"),
     WrongSlopes: ("NOISE_MODELS", "Not equal"),
@@ -415,3 +451,25 @@ def test_a_wrong_member_is_caught_by_its_familys_check(wrong, monkeypatch):
     monkeypatch.setitem(REGISTRIES[registry], "planted", wrong)
     with pytest.raises(AssertionError, match=message):
         CHECKS[registry]("planted")
+
+
+class LevelsOff(posterior.Likelihood):
+    """A row that rises to its mode at 0, and falls from there to a bound as the predictor rises."""
+
+    def sample(self, u, rng):
+        return np.zeros(u[:, 0].shape)
+
+    def log_density(self, u, y):
+        return -np.square(np.expm1(-u[:, 0]))
+
+    def gains(self, design, y):
+        return design
+
+
+def test_a_row_that_falls_to_a_bound_gains_as_one_that_rises():
+    check_gains("levels off", LevelsOff())
+    falls = type(
+        "Falls", (LevelsOff,), {"gains": lambda self, design, y: np.vstack([design, -design])}
+    )
+    with pytest.raises(AssertionError, match="gains"):
+        check_gains("levels off", falls())

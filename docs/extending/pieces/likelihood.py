@@ -15,6 +15,7 @@ class Waiting(Likelihood):
     """Waiting times, of density ``exp(-y / mu) / mu`` and mean ``mu = exp(eta)``."""
 
     bounded_curvature = False  # y exp(-eta) has no bound as eta falls
+    log_link = "mean", "the units of its columns"  # for errors where predictions overflow
 
     def check_target(self, y):
         if np.any(y < 0):
@@ -62,6 +63,8 @@ class WaitingRegressor(RegressionModel, SampledEstimator):
     >>> print(model.predict_interval(X[:1], coverage=0.9).round(1))
     [[0.2 8.9]]
     """
+
+    _positive = True  # for scikit-learn: y is 0 or more
 
     def _likelihood(self):
         return Waiting()

@@ -27,6 +27,7 @@ def check_likelihood(name):
     in_fits.check_in_fits(name, likelihood)
     for check in (
         in_fits.check_shape,
+        in_fits.check_link,
         in_fits.check_start,
         in_fits.check_level,
         in_fits.check_gains,
@@ -52,9 +53,11 @@ def check_moments(likelihood):
         mass = np.exp(likelihood.log_density(np.repeat(u, y.shape[1], axis=2), y))
         error = 1e-7
     else:  # by the distribution function: the support may have an edge
-        edges = mean + 60.0 * np.sqrt(variance) * np.linspace(-1.0, 1.0, 16001)
-        near = np.sqrt(variance) * np.geomspace(1e-12, 0.1, 2000)  # of 0, a density's edge
-        edges = np.sort(np.concatenate([edges, near], axis=1), axis=1)
+        edges = mean + 60.0 * np.sqrt(variance) * np.linspace(-1.0, 1.0, 160_001)
+        # a density may have an edge at 0, and a long tail to the right
+        further = np.r_[np.geomspace(1e-12, 0.1, 2000), np.geomspace(70.0, 500.0, 4000)]
+        edges = np.concatenate([edges, np.sqrt(variance) * further], axis=1)
+        edges = np.sort(edges, axis=1)
         mass = np.diff(likelihood.cdf(np.repeat(u, edges.shape[1], axis=2), edges))
         y, error = 0.5 * (edges[:, 1:] + edges[:, :-1]), 1e-5
     np.testing.assert_allclose(mass.sum(axis=1), 1.0, rtol=1e-7, err_msg="mass")
@@ -98,7 +101,9 @@ def test_whole_quantiles_are_exact_at_every_size(q):
 
 
 @pytest.mark.parametrize(
-    "law", [stats.logistic(), stats.t(2.5), stats.expon()], ids=["logistic", "t", "exponential"]
+    "law",
+    [stats.logistic(), stats.t(2.5), stats.expon(), stats.lognorm(3.0)],
+    ids=["logistic", "t", "exponential", "lognormal"],
 )
 def test_quantiles_are_found_to_a_hundred_thousandth_of_a_sd(law):
     mean, sd = np.array([law.mean()]), np.array([law.std()])

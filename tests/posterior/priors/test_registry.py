@@ -50,6 +50,7 @@ def check_prior(name):
         check_concave(prior)
         check_draws(prior)
     check_mass(by_default(name))
+    check_distribution(by_default(name))
     check_automatic(resolve(name, PRIORS, "prior"))
 
 
@@ -60,12 +61,11 @@ def check_draws(prior):
     drawn = prior.sample(rng, (n, D), variance)
     quantiles = prior.given_noise(variance).quantiles(levels, D)
     if quantiles is None:
-        assert not prior.proper
         return
     location = prior.get_params().get("location", 0.0)
     below = (drawn - location < quantiles[:, None]).mean(axis=1)
     error = np.sqrt(levels * (1.0 - levels) / n)[:, None]
-    assert np.all(np.abs(below - levels[:, None]) < 5.0 * error)
+    assert np.all(np.abs(below - levels[:, None]) < 5.0 * error), "draws are not of the quantiles"
 
 
 def check_automatic(prior):
@@ -139,6 +139,34 @@ def check_mass(prior):
     np.testing.assert_allclose(masses, masses[0], rtol=1e-6, err_msg="the mass follows the noise")
 
 
+def check_distribution(prior):
+    """Quantiles and draws are those of the density: no other function of the prior is asked."""
+    if not prior.proper:
+        return
+    variance, levels, n = 1.7, np.array([0.02, 0.3, 0.5, 0.9]), 200_000
+    middle = np.ravel(getattr(prior, "location", 0.0))[0]
+
+    def density(beta):
+        return np.exp(prior.log_density(np.full((1, 1, 1), beta), np.log([variance]))[0])
+
+    def mass(low, high):
+        return integrate.quad(density, low, high, limit=400)[0]
+
+    left, right = mass(-np.inf, middle), mass(middle, np.inf)
+
+    def share_below(points):
+        return [(left + mass(middle, point)) / (left + right) for point in points]
+
+    quantiles = prior.given_noise(variance).quantiles(levels, 1)
+    if quantiles is not None:
+        found = share_below(middle + quantiles[:, 0])
+        np.testing.assert_allclose(found, levels, rtol=1e-5, err_msg="quantiles of the density")
+    drawn = prior.sample(np.random.default_rng(1), (n, 1), variance)
+    found = share_below(np.quantile(drawn, levels))
+    error = np.sqrt(levels * (1.0 - levels) / n)
+    assert np.all(np.abs(found - levels) < 5.0 * error), "draws are not of the density"
+
+
 def check_smoothed(prior):
     """Averaged over normal errors it is their integral, with the derivatives of that integral."""
     width = np.full((K, D), 0.6)
@@ -156,10 +184,16 @@ def check_smoothed(prior):
     np.testing.assert_allclose(smooth.log_density(COEF, GAMMA), weights @ values, atol=0.01)
 
 
+def check_says(prior, attribute, found):
+    """Raise where an attribute is not what its log density shows."""
+    said = getattr(prior, attribute)
+    assert said == found, f"{attribute}={said}, and its log density shows {attribute}={found}"
+
+
 def check_noise(prior):
     """Check what a prior says of the noise, and of being normal."""
     value, moved = prior.log_density(COEF, GAMMA), prior.log_density(COEF, GAMMA + 0.5)
-    assert np.allclose(value, moved) != prior.scaled_by_noise, "scaled_by_noise"
+    check_says(prior, "scaled_by_noise", not np.allclose(value, moved))
     given = prior.given_noise(float(np.exp(GAMMA[0])))
     assert not given.scaled_by_noise
     same = np.full(C, GAMMA[0])
@@ -167,7 +201,8 @@ def check_noise(prior):
     np.testing.assert_allclose(difference, difference[0], atol=1e-9, err_msg="given_noise")
     here, there = (prior.curvature(coef, 0.3)[0] for coef in COEF[:2])
     quadratic = bool(np.allclose(here, there)) and not prior.nonsmooth
-    assert quadratic == prior.normal, "normal"
+    check_says(prior, "normal", quadratic)
+    check_says(prior, "flat", not np.any(prior.grad(COEF, GAMMA)[0]))
 
 
 def check_concave(prior):
@@ -183,7 +218,7 @@ def check_concave(prior):
         value = prior.log_density(flat, np.full(len(flat), gamma)).reshape(len(steps), 40)
         bend = np.diff(value, 2, axis=0)
         concave &= bool(np.all(bend <= 1e-12 * np.abs(value).max()))
-    assert concave == prior.log_concave, "log_concave"
+    check_says(prior, "log_concave", concave)
 
 
 @pytest.mark.parametrize("name", PRIORS)
