@@ -481,7 +481,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         name, made = names[suspects[worst]], n_chains * n_draws
         problem = f"the effective sample size of {name} is {ess[worst]:.0f}"
         if made < 2 * needed:  # half of them or more would have to be independent
-            few = f"{made} draws are too few for an effective size of {needed}"
+            few = f"{n_draws} draws a chain are too few for an effective size of {needed}"
             problems["n_draws"] = f"{problem}: {few}"
         else:
             problems["ess"] = f"{problem}, below {needed}"

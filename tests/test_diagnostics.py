@@ -265,7 +265,7 @@ def test_draws_too_few_for_the_needed_effective_sample_size_are_told_as_too_few(
     draws = np.random.default_rng(0).standard_normal((4, 25, 1))
     found = convergence_problems(draws, ["a"])
     assert found.keys() == {"n_draws"}
-    assert found["n_draws"].endswith(": 100 draws are too few for an effective size of 400")
+    assert found["n_draws"].endswith(": 25 draws a chain are too few for an effective size of 400")
     slow = autoregression(np.random.default_rng(0), 0.97, 4, 900, 1)
     assert convergence_problems(slow, "a")["ess"].endswith("below 400")
 
