@@ -44,7 +44,7 @@ class DrawsDisplay(Display):
     figure_ : matplotlib Figure
     """
 
-    _most: ClassVar[int]  # parameters shown if none are named
+    _most: ClassVar[int] = 6  # parameters shown if none are named
     _stem: ClassVar[str | None] = None  # of the names of these parameters, if there are any such
 
     values: Array
@@ -98,6 +98,11 @@ class DrawsDisplay(Display):
         -------
         display : object
         """
+        if not hasattr(draws, "names"):
+            raise TypeError(
+                f"draws is of type {type(draws).__name__}; give PosteriorDraws, such as "
+                f"model.posterior_ or result.draws, or {cls.__name__}(values, names).plot()."
+            )
         shown = _choose(draws.names, parameters, cls._most, cls._stem)
         names = [draws.names[k] for k in shown]
         n_params = len(draws.names) if parameters is None else None
@@ -171,8 +176,6 @@ class DensityDisplay(DrawsDisplay):
     intervals_ : ndarray of shape (n_shown, 2)
         Ends of what is shaded.
     """
-
-    _most = 6
 
     def plot(self, ax: Any = None, coverage: float = 0.9) -> DensityDisplay:
         """Draw it.
@@ -279,8 +282,6 @@ class ForestDisplay(DrawsDisplay):
 
 class _ChainsDisplay(DrawsDisplay):
     """Base of the displays with one panel a parameter and one line a chain."""
-
-    _most = 6
 
     def _draw_chains(self, ax: Any, values: Array, draw: Callable[..., Any]) -> Array:
         """Panels with the lines that ``draw`` makes of a panel, a chain's values and a color."""

@@ -300,6 +300,8 @@ def test_a_display_of_another_kind_of_estimator_names_itself(model, labels, data
             display.from_estimator(labels, *data)
     with pytest.raises(TypeError, match="TraceDisplay needs draws of a posterior: LinearReg"):
         TraceDisplay.from_estimator(LinearRegression().fit(*data))
+    with pytest.raises(TypeError, match=r"ndarray; give PosteriorDraws.* or TraceDisplay\(values"):
+        TraceDisplay.from_draws(np.zeros((4, 100, 1)))
 
 
 # ---- partial dependence -------------------------------------------------------------------------
