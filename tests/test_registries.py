@@ -130,6 +130,14 @@ class Negative(sampling.Schedule):
         return -np.ones_like(t, dtype=float)
 
 
+class WrongDecay(sampling.Harmonic):
+    decay_power = 0.9
+
+
+class NeverSettles(sampling.FlatDecayFlat):
+    settles_at = 5.0
+
+
 class WrongVariance(posterior.Poisson):
     def variance(self, u):
         return 1.01 * super().variance(u)
@@ -406,6 +414,8 @@ class WrongSlope(posterior.Positive):
 
 PLANTED = {
     Negative: ("SCHEDULES", "not positive"),
+    WrongDecay: ("SCHEDULES", "decay_power=0.9, and it is 1.00"),
+    NeverSettles: ("SCHEDULES", "settles_at"),
     WrongVariance: ("LIKELIHOODS", "variance"),
     WrongScore: ("LIKELIHOODS", "Not equal"),
     OwnScoreAlone: ("LIKELIHOODS", "Not equal"),

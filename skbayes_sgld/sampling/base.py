@@ -109,6 +109,13 @@ class Schedule(Component):
     decay_power = np.nan
     settles_at = np.inf
 
+    def check_as(self, argument: str) -> None:
+        """Check, with the argument's name in errors: ``schedule`` or ``temperature``."""
+        self.check(argument)
+
+    def check(self, argument: str = "schedule") -> None:
+        """Raise if a parameter is out of range."""
+
     @property
     def satisfies_condition_27(self) -> bool | None:
         """Whether the step sizes have an infinite sum and their squares a finite one.

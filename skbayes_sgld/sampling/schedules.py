@@ -75,9 +75,9 @@ class Harmonic(Schedule):
 
     decay_power = 1.0
 
-    def check(self) -> None:
+    def check(self, argument: str = "schedule") -> None:
         """Raise where t0 is not positive."""
-        check_number(self.t0, "schedule.t0", low=0)
+        check_number(self.t0, f"{argument}.t0", low=0)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """``t0 / (t + 1)``."""
@@ -112,15 +112,15 @@ class Polynomial(Schedule):
     offset: float = 6.0
     power: float = 0.55
 
-    def check(self) -> None:
+    def check(self, argument: str = "schedule") -> None:
         """Raise where the multiplier would be infinite or grow."""
-        check_number(self.offset, "schedule.offset", low=-1)
-        check_number(self.power, "schedule.power", low=0, closed="left")
+        check_number(self.offset, f"{argument}.offset", low=-1)
+        check_number(self.power, f"{argument}.power", low=0, closed="left")
         with np.errstate(all="ignore"):
             first = self(0.0)
         if not 0.0 < first < np.inf:
             raise ValueError(
-                f"schedule.power={self.power!r} makes the first step {first:g} times step_size, "
+                f"{argument}.power={self.power!r} makes the first step {first:g} times step_size, "
                 f"(offset + 1)^-power with offset={self.offset!r}; give a smaller one."
             )
 
@@ -172,11 +172,11 @@ class FlatDecayFlat(Schedule):
 
     decay_power = 0.0  # the decay ends
 
-    def check(self) -> None:
+    def check(self, argument: str = "schedule") -> None:
         """Raise where a parameter is out of range."""
-        check_number(self.hold, "schedule.hold", low=0)
-        check_number(self.power, "schedule.power", low=0, closed="left")
-        check_number(self.floor, "schedule.floor", low=0, high=1, closed="right")
+        check_number(self.hold, f"{argument}.hold", low=0)
+        check_number(self.power, f"{argument}.power", low=0, closed="left")
+        check_number(self.floor, f"{argument}.floor", low=0, high=1, closed="right")
 
     @property
     def settles_at(self) -> float:  # type: ignore[override]
@@ -217,9 +217,9 @@ class Cyclical(Schedule):
 
     decay_power = 0.0  # the cycles go on
 
-    def check(self) -> None:
+    def check(self, argument: str = "schedule") -> None:
         """Raise where the period is not a positive whole number."""
-        check_number(self.period, "schedule.period", low=1, closed="left", integer=True)
+        check_number(self.period, f"{argument}.period", low=1, closed="left", integer=True)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """``(cos(pi (t mod period) / period) + 1) / 2``."""
@@ -262,17 +262,17 @@ class Cooling(Schedule):
 
     decay_power = 0.0  # the decay ends
 
-    def check(self) -> None:
+    def check(self, argument: str = "schedule") -> None:
         """Raise where a parameter is out of range or the schedule would heat."""
-        check_number(self.low, "schedule.low", low=0)
-        check_number(self.high, "schedule.high", low=0)
+        check_number(self.low, f"{argument}.low", low=0)
+        check_number(self.high, f"{argument}.high", low=0)
         if self.high < self.low:
             raise ValueError(
-                f"schedule.high={self.high!r} is below schedule.low={self.low!r}; it cools, so "
+                f"{argument}.high={self.high!r} is below {argument}.low={self.low!r}; it cools, so "
                 "that high must be at least low."
             )
-        check_number(self.hold, "schedule.hold", low=0, closed="left", integer=True)
-        check_number(self.decay, "schedule.decay", low=1, closed="left", integer=True)
+        check_number(self.hold, f"{argument}.hold", low=0, closed="left", integer=True)
+        check_number(self.decay, f"{argument}.decay", low=1, closed="left", integer=True)
 
     @property
     def settles_at(self) -> float:  # type: ignore[override]

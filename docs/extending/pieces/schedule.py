@@ -29,10 +29,10 @@ class Geometric(Schedule):
     ratio: float = 0.999
     floor: float = 0.1
 
-    def check(self):
+    def check(self, argument="schedule"):
         if not 0.0 < self.ratio < 1.0:
             raise ValueError(
-                f"schedule.ratio={self.ratio!r} is out of range; it must be between 0 and 1."
+                f"{argument}.ratio={self.ratio!r} is out of range; it must be between 0 and 1."
             )
 
     def __call__(self, t):
