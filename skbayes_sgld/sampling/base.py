@@ -201,7 +201,7 @@ def check_requirements(
     if algorithm.full_gradient and batch_size is not None:
         raise ValueError(
             f"{argument}={algorithm!r} needs the gradient from all rows at every step; set "
-            "gradient='full' and batch_size='auto'."
+            "gradient='full', without a batch_size."
         )
 
 

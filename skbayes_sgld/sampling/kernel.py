@@ -80,8 +80,8 @@ class Kernel:
         None is the identity.
     clip : str or Clip, default=None
         Bound on the gradient estimate.
-    temperature : float or Schedule, default=1.0
-        Temperature of the posterior, or its value at each step.
+    temperature : float, str or Schedule, default=1.0
+        Temperature of the posterior, or a schedule with its value at each step.
     mode : Mode, default=None
         Mode on which control variates and the curvature preconditioner are centred. Where one of
         them needs it and it is None, :func:`~skbayes_sgld.sampling.find_mode` finds it.
@@ -102,6 +102,8 @@ class Kernel:
     [1.0, 1.0]
     """
 
+    __slots__ = ("_dynamics", "_run")  # so that an assignment to step_size raises
+
     @numpy_defaults
     def __init__(
         self,
@@ -114,7 +116,7 @@ class Kernel:
         batch_size: int | None = None,
         preconditioner: str | Preconditioner | ArrayLike | None = None,
         clip: str | Clip | None = None,
-        temperature: float | Schedule = 1.0,
+        temperature: float | str | Schedule = 1.0,
         mode: Mode | None = None,
     ) -> None:
         target = as_posterior(posterior)
@@ -128,7 +130,9 @@ class Kernel:
             check_number(
                 batch_size, "batch_size", low=1, high=target.n_samples, closed="both", integer=True
             )
-        if not isinstance(temperature, Schedule):
+        if isinstance(temperature, (str, Schedule)):
+            temperature = resolve(temperature, SCHEDULES, "temperature")
+        else:
             check_number(temperature, "temperature", low=0)
         estimator = _gradient_of(rule, gradient, batch_size)
         check_requirements(rule, target, batch_size)
@@ -190,13 +194,24 @@ class Kernel:
         -------
         state : KernelState
         """
+        if not isinstance(state, KernelState):
+            raise TypeError(
+                f"state is of type {type(state).__name__}; give a KernelState, as init and step "
+                "return it."
+            )
         run, theta = self._run, np.array(np.atleast_2d(state.position), dtype=float)
         now = {name: array.copy() for name, array in state.memory.items()} | {"theta": theta}
         streams = [ChainStreams.of(np.random.default_rng(key))] * len(theta)
         with one_blas_thread(), np.errstate(all="ignore"):
             block = draw_block(run, self._dynamics, now, streams, state.n_steps, 1)
-            for _ in block.steps(run.sampler, now, self._dynamics):
-                pass
+            try:
+                for _ in block.steps(run.sampler, now, self._dynamics):
+                    pass
+            except KeyError as missing:
+                raise ValueError(
+                    f"state.memory has no {missing}, which {run.sampler!r} needs; make a state of "
+                    "this kernel by init(state.position)."
+                ) from missing
         theta = now.pop("theta")
         return KernelState(theta.reshape(np.shape(state.position)), now, state.n_steps + 1)
 

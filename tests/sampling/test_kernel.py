@@ -110,3 +110,42 @@ def test_a_wrong_setting_is_named(settings, message):
 def test_a_position_of_another_size_is_refused():
     with pytest.raises(ValueError, match=r"position has shape \(3,\); it must be \(2,\) or \(C, 2"):
         Kernel(FLAT, step_size=0.1).init(np.zeros(3))
+
+
+def test_a_state_that_is_not_this_kernels_is_refused():
+    kernel, other = kernel_of("hmc"), kernel_of("sgld")
+    with pytest.raises(TypeError, match="state is of type ndarray; give a KernelState"):
+        kernel.step(np.zeros(2), 0)
+    with pytest.raises(ValueError, match=r"no 'value', which HMC\(\) needs.*init\(state.position"):
+        kernel.step(other.init(np.zeros(2)), 0)
+
+
+def test_a_step_size_that_would_change_nothing_cannot_be_assigned():
+    with pytest.raises(AttributeError, match="step_size"):
+        kernel_of("hmc").step_size = 0.1
+
+
+def test_kernels_of_other_steps_and_temperatures_share_a_state():
+    kernels = [kernel_of("hmc", step_size=step) for step in (0.3, 0.9)]
+    hot = kernel_of("hmc", temperature=9.0)
+    state, rng = kernels[0].init(np.zeros((500, 2))), np.random.default_rng(0)
+    for _ in range(5):
+        state = hot.step(state, rng)
+    draws = []
+    for t in range(60):
+        state = kernels[t % 2].step(state, rng)
+        draws.append(state.position)
+    np.testing.assert_allclose(np.std(draws[20:], axis=(0, 1)), 1.0, rtol=0.03)
+
+
+def test_a_temperature_takes_the_name_of_a_schedule():
+    kernel = kernel_of("sgld", temperature="cooling")
+    assert np.isfinite(kernel.step(kernel.init(np.zeros(2)), 0).position).all()
+    with pytest.raises(ValueError, match=r"temperature\.high=-1\.0"):
+        kernel_of("sgld", temperature=Cooling(high=-1.0))
+
+
+def kernel_of(algorithm, step_size=0.5, **settings):
+    """Kernel on a standard normal distribution."""
+    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 2)
+    return Kernel(normal, algorithm, step_size=step_size, **settings)
