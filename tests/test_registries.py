@@ -326,6 +326,11 @@ class WrongUnits(posterior.HalfNormal):
         return posterior.HalfNormal(variance)
 
 
+class WideSigma(posterior.HalfCauchy):
+    def sample(self, rng, size):
+        return 1.1 * super().sample(rng, size)
+
+
 class WrongSlopes(posterior.LogLinearNoise):
     """A gradient that is not that of its density."""
 
@@ -349,6 +354,16 @@ class OthersRoot(sampling.Preconditioner):
     def bind(self, n_params, metric):
         metric = Diagonal(np.linspace(1.0, 2.0, n_params))
         metric.sqrt = Diagonal(np.linspace(1.0, 2.001, n_params)).sqrt
+        return metric
+
+
+class Undeclared(sampling.Curvature):
+    """Needs the curvature, and does not ask for it."""
+
+    uses_curvature = False
+
+    def bind(self, n_params, metric):
+        assert metric is not None, "no curvature"
         return metric
 
 
@@ -442,9 +457,11 @@ PLANTED = {
     FalselyFlat: ("PRIORS", "flat=True"),
     WrongMass: ("PRIORS", "curvature|mass|given_noise"),
     WrongUnits: ("NOISE_PRIORS", "units of y"),
+    WideSigma: ("NOISE_PRIORS", "draws"),
     WrongSlopes: ("NOISE_MODELS", "Not equal"),
     NoJacobian: ("HIERARCHICAL_PRIORS", "not of the density"),
     OthersRoot: ("PRECONDITIONERS", "root"),
+    Undeclared: ("PRECONDITIONERS", "no curvature"),
     Biased: ("GRADIENTS", "mean of the estimates"),
     WrongInRuns: ("GRADIENTS", "mean of the estimates"),
     TooWide: ("SAMPLERS", "variance"),

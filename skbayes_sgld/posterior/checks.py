@@ -161,7 +161,7 @@ def _check_sums(posterior: BasePosterior, points: Array, rng: np.random.Generato
     density, total_grad = by_row.sum(axis=1) + posterior.log_prior(points), slope.copy()
     total_grad += posterior.grad_log_prior(points)
     batch = "{} of the batches does not make up that of all rows: they differ by up to {:.3g}. "
-    batch += "idx is (C, B), each chain's own rows."
+    batch += "idx is (C, B), each chain's own rows; the gradient is the sum over these rows alone."
     both = "value_and_grad is wrong: its {} is not the sum of likelihood and prior; they differ by "
     both += "up to {:.3g}."
     for name, message, claim, total, scale in (

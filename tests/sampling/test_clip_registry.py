@@ -15,14 +15,15 @@ def check_clip(name):
     short, huge = 1e-9 * direction, 1e12 * direction
     kept, fired = clip(short)
     np.testing.assert_array_equal(kept, short, err_msg="it changes a short gradient")
-    assert not fired.any()
+    assert not fired.any(), "it says that it changed a short gradient"
     bounded, fired = clip(huge.copy())
-    assert fired.all() and fired.shape == (6,)
+    assert fired.all() and fired.shape == (6,), "it does not say which gradients it changed"
     longer = clip(1e3 * huge)[0]
     np.testing.assert_allclose(longer, bounded, rtol=1e-9, err_msg="it is no bound")
     assert np.all(np.sum(bounded * direction, axis=1) > 0), "it turns a gradient round"
-    assert np.all(np.abs(bounded) <= np.abs(huge))
-    np.testing.assert_allclose(clip(bounded)[0], bounded, rtol=1e-12)
+    assert np.all(np.abs(bounded) <= np.abs(huge)), "an element has grown"
+    again = clip(bounded)[0]
+    np.testing.assert_allclose(again, bounded, rtol=1e-12, err_msg="clipping twice is not once")
     # each chain on its own
     mixed = np.where(np.arange(6)[:, None] % 2, short, huge)
     values, fired = clip(mixed)

@@ -28,14 +28,15 @@ def check_noise_prior(name):
     assert_derivative(curvature, bend, "curvature")
     # in gamma a density has a mass where it falls without end on both sides
     falls = prior.grad(np.array([-60.0]))[0] > 0 > prior.grad(np.array([60.0]))[0]
-    assert falls == prior.proper, "proper"
+    assert falls == prior.proper, f"proper={prior.proper}, and its slopes show proper={falls}"
     if prior.proper:
         # of draws the score averages 0, and its square what the curvature does
-        gamma = np.log(prior.sample(np.random.default_rng(0), 4000))
-        bend = np.array([prior.curvature(float(each)) for each in gamma])
-        for moment in (prior.grad(gamma), np.square(prior.grad(gamma)) - bend):
+        gamma = np.log(prior.sample(np.random.default_rng(0), 200_000))
+        bend = np.array([prior.curvature(float(each)) for each in gamma[:4000]])
+        score = prior.grad(gamma)
+        for moment in (score, np.square(score[:4000]) - bend):
             error = moment.std() / np.sqrt(len(moment))
-            assert abs(moment.mean()) < 5 * error, "sample"
+            assert abs(moment.mean()) < 5 * error, "draws of sample are not of the density"
     # in units ten times smaller y's variance is 100 times larger: the density only moves
     moved = resolve(name, NOISE_PRIORS, "noise_prior").for_data(130.0)
     shift = moved.log_density(GAMMA + np.log(100.0)) - prior.log_density(GAMMA)

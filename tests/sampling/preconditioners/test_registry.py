@@ -21,8 +21,13 @@ FLAT = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, P)  # noise 
 def check_preconditioner(name):
     """Raise where the preconditioner of this name is not one positive definite matrix."""
     preconditioner = resolve(name, PRECONDITIONERS, "preconditioner")
-    check_metric(preconditioner.bind(P, MODE.metric))
+    check_metric(metric_of(preconditioner))
     check_noise_of_a_step(preconditioner)
+
+
+def metric_of(preconditioner):
+    """Metric as a run binds it: without the curvature for a preconditioner that does not ask."""
+    return preconditioner.bind(P, MODE.metric if preconditioner.uses_curvature else None)
 
 
 def check_metric(metric: Metric, G=None):
@@ -54,7 +59,7 @@ def check_noise_of_a_step(preconditioner, eta=0.3, n_chains=4000):
         mode=MODE,
     )
     moved = run_chains(run, np.zeros((n_chains, P)), n_draws=1, seed=1).draws[:, 0]
-    expected = 2.0 * eta * preconditioner.bind(P, MODE.metric).scale(np.eye(P))
+    expected = 2.0 * eta * metric_of(preconditioner).scale(np.eye(P))
     variances = np.diagonal(expected)
     standard_error = np.sqrt((expected**2 + np.outer(variances, variances)) / n_chains)
     error = np.abs(moved.T @ moved / n_chains - expected)
