@@ -35,6 +35,10 @@ class Component(BaseEstimator):
         """Check, for the argument of this name: a prior may be of slopes or of intercepts."""
         self.check()
 
+    def _undefined(self, member: str) -> NotImplementedError:
+        """Error of a member that a subclass must define."""
+        return NotImplementedError(f"{type(self).__name__} must define {member}.")
+
 
 T = TypeVar("T", bound=Component)
 
@@ -54,6 +58,12 @@ class Registry(UserDict[str, type[T]]):
         super().__init__()
         self.data = ChainMap(dict(classes), *(part.data for part in parts))  # type: ignore[assignment]
         self.family = family
+
+    def __setitem__(self, name: str, item: type[T]) -> None:
+        """Enter a class."""
+        if isinstance(item, Component):
+            raise TypeError(f"{name!r} is given {item!r}; enter the class, without brackets.")
+        super().__setitem__(name, item)
 
 
 def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, ...] = ()) -> T:

@@ -500,3 +500,10 @@ def test_a_row_that_falls_to_a_bound_gains_as_one_that_rises():
     )
     with pytest.raises(AssertionError, match="gains"):
         check_gains("levels off", falls())
+
+
+def test_a_member_that_is_not_defined_is_named_and_an_instance_is_no_member():
+    with pytest.raises(NotImplementedError, match="^Bare must define curvature"):
+        type("Bare", (posterior.CoefficientPrior,), {})().curvature(np.zeros((1, 2)), None)
+    with pytest.raises(TypeError, match=r"'mine' is given Laplace\(\); enter the class"):
+        posterior.PRIORS["mine"] = posterior.Laplace()

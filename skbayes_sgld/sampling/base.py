@@ -79,7 +79,7 @@ class Gradient(Component):
         self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None
     ) -> BoundGradient:
         """Estimator for a posterior that has what is required."""
-        raise NotImplementedError
+        raise self._undefined("make")
 
 
 class Preconditioner(Component):
@@ -89,7 +89,7 @@ class Preconditioner(Component):
 
     def bind(self, n_params: int, metric: Metric | None) -> Metric:
         """Metric for ``n_params`` parameters; ``metric`` is that of the mode, if known."""
-        raise NotImplementedError
+        raise self._undefined("bind")
 
 
 class Schedule(Component):
@@ -128,7 +128,7 @@ class Schedule(Component):
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
         """Values at steps ``t`` (0 is the first), in the shape of ``t``."""
-        raise NotImplementedError
+        raise self._undefined("__call__")
 
 
 class Algorithm(Component):
@@ -172,7 +172,7 @@ class Algorithm(Component):
 
         ``noise (C, n)`` is the step's part of what ``prepare`` has made.
         """
-        raise NotImplementedError
+        raise self._undefined("step")
 
 
 def check_requirements(

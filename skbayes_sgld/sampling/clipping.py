@@ -22,7 +22,7 @@ class Clip(Component):
         self, gradient: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Bounded gradients ``(C, P)``, and whether each chain's was changed ``(C,)``."""
-        raise NotImplementedError
+        raise self._undefined("__call__")
 
     def for_chains(self, some: slice) -> Clip:
         """Bound of some of the chains."""

@@ -40,15 +40,15 @@ class Family(Component):
 
     def names(self, variables: Sequence[str]) -> list[str]:
         """Names of the variational parameters, made from the names of the variables."""
-        raise NotImplementedError
+        raise self._undefined("names")
 
     def transform(self, phi: Array, noise: Array) -> Array:
         """Draws ``(C, B, Q)`` by reparameterisation, one for each row of the noise."""
-        raise NotImplementedError
+        raise self._undefined("transform")
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
         """Gradient in phi ``(C, R)``, summed over draws, given that in the draws ``(C, B, Q)``."""
-        raise NotImplementedError
+        raise self._undefined("pull_back")
 
     def log_scales(self, n_variables: int) -> Array:
         """Weights ``(R,)`` with which the entropy of normal variables grows with phi.
@@ -60,7 +60,7 @@ class Family(Component):
 
     def covariance(self, phi: Array) -> Array:
         """Covariance for one ``phi (R,)``: ``(Q, Q)``, or its diagonal ``(Q,)``."""
-        raise NotImplementedError
+        raise self._undefined("covariance")
 
     def mean(self, phi: Array, n_variables: int) -> Array:
         """Mean ``(Q,)`` for one ``phi (R,)``."""

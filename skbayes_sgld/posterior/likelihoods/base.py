@@ -144,7 +144,7 @@ class Likelihood(Component):
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; a ValueError names a value that is out of range."""
-        raise NotImplementedError
+        raise self._undefined("check_target")
 
     def check_predictors(self, eta: Array) -> None:
         """Raise where predictions at linear predictors leave the range of numbers."""
@@ -225,7 +225,7 @@ class Likelihood(Component):
 
         ``variance (B,)`` is that of the errors.
         """
-        raise NotImplementedError
+        raise self._undefined("averaged")
 
     # ---- one observation ----------------------------------------------------------------------
 
@@ -294,25 +294,25 @@ class Likelihood(Component):
 
     def noise_variance(self, gamma: Array | None) -> Array | float:
         """Variance of an observation, for a family in which it does not depend on eta."""
-        raise NotImplementedError
+        raise self._undefined("noise_variance")
 
     # ---- predictions --------------------------------------------------------------------------
 
     def mean(self, u: Array) -> Array:
         """Mean of an observation ``(C, B)``; for K classes their probabilities ``(C, K, B)``."""
-        raise NotImplementedError
+        raise self._undefined("mean")
 
     def variance(self, u: Array) -> Array:
         """Variance of an observation ``(C, B)``."""
-        raise NotImplementedError
+        raise self._undefined("variance")
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability ``(C, B)`` that an observation is at most ``y``, of shape ``(C, 1)``."""
-        raise NotImplementedError
+        raise self._undefined("cdf")
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation ``(C, B)``."""
-        raise NotImplementedError
+        raise self._undefined("sample")
 
     def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
         """Quantile ``(n_rows,)`` of each row's observation under a mixture.
@@ -397,11 +397,11 @@ class LabelLikelihood(Likelihood):
 
         Neither is computed as 1 minus the other, so a tiny probability keeps its digits.
         """
-        raise NotImplementedError
+        raise self._undefined("probabilities")
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Logs of :meth:`probabilities`, which stay finite where those underflow."""
-        raise NotImplementedError
+        raise self._undefined("log_probabilities")
 
     def mean_probabilities(self, u: Array, share: Array) -> Array:
         """Probability of each class, averaged over the draws ``(C, n_classes)``.
@@ -417,7 +417,7 @@ class LabelLikelihood(Likelihood):
         Their mean is not negative, so the probability is the smaller one, and keeps its digits
         where it is tiny. ``eta`` may be in single precision, and may be overwritten.
         """
-        raise NotImplementedError
+        raise self._undefined("mean_smaller")
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a code ``(C, B)``."""

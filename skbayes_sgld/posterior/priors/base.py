@@ -106,11 +106,11 @@ class CoefficientPrior(Prior):
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
         """Log density up to a constant ``(C,)``."""
-        raise NotImplementedError
+        raise self._undefined("log_density")
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
         """Gradient in the coefficients ``(C, K, d)`` and in gamma ``(C,)``."""
-        raise NotImplementedError
+        raise self._undefined("grad")
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
         """Minus the Hessian at one ``coef (K, d)``.
@@ -124,7 +124,7 @@ class CoefficientPrior(Prior):
         corner : float
             Minus the second derivative in gamma.
         """
-        raise NotImplementedError
+        raise self._undefined("curvature")
 
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float

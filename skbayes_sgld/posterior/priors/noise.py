@@ -51,19 +51,19 @@ class NoisePrior(Component):
 
     def log_density(self, gamma: Array) -> Array:
         """Log density of gamma up to a constant ``(C,)``."""
-        raise NotImplementedError
+        raise self._undefined("log_density")
 
     def grad(self, gamma: Array) -> Array:
         """Derivative of the log density ``(C,)``."""
-        raise NotImplementedError
+        raise self._undefined("grad")
 
     def curvature(self, gamma: float) -> float:
         """Minus the second derivative of the log density at one gamma."""
-        raise NotImplementedError
+        raise self._undefined("curvature")
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
         """Variances ``(size,)`` drawn from the prior, if it is proper."""
-        raise NotImplementedError
+        raise self._undefined("sample")
 
 
 @dataclass(frozen=True)

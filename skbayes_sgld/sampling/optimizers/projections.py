@@ -47,7 +47,7 @@ class Projection(Component):
         reached : ndarray of shape (C, d)
             Coefficients there, exactly on the edge of the set.
         """
-        raise NotImplementedError
+        raise self._undefined("shortest")
 
 
 class BoundProjection:

@@ -157,7 +157,7 @@ class Hamiltonian(Adjusted):
         Where a density may fall off as a wall does, some steps should be so short that chains
         leave it.
         """
-        raise NotImplementedError
+        raise self._undefined("steps")
 
     def propose(
         self, state: State, eta: float, noise: Array, dynamics: Dynamics

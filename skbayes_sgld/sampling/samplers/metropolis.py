@@ -60,7 +60,7 @@ class Adjusted(Sampler):
         self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """State at the proposals, and tau times the logs of their acceptance ratios."""
-        raise NotImplementedError
+        raise self._undefined("propose")
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Propose, and accept or reject."""
