@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skbayes_sgld import posterior, variational
+from skbayes_sgld import SGLDLogisticRegression, posterior, variational
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.linear_model import SampledClassifier
 from skbayes_sgld.posterior.likelihoods import OwnParameter
 from tests.test_registries import CHECKS, REGISTRIES
 
@@ -136,3 +137,23 @@ def test_an_intercept_that_a_new_likelihood_does_not_hold_is_refused_with_the_re
     assert np.isfinite(proper.fit(X, y).coef_).all()  # densities of 1e3 are no certainty
     with pytest.raises(ValueError, match="^along some combination of the columns the likelihood"):
         proper.fit(np.abs(X), y)
+
+
+def test_two_classes_need_no_more_than_their_probabilities():
+    class Plain(posterior.Bernoulli):
+        increasing = symmetric = False
+
+    @parameters
+    class Classifier(SampledClassifier):
+        def _label_likelihood(self, n_classes):
+            return Plain()
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 2))
+    y = np.where(X[:, 0] + rng.logistic(size=80) > 0, "yes", "no")
+    plain, logistic = (
+        each(random_state=0).fit(X, y) for each in (Classifier, SGLDLogisticRegression)
+    )
+    np.testing.assert_allclose(plain.predict_proba(X), logistic.predict_proba(X), rtol=1e-6)
+    intervals = [model.predict_proba_interval(X) for model in (plain, logistic)]
+    np.testing.assert_allclose(*intervals, rtol=1e-5)

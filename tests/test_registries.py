@@ -229,6 +229,13 @@ class WrongGains(posterior.Poisson):
         return -super().gains(design, y)
 
 
+class FalselyIncreasing(posterior.NegativeBinomial):
+    increasing = True
+
+    def mean(self, u):
+        return np.exp(-u[:, 0])
+
+
 class NoLink(posterior.Gamma):
     log_link = ()
 
@@ -445,6 +452,7 @@ PLANTED = {
     WrongAverages: ("LIKELIHOODS", "averaged curvature"),
     OthersAverages: ("LIKELIHOODS", "averaged score"),
     WrongGains: ("LIKELIHOODS", "gains"),
+    FalselyIncreasing: ("LIKELIHOODS", "increasing=True"),
     NoLink: ("LIKELIHOODS", "log_link"),
     NoWalls: ("LIKELIHOODS", "bounded_curvature"),
     NotConcave: ("LIKELIHOODS", "not concave"),

@@ -417,6 +417,8 @@ class Predictive:
         def quantiles_of(X: Array) -> Array:
             eta = spread.predictors(spread.coordinates(X))
             p = likelihood.mean(self._with_own(eta))
+            if p.ndim == 2:  # two classes, of which it is the second's probability
+                p = np.stack([1.0 - p, p], axis=1)
             each = [draw_quantiles(values, q, self.weights) for values in p.swapaxes(0, 1)]
             return np.stack(each, axis=1)
 

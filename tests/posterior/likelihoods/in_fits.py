@@ -222,6 +222,15 @@ def check_link(name, likelihood):
     assert likelihood.log_link or np.isfinite(mean).all(), "log_link is empty, and means overflow"
 
 
+def check_increasing(name, likelihood):
+    """Raise where the mean does not increase with the predictor alone, as is promised."""
+    if not likelihood.increasing:
+        return
+    eta = np.linspace(-8.0, 8.0, 161)
+    mean = likelihood.mean(eta[None, None])  # without own parameters, as predictions call it
+    assert np.all(np.diff(mean) > 0), "increasing=True, and the mean does not increase"
+
+
 def check_start(name, likelihood):
     """Raise where the search for the mode begins far below the best constant predictor."""
     of_row = reference(name, likelihood)

@@ -28,6 +28,7 @@ def check_likelihood(name):
     for check in (
         in_fits.check_shape,
         in_fits.check_link,
+        in_fits.check_increasing,
         in_fits.check_start,
         in_fits.check_level,
         in_fits.check_gains,
