@@ -417,6 +417,18 @@ class Uphill(sampling.SGD):
         return gradient * [1.0, 0.0]
 
 
+class TooFast(sampling.Momentum):
+    def step_size(self, steepest, away):
+        return 10.0 * super().step_size(steepest, away)
+
+
+class StepInSds(sampling.RMSprop):
+    """A step in standard deviations where coordinates have other units."""
+
+    def step_size(self, steepest, away):
+        return away / 20.0
+
+
 class NotNearest(sampling.Ball):
     def nearest(self, coef):
         length = np.linalg.norm(coef, axis=1, keepdims=True)
@@ -474,6 +486,8 @@ PLANTED = {
     WrongInRuns: ("GRADIENTS", "mean of the estimates"),
     TooWide: ("SAMPLERS", "variance"),
     Uphill: ("OPTIMIZERS", "sds away"),
+    TooFast: ("OPTIMIZERS", "step_size"),
+    StepInSds: ("OPTIMIZERS", "step_size"),
     NotNearest: ("PROJECTIONS", "convex|nearer"),
     NoBound: ("CLIPS", "no bound"),
     WrongSlope: ("TRANSFORMS", "log_slope"),

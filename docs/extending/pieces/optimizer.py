@@ -25,4 +25,4 @@ class SignDescent(Optimizer):
         return np.sign(gradient)
 
     def step_size(self, steepest, away):
-        return away / 20.0  # twenty steps from the start to the mode
+        return away / 20.0 / np.sqrt(steepest)  # twenty steps from the start to the mode

@@ -5,7 +5,15 @@ import pytest
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import OPTIMIZERS, Adam, Constant, Curvature, Identity, Polynomial
+from skbayes_sgld.sampling import (
+    OPTIMIZERS,
+    Adam,
+    ChainOverflowError,
+    Constant,
+    Curvature,
+    Identity,
+    Polynomial,
+)
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -32,6 +40,27 @@ def check_optimizer(name):
             if end < 0.02:
                 break
         assert end < 0.02, f"it ends {end:.3g} sds away"
+    check_step_size(optimizer)
+
+
+def check_step_size(optimizer):
+    """Raise where the automatic step leads away from the mode of a normal target.
+
+    The sds are 0.05 and 0.1, and paths begin 3 sds away.
+    """
+    sd = np.array([0.05, 0.1])
+    target = FunctionPosterior(
+        lambda x: -0.5 * np.square(x / sd).sum(axis=1), lambda x: -x / sd**2, 2
+    )
+    step = optimizer.step_size(1.0 / sd[0] ** 2, 3.0)
+    run = make_run(target, sampler=optimizer, preconditioner=Identity(), step_size=step)
+    start = 3.0 * sd * [[1.0, 0.0], [0.0, -1.0]]
+    try:
+        draws = run_chains(run, start, n_draws=50, n_burnin=500).draws
+    except ChainOverflowError:
+        draws = np.full((2, 50, 2), np.inf)
+    away = np.linalg.norm(draws / sd, axis=2).max()
+    assert away < 1.0, f"by its step_size it stays {away:.3g} sds away"
 
 
 def farthest(optimizer, schedule, preconditioner, mode):
