@@ -7,7 +7,7 @@ To add one, add a row. Combinations are found by trying the table again on the b
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -87,9 +87,15 @@ def _free(name: str, names: set[str]) -> str:
 
 def fit_like(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
     """The estimator, fitted with arguments such as ``exposure`` that its innermost model takes."""
-    prefix = "".join(f"{layer.parameter}__" for _, layer in layers(estimator) if layer.is_step)
+    names = names_in_fit(estimator, params)
     with config_context(enable_metadata_routing=False):
-        return estimator.fit(X, y, **{prefix + name: value for name, value in params.items()})
+        return estimator.fit(X, y, **{names[name]: value for name, value in params.items()})
+
+
+def names_in_fit(estimator: Any, params: Iterable[str]) -> dict[str, str]:
+    """Names of the innermost model's arguments in ``fit`` of the estimator around it."""
+    prefix = "".join(f"{layer.parameter}__" for _, layer in layers(estimator) if layer.is_step)
+    return {name: prefix + name for name in params}
 
 
 # ---- the table ----------------------------------------------------------------------------------

@@ -22,7 +22,14 @@ from skbayes_sgld.criticism.checks import (
     prior_check,
 )
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
-from skbayes_sgld.criticism.remedies import MOST_ROWS, Misfit, Trial, choose, try_remedies
+from skbayes_sgld.criticism.remedies import (
+    MOST_ROWS,
+    Misfit,
+    Trial,
+    choose,
+    names_in_fit,
+    try_remedies,
+)
 from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
 _NAME = 54  # letters of the name of a check or remedy, of 100 a line
@@ -111,7 +118,8 @@ class ModelCheck:
             cell = "remedy that was tried"
             if self.n_samples > MOST_ROWS:
                 cell += f", on {MOST_ROWS:,} rows"
-            lines += ["", f"  {cell:{_NAME}s}{'log density':>16s}{'90 % hold':>12s}"]
+            hold = "" if self.below is None else "90 % hold"  # labels have no intervals
+            lines += ["", f"  {cell:{_NAME}s}{'log density':>16s}{hold:>12s}".rstrip()]
         for trial in self._trials[:_SHOWN]:
             gain, after = f"{trial.gain:+.1f} +- {trial.se:.1f}", _coverage_of(trial.checks, 0.9)
             held = "" if np.isnan(after) else f"{after:.1%}"
@@ -213,7 +221,9 @@ def check_model(
         _table(checks, len(wrong), trials),
         _trials(trials),
         None if choice is None else choice.estimator,
-        _reason(checks, len(wrong), trials, choice, remedies, names) + doubt,
+        _reason(checks, len(wrong), trials, choice, remedies, names)
+        + _arguments_of_fit(choice, model, {"sample_weight": sample_weight, **params})
+        + doubt,
         len(fit.counted),
         fit.counted[rows],
         below,
@@ -291,12 +301,24 @@ def _reason(
     n = choice.wrong
     rest = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit." if n else ""
     added = ", ".join(names[j] for j in choice.columns)
-    added = f" ({added})" if added else ""
+    what = ", ".join(
+        f"{each.name} ({added})" if each.terms else each.name for each in choice.remedies
+    )
     way = "higher" if choice.gain >= 0 else "lower"
     return (
-        f"Suggestion: {choice.name}{added}. Its leave-one-out log density is {way} by "
+        f"Suggestion: {what}. Its leave-one-out log density is {way} by "
         f"{abs(choice.gain):.1f} (standard error {choice.se:.1f}).{held}{rest}"
     )
+
+
+def _arguments_of_fit(choice: Trial | None, model: Any, params: dict[str, Any]) -> str:
+    """Words on the call of ``fit``, if arguments by row have other names in the suggestion."""
+    given = [name for name, value in params.items() if value is not None]
+    names = {} if choice is None else names_in_fit(choice.estimator, given)
+    if not names or names == names_in_fit(model, given):
+        return ""
+    arguments = ", ".join(f"{long}={short}" for short, long in names.items())
+    return f" Fit it by fit(X, y, {arguments})."
 
 
 def _thirds_of(checks: list[Check]) -> str:

@@ -15,6 +15,7 @@ from skbayes_sgld.estimators.row_arguments import totals_of, totals_of_fit
 from skbayes_sgld.estimators.scores import D2_BINOMIAL, D2_POISSON
 from skbayes_sgld.estimators.validation import trials_of, warn_of_fraction
 from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.prediction.wrappers import check_exposure_given
 
 
 @parameters
@@ -63,6 +64,10 @@ class CountRegressor(RegressionModel, LinearEstimator):
     ) -> tuple[Array, Array | None, Array | None]:
         self._exposed = exposure is not None or (self._is_later_batch and self._exposed)
         return y, weight, self._offset(X, {"exposure": exposure})
+
+    def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
+        check_exposure_given(self, row_data, "exposure=exposure")
+        return super()._observed(X, y, **row_data)
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         numbers = super()._as_numbers(y, fitting)

@@ -31,7 +31,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import has_no_posterior
+from skbayes_sgld.prediction.wrappers import IN_A_SEARCH, check_exposure_given, has_no_posterior
 
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
 
@@ -283,6 +283,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             return float("nan")
         if source is not None:
             return self._score.score_source(self, source)
+        if sample_weight is None:  # with weights y may be rates
+            check_exposure_given(self, row_data, IN_A_SEARCH)
         y, exposure = self._check_scored(y), self._row_values(X, row_data)
         if exposure is not None:
             check_lengths(X=exposure, y=y)

@@ -27,6 +27,8 @@ from skbayes_sgld.metrics.intervals import (
 )
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.prediction.wrappers import (
+    IN_A_SEARCH,
+    check_exposure_given,
     has_no_posterior,
     predict_interval,
     predict_quantiles,
@@ -197,7 +199,9 @@ class Scorer:
             NaN, with a warning, where the chains have not left their starts.
         """
         score, member = _SCORES[self.name]
-        if has_no_posterior(unwrap_for(f"the scorer {self.name!r}", member, estimator).model):
+        model = unwrap_for(f"the scorer {self.name!r}", member, estimator).model
+        check_exposure_given(model, params, IN_A_SEARCH)
+        if has_no_posterior(model):
             return float("nan")
         return score(estimator, X, y, sample_weight, params, **self.options)
 

@@ -7,7 +7,7 @@ wrappers off, layer by layer, and call the model inside.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -248,6 +248,21 @@ def unwrap_for(
                 f"{member}, which takes {', '.join(accepted)}."
             )
     return core
+
+
+IN_A_SEARCH = (
+    "score(..., exposure=exposure), as a search does after "
+    "sklearn.set_config(enable_metadata_routing=True) and set_score_request(exposure=True)"
+)
+
+
+def check_exposure_given(model: Any, params: Mapping[str, Any], remedy: str) -> None:
+    """Raise where a model of counts with exposures would judge counts without theirs."""
+    if getattr(model, "_exposed", False) and params.get("exposure") is None:
+        raise ValueError(
+            "exposure is None, and the model was fitted to counts with exposures; give those of "
+            f"the rows: {remedy}."
+        )
 
 
 @numpy_defaults

@@ -296,6 +296,35 @@ def test_terms_are_added_to_the_pipeline_itself_and_their_columns_are_named(try_
     assert check_model(again.fit(X, more), X, more).fits
 
 
+def test_the_report_has_the_call_that_hands_exposures_to_a_suggested_pipeline(try_only):
+    try_only("columns")
+    rng = np.random.default_rng(5)
+    years = rng.uniform(0.5, 20.0, N)
+    y = rng.poisson(years * np.exp(0.2 + ETA - 0.5 * X["age"].to_numpy() ** 2))
+    found = check_model(clone(COUNTS).fit(X, y, exposure=years), X, y, exposure=years)
+    assert "Fit it by fit(X, y, sgldpoissonregressor__exposure=exposure)." in found.reason
+    better = found.suggestion.fit(X, y, sgldpoissonregressor__exposure=years)
+    again = check_model(better, X, y, exposure=years)
+    assert "Fit it by" not in again.reason
+
+
+def test_columns_stand_beside_the_terms_that_were_added(try_only):
+    try_only("tails", "columns")
+    rng = np.random.default_rng(5)
+    y = ETA + 0.5 * X["age"].to_numpy() ** 2 + 0.3 * rng.standard_t(2, N)
+    reason = check_model(clone(LINEAR).fit(X, y), X, y).reason
+    assert "of columns (age), noise_distribution='student_t'. Its" in reason
+
+
+def test_a_report_on_labels_has_no_column_of_intervals(try_only):
+    try_only("columns")
+    p = stats.logistic.cdf(2.0 * X["age"].to_numpy() ** 2 - 2.0)
+    labels = (np.random.default_rng(5).random(N) < p).astype(int)
+    found = check_model(clone(LABELS).fit(X, labels), X, labels)
+    assert "log density" in str(found)
+    assert "90 % hold" not in str(found)
+
+
 def test_the_report_cuts_nothing_and_keeps_its_figures_apart(try_only):
     try_only("noise", "tails", "columns")
     rng = np.random.default_rng(5)

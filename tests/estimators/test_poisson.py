@@ -11,6 +11,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skbayes_sgld import RowBlocks, SGLDPoissonRegressor
+from skbayes_sgld.metrics import get_scorer
 from skbayes_sgld.posterior import ImproperPosteriorError, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
@@ -96,7 +97,7 @@ def test_the_mode_is_the_fit_of_poisson_regressor():
         expected.score(X, y / exposure, sample_weight=weight * exposure),
     ]
     assert scores[0] == pytest.approx(scores[1], rel=1e-6)
-    assert cold.score(X, y) == pytest.approx(expected.score(X, y), rel=1e-6)
+    assert cold.score(X, y, exposure=1.0) == pytest.approx(expected.score(X, y), rel=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -252,4 +253,24 @@ def test_a_column_that_tells_where_there_are_no_counts_is_refused_under_a_flat_p
 
 def test_rows_without_an_event_have_a_score_of_zero(fitted):
     model, rows, _ = fitted
-    assert model.score(rows, np.zeros(len(rows))) == 0.0
+    assert model.score(rows, np.zeros(len(rows)), exposure=1.0) == 0.0
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda model, X, y: model.score(X, y),
+        lambda model, X, y: model.log_predictive_density(X, y),
+        lambda model, X, y: model.log_likelihood(X, y),
+        get_scorer("neg_crps"),
+        get_scorer("log_predictive_density"),
+    ],
+)
+def test_counts_without_their_exposures_are_not_judged(fitted, judge):
+    model, X, exposure = fitted
+    y = np.round(exposure)
+    with pytest.raises(ValueError, match="exposure is None.*with exposures.*exposure=exposure"):
+        judge(model, X, y)
+    rates = y / exposure, exposure  # as of PoissonRegressor
+    score = model.score(X, rates[0], sample_weight=rates[1])
+    assert score == pytest.approx(model.score(X, y, exposure=exposure))
