@@ -50,6 +50,21 @@ def heavy_unequal(rng, X, wrong):
     return np.exp(X[:, 0]) * heavy(rng, np.zeros_like(X), wrong)
 
 
+def peaked_unequal(rng, X, wrong):
+    normal, heavy = rng.standard_normal(len(X)), rng.standard_t(2.0, len(X))
+    return 3.0 * X[:, 0] + (np.exp(1.5 * X[:, 0]) * heavy if wrong else normal)
+
+
+def many_zeros(rng, X, wrong):
+    y = X[:, 0] + rng.standard_normal(len(X))
+    return np.where(rng.random(len(X)) < 0.6, 0.0, y) if wrong else y
+
+
+def two_values(rng, X, wrong):
+    y = 2.0 * X[:, 0] + rng.logistic(size=len(X))
+    return (y > 0) * 1.0 if wrong else 2.0 * X[:, 0] + rng.standard_normal(len(X))
+
+
 def positive(rng, X, wrong):
     return (
         rng.choice([0.1, 1.0, 9.0], len(X)) * np.exp(0.1 * X[:, 0])
@@ -90,6 +105,9 @@ PLANTED = {
     "heavy tails": (LINEAR, heavy, r"tails .* hold \d\d %; set .*'student_t'; check"),
     "heavy and unequal": (UNEQUAL, heavy_unequal, "tails are not normal"),
     "unequal and heavy": (HEAVY, unequal, "; set noise_model='log_linear'"),
+    "both at once": (LINEAR, peaked_unequal, "nor normal.*='log_linear' and .*'student_t'; check"),
+    "many zeros": (LINEAR, many_zeros, r"\d\d % of the rows have the same y; model apart"),
+    "two values": (LINEAR, two_values, "y has two values; use SGLDLogisticRegression"),
     "positive": (GAMMA, positive, r"otherwise than the model says, and 50 % .* \d\d %; check"),
     "overdispersed": (COUNTS, overdispersed, r"variance of the numbers is \d\.\d times"),
     "underdispersed": (COUNTS, underdispersed, r"variance of the numbers is 0\.\d+ times"),

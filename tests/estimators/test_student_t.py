@@ -80,6 +80,16 @@ def test_settings_that_do_not_go_with_it_are_refused():
         student_t(noise_model="log_linear").fit(blocks)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("noise_model", ["constant", "log_linear"])
+def test_many_equal_numbers_are_refused_with_their_value_and_share(noise_model):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    y = np.where(np.arange(400) % 5 < 3, 7.5, 7.5 + rng.gamma(2.0, size=400))
+    with pytest.raises(ValueError, match=r"value 7\.5 in 60 % of the rows.*'normal'"):
+        student_t(noise_model=noise_model).fit(X, y)
+
+
 def test_a_check_of_heavy_tails_suggests_it():
     X, y, _ = heavy(400)
     normal = SGLDLinearRegression(random_state=0, n_draws=250)

@@ -18,6 +18,7 @@ from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
 _START = 4.0  # degrees of freedom where a search begins
 _MOST = 1000  # observations that a search for a start takes
+_NOTHING = -100.0  # log squared scale, over the median distance, of rows that are all alike
 _WEAK = 1e-4  # weight of its prior, beside that of all rows
 
 
@@ -114,7 +115,17 @@ class StudentTNoise(Gaussian):
             return float(_WEAK * np.square(away).sum() - value.sum()), slope[free]
 
         begin = np.array([0.0, 0.0, np.log(_START)])
-        begin[free] = minimize(loss, begin[free], jac=True, method="BFGS").x
+        with np.errstate(all="ignore"):  # the search leaves points whose loss is infinite
+            begin[free] = minimize(loss, begin[free], jac=True, method="BFGS").x
+        if begin[1] < _NOTHING:
+            values, counts = np.unique(y, return_counts=True)
+            share = 100 * counts.max() / len(y)
+            raise ValueError(
+                f"y has the value {values[counts.argmax()]:g} in {share:.0f} % of the rows: so "
+                "many equal values make the scale of t-distributed noise 0. Set "
+                "noise_distribution='normal', or model apart whether y is this value, as by "
+                "SGLDLogisticRegression, and the other rows."
+            )
         return np.array([level + unit * begin[0], 2.0 * np.log(unit) + begin[1], begin[2]])
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
