@@ -187,8 +187,9 @@ class RowBlocks(RowSource):
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise: blocks are there to avoid an array of all rows."""
         raise TypeError(
-            "RowBlocks are no array, and go to estimators that read them in passes; in a pipeline "
-            "they cannot go through a step before. Transform each block where it is read: "
+            "RowBlocks are no array: only fit, score and the predictions of an estimator read "
+            "them. Other functions, such as effects, take an array of some of the rows. For the "
+            "steps of a pipeline transform each block where it is read: "
             "RowBlocks(lambda: ((scaler.transform(X), y) for X, y in blocks))."
         )
 

@@ -41,6 +41,7 @@ from skbayes_sgld.estimators.row_arguments import ROW_ARGUMENTS, totals_of, with
 from skbayes_sgld.estimators.validation import (
     FLOATS,
     check_finite,
+    check_no_gap,
     check_numeric,
     check_real,
     check_weight,
@@ -346,6 +347,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if y_numeric:
             check_numeric(y)
         with np.errstate(all="ignore"), naming("y"):
+            check_no_gap(y)
             y = _check_y(y, y_numeric=y_numeric, estimator=self)
         with naming("X", "y"):
             check_consistent_length(rows, y)

@@ -50,12 +50,14 @@ def check_finite(X: Any, estimator: Any) -> None:
     else:
         wrong = np.argwhere(~np.isfinite(X.T))
     column, row = wrong[0]
-    what = "NaN" if np.isnan(X[row, column]) else f"infinity or a value too large for {X.dtype}"
+    is_nan = bool(np.isnan(X[row, column]))
+    what = "NaN" if is_nan else f"infinity or a value too large for {X.dtype}"
+    filled = "fill them in" if is_nan else "replace these by NaN and fill them in"
     others = len(np.unique(wrong[:, 0])) - 1
     more = f", and in {others} other column{'s' * (others > 1)}" if others else ""
     raise ValueError(
         f"X contains {what} in {_column(column, estimator)}, first in row {row}{more}; leave such "
-        "rows or columns out, or fill them in, as sklearn.impute.SimpleImputer does."
+        f"rows or columns out, or {filled}, as sklearn.impute.SimpleImputer does."
     )
 
 
@@ -181,6 +183,14 @@ def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
         )
 
 
+def check_no_gap(y: Any) -> None:
+    """Raise where an observation is NaN, naming the first such row; scikit-learn names none."""
+    values = np.asarray(y)
+    if values.dtype.kind == "f" and values.ndim and np.isnan(values).any():
+        row = np.argwhere(np.isnan(values))[0, 0]
+        raise ValueError(f"Input y contains NaN, first in row {row}; leave such rows out.")
+
+
 def check_real(X: Any) -> None:
     """Raise where X has dates, durations or complex numbers, which NumPy would convert.
 
@@ -217,10 +227,12 @@ def _check_kinds(X: Any) -> None:
         values = np.asarray(X[name])
         wrong = values if values.dtype.kind in "cmM" else _not_numbers(values[~pd.isna(values)])
         if len(wrong):
+            how = "encode it, as sklearn.preprocessing's OneHotEncoder does"
+            if kind in "mM" or isinstance(wrong[0], _TIMES):
+                how = "make numbers of it, such as the days since some date"
             raise ValueError(
                 f"X has the column {name!r} with the value {str(wrong[0])!r}, which is not a real "
-                "number; leave the column out, or encode it, as sklearn.preprocessing's "
-                "OneHotEncoder does."
+                f"number; leave the column out, or {how}."
             ) from None
 
 

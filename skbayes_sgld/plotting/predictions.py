@@ -808,7 +808,10 @@ def _position(estimator: Any, pos_label: Any) -> int:
     classes = estimator.classes_
     if pos_label is None:
         if len(classes) != 2:
-            raise ValueError(f"there are {len(classes)} classes; give pos_label one of them.")
+            raise ValueError(
+                f"pos_label is None, and there are {len(classes)} classes; give one of them: "
+                f"{classes.tolist()}."
+            )
         return 1
     if pos_label not in classes:
         raise ValueError(f"pos_label={pos_label!r} is not a class; there are {classes.tolist()}.")

@@ -239,10 +239,13 @@ class LogLinearNoisePosterior(GLMPosterior):
         names = [f"log_variance_slope{name}" for name in features]
         self.param_names[self._n_linear : self._n_linear] = names
         if self.n_samples <= self.n_params:
+            most = self.n_samples - 1 - (self.n_params - len(columns))
+            fewer = f"choose at most {most} of them by LogLinearNoise(columns=[...]), or "
             raise ValueError(
-                f"the noise of {len(columns)} columns makes {self.n_params} parameters of "
-                f"{self.n_samples} rows: the fit would find rows without any noise. Choose a few "
-                "columns, noise_model=LogLinearNoise(columns=[...]), or noise_model='constant'."
+                "noise_model='log_linear' gives the noise a coefficient for each of "
+                f"{len(columns)} columns, which makes {self.n_params} parameters of "
+                f"{self.n_samples} rows: the fit would find rows without any noise; "
+                f"{fewer * (most > 0)}set noise_model='constant'."
             )
         self._noise_names = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
         self._noise_names += [own.name for own in likelihood.own[1:]]

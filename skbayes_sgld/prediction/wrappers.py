@@ -110,6 +110,11 @@ def _by_column(function: Callable[[Array], Any], values: Array) -> Array:
 @numpy_defaults
 def unwrap(estimator: Any, X: Any = None) -> Core:
     """Take pipelines, searches and transformed targets off a fitted estimator."""
+    if not hasattr(estimator, "fit"):
+        raise TypeError(
+            f"estimator is of type {type(estimator).__name__}; give a fitted estimator as the "
+            "first argument, and X after it."
+        )
     with naming("estimator"):
         check_is_fitted(estimator)
     model, transformers = estimator, tuple[Any, ...]()

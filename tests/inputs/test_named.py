@@ -26,7 +26,9 @@ from skbayes_sgld import (
     SGLDMLPRegressor,
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
+    check_model,
     diagnostics,
+    effects,
     metrics,
 )
 from skbayes_sgld.datasets import (
@@ -67,6 +69,7 @@ RNG = np.random.default_rng(0)
 X = RNG.standard_normal((30, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(30)
 FRAME = pd.DataFrame(X, columns=["age", "bmi", "bp"])
+GAP, DAY = np.where(np.arange(30) == 7, np.nan, Y), pd.Timestamp("2020-02-29")
 SEEDS = r"random_state=.*in \[0, 2\*\*32 - 1\]"
 every_class = pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
 every_linear = pytest.mark.parametrize(
@@ -198,6 +201,10 @@ def test_labels_that_have_no_order_are_refused(kind):
 # ---- what generated inputs found ----------------------------------------------------------------
 
 
+def of_linear(X, y, **params):
+    return make(SGLDLinearRegression, **params).fit(X, y)
+
+
 @cache
 def fitted(cls):
     return make(cls).fit(X, np.ones(30) if cls is SGLDPoissonRegressor else target(cls))
@@ -307,7 +314,10 @@ FOUND = [
     (lambda: TraceDisplay.from_estimator(linear(), parameters=dict), "parameters=<class 'dict'>"),
     (lambda: TraceDisplay.from_estimator(linear(), parameters=""), "parameters='' names none"),
     (lambda: ProbabilityContourDisplay.from_estimator(logistic(), -0.0), r"\bX\b"),
-    (lambda: ProbabilityContourDisplay.from_estimator(dict, X[:, :2]), "^estimator: "),
+    (
+        lambda: ProbabilityContourDisplay.from_estimator(dict, X[:, :2]),
+        "^estimator is of type type; give",
+    ),
     (lambda: ProbabilityContourDisplay.from_estimator("model", X[:, :2]), "estimator"),
     (
         lambda: PredictiveIntervalDisplay.from_estimator(linear(), X, feature=0),
@@ -369,7 +379,20 @@ FOUND = [
     (lambda: linear().score(X, np.full(30, np.nan)), "y contains NaN"),
     (lambda: fitted(SGLDMLPRegressor).score(X, HUGE), r"y has values of size 1e\+300"),
     (lambda: fitted(SGLDMLPRegressor).log_likelihood(X, HUGE), r"y has values of size 1e\+300"),
+    (lambda: check_model(X, Y, linear()), "^estimator is of type ndarray; give a fitted est"),
+    (lambda: of_linear(X, GAP), "y contains NaN, first in row 7; leave such rows out"),
+    (lambda: of_linear(FRAME.assign(day=DAY), Y), "'day' .*'2020.* days since some date"),
+    (lambda: of_linear(X * np.inf, Y), "replace these by NaN and fill them in"),
+    (
+        lambda: of_linear(RNG.standard_normal((30, 40)), Y, noise_model="log_linear"),
+        "82 parameters of 30 rows.*any noise; set noise_model='constant'",
+    ),
+    (
+        lambda: of_linear(RNG.standard_normal((30, 20)), Y, noise_model="log_linear"),
+        "42 parameters of 30 rows.*at most 7 of them by LogLinearNoise",
+    ),
     # rows in blocks
+    (lambda: effects(linear(), RowBlocks(lambda: [(X, Y)])), "effects, take an array of some of"),
     (lambda: linear().log_likelihood(RowBlocks(lambda: [(X, Y)]), Y), "RowBlocks are no array"),
     (lambda: linear().to_arviz(RowBlocks(lambda: [(X, Y)]), Y), "RowBlocks are no array"),
 ]

@@ -254,7 +254,10 @@ def test_reliability_is_of_any_classifier_and_class(data):
     display = ReliabilityDisplay.from_estimator(model, X, y, pos_label=2, n_bins=4)
     other = ReliabilityDisplay.from_predictions(y == 2, model.predict_proba(X)[:, 2], n_bins=4)
     assert_allclose(display.line_.get_data(), other.line_.get_data())
-    for label, message in ((None, "3 classes; give pos_label"), (7, "pos_label=7 is not a class")):
+    for label, message in (
+        (None, r"3 classes; give one of them: \[0, 1, 2\]"),
+        (7, "pos_label=7 is not a class"),
+    ):
         with pytest.raises(ValueError, match=message):
             ReliabilityDisplay.from_estimator(model, X, y, pos_label=label)
     with pytest.raises(ValueError, match="whether the event happened"):
