@@ -18,6 +18,10 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.likelihoods.base import Average
 
 _ERROR = 1e-6  # of a mean, relative to the function's largest value: single precision has no more
+# Nodes for each draw, beyond which all draws cost less: of 40 rows with t-distributed noise 7,125
+# nodes took 10 times as long as 4,000 draws, of 200 rows 1,920 nodes 1.1 times, of 600 rows 1,089
+# nodes half.
+_NODES = 0.4
 _MOST = 24  # largest degree; beyond it, all draws cost less
 
 
@@ -56,9 +60,14 @@ def quadrature(
     reach = np.maximum(deviation.max(axis=1), -deviation.min(axis=1)).astype(float)
     degree = _degree(float((reach * rate).max()))
     at, to_coefficients = _chebyshev(degree)
+    n, J = len(center), len(own.nodes)
+    if len(at) * J > _NODES * len(share):  # wide own parameters, of few rows
+        every = exact(np.arange(n))
+        return lambda function, rows: (
+            function(every if len(rows) == n else every[rows], rows) @ share
+        )
     weight = share[:, None] * own.values
     moments = _moments(deviation, np.where(reach > 0, reach, 1.0), weight, degree)
-    n, J = len(center), len(own.nodes)
     eta = center[:, None] + reach[:, None] * at
     nodes = np.empty((n, 1 + own.nodes.shape[1], len(at) * J))
     nodes[:, 0] = np.repeat(eta, J, axis=1)

@@ -34,8 +34,8 @@ def test_the_nodes_alone_average_a_normal_distribution_function(reach):
 
 def test_the_nodes_of_own_parameters_average_over_them_too():
     rng = np.random.default_rng(1)
-    share, own = rng.dirichlet(np.ones(500)), rng.uniform(-0.4, 0.3, (500, 2))
-    deviation = 0.3 * own[:, 0] + rng.uniform(-0.5, 0.5, (3, 500))  # which depend on them
+    share, own = rng.dirichlet(np.ones(2000)), rng.uniform(-0.4, 0.3, (2000, 2))
+    deviation = 0.3 * own[:, 0] + rng.uniform(-0.5, 0.5, (3, 2000))  # which depend on them
     center = np.array([-1.0, 0.0, 2.0])
 
     def at(u):
@@ -44,8 +44,27 @@ def test_the_nodes_of_own_parameters_average_over_them_too():
     def exact(rows):
         raise AssertionError(f"rows {rows} were averaged over all draws")
 
-    every = np.broadcast_to(own.T, (3, 2, 500))
+    every = np.broadcast_to(own.T, (3, 2, 2000))
     u = np.concatenate([(center[:, None] + deviation)[:, None], every], axis=1)
     average = quadrature(center, deviation, share, np.full(3, 1.5), exact, OwnNodes(own))
     mean = average(lambda u, rows: at(u), np.arange(3))
     np.testing.assert_allclose(mean, at(u) @ share, atol=1e-6)
+
+
+def test_all_draws_are_averaged_where_the_nodes_are_more():
+    rng = np.random.default_rng(2)
+    share, own = rng.dirichlet(np.ones(1000)), rng.uniform(-2.0, 2.0, (1000, 2))
+    u = np.concatenate([rng.uniform(-1.0, 1.0, (3, 1, 1000)), np.tile(own.T, (3, 1, 1))], axis=1)
+    seen = []
+
+    def at(u, rows):
+        seen.append(u.shape)
+        return ndtr(np.exp(-0.5 * u[:, 1]) * u[:, 0] + 0.5 * u[:, 2])
+
+    deviation = u[:, 0].copy()
+    average = quadrature(
+        np.zeros(3), deviation, share, np.ones(3), lambda rows: u[rows], OwnNodes(own)
+    )
+    for rows in (np.arange(3), np.array([2])):
+        np.testing.assert_allclose(average(at, rows), at(u[rows], rows) @ share, rtol=1e-12)
+    assert {shape[2] for shape in seen} == {1000}
