@@ -505,7 +505,7 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
         adapted.mode,
         min(max(1.0, measured, 0.5 * expected), max(1.0, most)),
         finding,
-        f"a pilot accepted {adapted.acceptance:.0%} at about it",
+        f"pilot acceptance {adapted.acceptance:.0%} near this step size",
         (0.0, 0.0),
         pilot_time=adapted.autocorrelation,
         most_spaced=affordable(run),
@@ -654,10 +654,8 @@ def choose_thin(tuned: Tuned, settings: Settings) -> Choice:
         return Choice(settings.thin, GIVEN)
     if tuned.autocorrelation_time is None:
         return Choice(10, "nothing is known of the posterior's widths")
-    thin, why = (
-        usual_thin(tuned.autocorrelation_time),
-        f"{tuned.autocorrelation_time:.3g} steps to an independent draw",
-    )
+    thin, time = usual_thin(tuned.autocorrelation_time), f"{tuned.autocorrelation_time:.3g}"
+    why = f"autocorrelation time of {time} step{'s' * (time != '1')}"
     if tuned.most_spaced < thin:
         return Choice(tuned.most_spaced, f"{why}, and more steps a draw would take too long")
     return Choice(
