@@ -157,6 +157,15 @@ def test_classes_of_which_the_model_is_too_unsure_are_a_matter_of_the_prior():
         SGLDLogisticRegression(random_state=0).fit(X, np.digitize(X[:, 1], [-0.5, 0.5]))
 
 
+def test_two_classes_of_which_the_model_is_too_unsure_are_a_matter_of_the_prior():
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    labels = np.square(X[:, 0]) > 1.0
+    X = np.column_stack([X, np.square(X)])
+    with pytest.warns(ModelMisfitWarning, match="high prob.*set prior='hierarchical_normal'"):
+        SGLDLogisticRegression(random_state=0).fit(X, labels)
+    SGLDLogisticRegression(prior="hierarchical_normal", random_state=0).fit(X, labels)
+
+
 @pytest.mark.parametrize("state", [int, np.random.RandomState, np.random.default_rng])
 def test_the_screen_changes_no_draw(state):
     rng = np.random.default_rng(1)

@@ -56,6 +56,12 @@ def test_a_schedule_without_a_first_step_is_refused():
     refuse(model, r"schedule.power=1e\+17 makes the first step 0 times", X, Y)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_draws_about_a_far_mode_overflow_without_a_warning():
+    X = np.random.default_rng(0).standard_normal((300, 2))
+    SGLDLogisticRegression(prior="cauchy", random_state=0).fit(X, X[:, 0] > 0.0)
+
+
 def test_intervals_much_narrower_than_single_precision():
     Z = np.array([[1e20, 1e4], [-1e20, 1e4 + 1e-3], [3e20, 1e4 - 1e-3]], dtype=np.float32)
     y = 1e20 * np.array([0.1, -0.1, 0.6])

@@ -102,7 +102,8 @@ def measure_noise(
     batches = posterior.bind_batches(1, len(idx))
     rows = batches.gather(idx[None, None])[0]
     batch = bound.prepare(idx[None, None])[0]
-    scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
+    with np.errstate(all="ignore"):  # draws about the mode may lie where exponentials overflow
+        scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
     second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
     means = np.concatenate([batches.pullback(score[None], rows) for score in scores])
     means /= len(idx) * np.sqrt(len(draws))
