@@ -28,9 +28,11 @@ from skbayes_sgld._checks import (
 )
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
 
+_LONG = 5e9  # predictions of a row under a draw; a logistic model makes 1e9 in 45 s
 _NUMBERS = 2**23  # of the response that are held at once: 64 megabytes
 
 
@@ -317,6 +319,7 @@ def effects(
     listed = names if columns is None else columns
     listed = listed if isinstance(listed, (list, np.ndarray, pd.Index)) else [listed]
     positions = [rows.position(column, "columns") for column in listed]
+    _warn_of_time(at, len(positions))
     by_column = {j: _contrasts(rows, at, j, step) for j in positions}
     for j, contrasts in by_column.items():
         if not contrasts and (columns is not None or not any(by_column.values())):
@@ -328,6 +331,19 @@ def effects(
         *components(unwrap(estimator).model),
         coverage,
     )
+
+
+def _warn_of_time(at: Response, n_columns: int) -> None:
+    """Warn of effects that take minutes, of very many rows."""
+    draws = getattr(getattr(unwrap(at.estimator).model, "posterior_", None), "values", None)
+    n_rows, n_draws = at.X.shape[0], 0 if draws is None else draws.shape[0] * draws.shape[1]
+    if 2 * n_rows * n_draws * n_columns > _LONG:
+        warn(
+            f"effects predicts {n_rows:,} rows under {n_draws:,} draws twice for each of "
+            f"{n_columns} columns, which takes minutes or more; give a random part of the rows, "
+            "such as 2,000, or one column by columns=.",
+            UserWarning,
+        )
 
 
 def dependence(

@@ -267,6 +267,17 @@ def test_the_argument_is_named(mixed, name):
         effects(mixed, FRAME, **given)
 
 
+def test_effects_that_take_minutes_are_told_before_they_begin(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    model = SGLDLinearRegression(random_state=0).fit(X, X[:, 0] + np.arange(60) % 7)
+    module.effects(model, X)  # a warning would be an error
+    monkeypatch.setattr(module, "_LONG", 900_000)
+    with pytest.warns(UserWarning, match=r"60 rows under 4,000 draws .* 2 columns, .*random part"):
+        module.effects(model, X)
+    for fewer in ({"columns": 0}, {"kind": "at_mean"}):
+        module.effects(model, X, **fewer)
+
+
 def test_columns_without_a_contrast_and_models_without_a_posterior_are_refused(mixed):
     oslo = FRAME[FRAME["city"] == "Oslo"]
     with pytest.raises(ValueError, match="X has one level in the column 'city'"):
