@@ -221,7 +221,7 @@ def choose_gradient(
     settings: Settings,
     reference: Mode,
     seed: int,
-    fallback: Fallback | None = None,
+    fallback: Fallback | None,
 ) -> tuple[dict[str, Choice], NoiseLevel | None]:
     """Gradient and batch size (None: all rows), and the minibatches' noise if it was measured."""
     gradient, batch_size = settings.gradient, settings.batch_size
@@ -329,7 +329,7 @@ def choose_sampler(
     settings: Settings,
     noise: NoiseLevel | None,
     seed: int,
-    fallback: Fallback | None = None,
+    fallback: Fallback | None,
 ) -> Tuned:
     """Run with its sampler and step size, their reasons, and the findings of the pilots."""
     step_size, why = settings.step_size, GIVEN

@@ -63,7 +63,7 @@ def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, M
         if settings.uses_curvature:
             return *standardise(posterior, settings.tau), choice
         center, eta = np.split(posterior.start(), [posterior.n_linear])
-        coordinates = noncentered_scales(posterior, center, eta, temperature=settings.tau)
+        coordinates = noncentered_scales(posterior, center, eta, None, 0.0, settings.tau)
         return coordinates, None, choice
     if name == "row_space":
         posterior = RowSpacePosterior(posterior, settings.tau)

@@ -172,7 +172,7 @@ def stopping_points(n_draws: int, target_ess: float | None) -> list[int]:
 
 
 def _draw(
-    plan: Plan, origin: Origin, progress: Progress | None, workers: Workers | None = None
+    plan: Plan, origin: Origin, progress: Progress | None, workers: Workers | None
 ) -> tuple[Chains, Choice | None]:
     """Chains of a plan, run until the draws are made, are enough or the time is up.
 

@@ -19,8 +19,8 @@ def choose_start(
     tuned: Tuned,
     seed: int,
     positions: Array | None,
-    n_walkers: int = 1,
-    again: bool = False,
+    n_walkers: int,
+    again: bool,
 ) -> tuple[Array, Choice]:
     """Starting points of all walkers ``(n_chains * n_walkers, P)``, and their choice.
 

@@ -31,12 +31,7 @@ class LinearBatches(Batches):
     """
 
     def __init__(
-        self,
-        sums: RowSum,
-        posterior: Any,
-        n_chains: int,
-        batch_size: int,
-        n_walkers: int = 1,
+        self, sums: RowSum, posterior: Any, n_chains: int, batch_size: int, n_walkers: int
     ) -> None:
         self.size, self._n_walkers, self._likelihood = batch_size, n_walkers, posterior.likelihood
         self._rows = posterior.y, posterior.weight, posterior.offset

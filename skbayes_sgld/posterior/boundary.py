@@ -89,7 +89,7 @@ class UserPosterior(BasePosterior):
         False for functions of one chain, ``x (P,)`` and its ``idx (B,)``.
     """
 
-    def __init__(self, model: Any, argument: str = "posterior", batched: bool = True) -> None:
+    def __init__(self, model: Any, argument: str, batched: bool = True) -> None:
         if isinstance(model, type):
             raise TypeError(f"{argument}={model!r} is a class; give an instance of it.")
         self.model, self._argument = model, argument

@@ -24,14 +24,12 @@ class DenseDesign:
         Subtracted from the rows.
     has_level : bool
         Whether a column of ones comes last.
-    dtype : type, default=numpy.float64
+    dtype : type
         Of the blocks; a design in float32 is held.
     """
 
-    def __init__(
-        self, X: Array, center: Array | None, has_level: bool, dtype: type = np.float64
-    ) -> None:
-        self.center, self.dtype, self._X, self._has_level = center, dtype, X, has_level
+    def __init__(self, X: Array, center: Array | None, has_level: bool, dtype: type) -> None:
+        self.center, self.dtype, self._X = center, dtype, X
         self.shape = X.shape[0], X.shape[1] + has_level
         self.held: Array | None = None
         if center is None and not has_level and X.dtype == dtype and X.flags.c_contiguous:

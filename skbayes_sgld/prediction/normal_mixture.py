@@ -249,7 +249,7 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
 
 
 @cache
-def _logit_polynomial(degree: int = 8) -> Array:
+def _logit_polynomial() -> Array:
     """Coefficients c with ``Phi(z) = 1 / (1 + exp(z sum_k c_k z^2k))``, fitted on |z| <= 5.5.
 
     The log odds of Phi are an odd, smooth function. Weights even out their error, which is the
@@ -257,13 +257,13 @@ def _logit_polynomial(degree: int = 8) -> Array:
     """
     z = _REACH * np.sin(np.linspace(1e-3, 0.5 * np.pi, 1000))
     minus_log_odds = log_ndtr(-z) - log_ndtr(z)
-    powers = np.vander((z / _REACH) ** 2, degree + 1, increasing=True) * z[:, None]
+    powers = np.vander((z / _REACH) ** 2, 9, increasing=True) * z[:, None]
     weight = 1.0 / np.maximum(z, 0.3)
     for _ in range(30):
         fit = np.linalg.lstsq(powers * weight[:, None], minus_log_odds * weight, rcond=None)[0]
         error = np.abs(powers @ fit - minus_log_odds)
         weight *= (0.05 + error / error.max()) ** 0.15
-    return (fit / _REACH ** (2.0 * np.arange(degree + 1))).astype(np.float32)
+    return (fit / _REACH ** (2.0 * np.arange(9))).astype(np.float32)
 
 
 def _normal_cdf(z: Array, out: Array) -> Array:

@@ -164,12 +164,17 @@ class Dynamics:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""
         return self.metric.scale(self.gradient_at(theta, batch, memory))
 
-    def move(self, theta: Array, batch: Any, eta: float, memory: State | None = None) -> Array:
+    def force(self, state: State, batch: Any) -> Array:
+        """``G^{1/2} clip(g)`` at the chains: the gradient in the preconditioned coordinates."""
+        return self.metric.sqrt_t(self.gradient_at(state["theta"], batch, state))
+
+    def move(self, state: State, batch: Any, eta: float) -> Array:
         """``theta + eta G clip(g)``, a new array."""
+        theta = state["theta"]
         if self._moves_by_parameter:
             gradient: Any = self.gradient
             return gradient.move(theta, batch, eta, self.metric.diagonal)
-        move = self.drift(theta, batch, memory) * eta
+        move = self.drift(theta, batch, state) * eta
         move += theta
         return move
 

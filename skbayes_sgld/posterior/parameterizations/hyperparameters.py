@@ -91,9 +91,9 @@ def noncentered_scales(
     posterior: HierarchicalPosterior,
     center: Array,
     eta: Array,
-    root: Array | None = None,
-    power: float = 0.0,
-    temperature: float = 1.0,
+    root: Array | None,
+    power: float,
+    temperature: float,
 ) -> Reparameterized:
     """The posterior in coordinates of standardised coefficients and scales.
 
@@ -104,11 +104,11 @@ def noncentered_scales(
         Coefficients and intercepts that the log likelihood is expanded at.
     eta : ndarray of shape (m,)
         Hyperparameters and coordinates of own parameters, whose coordinates here are 0.
-    root : ndarray of shape (m, m) or None, default=None
+    root : ndarray of shape (m, m) or None
         Root of their covariance; None for the identity.
-    power : float, default=0.0
+    power : float
         That of :class:`EigenScales`, under a common scale.
-    temperature : float, default=1.0
+    temperature : float
         Temperature that the sampler is to use.
     """
     flat, L = posterior.flat, posterior.n_linear

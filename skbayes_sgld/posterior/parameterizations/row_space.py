@@ -149,7 +149,7 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
         Temperature tau that the sampler is to use, which tempers all parameters together.
     """
 
-    def __init__(self, posterior: HierarchicalPosterior, temperature: float = 1.0) -> None:
+    def __init__(self, posterior: HierarchicalPosterior, temperature: float) -> None:
         model = RowSpacePosterior(posterior.model, temperature)
         super().__init__(model, posterior.prior)
         # the prior knows the model of all columns; the scale is the sd of each direction

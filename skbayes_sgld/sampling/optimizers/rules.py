@@ -41,10 +41,10 @@ class Optimizer(Algorithm):
 
     def step(self, state: State, eta: float, noise: Any, batch: Any, dynamics: Dynamics) -> None:
         """Move theta by eta times the rule's direction."""
-        metric = dynamics.metric
-        gradient = metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
+        gradient = dynamics.force(state, batch)
         state["count"] = state["count"] + 1
-        state["theta"] = state["theta"] + eta * metric.sqrt(self.direction(state, gradient))
+        move = eta * dynamics.metric.sqrt(self.direction(state, gradient))
+        state["theta"] = state["theta"] + move
 
     def direction(self, state: State, gradient: Array) -> Array:
         """Direction of the move, from the gradient ``(C, P)``."""

@@ -87,12 +87,11 @@ class PSGLD(Sampler):
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance the squares, and theta in their metric."""
-        metric, theta = dynamics.metric, state["theta"]
-        gradient = metric.sqrt_t(dynamics.gradient_at(theta, batch, state))
+        gradient = dynamics.force(state, batch)
         # the plain mean, until there are 1 / (1 - decay) squares
         keep = np.minimum(self.decay, state["count"] / (state["count"] + 1.0))[:, None]
         state["square"] = keep * state["square"] + (1.0 - keep) * np.square(gradient)
         state["count"] = state["count"] + 1.0
         scale = 1.0 / (self.damping + np.sqrt(state["square"]))
         move = eta * scale * gradient + np.sqrt(scale) * noise
-        state["theta"] = theta + metric.sqrt(move)
+        state["theta"] = state["theta"] + dynamics.metric.sqrt(move)

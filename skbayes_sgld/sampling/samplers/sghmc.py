@@ -41,9 +41,6 @@ class Underdamped(Sampler):
         step = step or 0.1 / rates[-1]
         return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))
 
-    def _force(self, state: State, batch: Any, dynamics: Dynamics) -> Array:
-        return dynamics.metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
-
     def _move(self, state: State, velocity: Array, dynamics: Dynamics) -> None:
         state["velocity"] = velocity
         state["theta"] = state["theta"] + dynamics.metric.sqrt(velocity)
@@ -116,12 +113,12 @@ class SGHMC(Underdamped):
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance velocity and position."""
         if self._splits:
-            velocity = state["velocity"] + eta * self._force(state, batch, dynamics)
+            velocity = state["velocity"] + eta * dynamics.force(state, batch)
             state["velocity"] = (1.0 - self.friction) * velocity + noise
             move = 0.5 * (velocity + state["velocity"])
             state["theta"] = state["theta"] + dynamics.metric.sqrt(move)
             return
         velocity = (1.0 - self.friction) * state["velocity"]
-        velocity += eta * self._force(state, batch, dynamics)
+        velocity += eta * dynamics.force(state, batch)
         velocity += noise
         self._move(state, velocity, dynamics)

@@ -73,7 +73,7 @@ class SGNHT(Underdamped):
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance velocity, position and friction."""
         velocity = (1.0 - state["friction"])[:, None] * state["velocity"]
-        velocity += eta * self._force(state, batch, dynamics)
+        velocity += eta * dynamics.force(state, batch)
         velocity += noise
         self._move(state, velocity, dynamics)
         P, target = velocity.shape[1], eta * dynamics.temperature

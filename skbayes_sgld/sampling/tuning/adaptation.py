@@ -229,9 +229,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
     return landing
 
 
-def leave_dead_ends(
-    run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
-) -> Array:
+def leave_dead_ends(run: Run, position: Array, mode: Mode, seed: int) -> Array:
     """Positions ``(C, P)`` of which those that no step of the run can leave are nearer to the mode.
 
     Where a density falls off much more steeply than at the mode, every trajectory from a start may
@@ -239,8 +237,7 @@ def leave_dead_ends(
     """
     for number in range(10):
         try:
-            own = (seed ^ 0xDEAD) + number
-            chains = run_chains(run, position, n_draws=1, seed=own, first_chain=first_chain)
+            chains = run_chains(run, position, n_draws=1, seed=(seed ^ 0xDEAD) + number)
         except ChainOverflowError:
             break
         lost = chains.state.sampler_state.get("lost")

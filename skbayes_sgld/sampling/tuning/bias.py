@@ -281,9 +281,7 @@ def choose_step_size(
     return next(stable, sizes[-1]), bias
 
 
-def choose_unbiased(
-    run: Run, mode: Mode, seed: int, spare: bool = False
-) -> tuple[float, Bias] | None:
+def choose_unbiased(run: Run, mode: Mode, seed: int, spare: bool) -> tuple[float, Bias] | None:
     """Largest step size in the metric of the curvature that biases no moment visibly.
 
     A sampler without error on a normal posterior has an error of second order, or higher, on

@@ -133,7 +133,7 @@ def measure_noise(
 
 
 def cheapest_gradient(
-    posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int = 1
+    posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int
 ) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
     """Cheaper of minibatches without visible noise and all rows: batch size, why, and its noise.
 
