@@ -355,27 +355,16 @@ def inverse_root(H: Array) -> Array:
     numpy.linalg.LinAlgError
         If H is not positive definite to working precision.
     """
-    lower, scale = _scaled_cholesky(H)
-    inverse, _ = linalg.lapack.dtrtri(lower, lower=1)  # a third of the work of solving for it
-    inverse *= scale
-    return np.ascontiguousarray(inverse.T)
-
-
-def solve_positive(H: Array, v: Array) -> Array:
-    """``H^{-1} v`` with H as in :func:`inverse_root`, at a third of the cost of its root."""
-    lower, scale = _scaled_cholesky(H)
-    return scale * linalg.cho_solve((lower, True), scale * v)
-
-
-def _scaled_cholesky(H: Array) -> tuple[Array, Array]:
-    """Cholesky factor of H scaled to a unit diagonal, and the scale ``(P,)``."""
     diagonal = np.diagonal(H)
     if not np.all(np.isfinite(H)) or np.any(diagonal <= 0):
         raise np.linalg.LinAlgError("the matrix is not positive definite")
     scale = 1.0 / np.sqrt(diagonal)
     scaled = H * scale[:, None]
     scaled *= scale
-    return linalg.cholesky(scaled, lower=True, overwrite_a=True, check_finite=False), scale
+    lower = linalg.cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
+    inverse, _ = linalg.lapack.dtrtri(lower, lower=1)  # a third of the work of solving for it
+    inverse *= scale
+    return np.ascontiguousarray(inverse.T)
 
 
 def largest_eigenvalue(S: Array) -> float:

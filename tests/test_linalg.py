@@ -15,7 +15,6 @@ from skbayes_sgld._linalg import (
     inverse_root,
     one_blas_thread,
     row_blocks,
-    solve_positive,
 )
 from skbayes_sgld._numpy_errors import numpy_defaults
 
@@ -138,12 +137,12 @@ def test_parts_side_by_side_come_back_in_order_with_the_callers_error_handling()
     assert within == [3 * k for k in range(20)]
 
 
-def test_a_step_is_the_solution_of_the_linear_system_in_any_units():
+def test_a_root_is_that_of_the_inverse_in_any_units():
     rng = np.random.default_rng(0)
     units = np.array([1e-9, 1.0, 1e3, 1e9])
     root = rng.standard_normal((4, 4)) / units[:, None]
-    H, v = root @ root.T, rng.standard_normal(4) / units
+    H = root @ root.T
     inverse = inverse_root(H) @ inverse_root(H).T
-    np.testing.assert_allclose(solve_positive(H, v), inverse @ v, rtol=1e-6)
+    np.testing.assert_allclose((inverse @ H) * units / units[:, None], np.eye(4), atol=1e-6)
     with pytest.raises(np.linalg.LinAlgError):
-        solve_positive(-H, v)
+        inverse_root(-H)

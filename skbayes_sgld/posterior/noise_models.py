@@ -25,7 +25,6 @@ from skbayes_sgld._linalg import (
     column_moments,
     inverse_root,
     one_blas_thread,
-    solve_positive,
 )
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
@@ -403,9 +402,10 @@ def restricted_normal(
             grad += 0.5 * leverage @ Z
             if posterior.prior.scaled_by_noise:
                 grad[-1] += 0.5 * float(np.sum(root * (mean_curvature @ root)))
-            step = solve_positive(H[L:, L:], grad)
+            noise_root = inverse_root(H[L:, L:])
         except np.linalg.LinAlgError:
             break
+        step = noise_root @ (noise_root.T @ grad)
         distance = float(grad @ step)
         if not np.isfinite(distance):
             break

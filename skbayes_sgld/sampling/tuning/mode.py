@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread, solve_positive
+from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
@@ -208,49 +208,57 @@ def _find(
 
 
 def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
-    # beyond 2,000 parameters no curvature is taken by differences of gradients
-    largest = MAX_DENSE if "curvature" in posterior.abilities else min(2000, MAX_DENSE)
     start = start.astype(float)
     # a Cholesky factorisation by two threads of BLAS takes twenty times as long on a busy machine;
     # a step may go too far, and the line search takes it back
     with one_blas_thread(), np.errstate(all="ignore"):
-        if start.size > largest:
-            return _climb(posterior, start)
-        return _damped_newton(posterior, start, tolerance)
+        if has_matrix(posterior):
+            return _newton(posterior, start, tolerance)
+        return _climb(posterior, start)
 
 
-def _damped_newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
+def has_matrix(posterior: BasePosterior) -> bool:
+    """Whether the curvature is taken as a matrix: up to 3,000 parameters.
+
+    It is up to 2,000 where differences of gradients take it. Beyond it is structured
+    (:func:`structured_metric`).
+    """
+    by_differences = "curvature" not in posterior.abilities
+    return posterior.n_params <= (min(2000, MAX_DENSE) if by_differences else MAX_DENSE)
+
+
+def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
     value, grad = (each[0] for each in posterior.value_and_grad(theta[None]))
     last = np.inf
     for _ in range(_MAX_STEPS):
-        H = posterior.curvature(theta)
-        step, damped = _damped_step(H, grad)
+        metric, concave = _damped(posterior.curvature(theta))
+        step = metric.sqrt(metric.sqrt_t(grad[None]))[0]
         decrement = float(grad @ step)
-        if decrement < tolerance and not damped:
-            break
+        if decrement < tolerance and concave:
+            return Mode(theta, metric)
         theta, value, grad = _line_search(posterior, theta, value, step, decrement)
-        if last < _NEAR and decrement < _NEAR and not damped:
-            break  # the step leaves about its square
+        if last < _NEAR and decrement < _NEAR and concave:
+            return Mode(theta, metric)  # the step leaves about its square
         last = decrement
-    else:
-        raise NoModeError(
-            f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
-            "may be improper; give the coefficients a proper prior, such as prior='normal'."
-        )
-    return Mode.from_curvature(theta, H)
+    raise NoModeError(
+        f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
+        "may be improper; give the coefficients a proper prior, such as prior='normal'."
+    )
 
 
-def _damped_step(H: Array, grad: Array) -> tuple[Array, bool]:
-    """Newton's step, with as much of H's diagonal added to H as makes it positive definite."""
+def _damped(H: Array) -> tuple[Dense, bool]:
+    """Metric of Newton's step, and whether H is positive definite.
+
+    As much of its diagonal is added to H as makes it so. The line search takes back a step that is
+    too long in the direction that has hardly any curvature then.
+    """
     diagonal = np.abs(np.diagonal(H))
     # finely spaced: with collinear columns, whose weak curvature is 1e-7 of the strong one, more
     # damping than is needed makes the search creep
     for damping in (0.0, *np.logspace(-10, 4, 15)):
-        try:
+        with suppress(np.linalg.LinAlgError):
             damped = H + np.diag(damping * diagonal) if damping else H
-            return solve_positive(damped, grad), damping > 0
-        except np.linalg.LinAlgError:
-            continue
+            return Dense.from_curvature(damped), not damping
     raise NoModeError(
         "the posterior's curvature is not positive definite: some combination of the "
         "coefficients is not determined by the data; give the coefficients a proper prior, such "
