@@ -28,7 +28,13 @@ from skbayes_sgld.posterior.likelihoods import Likelihood, as_totals
 from skbayes_sgld.posterior.propriety import check_expanded
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
-from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode, mode_of_expansion
+from skbayes_sgld.sampling.tuning.mode import (
+    Mode,
+    NoModeError,
+    approach,
+    find_mode,
+    mode_of_expansion,
+)
 
 Rows = tuple[Array, Array, Array | None, Array | None]  # X, y, weight and offset
 
@@ -336,13 +342,15 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
     near = start
     with suppress(NoModeError):  # flat priors, of a sample whose classes are separated
         near = find_mode(model, start).theta
+    next_mode = partial(_next_mode, passes, model)
     try:
         # a rare column may be zero in all rows of the sample, or in all but one
-        mode = (
-            _approach(passes, near, model)
-            or _approach(passes, start, model)
-            or find_mode(passes, start)
-        )
+        for begin in (near, start):
+            with suppress(NoModeError):
+                mode = approach(next_mode, begin, 1e-12)  # a millionth of an sd
+                break
+        else:
+            mode = find_mode(passes, start)
     except NoModeError:
         (expanded,) = passes.last_pass
         check_expanded(
@@ -356,46 +364,23 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
     return pooled(model, expanded.expansion, mode.theta, precision)
 
 
-def _approach(passes: _Passes, theta: Array, model: GLMPosterior) -> Mode | None:
-    """Mode by expansions, each at the mode of the last; None where they do not converge."""
-    last = np.inf
-    for _ in range(20):
-        try:
-            mode = _next_mode(passes, passes.expand_likelihood(theta), model)
-        except NoModeError:
-            return None
-        distance = np.sqrt(mode.squared_distance(theta))
-        ratio = distance / last if np.isfinite(last) else 1.0
-        # a millionth of an sd is near; once distances shrink fast, each ratio of one to the last is
-        # the square of the ratio before
-        if distance < 1e-6 or (ratio < 0.2 and distance * ratio**2 < 1e-6):
-            return mode
-        if not distance < last:
-            return None
-        last, theta = distance, mode.theta
-    return None
-
-
-def _next_mode(passes: _Passes, expansion: Expansion, model: GLMPosterior) -> Mode:
+def _next_mode(passes: _Passes, model: GLMPosterior, origin: Array) -> Mode:
     """Mode of the expansion of all rows, with the sample's estimate of the higher orders.
 
     Each step takes the expansion's Hessian, and the gradient of the sample's rows.
     """
-    origin, H = expansion.theta, expansion.curvature
-    mode = mode_of_expansion(passes, expansion, origin, _STRICT)
-    own, last = model.expand_likelihood(origin), mode.squared_distance(origin)
-    plain = mode
-    for _ in range(20):
-        theta = mode.theta
+    expansion, own = passes.expand_likelihood(origin), model.expand_likelihood(origin)
+    H = expansion.curvature
+    plain = mode_of_expansion(passes, expansion, origin, _STRICT)
+
+    def corrected(theta: Array) -> Mode:
         delta = theta - origin
         there = model.expand_likelihood(theta, own.curvature)
         rest = there.grad - own.grad + own.curvature @ delta
         extrapolated = Expansion(theta, expansion.grad - H @ delta + rest, H)
-        mode = mode_of_expansion(passes, extrapolated, theta, _STRICT)
-        step = mode.squared_distance(theta)
-        if not step < last:  # too far away for the sample to help
-            return plain
-        if step < 1e-20:
-            break
-        last = step
-    return mode
+        return mode_of_expansion(passes, extrapolated, theta, _STRICT)
+
+    try:
+        return approach(corrected, plain.theta, 1e-20, plain.squared_distance(origin))
+    except NoModeError:  # too far away for the sample to help
+        return plain

@@ -334,7 +334,6 @@ class GLMPosterior(BasePosterior):
             light_tailed=light,
             far_from_mode=far and self.likelihood.averages and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,
-            quadratic_prior=self.linear_prior.normal and not self.n_own,
             cheap_full_gradient=self._statistics is not None,
             shares_batches=not (issparse(self.X) or self.n_own),
             thread_safe=True,

@@ -132,8 +132,6 @@ class Facts:
         Whether the density is positive everywhere.
     bounded_curvature : bool
         Whether the density has no walls, where it falls like ``exp(-exp(x))``.
-    quadratic_prior : bool
-        Whether the log prior is a polynomial of second order, or constant.
     hierarchical : bool
         Whether hyperparameters of a prior are among the parameters.
     cheap_full_gradient : bool
@@ -171,7 +169,6 @@ class Facts:
     steep: bool = False
     full_support: bool = True
     bounded_curvature: bool = True
-    quadratic_prior: bool = False
     hierarchical: bool = False
     cheap_full_gradient: bool = False
     shares_batches: bool = False

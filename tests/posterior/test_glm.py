@@ -132,7 +132,7 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likeliho
     mean = np.mean([posterior.expand_likelihood(each).curvature for each in theta], axis=0)
     close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(mean).max()}
     np.testing.assert_allclose(posterior.expand_likelihood(theta).curvature, mean, **close)
-    if posterior.facts.quadratic_prior:
+    if posterior.linear_prior.normal and not posterior.n_own:
         np.testing.assert_allclose(posterior.mean_curvature(theta), mean + of_prior, **close)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -123,27 +124,44 @@ def _subset(posterior: BasePosterior) -> BasePosterior | None:
 
 
 def _expand(posterior: BasePosterior, subset: BasePosterior, rough_mode: Mode, near: float) -> Mode:
-    """Mode by expansions of the log likelihood, the first with the curvature of the subset.
-
-    Each is a pass over all rows. The distance that the last one leaves is known without another
-    pass: near the mode it falls as its square does.
-    """
+    """Mode by expansions of the log likelihood, the first with the curvature of the subset."""
     theta, expansion = rough_mode.theta, rough_mode.expansion
+
+    def next_mode(theta: Array, H: Array | None = None) -> Mode:
+        expansion = posterior.expand_likelihood(theta, H)
+        return mode_of_expansion(posterior, expansion, theta)._replace(expansion=expansion)
+
     H = subset.expand_likelihood(theta).curvature if expansion is None else expansion.curvature
-    mode = mode_of_expansion(posterior, posterior.expand_likelihood(theta, H), theta)
-    distance = mode.squared_distance(theta)
-    # largest ratio of two steps' squared lengths at which the search may end
-    most = 0.02 if near < _ROUGH else 0.2
-    for _ in range(8):
-        expansion = posterior.expand_likelihood(mode.theta)
-        next_mode = mode_of_expansion(posterior, expansion, mode.theta)
-        next_distance = next_mode.squared_distance(mode.theta)
-        if not next_distance < distance:
+    first = next_mode(theta, H)
+    return approach(next_mode, first.theta, near, first.squared_distance(theta))
+
+
+def approach(
+    next_mode: Callable[[Array], Mode], theta: Array, near: float, last: float = np.inf
+) -> Mode:
+    """Mode by expansions of the log likelihood, each at the mode of the last one.
+
+    It ends where the squared distance to the mode is below ``near``, in sds. An expansion may be a
+    pass over all rows, and the distance that the last one leaves is known without another: near
+    the mode each ratio of two distances is the square of the ratio before. ``last`` is the squared
+    length of the step before, if there was one.
+
+    Raises
+    ------
+    NoModeError
+        Where a step is not shorter than the one before.
+    """
+    for _ in range(20):
+        mode = next_mode(theta)
+        distance = mode.squared_distance(theta)
+        if distance < near:
+            return mode
+        if not distance < last:
             break
-        ratio = next_distance / distance  # the curvature has changed by about as much, relatively
-        if ratio < most and next_distance * ratio**2 < near:
-            return next_mode._replace(expansion=expansion)
-        mode, distance = next_mode, next_distance
+        ratio = distance / last  # 0 at the first step, to which none compares
+        if 0.0 < ratio < 0.04 and distance * ratio**2 < near:
+            return mode
+        last, theta = distance, mode.theta
     raise NoModeError("expansions of the log likelihood do not approach a mode.")
 
 
@@ -151,13 +169,7 @@ def mode_of_expansion(
     posterior: BasePosterior, expansion: Expansion, start: Array, tolerance: float = TOLERANCE
 ) -> Mode:
     """Mode of a posterior whose log likelihood is replaced by its second-order expansion."""
-    expanded = _Expanded(posterior, expansion)
-    if posterior.facts.quadratic_prior:  # then it is normal
-        with suppress(np.linalg.LinAlgError), one_blas_thread(), np.errstate(all="ignore"):
-            metric = Dense.from_curvature(expanded.curvature(start))
-            move = metric.sqrt(metric.sqrt_t(expanded.grad(start[None])))[0]
-            return Mode(start + move, metric)
-    return _find(expanded, start, tolerance)
+    return _find(_Expanded(posterior, expansion), start, tolerance)
 
 
 class _Expanded(BasePosterior):
@@ -191,7 +203,7 @@ class _Expanded(BasePosterior):
 def _find(
     posterior: BasePosterior,
     start: Array,
-    tolerance: float = TOLERANCE,
+    tolerance: float,
     spread: Array | None = None,
 ) -> Mode:
     """Mode of a posterior, or of one with its kinks averaged over the width that it finds."""

@@ -23,6 +23,7 @@ from skbayes_sgld.posterior import (
     StudentT,
 )
 from skbayes_sgld.sampling import ControlVariate, find_mode
+from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import mode as tuning
 from tests.references.targets import logistic_posterior, posterior_of
 from tests.soak.automatic import data, draw
@@ -85,7 +86,7 @@ def test_a_subset_leads_to_the_mode_of_all_rows(name):
     posterior = POSTERIORS[name]()
     assert tuning._subset(posterior) is not None
     found = tuning.find_mode(posterior, posterior.start())
-    exact = tuning._find(posterior, found.theta)
+    exact = tuning._find(posterior, found.theta, tuning.TOLERANCE)
     assert np.square(exact.metric.whiten((found.theta - exact.theta)[None])).sum() < tuning._NEAR
     np.testing.assert_allclose(found.metric.marginal_sd, exact.metric.marginal_sd, rtol=0.05)
     newton = find_mode(posterior)
@@ -181,3 +182,17 @@ def test_a_mode_is_found_at_the_end_of_a_valley_of_collinear_columns():
     assert np.linalg.eigvalsh(posterior.curvature(found.theta))[0] > 0
     left = found.metric.sqrt_t(posterior.grad(found.theta[None]))
     assert np.square(left).sum() < tuning.TOLERANCE
+
+
+def test_an_approach_ends_where_it_begins_at_the_mode():
+    at_mode = tuning.Mode(np.zeros(2), Diagonal(np.ones(2)))
+    for last in (np.inf, 0.0):
+        assert tuning.approach(lambda theta: at_mode, np.zeros(2), 1e-20, last) is at_mode
+
+
+def test_an_approach_gives_up_where_its_steps_do_not_become_shorter():
+    def away(theta):
+        return tuning.Mode(theta + 1.0, Diagonal(np.ones(2)))
+
+    with pytest.raises(tuning.NoModeError, match="do not approach"):
+        tuning.approach(away, np.zeros(2), 1e-3)
