@@ -346,6 +346,5 @@ def laplace_draws(posterior: GLMPosterior, end: NewtonStep, settings: MAPSetting
     moves = np.sqrt(settings.climb.temperature) * end.metric.sqrt(normals)
     theta = end.theta + np.concatenate([moves, -moves])
     if projection is not None:
-        root = end.metric.sqrt(np.eye(posterior.n_params)).T
-        theta = BoundProjection(projection, posterior.n_features)(theta, root)[0]
+        theta = BoundProjection(projection, posterior.n_features)(theta, end.metric.root)
     return theta

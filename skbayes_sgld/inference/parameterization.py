@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE
@@ -25,7 +24,7 @@ from skbayes_sgld.posterior.parameterizations.row_space import (
 )
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
+from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened, find_mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _NEEDS = {
@@ -194,15 +193,13 @@ def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Ar
     def at(v: Array) -> Array:
         return np.hstack([np.zeros((len(v), n_linear)), v])
 
-    def negative(v: Array) -> tuple[float, Array]:
-        value, grad = posterior.value_and_grad(at(v[None]))
-        if not np.isfinite(value[0]):
-            return np.inf, np.zeros_like(v)
-        return -float(value[0]), -grad[0, n_linear:]
+    def value_and_grad(v: Array) -> tuple[Array, Array]:
+        value, grad = posterior.value_and_grad(at(v))
+        return value, grad[:, n_linear:]
 
     with np.errstate(all="ignore"):
-        m = posterior.n_params - n_linear
-        mode = minimize(negative, np.zeros(m), jac=True, method="L-BFGS-B").x
+        start = np.zeros(posterior.n_params - n_linear)
+        mode = climb_whitened(value_and_grad, start, Diagonal(np.ones(len(start))), start)
         H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], mode, 0)
     eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
     variances = 1.0 / np.maximum(eigenvalues, 3.0**-2)  # no log scale has an sd above 3

@@ -62,7 +62,7 @@ class SparseRows(WhitenedPosterior):
         """
         posterior, center = self._posterior, draws.mean(axis=0)
         own, variance = posterior.prior_diagonal(center), draws.var(axis=0, ddof=1)
-        bends = posterior.curvature_factor(draws[-1])[0] - own
+        bends = posterior.rows().hessian_diagonal(draws[-1])
         share = (self.n_params * temperature - own @ variance) / (bends @ variance)
         return SparseRows(posterior, center, np.clip(share, 1e-6, 1.0) * bends)
 
@@ -71,6 +71,5 @@ def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
     """Sparse rows in the metric of the curvature's diagonal; None where rounding shows."""
     if not posterior.facts.light_tailed or posterior.n_predictors > 1:
         return None
-    bends = posterior.curvature_factor(center)[0] - posterior.prior_diagonal(center)
-    rows = SparseRows(posterior, center, bends)
+    rows = SparseRows(posterior, center, posterior.rows().hessian_diagonal(center))
     return rows if rows.rounding(posterior) < 0.05 * np.sqrt(posterior.n_params) else None

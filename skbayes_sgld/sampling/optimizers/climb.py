@@ -110,7 +110,7 @@ class _Ascent:
         self.posterior, self.settings = posterior, settings
         self._rule, self.pace = settings.optimizer, Pace(posterior.n_samples, settings)
         if settings.projection is not None:
-            start = settings.projection(start[None], np.eye(start.size))[0][0]
+            start = settings.projection(start[None], np.eye(start.size))[0]
         self._start, self._noise = start, posterior.facts.noise_index
         self._metric = self._last_metric = self._choose_metric()
         self._rng = np.random.default_rng(np.random.SeedSequence(settings.seed))
@@ -177,7 +177,7 @@ class _Ascent:
         projection = self.settings.projection
         if projection is not None and projection.outside(theta).any():
             root = metric.root * np.sqrt(self._rule.scale(state))[:, None, :]
-            state["theta"] = theta = projection(theta, root)[0]
+            state["theta"] = theta = projection(theta, root)
         self.n_steps += 1
         self._n_averaged += averages
         self._average = self._average + (theta - self._average) / max(self._n_averaged, 1)

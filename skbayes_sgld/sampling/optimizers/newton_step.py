@@ -65,7 +65,7 @@ def newton_step(
             move[noise] = 0.0
         end = theta + move
         if projection is not None:
-            end = projection(end[None], metric.sqrt(np.eye(theta.size)).T)[0][0]
+            end = projection(end[None], metric.root)[0]
         step = metric.whiten((end - theta)[None])[0]
         if noise is not None:
             slope = posterior.grad(end[None])[0, noise]

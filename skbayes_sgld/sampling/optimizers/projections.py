@@ -74,31 +74,25 @@ class BoundProjection:
         coef = theta[:, : self._n_coef]
         return (self._set.nearest(coef) != coef).any(axis=1)
 
-    def __call__(self, theta: Array, root: Array) -> tuple[Array, Array]:
-        """Nearest parameters in the set, and the whitened move that leads there.
+    def __call__(self, theta: Array, root: Array) -> Array:
+        """Nearest parameters in the set ``(C, P)``; the same array where all of it was inside.
 
         Parameters
         ----------
         theta : ndarray of shape (C, P)
         root : ndarray of shape (P, P) or (C, P, P)
             Root of the metric: the distance of u and v is ``|root^{-1} (u - v)|``.
-
-        Returns
-        -------
-        projected : ndarray of shape (C, P)
-            ``theta + root y``; the same array where all of it was inside.
-        y : ndarray of shape (C, P)
         """
-        coef, y = theta[:, : self._n_coef], np.zeros_like(theta)
         outside = self.outside(theta)
         if not outside.any():
-            return theta, y
+            return theta
         root = np.broadcast_to(root, (len(theta), *root.shape[-2:]))[outside]
-        y[outside], reached = self._set.shortest(coef[outside], root[:, : self._n_coef])
+        coef = theta[outside, : self._n_coef]
+        y, reached = self._set.shortest(coef, root[:, : self._n_coef])
         projected = theta.copy()
-        projected[outside] += np.einsum("cpq,cq->cp", root, y[outside])
+        projected[outside] += np.einsum("cpq,cq->cp", root, y)
         projected[outside, : self._n_coef] = reached
-        return projected, y
+        return projected
 
 
 @dataclass(eq=False, repr=False)
@@ -122,10 +116,10 @@ class Box(Projection):
     >>> from skbayes_sgld.sampling.optimizers.projections import BoundProjection
     >>> positive = BoundProjection(Box(), n_coef=2)
     >>> theta = np.array([[-1.0, 0.0]])
-    >>> positive(theta, np.eye(2))[0].tolist()
+    >>> positive(theta, np.eye(2)).tolist()
     [[0.0, 0.0]]
     >>> correlated = np.linalg.cholesky([[1.0, 0.5], [0.5, 1.0]])
-    >>> positive(theta, correlated)[0].round(6).tolist()
+    >>> positive(theta, correlated).round(6).tolist()
     [[0.0, 0.5]]
     """
 

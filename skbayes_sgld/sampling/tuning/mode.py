@@ -300,9 +300,9 @@ def _climb(posterior: BasePosterior, theta: Array) -> Mode:
         slope = metric.sqrt_t(posterior.grad(theta[None]))
         if np.square(slope).sum() < _CLIMB_TOLERANCE:
             return Mode(theta, metric)
-        z = climb_whitened(
-            posterior, theta, metric, maxiter=_CLIMB_STEPS, ftol=1e-15, gtol=steepest
-        )
+        options = {"maxiter": _CLIMB_STEPS, "ftol": 1e-15, "gtol": steepest}
+        start = np.zeros_like(theta)
+        z = climb_whitened(posterior.value_and_grad, theta, metric, start, **options)
         theta = theta + metric.sqrt(z[None])[0]
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_CLIMBS * _CLIMB_STEPS} steps: the "
@@ -311,22 +311,21 @@ def _climb(posterior: BasePosterior, theta: Array) -> Mode:
 
 
 def climb_whitened(
-    posterior: BasePosterior,
+    value_and_grad: Callable[[Array], tuple[Array, Array]],
     origin: Array,
     metric: Metric,
-    z: Array | None = None,
+    z: Array,
     **options: Any,
 ) -> Array:
     """End ``(P,)`` of a climb by L-BFGS from z, in coordinates whitened about the origin."""
 
     def negative(z: Array) -> tuple[float, Array]:
-        value, grad = posterior.value_and_grad(origin + metric.sqrt(z[None]))
+        value, grad = value_and_grad(origin + metric.sqrt(z[None]))
         if not (np.isfinite(value).all() and np.isfinite(grad).all()):
             return 1e300, np.zeros_like(z)
         return -float(value[0]), -metric.sqrt_t(grad)[0].astype(float)
 
-    start = np.zeros_like(origin) if z is None else z
-    return minimize(negative, start, jac=True, method="L-BFGS-B", options=options).x
+    return minimize(negative, z, jac=True, method="L-BFGS-B", options=options).x
 
 
 def structured_metric(posterior: BasePosterior, theta: Array) -> Metric:

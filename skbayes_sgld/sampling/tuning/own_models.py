@@ -106,9 +106,8 @@ def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
         if np.isfinite(posterior.log_density(mode.theta + mode.metric.sqrt(z[None]))).all():
             break
         z *= 0.5
-    z = climb_whitened(
-        posterior, mode.theta, mode.metric, z, maxiter=200, gtol=0.1 * _STEEPEST, ftol=1e-12
-    )
+    options = {"maxiter": 200, "gtol": 0.1 * _STEEPEST, "ftol": 1e-12}
+    z = climb_whitened(posterior.value_and_grad, mode.theta, mode.metric, z, **options)
     theta = mode.theta + mode.metric.sqrt(z[None])
     value, grad = posterior.value_and_grad(theta)
     slope = np.abs(mode.metric.sqrt_t(grad)).max()
