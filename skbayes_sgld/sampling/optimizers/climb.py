@@ -134,7 +134,9 @@ class _Ascent:
         if here is not None and preconditioner.uses_curvature:
             metric = here.metric
         elif here is not None and by_column:
-            metric = column_scales(self.posterior, here)
+            assert here.diagonal is not None
+            # it standardises the columns: steps in raw units become steps in the columns' own
+            metric = inverse_diagonal(here.diagonal)
         else:
             metric, self._noise = preconditioner.bind(start.size, None), None
         if here is not None and pace.adapts:
@@ -224,17 +226,3 @@ class _Ascent:
         else:
             self._go_back()
         return here
-
-
-def column_scales(posterior: BasePosterior, start: NewtonStep) -> Metric:
-    """Inverse of the curvature's diagonal at the start: a step size for each parameter.
-
-    It standardises the columns of X: steps in raw units become steps in the columns' own.
-    """
-    if start.curvature is not None:
-        diagonal = np.diagonal(start.curvature)
-    else:
-        diagonal, factor = posterior.curvature_factor(start.theta)
-        if factor is not None:
-            diagonal = diagonal + np.square(factor).sum(axis=0)
-    return inverse_diagonal(diagonal)

@@ -30,9 +30,9 @@ class NewtonStep:
         The step, whitened.
     coordinates : ndarray of shape (n_coordinates, P) or None
         Matrix that maps whitened moves to those of the coordinates, each in its marginal sd: its
-        rows have length 1. None where the curvature is no matrix.
-    curvature : ndarray of shape (P, P) or None
-        None where it is no matrix: see :func:`has_matrix`.
+        rows have length 1. None where the curvature is no matrix: see :func:`has_matrix`.
+    diagonal : ndarray of shape (P,) or None
+        Diagonal of the curvature.
     """
 
     theta: Array
@@ -40,7 +40,7 @@ class NewtonStep:
     distance: float
     step: Array
     coordinates: Array | None = None
-    curvature: Array | None = None
+    diagonal: Array | None = None
 
 
 def newton_step(
@@ -58,7 +58,7 @@ def newton_step(
     noise = posterior.facts.noise_index
     with np.errstate(all="ignore"):
         grad = posterior.grad(theta[None])[0]
-        metric, H = _metric_at(posterior, theta, grad, noise)
+        metric, diagonal = _metric_at(posterior, theta, grad, noise)
         move = metric.scale(grad[None])[0]
         if noise is not None:
             expected = grad[noise] / move[noise]
@@ -73,8 +73,8 @@ def newton_step(
             step = step / np.sqrt(ratio)
             step[noise] = np.sqrt(expected) * np.log(ratio)
         step = step / np.sqrt(temperature)
-        if H is None:
-            coordinates = None
+        coordinates = None
+        if not has_matrix(posterior):
             away = metric.sqrt(step[None])[0] / metric.marginal_sd
         else:
             coordinates = posterior.reported.moves(metric.root.T).T
@@ -84,14 +84,15 @@ def newton_step(
         distance = float(np.abs(away).max())
     if not np.isfinite(distance):
         distance = np.inf
-    return NewtonStep(theta, metric, distance, step, coordinates, H)
+    return NewtonStep(theta, metric, distance, step, coordinates, diagonal)
 
 
 def _metric_at(
     posterior: BasePosterior, theta: Array, grad: Array, noise: int | None
-) -> tuple[Metric, Array | None]:
+) -> tuple[Metric, Array]:
+    """Metric of the inverse curvature, and the curvature's diagonal."""
     if not has_matrix(posterior):
-        return structured_metric(posterior, theta), None
+        return structured_metric(posterior, theta)
     H = posterior.curvature(theta)
     if noise is not None:
         # of a normal likelihood E[-d2/dgamma2] = -d2/dgamma2 - d/dgamma, and no cross terms
@@ -99,15 +100,15 @@ def _metric_at(
         H[noise], H[:, noise] = 0.0, 0.0
         H[noise, noise] = expected
     try:
-        return Dense.from_curvature(H), H
+        return Dense.from_curvature(H), np.diagonal(H)
     except np.linalg.LinAlgError:
         pass
     if not np.isfinite(H).all():
-        return Dense(np.full_like(H, np.nan)), H
+        return Dense(np.full_like(H, np.nan)), np.diagonal(H)
     # a root of |H|^-1, by absolute eigenvalues (Dauphin et al. 2014, Section 4). Steps without a
     # line search need it: of 108 fits under a prior with several modes 48 end far from one, and
     # with H damped, as a search by Newton's method takes it, 71
     values, vectors = np.linalg.eigh(H)
     size = np.abs(values)
     size = np.maximum(size, max(1e-12 * size.max(), np.finfo(float).tiny))
-    return Dense(vectors / np.sqrt(size)), H
+    return Dense(vectors / np.sqrt(size)), np.diagonal(H)

@@ -206,7 +206,7 @@ def _directions(here: NewtonStep, metric: Metric) -> tuple[Array, Array, Array]:
     coordinates : ndarray of shape (n_coordinates, P)
         Matrix that maps these to the distances of the coordinates, in theirs.
     """
-    if here.curvature is None or here.coordinates is None:
+    if here.coordinates is None:
         rates = preconditioned_eigenvalues(metric, here.metric)
         return rates, np.full(rates.size, here.distance), np.eye(rates.size)
     whitened = here.metric.whiten(metric.sqrt(np.eye(metric.n_params)))

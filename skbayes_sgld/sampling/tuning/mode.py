@@ -296,7 +296,7 @@ def _climb(posterior: BasePosterior, theta: Array) -> Mode:
     """Climb by L-BFGS, whitening anew by the curvature at each stop."""
     steepest = np.sqrt(0.1 * _CLIMB_TOLERANCE / theta.size)
     for _ in range(_MAX_CLIMBS):
-        metric = structured_metric(posterior, theta)
+        metric, _ = structured_metric(posterior, theta)
         slope = metric.sqrt_t(posterior.grad(theta[None]))
         if np.square(slope).sum() < _CLIMB_TOLERANCE:
             return Mode(theta, metric)
@@ -328,16 +328,16 @@ def climb_whitened(
     return minimize(negative, z, jac=True, method="L-BFGS-B", options=options).x
 
 
-def structured_metric(posterior: BasePosterior, theta: Array) -> Metric:
-    """Inverse curvature at ``theta (P,)``: a diagonal, and a term for each of a few rows.
+def structured_metric(posterior: BasePosterior, theta: Array) -> tuple[Metric, Array]:
+    """Inverse curvature at ``theta (P,)`` without a matrix, and the curvature's diagonal ``(P,)``.
 
     It is exact where the posterior can tell a diagonal and a factor of few rows, and the inverse
     of the curvature's diagonal elsewhere.
     """
     diagonal, factor = posterior.curvature_factor(theta)
-    if factor is not None:
-        return LowRank(diagonal, factor)
-    return inverse_diagonal(diagonal)
+    if factor is None:
+        return inverse_diagonal(diagonal), diagonal
+    return LowRank(diagonal, factor), diagonal + np.square(factor).sum(axis=0)
 
 
 def inverse_diagonal(diagonal: Array) -> Diagonal:

@@ -13,9 +13,10 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.sampling import GD, SGD, Constant, Polynomial
 from skbayes_sgld.sampling.optimizers import climb as climbing
-from skbayes_sgld.sampling.optimizers.climb import climb, column_scales
+from skbayes_sgld.sampling.optimizers.climb import climb
 from skbayes_sgld.sampling.optimizers.newton_step import newton_step
 from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace, shuffled_noise
+from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
 from tests.references.targets import logistic_posterior
 
 
@@ -104,7 +105,7 @@ def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
     first = []
     for schedule in (Constant(), Polynomial(), Polynomial(offset=1.0, power=1.0)):
         pace = Pace(64, ClimbSettings(schedule=schedule))
-        pace.begin(here, column_scales(posterior, here))
+        pace.begin(here, inverse_diagonal(here.diagonal))
         first.append(pace.etas(0, 0, 2))
     np.testing.assert_allclose(first[1:], [first[0], first[0]], rtol=1e-12)
 
@@ -112,7 +113,7 @@ def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
 def test_the_last_eight_passes_take_all_rows_once_eight_were_made():
     posterior = logistic_posterior(2000, 3)
     here = newton_step(posterior, np.full(4, 2.0))
-    metric = column_scales(posterior, here)
+    metric = inverse_diagonal(here.diagonal)
     for n_passes, whole in ((2, False), (20, False), (92, True), (99, True)):
         pace = Pace(2000, ClimbSettings(max_iter=100, tol=1e-6))
         pace.begin(here, metric)
