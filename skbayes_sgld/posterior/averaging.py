@@ -107,20 +107,13 @@ def _rounds(
     posterior: GLMPosterior, theta: Array, temperature: float, dtype: type
 ) -> AveragedNormal | None:
     """Normal distribution nearest in expectation, by rounds from ``theta (P,)``."""
-    sums = posterior.rows(dtype)
-    u, bends = np.empty((2, posterior.n_samples))
-    for rows, block, curvature in sums.curvatures(theta):
-        u[rows], bends[rows] = sums.design.apply(theta[None, None], block)[0, 0], curvature[0, 0]
-    H = sums.gram(bends)
-    posterior.add_prior_curvature(H, theta)
-    variances = _row_variances(posterior, _factor(H, dtype)) * temperature
-    wide = np.ones(len(u), bool)
+    variances = _row_variances(posterior, _factor(posterior.curvature(theta), dtype)) * temperature
+    wide = np.ones(len(variances), bool)
     # A row's variance times its curvature is below 1 in the end. Labels do not reach 10 at first,
     # but averages of a rate grow as the exponential of the variance does
     while wide.any():
-        with np.errstate(over="ignore"):
-            averaged = _kernel(posterior, variances).derivatives(u[None, None].copy(), 1, 2)[1]
-        wide = variances * averaged.ravel() > 10.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            wide = variances * _averaged(posterior, theta, variances, dtype)[2] > 10.0
         variances[wide] *= 0.5
     for number in range(20):
         grad, H, weights = _averaged(posterior, theta, variances, dtype)
@@ -152,13 +145,6 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
     return np.concatenate(in_threads(block_variances, parts)).astype(float)
 
 
-def _kernel(posterior: GLMPosterior, variances: Array, dtype: type = np.float64) -> RowKernel:
-    """The likelihood of all rows, averaged over normal errors of their predictors."""
-    y: Array = posterior.y if posterior.likelihood.totals else posterior.y.astype(dtype)
-    kernel = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
-    return with_offset_and_weight(kernel, posterior.offset, posterior.weight, dtype)
-
-
 def _averaged(
     posterior: GLMPosterior, theta: Array, variances: Array, dtype: type
 ) -> tuple[Array, Array, Array]:
@@ -166,8 +152,10 @@ def _averaged(
 
     The last array is each row's curvature ``(n,)``.
     """
+    y: Array = posterior.y if posterior.likelihood.totals else posterior.y.astype(dtype)
+    averaged = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
+    kernel = with_offset_and_weight(averaged, posterior.offset, posterior.weight, dtype)
     sums = posterior.rows(dtype)
-    kernel = _kernel(posterior, variances, dtype)
     expansion = RowSum(sums.design, kernel, sums.predictors).expand(theta)
     posterior.add_prior_curvature(expansion.curvature, theta)
     grad = expansion.grad + posterior.grad_log_prior(theta[None])[0]
