@@ -33,8 +33,8 @@ from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.posterior.priors.noise import OwnPriors
 from skbayes_sgld.posterior.propriety import check_proper, level_is_held
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
-from skbayes_sgld.posterior.tilt import Tilt
 
 _KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
 _KEPT_BATCHES = 2**20  # numbers in X, y and the weights of a stream's rows: 8 megabytes
@@ -58,7 +58,7 @@ class Stream:
     Attributes
     ----------
     n_batches : int
-    summary : GaussianStatistics, Tilt or None
+    summary : GaussianStatistics, Expansion or None
         Their likelihood: sums of products of a normal model; of others a normal density for the
         rows that are no longer kept, None while all are.
     rows : Rows or None
@@ -68,7 +68,7 @@ class Stream:
     """
 
     n_batches: int = 0
-    summary: GaussianStatistics | Tilt | None = None
+    summary: GaussianStatistics | Expansion | None = None
     rows: Rows | None = None
     priors: Priors | None = None
 
@@ -457,7 +457,7 @@ class SampledEstimator(LinearEstimator):
         assert stream.priors is not None and not isinstance(stream.summary, GaussianStatistics)
         site = None if stream.summary is None else stream.summary.tempered(power)
         held = site is not None or level_is_held(posterior)
-        if site is not None and site.at.size != posterior.n_params:
+        if site is not None and site.theta.size != posterior.n_params:
             raise ValueError(
                 "fit_intercept was changed since the last batch; call fit to start anew."
             )

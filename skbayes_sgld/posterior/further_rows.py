@@ -29,7 +29,6 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
 from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.protocol import Expansion
-from skbayes_sgld.posterior.tilt import Tilt
 
 _CURVATURES, _BLOCK = 200, 64  # draws
 
@@ -53,7 +52,7 @@ def pooled(
     own = posterior.expand_likelihood(expansion.theta)
     slope, precision = expansion.grad - own.grad, expansion.curvature - own.curvature
     return posterior._with(
-        tilt=Tilt(expansion.theta, slope, precision), _known_normal=(mode, curvature)
+        tilt=Expansion(expansion.theta, slope, precision), _known_normal=(mode, curvature)
     )
 
 
@@ -61,17 +60,17 @@ def under_priors(
     posterior: GLMPosterior,
     coef: CoefficientPrior,
     intercept: CoefficientPrior,
-    site: Tilt | None,
+    site: Expansion | None,
 ) -> GLMPosterior:
     """Posterior of the same rows under given priors, and a site of further rows."""
     own, intercept = posterior.linear_prior, intercept if posterior.fit_intercept else Flat()
     if site is None:
         return posterior.with_prior(replace(own, coef=coef, intercept=intercept))
     to_zero = _to_zero(posterior)
-    precision = to_zero.T @ site.precision @ to_zero
-    at = np.linalg.solve(to_zero, site.at)
+    precision = to_zero.T @ site.curvature @ to_zero
+    at = np.linalg.solve(to_zero, site.theta)
     prior = replace(own, coef=_determined(coef), intercept=_determined(intercept))
-    tilt = Tilt(at, site.slope @ to_zero, 0.5 * (precision + precision.T))
+    tilt = Expansion(at, site.grad @ to_zero, 0.5 * (precision + precision.T))
     return posterior._with(linear_prior=prior, tilt=tilt)
 
 
@@ -83,7 +82,7 @@ def _determined(prior: CoefficientPrior) -> CoefficientPrior:
     return prior
 
 
-def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Tilt:
+def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Expansion:
     """Site of a posterior's rows and of its own site, from draws ``theta (S, P)``.
 
     ``share (S,)`` is the weight of each draw, of sum 1. The site's slope at the mean
@@ -98,11 +97,11 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Tilt:
         slope += share[part] @ posterior.grad_log_likelihood(theta[part])
     earlier = posterior.tilt
     if earlier is not None:
-        precision = precision + earlier.precision
-        slope += earlier.grad(mean[None])[0]
+        precision = precision + earlier.curvature
+        slope += earlier.slope(mean[None])[0]
     to_zero = _to_zero(posterior)
     back = np.linalg.inv(to_zero)
-    return Tilt(to_zero @ mean, slope @ back, back.T @ precision @ back)
+    return Expansion(to_zero @ mean, slope @ back, back.T @ precision @ back)
 
 
 def _to_zero(posterior: GLMPosterior) -> Array:

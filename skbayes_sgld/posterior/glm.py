@@ -27,7 +27,6 @@ from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.statistics import GaussianStatistics
-from skbayes_sgld.posterior.tilt import Tilt
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
 
@@ -141,7 +140,7 @@ class GLMPosterior(BasePosterior):
         self.linear_prior = LinearPrior.from_rows(
             *priors, likelihood, rows, spread, self.origin, self.fit_intercept
         )
-        self.tilt: Tilt | None = None  # what is known of further rows
+        self.tilt: Expansion | None = None  # what is known of further rows
         self._known_normal: tuple[Array, Array] | None = None  # mean, precision: from all rows
         self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
         self._columns, self._statistics, self._sums = columns, statistics, dict[type, RowSum]()
@@ -388,7 +387,7 @@ class GLMPosterior(BasePosterior):
         of further rows, they are from a normal approximation.
         """
         if self.tilt is not None:
-            return self._constrain(self._draw_near(self.tilt.at, generators))
+            return self._constrain(self._draw_near(self.tilt.theta, generators))
         theta = np.tile(self.zeros(), (len(generators), 1))
         gamma, values = self._gamma(theta), theta.copy()
         if self.n_own:
@@ -447,7 +446,7 @@ class GLMPosterior(BasePosterior):
             grad = slope.reshape(theta.shape)
         if in_gamma is not None:
             grad[:, self.n_params - self.n_own] += in_gamma
-        return grad if self.tilt is None else grad + self.tilt.grad(theta)
+        return grad if self.tilt is None else grad + self.tilt.slope(theta)
 
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
@@ -558,7 +557,7 @@ class GLMPosterior(BasePosterior):
         own = self.own_priors.curvature(self._own(theta[None])[0])
         own[:1] += corner
         both = np.append(diagonal.ravel(), own)
-        return both if self.tilt is None else both + np.diagonal(self.tilt.precision)
+        return both if self.tilt is None else both + np.diagonal(self.tilt.curvature)
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
@@ -582,7 +581,7 @@ class GLMPosterior(BasePosterior):
             H[own[0], :L] += cross
             H[own[0], own[0]] += corner
         if self.tilt is not None:
-            H += self.tilt.precision
+            H += self.tilt.curvature
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""

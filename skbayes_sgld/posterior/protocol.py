@@ -15,11 +15,14 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
+from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 
 
 class Expansion(NamedTuple):
-    """Second-order expansion of a log likelihood.
+    """Second-order expansion of a log likelihood about a point, less its value there.
+
+    It is ``grad' delta - delta' curvature delta / 2``, with ``delta = theta - point``.
 
     Attributes
     ----------
@@ -27,7 +30,7 @@ class Expansion(NamedTuple):
         Point that it is taken at.
     grad : ndarray of shape (P,)
     curvature : ndarray of shape (P, P)
-        Minus the Hessian.
+        Minus the Hessian; it may be singular or indefinite.
     by_row : tuple of two ndarrays of shape (n,)
         Of rows with one local parameter u, whose score expands to ``s - W (u - u_0)``, both
         ``s + W u_0`` and W. Otherwise empty.
@@ -37,6 +40,19 @@ class Expansion(NamedTuple):
     grad: Array
     curvature: Array
     by_row: tuple[Array, ...] = ()
+
+    def tempered(self, power: float) -> Expansion:
+        """Expansion of the log likelihood times ``power``."""
+        return Expansion(self.theta, power * self.grad, power * self.curvature)
+
+    def log_density(self, theta: Array) -> Array:
+        """Value of the expansion ``(C,)`` at ``theta (C, P)``."""
+        delta = theta - self.theta
+        return np.einsum("cp,cp->c", delta, 0.5 * (self.slope(theta) + self.grad))
+
+    def slope(self, theta: Array) -> Array:
+        """Gradient of the expansion ``(C, P)``."""
+        return self.grad - matmul_rows(theta - self.theta, self.curvature)
 
 
 @runtime_checkable

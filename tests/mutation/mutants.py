@@ -26,7 +26,6 @@ NEWER_PLACES = (
     "inference/decisions.py",
     "posterior/likelihoods",
     "posterior/protocol.py",
-    "posterior/tilt.py",
     "prediction/effects.py",
 )
 NEWER = 40

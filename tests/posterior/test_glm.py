@@ -20,7 +20,7 @@ from skbayes_sgld.posterior import (
     Posterior,
 )
 from skbayes_sgld.posterior.further_rows import under_priors
-from skbayes_sgld.posterior.tilt import Tilt
+from skbayes_sgld.posterior.protocol import Expansion
 from tests.numeric import assert_derivative, derivative
 
 N, D = 30, 3
@@ -75,7 +75,7 @@ def make(likelihood, pair, beside_a_site=False, **options):
     if beside_a_site:
         P = posterior.n_params
         at, slope, *root = np.random.default_rng(3).standard_normal((P + 2, P))
-        site = Tilt(at, slope, np.array(root) @ np.array(root).T)
+        site = Expansion(at, slope, np.array(root) @ np.array(root).T)
         posterior = under_priors(posterior, Normal(1.0), Normal(2.0, 0.4), site)
     return posterior
 

@@ -12,8 +12,7 @@ from scipy.optimize import minimize
 from skbayes_sgld._linalg import MAX_DENSE, one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.boundary import as_posterior
-from skbayes_sgld.posterior.protocol import Expansion, Posterior
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.metric import Dense, Diagonal, LowRank, Metric
 
@@ -71,7 +70,7 @@ class NoModeError(ValueError):
 
 
 def find_mode(
-    posterior: Posterior | BasePosterior,
+    posterior: BasePosterior,
     start: Array,
     near: float = _NEAR,
     tolerance: float = TOLERANCE,
@@ -97,8 +96,6 @@ def find_mode(
     NoModeError
         When there is no mode within reach.
     """
-    if not isinstance(posterior, BasePosterior):
-        posterior = as_posterior(posterior)
     subset = _subset(posterior)
     if subset is not None:
         # the rows left out may be those that determine the mode, and may be far from where it is
@@ -175,29 +172,24 @@ def mode_of_expansion(
 class _Expanded(BasePosterior):
     """A posterior whose log likelihood is replaced by its second-order expansion."""
 
-    def __init__(self, posterior: BasePosterior, expansion: Expansion) -> None:
-        self._posterior, self._at = posterior, expansion
+    def __init__(self, posterior: BasePosterior, rows: Expansion) -> None:
+        self._posterior, self._rows = posterior, rows
         self.n_params, self.param_names = posterior.n_params, posterior.param_names
 
-    def _slope(self, theta: Array) -> Array:
-        return self._at.grad - (theta - self._at.theta) @ self._at.curvature
-
     def log_density(self, theta: Array) -> Array:
-        move = theta - self._at.theta
-        value = 0.5 * np.einsum("cp,cp->c", move, self._at.grad + self._slope(theta))
-        return value + self._posterior.log_prior(theta)
+        return self._rows.log_density(theta) + self._posterior.log_prior(theta)
 
     def grad(self, theta: Array) -> Array:
-        return self._slope(theta) + self._posterior.grad_log_prior(theta)
+        return self._rows.slope(theta) + self._posterior.grad_log_prior(theta)
 
     def curvature(self, theta: Array) -> Array:
-        H = self._at.curvature.copy()
+        H = self._rows.curvature.copy()
         self._posterior.add_prior_curvature(H, theta)
         return H
 
     def smoothed(self, spread: Array | None) -> BasePosterior:
         smooth = self._posterior.smoothed(spread)
-        return self if smooth is self._posterior else _Expanded(smooth, self._at)
+        return self if smooth is self._posterior else _Expanded(smooth, self._rows)
 
 
 def _find(
