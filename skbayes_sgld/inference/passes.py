@@ -309,9 +309,7 @@ class _Passes(BasePosterior):
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log density."""
-        H = self.expand(theta).expansion.curvature.copy()
-        self.add_prior_curvature(H, theta)
-        return H
+        return self.with_prior_part(self.expand(theta).expansion).curvature
 
     def smoothed(self, spread: Array | None) -> BasePosterior:
         """Posterior of the same rows under the smoothed prior."""

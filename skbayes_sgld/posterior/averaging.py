@@ -156,7 +156,6 @@ def _averaged(
     averaged = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
     kernel = with_offset_and_weight(averaged, posterior.offset, posterior.weight, dtype)
     sums = posterior.rows(dtype)
-    expansion = RowSum(sums.design, kernel, sums.predictors).expand(theta)
-    posterior.add_prior_curvature(expansion.curvature, theta)
-    grad = expansion.grad + posterior.grad_log_prior(theta[None])[0]
-    return grad, expansion.curvature, expansion.by_row[1]
+    rows = RowSum(sums.design, kernel, sums.predictors).expand(theta)
+    _, grad, H, (_, weights) = posterior.with_prior_part(rows)
+    return grad, H, weights

@@ -150,6 +150,12 @@ class BasePosterior:
         """Add minus the Hessian of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
         H += difference_curvature(self.grad_log_prior, theta, 0)
 
+    def with_prior_part(self, rows: Expansion) -> Expansion:
+        """Expansion of the log posterior, given that of the log likelihood."""
+        H, prior_grad = rows.curvature.copy(), self.grad_log_prior(rows.theta[None])[0]
+        self.add_prior_curvature(H, rows.theta)
+        return rows._replace(grad=rows.grad + prior_grad, curvature=H)
+
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
         """Mean and precision of a normal near the posterior; None where the mode is its centre."""
         return None

@@ -147,11 +147,8 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
 def _expand(posterior: GLMPosterior, theta: Array) -> tuple[Array, Array]:
     """Minus the Hessian of the log density in the linear parameters, and its gradient."""
     with np.errstate(all="ignore"):
-        rows, L = posterior.expand_likelihood(theta), posterior.n_params
-        H = rows.curvature.copy()
-        posterior.add_prior_curvature(H, theta)
-        g = rows.grad + posterior.grad_log_prior(theta[None])[0]
-    L -= posterior.n_own
+        _, g, H, _ = posterior.with_prior_part(posterior.expand_likelihood(theta))
+    L = posterior.n_params - posterior.n_own
     return H[:L, :L], g[:L]
 
 
