@@ -26,7 +26,7 @@ from skbayes_sgld.inference.settings import (
     number_or_auto,
     resolve_preconditioner,
 )
-from skbayes_sgld.inference.starts import given_start
+from skbayes_sgld.inference.starts import named_start
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
@@ -162,20 +162,21 @@ class MAPEstimator(LinearEstimator):
 
     def _run(self, settings: MAPSettings, posterior: GLMPosterior, rows: Any) -> None:
         """Climb towards the mode, and set the fitted attributes."""
-        seeded = replace(settings.climb, seed=draw_seed(self.random_state))
-        settings = replace(settings, climb=seeded)
-        if settings.projection is not None and posterior.n_predictors > 1:
-            raise ValueError(
-                f"projection={self.projection!r} is of one vector of coefficients, and y has "
-                f"{posterior.n_predictors} classes with one each; set projection=None."
-            )
-        with show_progress(self, settings.climb.max_iter, "climbing") as progress:
-            ascent = find(posterior, settings, progress)
+        plan = replace(settings.climb, seed=draw_seed(self.random_state))
+        if settings.projection is not None:
+            if posterior.n_predictors > 1:
+                raise ValueError(
+                    f"projection={self.projection!r} is of one vector of coefficients, and y has "
+                    f"{posterior.n_predictors} classes with one each; set projection=None."
+                )
+            projection = BoundProjection(settings.projection, posterior.n_features)
+            plan = replace(plan, projection=projection)
+        with show_progress(self, plan.max_iter, "climbing") as progress:
+            ascent = find(posterior, plan, settings.init, progress)
         check_mode(posterior, ascent.end.theta)
-        if not ascent.end.distance <= settings.climb.tol:
-            message = far_message(ascent.end.distance, settings.climb)
-            warn(message, ConvergenceWarning)
-        self._keep(posterior, ascent, laplace_draws(posterior, ascent.end, settings))
+        if not ascent.end.distance <= plan.tol:
+            warn(far_message(ascent.end.distance, plan), ConvergenceWarning)
+        self._keep(posterior, ascent, laplace_draws(posterior, ascent.end, plan))
 
     def _settings(self) -> MAPSettings:
         """Settings of the climb; raise where a parameter, used or not, is out of range."""
@@ -281,24 +282,15 @@ def check_average(average: Any, max_iter: int) -> int:
     return first
 
 
-def find(posterior: GLMPosterior, settings: MAPSettings, progress: Any) -> Climb:
+def find(posterior: GLMPosterior, plan: ClimbSettings, init: Any, progress: Any) -> Climb:
     """Climb from ``init``; raise an error that names a step size where one overflows."""
-    init, projection = settings.init, settings.projection
-    if not isinstance(init, str):
-        start = given_start(posterior, init, 1)[0]
-    elif init == "zeros":
-        start = posterior.zeros()
-    elif init == "prior":
-        draw = posterior.draw_prior(start_generators(settings.climb.seed, range(1)))
-        start = posterior.reported.theta(draw)[0]
-    else:
-        start = posterior.start()
-    if isinstance(settings.climb.optimizer, Newton):
+    start = posterior.start()
+    if not (isinstance(init, str) and init == "auto"):
+        start = named_start(posterior, init, 1, plan.seed, range(1))[0][0]
+    if isinstance(plan.optimizer, Newton):
         mode = find_mode(posterior, start)
         end = NewtonStep(mode.theta, mode.metric, 0.0, np.zeros_like(start))
         return Climb(end, np.array([start, mode.theta]), np.arange(2), 1, 1.0, None, 0.0)
-    bound = None if projection is None else BoundProjection(projection, posterior.n_features)
-    plan = replace(settings.climb, projection=bound)
     target: Any = posterior
     if posterior.prior.nonsmooth:  # a climb over kinks would not come to rest
         target = posterior.softened(newton_step(posterior, start).metric.marginal_sd)
@@ -334,17 +326,14 @@ def _overflow(
     )
 
 
-def laplace_draws(posterior: GLMPosterior, end: NewtonStep, settings: MAPSettings) -> Array:
+def laplace_draws(posterior: GLMPosterior, end: NewtonStep, plan: ClimbSettings) -> Array:
     """Draws ``(S, P)`` of the normal approximation at the end, in pairs about it.
 
     Under a projection each is moved to the nearest point of the set.
     """
-    projection = settings.projection
-    n_pairs = 2000 if projection is None else 500  # each projection is a problem of its own
-    (generator,) = start_generators(settings.climb.seed + 1, range(1))
+    n_pairs = 2000 if plan.projection is None else 500  # each projection is a problem of its own
+    (generator,) = start_generators(plan.seed + 1, range(1))
     normals = generator.standard_normal((n_pairs, posterior.n_params))
-    moves = np.sqrt(settings.climb.temperature) * end.metric.sqrt(normals)
+    moves = np.sqrt(plan.temperature) * end.metric.sqrt(normals)
     theta = end.theta + np.concatenate([moves, -moves])
-    if projection is not None:
-        theta = BoundProjection(projection, posterior.n_features)(theta, end.metric.root)
-    return theta
+    return theta if plan.projection is None else plan.projection(theta, end.metric.root)

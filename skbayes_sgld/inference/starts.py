@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from skbayes_sgld._random import start_generators, start_normals
@@ -43,7 +45,8 @@ def choose_start(
         normals = start_normals(seed, range(n_starts), posterior.n_params)
         start = center.theta + width * center.metric.sqrt(normals)
     else:
-        start, (name, why) = _start_elsewhere(posterior, settings, seed, range(n_starts))
+        chains = range(n_starts)
+        start, (name, why) = named_start(posterior, settings.init, settings.n_chains, seed, chains)
     why += walkers
     run = tuned.run
     if not run.sampler.adjusted or center is None:
@@ -58,8 +61,8 @@ def choose_start(
     return position, Choice(name, why)
 
 
-def _start_elsewhere(
-    posterior: BasePosterior, settings: Settings, seed: int, chains: range
+def named_start(
+    posterior: BasePosterior, init: Any, n_chains: int, seed: int, chains: range
 ) -> tuple[Array, Choice]:
     """Starting points ``(C, P)`` that ``init`` names, other than the mode, and their choice.
 
@@ -68,9 +71,9 @@ def _start_elsewhere(
     ValueError, TypeError
         Where ``init`` is an array of another shape, or a prior that cannot be drawn from.
     """
-    init, why = settings.init, GIVEN
+    why = GIVEN
     if not isinstance(init, str):
-        return given_start(posterior, init, settings.n_chains), Choice("array", why)
+        return _given_start(posterior, init, n_chains), Choice("array", why)
     if init == "zeros":
         return np.tile(posterior.zeros(), (len(chains), 1)), Choice("zeros", why)
     if init == "auto":
@@ -79,7 +82,7 @@ def _start_elsewhere(
     draws = posterior.draw_prior(generators)
     if draws is not None:
         return posterior.reported.theta(draws), Choice("prior", why)
-    if settings.init == "prior":
+    if init == "prior":
         raise TypeError(
             f"init='prior' needs a posterior that can draw from its prior; "
             f"{type(posterior).__name__} has no draw_prior. Set init='zeros', or give an array."
@@ -89,7 +92,7 @@ def _start_elsewhere(
     return posterior.start() + np.array(moves), Choice("uniform", why)
 
 
-def given_start(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
+def _given_start(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
     """Starting points ``(C, P)`` at the user's values."""
     n_params = len(posterior.reported.names)
     if init.shape not in ((n_params,), (n_chains, n_params)):
