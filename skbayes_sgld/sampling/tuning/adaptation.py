@@ -330,10 +330,7 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
         return Mode.from_curvature(center, H)
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
-        if P > _MANY:  # a triangular root, as both factors are: products with it cost less
-            root = mode.metric.root @ np.linalg.cholesky(shrunk[::-1, ::-1])[::-1, ::-1]
-        else:
-            root = mode.metric.root @ np.linalg.cholesky(shrunk)
+        root = mode.metric.root @ np.linalg.cholesky(shrunk)
         inverse = inverse_root(root @ root.T)
     except np.linalg.LinAlgError:
         return mode
