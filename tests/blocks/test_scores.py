@@ -77,7 +77,7 @@ def test_what_cannot_be_scored_is_named(models):
         logistic.score(in_blocks(X, ETA), ETA)
     with pytest.raises(TypeError, match="the blocks have exposures"):
         linear.score(in_blocks(X, ETA, None, EXPOSURE))
-    with pytest.raises(TypeError, match="Transform each block where it is read"):
+    with pytest.raises(TypeError, match="transform each block where it is read"):
         make_pipeline(StandardScaler(), SGLDLogisticRegression()).fit(in_blocks(X, ETA > 0))
 
 
