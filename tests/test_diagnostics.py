@@ -1,9 +1,12 @@
 """Summaries and diagnostics of draws, against arviz-stats and against figures worked by hand."""
 
+import re
+
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
+from scipy.signal import lfilter
 
 from skbayes_sgld import PosteriorDraws
 from skbayes_sgld.diagnostics import (
@@ -270,17 +273,39 @@ def test_draws_too_few_for_the_needed_effective_sample_size_are_told_as_too_few(
     assert convergence_problems(slow, "a")["ess"].endswith("below 400")
 
 
-def test_chains_that_stay_at_their_start_are_told_from_chains_in_modes_of_their_own():
+@pytest.mark.parametrize("n_chains", [1, 4])
+@pytest.mark.parametrize("apart", [0.0, 1.0, 100.0])
+@pytest.mark.parametrize("drift", [0.0, 0.5])
+def test_random_walks_and_drifts_are_told_wherever_chains_begin(n_chains, apart, drift):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        steps = drift + rng.standard_normal((n_chains, 300, 6))
+        walks = 1.0 + 1e-4 * (apart * rng.standard_normal((n_chains, 1, 6)) + steps.cumsum(axis=1))
+        assert not have_left_start(walks)
+        told = convergence_problems(walks, "abcdef")
+        assert told.keys() == {"start"}
+        assert re.search(r"single chain is [0-4]\.\d, below 5$", told["start"])
+
+
+@pytest.mark.parametrize("n_chains", [1, 4])
+def test_few_draws_slow_chains_and_smooth_paths_are_no_random_walks(n_chains):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        few = rng.standard_normal((n_chains, 12, 3))
+        slow = autoregression(rng, 0.95, n_chains, 800, 3)  # worth 20 draws
+        # a velocity that lasts five draws; worth 100
+        smooth = lfilter([1.0], [1.0, -0.8], autoregression(rng, 0.8, n_chains, 1000, 3), axis=1)
+        for draws in (few, slow, smooth):
+            assert have_left_start(draws)
+            assert "start" not in convergence_problems(draws, "abc")
+
+
+def test_chains_in_modes_of_their_own_are_no_random_walks():
     rng = np.random.default_rng(0)
     starts = rng.standard_normal((4, 1, 2))
-    walks_of_short_steps = starts + 1e-4 * rng.standard_normal((4, 500, 2)).cumsum(axis=1)
     modes = 30.0 * starts + rng.standard_normal((4, 500, 2))
-    assert not have_left_start(walks_of_short_steps) and have_left_start(modes)
-    assert have_left_start(modes[:, :, :1]) and not have_left_start(np.tile(starts, (1, 500, 1)))
-    assert convergence_problems(walks_of_short_steps, ["a", "b"]).keys() == {"start"}
-    walks_of_short_steps[..., 1] = rng.standard_normal((4, 500))  # one of them has
-    for draws in (walks_of_short_steps, modes):
-        assert "have not converged" in convergence_problems(draws, ["a", "b"])["r_hat"]
+    assert have_left_start(modes) and not have_left_start(np.tile(starts, (1, 500, 1)))
+    assert "have not converged" in convergence_problems(modes, ["a", "b"])["r_hat"]
 
 
 @pytest.mark.parametrize("still, told", [(slice(None), "4 of 4"), ([1], "1 of 4")])

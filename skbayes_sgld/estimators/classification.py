@@ -316,7 +316,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         Returns
         -------
         score : float
-            NaN, with a warning, where the chains have not left their starting points.
+            NaN, with a warning, where the chains are no better than random walks.
         """
         source = self._source(X, y, sample_weight, **row_data)
         if has_no_posterior(self):

@@ -240,8 +240,9 @@ class SamplingResult(PosteriorDraws):
 
     @property
     def left_start(self) -> bool:
-        """Whether the chains have left their starts."""
-        return have_left_start(self.values)
+        """Whether the chains are better than random walks; an ensemble's starts are modes."""
+        ensemble = self.predictions is not None
+        return ensemble or not self.problems or have_left_start(self.values)
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ takes them; it needs the extra ``arviz``.

@@ -196,7 +196,7 @@ class Scorer:
         Returns
         -------
         score : float
-            NaN, with a warning, where the chains have not left their starts.
+            NaN, with a warning, where the chains are no better than random walks.
         """
         score, member = _SCORES[self.name]
         model = unwrap_for(f"the scorer {self.name!r}", member, estimator).model

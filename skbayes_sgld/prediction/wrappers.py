@@ -128,9 +128,9 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
 
 
 def has_no_posterior(model: Any) -> bool:
-    """Warn and return True if the chains never left their starts, so that a score is nan.
+    """Warn and return True if the chains are no better than random walks, so that a score is nan.
 
-    Steps that are far too short leave chains at their starts. Starts around the mode predict as
+    Steps that are far too short keep chains near their starts. Starts around the mode predict as
     well as the mode, so a search by accuracy would choose them.
     """
     models = getattr(model, "estimators_", [model])
@@ -138,8 +138,8 @@ def has_no_posterior(model: Any) -> bool:
     if all(result is None or result.left_start for result in results):
         return False
     warn(
-        f"The score of {type(model).__name__} is nan: its chains have not left their starts, so "
-        "the draws are not a posterior; set step_size='auto', or a longer step.",
+        f"The score of {type(model).__name__} is nan: its chains are no better than random walks, "
+        "so the draws are not a posterior; set step_size='auto', or a longer step.",
         ConvergenceWarning,
     )
     return True
