@@ -422,9 +422,9 @@ def least_ess(draws: Array) -> tuple[float, int]:
 
 NOT_CONVERGED = "the chains have not converged"
 # Effective draws of a chain, and their share of few draws, below which it is no better than a
-# random walk. Walks of 50 to 1,000 draws have a median of 2.3 by _ess_single. With one chain and six
-# independent parameters, 1 walk in 100 has above 5.3; of chains worth ten draws, 1 in 1,000 has
-# below 6.3.
+# random walk. By _ess_single, walks of 50 to 1,000 draws have a median of 2.3. With one chain and
+# six independent parameters, 1 walk in 100 is above 5.3. Of such chains that are worth ten draws, 1
+# in 1,000 is below 6.3.
 _WALK, _WALK_SHARE = 5.0, 0.25
 
 

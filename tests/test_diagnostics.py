@@ -291,10 +291,10 @@ def test_random_walks_and_drifts_are_told_wherever_chains_begin(n_chains, apart,
 def test_few_draws_slow_chains_and_smooth_paths_are_no_random_walks(n_chains):
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        few = rng.standard_normal((n_chains, 12, 3))
+        few = rng.standard_normal((n_chains, 8, 3))
         slow = autoregression(rng, 0.95, n_chains, 800, 3)  # worth 20 draws
-        # a velocity that lasts five draws; worth 100
-        smooth = lfilter([1.0], [1.0, -0.8], autoregression(rng, 0.8, n_chains, 1000, 3), axis=1)
+        # the velocity lasts 20 draws; worth 24
+        smooth = lfilter([1.0], [1.0, -0.95], autoregression(rng, 0.95, n_chains, 2000, 3), axis=1)
         for draws in (few, slow, smooth):
             assert have_left_start(draws)
             assert "start" not in convergence_problems(draws, "abc")
@@ -306,6 +306,8 @@ def test_chains_in_modes_of_their_own_are_no_random_walks():
     modes = 30.0 * starts + rng.standard_normal((4, 500, 2))
     assert have_left_start(modes) and not have_left_start(np.tile(starts, (1, 500, 1)))
     assert "have not converged" in convergence_problems(modes, ["a", "b"])["r_hat"]
+    modes[0] = 1.0
+    assert have_left_start(modes)  # one chain stands still, and three do not
 
 
 @pytest.mark.parametrize("still, told", [(slice(None), "4 of 4"), ([1], "1 of 4")])
