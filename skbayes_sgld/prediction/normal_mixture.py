@@ -50,11 +50,12 @@ class NormalMixtures:
         self._spread, self._unit = spread, unit
         self._scale, self._share = scale, share
         self._moments_of = Moments(scale, share)
+        self._noise = float(np.linalg.norm(share))
 
     def quantiles(self, X: Array, q: Array) -> Array:
         """Quantiles ``(n, m)`` of the rows' mixtures, accurate to 1e-5 of their sds."""
         center, moments = self._moments(X)
-        expansion = expand(moments, q)
+        expansion = expand(moments, q, self._noise)
         t, _, error = expansion
         far = np.flatnonzero(~(error < 1e-5).all(axis=1))
 
@@ -74,7 +75,7 @@ class NormalMixtures:
         center, moments = self._moments(X)
         with np.errstate(all="ignore"):  # a series that diverges has a large error
             sd = np.sqrt(1.0 + moments[2, 0])
-            c, last = _coefficients(moments, sd)
+            c, last = _coefficients(moments, sd, self._noise)
             cdf = np.empty(t.shape)
             for number, at in enumerate(t.T):
                 below, normal, hermite = _series((at - center) / self._unit / sd, c)
@@ -132,7 +133,7 @@ class Moments:
         return alone | dict(zip(self._powers, moments, strict=True))
 
 
-def expand(moments: _ByPower, q: Array) -> Array:
+def expand(moments: _ByPower, q: Array, noise: float) -> Array:
     """Quantiles of each row by the expansion of its distribution around a normal one.
 
     The distribution function of the standardised mixture is
@@ -144,6 +145,8 @@ def expand(moments: _ByPower, q: Array) -> Array:
     moments : dict
         From :meth:`Moments.by_power`.
     q : ndarray of shape (m,)
+    noise : float
+        Monte Carlo error of a mean over the draws, in sds: the root of the sum of squared shares.
 
     Returns
     -------
@@ -154,7 +157,7 @@ def expand(moments: _ByPower, q: Array) -> Array:
     sd = np.sqrt(1.0 + moments[2, 0])
     expansion = np.empty((3, len(sd), len(q)))
     with np.errstate(all="ignore"):  # a series that diverges has a large error
-        c, last = _coefficients(moments, sd)
+        c, last = _coefficients(moments, sd, noise)
         for number, start in enumerate(ndtri(q)):
             x, change = np.full(len(sd), start), np.zeros(len(sd))
             for _ in range(3):  # Newton's method
@@ -179,7 +182,9 @@ def _remainder(hermite: Array, last: dict[int, Any]) -> Any:
     return sum(np.abs(last[k]) * (np.abs(hermite[k - 1]) + 0.3 * np.abs(hermite[k])) for k in last)
 
 
-def _coefficients(moments: _ByPower, sd: Array) -> tuple[dict[int, Any], dict[int, Any]]:
+def _coefficients(
+    moments: _ByPower, sd: Array, noise: float
+) -> tuple[dict[int, Any], dict[int, Any]]:
     """Coefficients of the series by their orders, and those that estimate its error.
 
     The series ``1 + sum_k c_k u^k`` is the exponential of one whose coefficients are cumulants
@@ -199,9 +204,11 @@ def _coefficients(moments: _ByPower, sd: Array) -> tuple[dict[int, Any], dict[in
     orders = range(3, _ORDER + 1)
     c3, c4, c5, c6 = (sum(term(k - 2 * j, j) for j in range(k // 2 + 1)) for k in orders)
     own = c6 - 0.5 * c3**2  # without the product of lower orders
+    # c5 and c6 may be nearly 0 by chance; the unknown part of c7 has this Monte Carlo error
+    c7 = noise * (term(4, 0) + term(0, 2)) ** 1.75
     c9, c10 = c3 * own + c4 * c5 + c3**3 / 6.0, c4 * own + 0.5 * (c5**2 + c3**2 * c4)
     c = {3: c3, 4: c4, 5: c5, 6: c6, 7: c3 * c4, 8: 0.5 * c4**2 + c3 * c5, 9: c9, 10: c10}
-    return c, {5: c5, 6: own, 9: c9, 10: c10}
+    return c, {5: c5, 6: own, 7: c7, 9: c9, 10: c10}
 
 
 # ---- by the distribution function ---------------------------------------------------------------
