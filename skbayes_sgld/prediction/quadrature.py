@@ -57,7 +57,9 @@ def quadrature(
         Takes a function of local parameters ``(r, n_local, m)`` and of the rows' positions
         ``(r,)``, and these positions; its means over the draws ``(r,)``.
     """
-    reach = np.maximum(deviation.max(axis=1), -deviation.min(axis=1)).astype(float)
+    low, high = deviation.min(axis=1).astype(float), deviation.max(axis=1).astype(float)
+    middle, reach = 0.5 * (low + high), 0.5 * (high - low)
+    deviation -= middle[:, None].astype(deviation.dtype)
     degree = _degree(float((reach * rate).max()))
     at, to_coefficients = _chebyshev(degree)
     n, J = len(center), len(own.nodes)
@@ -68,7 +70,7 @@ def quadrature(
         )
     weight = share[:, None] * own.values
     moments = _moments(deviation, np.where(reach > 0, reach, 1.0), weight, degree)
-    eta = center[:, None] + reach[:, None] * at
+    eta = (center + middle)[:, None] + reach[:, None] * at
     nodes = np.empty((n, 1 + own.nodes.shape[1], len(at) * J))
     nodes[:, 0] = np.repeat(eta, J, axis=1)
     nodes[:, 1:] = np.tile(own.nodes.T, len(at))

@@ -32,6 +32,23 @@ def test_the_nodes_alone_average_a_normal_distribution_function(reach):
     np.testing.assert_allclose(average(at, np.arange(3)), expected, atol=1e-6)
 
 
+def test_no_node_is_beyond_the_draws():
+    """A rate that is exp(350) at most under the draws would overflow at a node beyond them."""
+    rng = np.random.default_rng(0)
+    deviation = -rng.standard_exponential((3, 500))
+    low, high = deviation.min(axis=1), deviation.max(axis=1)
+
+    def at(u, rows):
+        assert np.all((u[:, 0].min(axis=1) >= low) & (u[:, 0].max(axis=1) <= high))
+        return np.exp(u[:, 0])
+
+    share, expected = np.full(500, 1 / 500), np.exp(deviation).mean(axis=1)
+    every = np.broadcast_to(deviation.copy()[:, None], (3, 1, 500))
+    own = OwnNodes(np.zeros((500, 0)))
+    average = quadrature(np.zeros(3), deviation, share, np.ones(3), lambda rows: every[rows], own)
+    np.testing.assert_allclose(average(at, np.arange(3)), expected, atol=1e-6)
+
+
 def test_the_nodes_of_own_parameters_average_over_them_too():
     rng = np.random.default_rng(1)
     share, own = rng.dirichlet(np.ones(2000)), rng.uniform(-0.4, 0.3, (2000, 2))
