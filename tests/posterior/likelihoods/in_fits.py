@@ -306,7 +306,8 @@ def check_gains(name, likelihood):
         there[:, 0] += rng.choice([-200.0, 200.0], 40)
         with np.errstate(over="ignore"):
             falls = of_row(there, y[None, :40]) < of_row(here, y[None, :40])
-        assert falls.all(), "rows that do not fall have no gains"
+        near = np.abs(y[:40] - here[0, 0]) < 100.0  # of heavy tails, some are nearer to there
+        assert falls[0, near].all(), "rows that do not fall have no gains"
         return
     for i in range(40):
         gains = likelihood.gains(design[i : i + 1], y[i : i + 1])
