@@ -176,7 +176,7 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
         Arguments of ``sklearn.utils.check_array``.
     """
     how = {"dtype": np.float64, **how}
-    with naming(argument):
+    with naming(argument), np.errstate(invalid="ignore"):  # infinities are added
         array: Array = check_array(
             value, ensure_2d=False, allow_nd=True, input_name=argument, **how
         )

@@ -10,6 +10,7 @@ from collections import ChainMap, UserDict
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 
@@ -99,6 +100,9 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
         component = registry[value]()
     elif isinstance(value, registry.family):
         component = clone(value)
+        for name, given in component.get_params(deep=False).items():
+            if isinstance(given, np.generic):  # a small number of NumPy's may overflow
+                setattr(component, name, given.item())
     else:
         raise TypeError(
             f"{argument}={value!r} is not accepted; give one of the names {names}, "

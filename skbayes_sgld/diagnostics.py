@@ -269,6 +269,7 @@ def _fourth_moment(squares: Array, mean_square: float, ess: float) -> float:
 
 
 @numpy_defaults
+@np.errstate(invalid="ignore")  # infinities have no sd
 def summarize(
     draws: Array, names: Sequence[str], weights: Array | None = None, coverage: float = 0.9
 ) -> pd.DataFrame:

@@ -100,6 +100,11 @@ def compare_models(
         each[name], families[name] = loo.log_density - fit.log_slope[rows], loo.family
         bad[name] = int((loo.pareto_k > good_k(loo.weight.shape[1])).sum())
         weight = fit.weight
+        if not np.isfinite(each[name]).all():
+            raise ValueError(
+                f"models[{name!r}] gives some row of X and y no finite log density; give the rows "
+                "of its fit."
+            )
     if len(set(families.values())) > 1:
         listed = ", ".join(f"{name} is of {family}" for name, family in families.items())
         raise ValueError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from skbayes_sgld._checks import as_weights, check_number
+from skbayes_sgld._checks import as_weights, check_number, check_size
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.source import RowSource
@@ -320,6 +320,7 @@ def rows_of_fit(
     check_exposure_given(core.model, params, f"{caller}(..., exposure=exposure)")
     data = core.model._observed(core.X, core.to_model(y), **params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
+    check_size(float(weight.max()), "sample_weight", low=0.0)
     if core.model._likelihood().totals:
         weight = weight * (data[2] > 0)  # rows without trials say nothing
     counted = np.flatnonzero(weight)

@@ -214,12 +214,12 @@ def make_logistic(
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
     check_array_or_number(coef, "coef", None)
     check_number(intercept, "intercept", low=-LARGEST, high=LARGEST)
-    if np.size(coef) == 0 or np.abs(coef).max() > LARGEST:
+    if np.size(coef) == 0 or np.abs(np.asarray(coef, float)).max() > LARGEST:
         raise ValueError(
             f"coef={coef!r} is not accepted; give one number or more, of sizes up to {LARGEST:g}."
         )
     rng = as_random_state(random_state)
-    coef = np.atleast_1d(coef)
+    coef = np.atleast_1d(np.asarray(coef, float))
     X = rng.standard_normal((n_samples, coef.size))
     return X, rng.binomial(1, expit(intercept + X @ coef))
 
@@ -282,7 +282,7 @@ def make_tied_means_mixture(
     check_number(variance, "variance", low=0)
     rng = as_random_state(random_state)
     component = rng.binomial(1, 0.5, n_samples)
-    x = rng.normal(theta1 + theta2 * component, np.sqrt(variance))
+    x = rng.normal(theta1 + theta2 * component.astype(float), variance**0.5)
     return x[:, np.newaxis], component
 
 

@@ -52,13 +52,14 @@ def draw_prior_predictive(
         priors = model.prior_, model.intercept_prior_, own
     else:
         check_real(X)
-        with naming("X"):
+        with naming("X"), np.errstate(invalid="ignore"):  # infinities are added
             X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
         check_columns(X, model)
         if y is not None:
             y = as_array(y, "y", dtype=None)
             check_lengths(X=X, y=y)
-        y, likelihood, labels = model._target_before_fit(y, X.shape[0])
+        with naming("y"):
+            y, likelihood, labels = model._target_before_fit(y, X.shape[0])
         priors = _priors_before_fit(model, X, y, likelihood)
     _check(priors, likelihood)
     draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), offset)

@@ -339,9 +339,8 @@ class NormalModel(RegressionModel):
                     "positive number."
                 )
             return _DISTRIBUTIONS[family]()
-        likelihood = FixedGaussian(self.noise_variance)
-        likelihood.check()
-        return likelihood
+        FixedGaussian(self.noise_variance).check()
+        return FixedGaussian(float(self.noise_variance))
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         if fitting and not self._is_later_batch:

@@ -160,9 +160,10 @@ def _equilibrated(run: Run, theta: Array, norms: Array | None, seed: int) -> tup
     """
     posterior: Any = run.dynamics.gradient.posterior
     gradient = _probe_gradient(posterior, len(theta), seed)
-    here = row_norms(gradient, theta, posterior.marginal_sd, seed)
-    norms = here if norms is None else 0.5 * (norms + here)
-    metric = equilibrate(gradient, theta, posterior.marginal_sd, norms)
+    with np.errstate(all="ignore"):  # the run names the chain that overflows
+        here = row_norms(gradient, theta, posterior.marginal_sd, seed)
+        norms = here if norms is None else 0.5 * (norms + here)
+        metric = equilibrate(gradient, theta, posterior.marginal_sd, norms)
     bound = _BOUND * np.sqrt(max(run.dynamics.temperature, 1.0)) / metric.marginal_sd
     dynamics = replace(run.dynamics, metric=metric, clip=ValueClip(bound))
     return replace(run, dynamics=dynamics), norms

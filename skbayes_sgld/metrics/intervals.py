@@ -198,5 +198,8 @@ def _quantiles(
     y, quantiles = check_rows(y_true, y_quantiles, "y_quantiles")
     levels = check_levels(q)
     if levels.shape != quantiles.shape[1:]:
-        raise ValueError(f"q={q!r} must be {quantiles.shape[1]} levels in (0, 1), one a column.")
+        n_levels = quantiles.shape[1]
+        raise ValueError(
+            f"q={q!r} must be {n_levels} levels in (0, 1), one for each column of y_quantiles."
+        )
     return y, quantiles, levels

@@ -190,7 +190,7 @@ class ModelCheckDisplay(Display):
         return self
 
     def _plot_coverage(self, panel: Any) -> None:
-        groups = by_mean(self.mean, self.n_groups)
+        groups = by_mean(self.mean, min(self.n_groups, len(self.mean)))
         center = [float(self.mean[rows].mean()) for rows in groups]
         size = [len(rows) for rows in groups]
         self.lines_ = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import as_array, check_lengths, check_number, check_size
+from skbayes_sgld._checks import as_array, check_lengths, check_number, check_size, naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
@@ -633,12 +633,13 @@ class ProbabilityContourDisplay(Display):
         self.contours_ = panel.contour(self.x0, self.x1, self.probability, **line)
         panel.clabel(self.contours_, fontsize="small", fmt="%g")
         self.points_ = []
-        for c, label in enumerate(np.unique(y) if y is not None else ()):
+        with naming("y"):
+            labels = () if y is None else np.unique(y)
+        for c, label in enumerate(labels):
             rows = np.asarray(X)[np.asarray(y) == label]
             color, marker = COLORS[c % len(COLORS)], "osD^v<>"[c % 7]
-            self.points_ += panel.plot(
-                *rows.T, marker, color=color, markersize=5.5, markeredgecolor="white", label=label
-            )
+            style = {"color": color, "markersize": 5.5, "markeredgecolor": "white"}
+            self.points_ += panel.plot(*rows.T, marker, **style, label=str(label))
         if self.points_:
             panel.legend(loc="best", framealpha=0.9)
         bar = self.figure_.colorbar(self.shades_, ax=panel)

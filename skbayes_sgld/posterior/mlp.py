@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -71,9 +71,10 @@ def check_layout(hidden_layer_sizes: Any, activation: Any) -> tuple[int, ...]:
         When they are not positive whole numbers, or the activation is not known.
     """
     sizes = hidden_layer_sizes
-    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+    try:
+        sizes = (sizes,) if isinstance(sizes, str) else tuple(sizes)
+    except TypeError:  # a single layer
         sizes = (sizes,)
-    sizes = tuple(sizes)
     for size in sizes:
         try:
             check_number(size, "hidden_layer_sizes", low=1, closed="left", integer=True)

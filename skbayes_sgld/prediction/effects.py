@@ -317,7 +317,10 @@ def effects(
     rows = Response.of("effects", estimator, X, exposure)
     at, names = rows.averaged(kind), rows.names
     listed = names if columns is None else columns
-    listed = listed if isinstance(listed, (list, np.ndarray, pd.Index)) else [listed]
+    if isinstance(listed, np.ndarray):
+        listed = np.atleast_1d(listed)
+    elif not isinstance(listed, (list, pd.Index)):
+        listed = [listed]
     positions = [rows.position(column, "columns") for column in listed]
     _warn_of_time(at, len(positions))
     by_column = {j: _contrasts(rows, at, j, step) for j in positions}

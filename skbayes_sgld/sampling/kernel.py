@@ -271,9 +271,9 @@ class Kernel:
         return run_chains(
             self._run,
             start,
-            n_draws=n_draws,
-            n_burnin=n_burnin,
-            thin=thin,
+            n_draws=int(n_draws),  # one of NumPy's may overflow
+            n_burnin=int(n_burnin),
+            thin=int(thin),
             seed=random_state,
             n_jobs=n_jobs,
             progress=progress,

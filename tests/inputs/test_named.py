@@ -35,7 +35,9 @@ from skbayes_sgld.datasets import (
     load_cars,
     load_nba_rookies,
     make_cubic,
+    make_logistic,
     make_stochastic_volatility,
+    make_tied_means_mixture,
 )
 from skbayes_sgld.estimators.validation import check_weight_sizes
 from skbayes_sgld.plotting import (
@@ -44,15 +46,25 @@ from skbayes_sgld.plotting import (
     ProbabilityContourDisplay,
     TraceDisplay,
 )
-from skbayes_sgld.posterior import HalfNormal, Horseshoe, Normal, check_gradient
+from skbayes_sgld.posterior import (
+    HalfNormal,
+    Horseshoe,
+    InverseGamma,
+    LogNormal,
+    Normal,
+    check_gradient,
+)
 from skbayes_sgld.sampling import (
     SGHMC,
     SGNHT,
+    Box,
     Cooling,
     FlatDecayFlat,
     Kernel,
     Minibatch,
     ParallelTempering,
+    Polynomial,
+    SVRGDescent,
     find_mode,
 )
 from skbayes_sgld.variational import BayesByBackprop
@@ -235,6 +247,7 @@ def fit(cls, *data, **more):
 LINEAR, LABELLER, ORDINAL = SGLDLinearRegression, SGLDLogisticRegression, SGLDOrdinalClassifier
 PROPER = {"intercept_prior": "normal", "noise_prior": "half_normal"}
 HUGE, ONES = np.full(30, 1e300), np.ones(30)
+RAGGED, BOTH = [[1.0], [1.0, 2.0]], np.array([np.inf, -np.inf])
 BEYOND = r"y has values of size 1e\+300; it must be 0 or in"
 FOUND = [
     # scores, diagnostics and data sets
@@ -252,6 +265,17 @@ FOUND = [
     (lambda: make_stochastic_volatility(sigma=1e16, random_state=0), r"sigma=1e\+16"),
     (lambda: load_nba_rookies(as_frame=16), "as_frame=16"),
     (lambda: load_cars(return_X_y=16), "return_X_y=16"),
+    (lambda: metrics.interval_coverage(BOTH, np.zeros((2, 2))), "y_true contains infinity"),
+    (
+        lambda: metrics.pinball_loss(Y, np.zeros((30, 3)), [0.1, 0.9]),
+        r"q=\[0.1, 0.9\] must be 3 levels in \(0, 1\), one for each column of y_quantiles",
+    ),
+    (lambda: metrics.loo(linear(), X, Y, sample_weight=HUGE), "sample_weight has values of size"),
+    (
+        lambda: skbayes_sgld.compare_models({"a": linear()}, 1e20 * X, Y),
+        r"models\['a'\] gives some row of X and y no finite log density",
+    ),
+    (lambda: skbayes_sgld.effects(linear(), X, columns=np.array(2.5)), "columns=.*2.5"),
     # seeds
     (lambda: make_cubic(random_state=-1), SEEDS),
     (lambda: linear().sample_y(X, random_state=1.5), SEEDS),
@@ -271,6 +295,17 @@ FOUND = [
     (lambda: linear(sampler=SGNHT(inertia=0.025)), r"sampler.inertia=0.025.*\[0.1, inf\)"),
     (lambda: linear(noise_prior=HalfNormal(5e-324)), r"noise_prior.scale=5e-324.*\[1e-100, 1e\+10"),
     (lambda: logistic(temperature=FlatDecayFlat(hold=1e20)), r"settles after 1e\+21 steps"),
+    (lambda: linear(noise_variance=1j), "noise_variance=1j is not a number"),
+    (lambda: linear(prior=Normal(scale=RAGGED)), r"prior.scale=\[\[1.0\], \[1.0, 2.0\]\] is not"),
+    (
+        lambda: make(SGDMAPRegressor, projection=Box(low=RAGGED)).fit(X, Y),
+        r"projection.low=\[\[1.0\], \[1.0, 2.0\]\] is not",
+    ),
+    (
+        lambda: make(SGLDMLPRegressor, hidden_layer_sizes=np.array(2.0)).fit(X, Y),
+        r"hidden_layer_sizes=array\(2.\) is not accepted",
+    ),
+    (lambda: make(SGLDMLPRegressor, step_size=1e20).fit(X, Y), r"^step_size=1e\+20: chain"),
     (lambda: linear(n_draws=2 * 10**9), "n_draws=2000000000: .* give at most 25000000"),
     (
         lambda: make(SGDMAPRegressor, temperature=1e8).fit(X, Y),
@@ -318,6 +353,13 @@ FOUND = [
         lambda: ProbabilityContourDisplay.from_estimator(dict, X[:, :2]),
         "^estimator is of type type; give",
     ),
+    (
+        lambda: ProbabilityContourDisplay.from_estimator(
+            fit(LABELLER, X[:, :2], Y > 0), X[:2, :2], np.array([None, 1.0])
+        ),
+        "^y: '<' not supported",
+    ),
+    (lambda: make(LINEAR, **PROPER, prior="normal").sample_prior(X[:2], y=["a", "b"]), "^y: "),
     (lambda: ProbabilityContourDisplay.from_estimator("model", X[:, :2]), "estimator"),
     (
         lambda: PredictiveIntervalDisplay.from_estimator(linear(), X, feature=0),
@@ -477,6 +519,20 @@ def test_numbers_of_other_types_are_taken_without_a_warning():
     make(SGDMAPClassifier, temperature=np.float16(2)).fit(X, Y > 0)
     make(SGDMAPRegressor, intercept_prior=Normal(location=[1.0])).fit(X, Y)
     linear(prior=Horseshoe(slab_scale=2**70))
+    linear(noise_variance=2**70)
+    linear(sampler=ParallelTempering(n_temperatures=np.uint8(2), max_temperature=2**70))
+    linear(noise_prior=InverseGamma(np.uint8(2), 1.0), schedule=Polynomial(power=np.uint8(2)))
+    make(SGDMAPRegressor, optimizer=SVRGDescent(period=np.uint8(2))).fit(X, Y)
+    assert np.isfinite(LogNormal(median=2**70).log_density(np.zeros(1))).all()
+    assert np.isfinite(make_tied_means_mixture(9, theta2=2**70, variance=2**70)[0]).all()
+    assert make_logistic(9, coef=np.longdouble([1.0, 2.0]))[0].shape == (9, 2)
+    assert make_logistic(9, coef=np.float16(2))[0].shape == (9, 1)
+    small = {name: np.uint8(2) for name in ("n_draws", "n_burnin", "thin")}
+    draws = Kernel(NORMAL, "hmc", step_size=0.5).run(np.ones((2, 2)), **small).draws
+    assert draws.shape == (2, 2, 2)
+    assert np.isfinite(linear().predict_quantiles(X[:2], q=5e-324)).all()
+    infinite = np.zeros((2, 9, 1)) + BOTH[:, None, None]
+    assert np.isnan(diagnostics.summarize(infinite, ["a"])["sd"]).all()
     assert Cooling(hold=np.uint8(2), decay=2000).settles_at == 2002.0
 
 

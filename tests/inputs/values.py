@@ -152,6 +152,10 @@ for _k in (-300, -150, -60, -20, -12, -6, 6, 12, 20, 40, 60, 150, 300):
     CHANGES[f"first column times 1e{_k}"] = column(lambda part, k=_k: part * 10.0**k)
 
 
+_CANNOT = (TypeError, ValueError, IndexError, AttributeError, np.exceptions.ComplexWarning)
+_CANNOT += (RuntimeError,)  # dates as bytes
+
+
 def array(rng, good):
     """A good array changed once or twice, or something that is none."""
     if rng.integers(4) == 0:
@@ -161,7 +165,7 @@ def array(rng, good):
         try:
             with np.errstate(all="ignore"):
                 value = CHANGES[name](np.asarray(value))
-        except (TypeError, ValueError, IndexError, AttributeError, np.exceptions.ComplexWarning):
+        except _CANNOT:
             break  # what has been changed can no more be changed in this way
         done.append(name)
     return ", then ".join(done or ["as it is"]), value

@@ -43,6 +43,8 @@ def test_bars_share_each_counts_transform_and_the_band_is_binomial():
         table = check.table.set_index("check")["measured"]
         assert np.mean(line.get_ydata()) == pytest.approx(table[name])
         assert line.get_label() == name
+    every = ModelCheckDisplay.from_check(check, n_groups=200)  # more than there are rows
+    assert [len(line.get_ydata()) for line in every.lines_] == [120, 120]
     assert display.ax_[0].get_title(loc="left") == (
         "SGLDPoissonRegressor: 120 rows, left out one at a time"
     )

@@ -48,7 +48,8 @@ def solve_quantile(
         Accurate to 1e-5 sds, and exact for whole numbers. Not finite where the moments are not.
     """
     if bounded:  # Cantelli's inequality: no quantile is further from the mean
-        low, high = mean - sd * np.sqrt((1 - q) / q), mean + sd * np.sqrt(q / (1 - q))
+        reach = np.sqrt(1 - q) / np.sqrt(q)
+        low, high = mean - sd * reach, mean + sd / reach
     else:
         low, high = _enclose(cdf, q, mean, sd)
     t = mean + sd * ndtri(q)

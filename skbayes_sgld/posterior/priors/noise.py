@@ -353,7 +353,7 @@ class LogNormal(_Positive):
         return variance
 
     def _z(self, gamma: Any) -> Any:
-        return (gamma - np.log(self.median)) / self.width
+        return (gamma - np.log(float(self.median))) / self.width
 
     def log_density(self, gamma: Array) -> Array:
         """``-z^2 / 2`` of the standardised log z."""

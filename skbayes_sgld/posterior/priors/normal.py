@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg
 from scipy.special import ndtri
 
-from skbayes_sgld._checks import check_covariance
+from skbayes_sgld._checks import array_of, check_covariance
 from skbayes_sgld._linalg import inverse_root, matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.priors.base import CoefficientPrior
@@ -52,7 +52,7 @@ class Normal(CoefficientPrior):
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise where a parameter is out of range, or both scale and covariance are given."""
-        if np.ndim(self.scale) == 2:
+        if array_of(self.scale).ndim == 2:
             raise ValueError(
                 f"{argument}.scale has shape {np.shape(self.scale)}; it must be a single number "
                 f"or a vector of standard deviations. A matrix of covariances is "

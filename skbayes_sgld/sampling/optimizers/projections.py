@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
-from skbayes_sgld._checks import check_array_or_number, check_number
+from skbayes_sgld._checks import array_of, check_array_or_number, check_number
 from skbayes_sgld._components import Component, Registry
 from skbayes_sgld._typing import Array
 
@@ -133,7 +133,7 @@ class Box(Projection):
     def check_size(self, n_coef: int | None) -> None:
         """Raise where the bounds do not fit ``n_coef`` coefficients."""
         for name, value in (("low", self.low), ("high", self.high)):
-            array = np.asarray(value)
+            array = array_of(value)
             finite = np.where(np.isinf(array), 0.0, array) if array.dtype.kind == "f" else value
             check_array_or_number(finite, f"projection.{name}", n_coef)
         low, high = np.asarray(self.low), np.asarray(self.high)

@@ -56,7 +56,7 @@ class ParallelTempering(HMC):
     @property
     def ladder(self) -> Array:
         """The temperatures, in units of the run's."""
-        return np.geomspace(1.0, self.max_temperature, self.n_temperatures)
+        return np.geomspace(1.0, float(self.max_temperature), self.n_temperatures)
 
     def n_normals(self, n_params: int) -> int:
         """Standard normals that a step takes: for the trajectory of each rung and for the swaps."""
