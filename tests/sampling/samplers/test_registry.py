@@ -126,7 +126,8 @@ def check_sampler(name):
     target, allowed = (skewed(), 0.0) if sampler.adjusted else (logistic(), rough + 0.01)
     known = abs(inflation - 1.0) + 2 * allowed
     white, _ = draw(sampler, target)
-    assert_mean(white, 0.0, allowed, "mean of the other target")
+    # a wider density's mean moves by its skewness, below 1, times half of what is added
+    assert_mean(white, 0.0, 0.5 * known, "mean of the other target")
     assert_mean(white**2, 1.0, known, "variance of the other target")
     assert_mean(white[..., :1] * white[..., 1:], 0.0, known, "covariance of the other target")
 
