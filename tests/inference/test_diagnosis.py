@@ -173,6 +173,15 @@ def test_the_remedy_is_of_what_is_wrong(wrong, remedy, default_fit):
     assert problems._remedy({wrong}, default_fit.result_).startswith(remedy)
 
 
+def test_a_given_step_size_that_keeps_a_third_of_the_draws_is_not_the_remedy_of_few():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 1))
+    y = X[:, 0] + rng.standard_normal(100)
+    # three steps of 0.2 leave a correlation of 0.8^3: draws are worth (1 - 0.51) / (1 + 0.51)
+    model = SGLDLinearRegression(sampler="sgld", step_size=0.2, thin=3, random_state=0).fit(X, y)
+    assert problems._remedy({"n_draws"}, model.result_).startswith("set n_draws=")
+
+
 def test_the_remedy_of_a_run_that_ended_early_is_its_limit(default_fit):
     choices = default_fit.result_.choices | {"stopped_by": Choice("max_time", "0.4 s were up")}
     result = replace(default_fit.result_, choices=choices)
