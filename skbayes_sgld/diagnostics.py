@@ -444,7 +444,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     Returns
     -------
     problems : dict of str to str
-        Sentences by what is wrong: ``"still"``, chains that stand still; ``"start"``, chains that
+        Sentences by what is wrong: ``"still"``, chains that stand still; ``"walk"``, chains that
         are no better than random walks from their starts; ``"r_hat"``, chains that have not
         converged; ``"ess"``, too small an effective sample size; ``"n_draws"``, too few draws for
         a sufficient one; ``"unknown"``, too few draws to judge. Empty when R-hat and the effective
@@ -470,7 +470,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         return {"still": f"all draws of {name} are the same in {stand}: they stand still"}
     if single < walk:
         size = f"the median effective sample size of a single chain is {single:.1f}"
-        return {"start": f"the chains are no better than random walks: {size}, below {walk:g}"}
+        return {"walk": f"the chains are no better than random walks: {size}, below {walk:g}"}
     (location, scale), (ess, scale_ess) = _by_block(_rhat_and_ess, _without_units(draws))
     r_hat = np.fmax(location, scale)
     worth = np.where(scale > location, scale_ess, ess)  # effective draws behind the larger R-hat
@@ -493,21 +493,23 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     return problems
 
 
-def have_left_start(draws: Array) -> bool:
-    """Whether the chains are better than random walks from their starts."""
+def are_random_walks(draws: Array) -> bool:
+    """Whether the chains are no better than random walks from their starts."""
     if draws.shape[1] < _MIN_DRAWS:
-        return True
+        return False
     single, walk = _ess_single(draws)
-    return single >= walk
+    return single < walk
 
 
 def _ess_single(draws: Array) -> tuple[float, float]:
-    """Median effective sample size of a single chain, and the limit of a random walk.
+    """Median effective sample size of a single chain, and the limit below which it is a walk.
 
-    From moves over a twentieth of a chain, as of a first-order autoregression: Langevin steps that
-    are short for the posterior are one. Geyer's sequence hardly tells ten effective draws from a
-    random walk. The distances between chains are left out: chains may begin at the same point.
-    A hundred parameters are enough.
+    The median is over chains and up to a hundred of the parameters. Only draws a twentieth of a
+    chain apart count: the figure is about 20 where they are independent, whatever the chain is
+    worth. It follows from the moves between them, as of a first-order autoregression: Langevin
+    steps that are short for the posterior are one. Geyer's sequence hardly tells ten effective
+    draws from a random walk. The distances between chains are left out: chains may begin at the
+    same point.
     """
     n_draws, every = draws.shape[1], -(-draws.shape[2] // 100)
     draws = _without_units(draws[..., ::every])

@@ -10,9 +10,9 @@ from scipy.signal import lfilter
 
 from skbayes_sgld import PosteriorDraws
 from skbayes_sgld.diagnostics import (
+    are_random_walks,
     convergence_problems,
     effective_sample_size,
-    have_left_start,
     plainly_converged,
     potential_scale_reduction,
     quantiles,
@@ -281,10 +281,10 @@ def test_random_walks_and_drifts_are_told_wherever_chains_begin(n_chains, apart,
         rng = np.random.default_rng(seed)
         steps = drift + rng.standard_normal((n_chains, 300, 6))
         walks = 1.0 + 1e-4 * (apart * rng.standard_normal((n_chains, 1, 6)) + steps.cumsum(axis=1))
-        assert not have_left_start(walks)
+        assert are_random_walks(walks)
         told = convergence_problems(walks, "abcdef")
-        assert told.keys() == {"start"}
-        assert re.search(r"single chain is [0-4]\.\d, below 5$", told["start"])
+        assert told.keys() == {"walk"}
+        assert re.search(r"single chain is [0-4]\.\d, below 5$", told["walk"])
 
 
 @pytest.mark.parametrize("n_chains", [1, 4])
@@ -296,18 +296,18 @@ def test_few_draws_slow_chains_and_smooth_paths_are_no_random_walks(n_chains):
         # the velocity lasts 20 draws; worth 24
         smooth = lfilter([1.0], [1.0, -0.95], autoregression(rng, 0.95, n_chains, 2000, 3), axis=1)
         for draws in (few, slow, smooth):
-            assert have_left_start(draws)
-            assert "start" not in convergence_problems(draws, "abc")
+            assert not are_random_walks(draws)
+            assert "walk" not in convergence_problems(draws, "abc")
 
 
 def test_chains_in_modes_of_their_own_are_no_random_walks():
     rng = np.random.default_rng(0)
     starts = rng.standard_normal((4, 1, 2))
     modes = 30.0 * starts + rng.standard_normal((4, 500, 2))
-    assert have_left_start(modes) and not have_left_start(np.tile(starts, (1, 500, 1)))
+    assert not are_random_walks(modes) and are_random_walks(np.tile(starts, (1, 500, 1)))
     assert "have not converged" in convergence_problems(modes, ["a", "b"])["r_hat"]
     modes[0] = 1.0
-    assert have_left_start(modes)  # one chain stands still, and three do not
+    assert not are_random_walks(modes)  # one chain stands still, and three do not
 
 
 @pytest.mark.parametrize("still, told", [(slice(None), "4 of 4"), ([1], "1 of 4")])

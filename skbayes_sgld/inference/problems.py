@@ -66,7 +66,7 @@ def _remedy(apart: set[str], result: SamplingResult) -> str:
         remedies.append("set schedule='constant'")
     if remedies:
         return ", and ".join(remedies)
-    if apart & {"r_hat", "start"}:
+    if apart & {"r_hat", "walk"}:
         if isinstance(result.plan.run.sampler, ParallelTempering):
             return _TO_CROSS
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"

@@ -12,7 +12,7 @@ import pandas as pd
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
-from skbayes_sgld.diagnostics import have_left_start, summarize
+from skbayes_sgld.diagnostics import are_random_walks, summarize
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.decisions import Choice, as_line, as_table, shown, step_bias
 from skbayes_sgld.inference.diagnosis import (
@@ -240,9 +240,12 @@ class SamplingResult(PosteriorDraws):
 
     @property
     def left_start(self) -> bool:
-        """Whether the chains are better than random walks; an ensemble's starts are modes."""
+        """Whether the chains are better than random walks.
+
+        It is True where the draws have no problems, and of an ensemble, whose starts are modes.
+        """
         ensemble = self.predictions is not None
-        return ensemble or not self.problems or have_left_start(self.values)
+        return ensemble or not self.problems or not are_random_walks(self.values)
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ takes them; it needs the extra ``arviz``.
