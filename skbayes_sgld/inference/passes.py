@@ -299,13 +299,11 @@ class _Passes(BasePosterior):
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log density and gradient at one ``theta (1, P)``."""
         self._with_value = True
-        expanded = self.expand(theta[0])
-        if np.isnan(expanded.value):  # the last pass left it out
+        if np.isnan(self.expand(theta[0]).value):  # the last pass left it out
             self.last_pass.clear()
-            expanded = self.expand(theta[0])
-        return expanded.value + self.log_prior(
-            theta
-        ), expanded.expansion.grad + self.grad_log_prior(theta)
+        rows = self.expand(theta[0])
+        grad = rows.expansion.grad + self.grad_log_prior(theta)
+        return rows.value + self.log_prior(theta), grad
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log density."""
@@ -350,16 +348,14 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
         else:
             mode = find_mode(passes, start)
     except NoModeError:
-        (expanded,) = passes.last_pass
-        check_expanded(
-            model, passes.curvature(expanded.expansion.theta), expanded.value, expanded.least
-        )
+        (rows,) = passes.last_pass
+        check_expanded(model, passes.curvature(rows.expansion.theta), rows.value, rows.least)
         raise
-    (expanded,) = passes.last_pass
+    (rows,) = passes.last_pass
     whitened = mode.metric.whiten(np.eye(model.n_params))
     precision = whitened @ whitened.T
-    check_expanded(model, precision, expanded.value, expanded.least)
-    return pooled(model, expanded.expansion, mode.theta, precision)
+    check_expanded(model, precision, rows.value, rows.least)
+    return pooled(model, rows.expansion, mode.theta, precision)
 
 
 def _next_mode(passes: _Passes, model: GLMPosterior, origin: Array) -> Mode:

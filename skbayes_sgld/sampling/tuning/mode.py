@@ -78,13 +78,14 @@ def find_mode(
 ) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
-    Over many rows the mode of a subset is found first, and the search ends where the squared
-    distance to the mode is below ``near``, in posterior sds; over few, where Newton's decrement is
-    below ``tolerance``.
+    Over many rows, of a posterior that can take a subset of them, the mode of the subset is found
+    first, and the search ends where the squared distance to the mode of all is below ``near``, in
+    posterior sds. Otherwise it ends where Newton's decrement, which is that distance, is below
+    ``tolerance``, or after two steps in turn from where it was below 2.5e-3.
 
     Up to 3,000 parameters by Newton's method, up to 2,000 where the posterior does not know its
     curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal
-    1989) in coordinates whitened by the curvature where it stands.
+    1989) in coordinates whitened by the curvature where it stands, to a squared distance of 1e-8.
 
     A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
     is found then is the centre of the normal distribution that matches the posterior best in
@@ -156,6 +157,7 @@ def approach(
         if not distance < last:
             break
         ratio = distance / last  # 0 at the first step, to which none compares
+        # lengths that fall by less than a factor of five are not those of steps near the mode
         if 0.0 < ratio < 0.04 and distance * ratio**2 < near:
             return mode
         last, theta = distance, mode.theta
@@ -222,16 +224,19 @@ def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
 
 
 def has_matrix(posterior: BasePosterior) -> bool:
-    """Whether the curvature is taken as a matrix: up to 3,000 parameters.
+    """Whether the curvature is taken as a matrix: up to 3,000 parameters, or 2,000 by differences.
 
-    It is up to 2,000 where differences of gradients take it. Beyond it is structured
-    (:func:`structured_metric`).
+    Beyond it is taken in another form: :func:`structured_metric`.
     """
     by_differences = "curvature" not in posterior.abilities
     return posterior.n_params <= (min(2000, MAX_DENSE) if by_differences else MAX_DENSE)
 
 
 def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
+    """Mode by Newton's method.
+
+    After a last step from nearby the metric is that of where it began: the curvature is the same.
+    """
     value, grad = (each[0] for each in posterior.value_and_grad(theta[None]))
     last = np.inf
     for _ in range(_MAX_STEPS):
