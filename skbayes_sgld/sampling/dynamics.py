@@ -53,7 +53,7 @@ class BoundGradient:
 
     @cached_property
     def value_and_full(self) -> Callable[..., Any]:
-        """Function from a target to a function of theta: its log density, and :attr:`full`."""
+        """Make of a target the function of theta that returns its log density and :attr:`full`."""
         return cache(lambda target: target.bind_value_and_grad(self.posterior, self.group))
 
     def prepare(self, idx: Array) -> Sequence[Any]:
@@ -150,15 +150,15 @@ class Dynamics:
         return replace(self, clipped=0, gradient=replace(self.gradient))
 
     def _clip_and_count(self, grad: Array) -> Array:
-        if self.clip is not None:
-            grad, fired = self.clip(grad)
-            self.clipped = self.clipped + fired
+        if self.clip is None:
+            return grad
+        grad, fired = self.clip(grad)
+        self.clipped = self.clipped + fired
         return grad
 
     def gradient_at(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``clip(g)`` at ``theta (C, P)``; ``memory`` is the state of the chains."""
-        grad = self.gradient(theta, batch, memory)
-        return grad if self.clip is None else self._clip_and_count(grad)
+        return self._clip_and_count(self.gradient(theta, batch, memory))
 
     def drift(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """``G clip(g)`` at ``theta (C, P)``, which must not be changed."""
