@@ -98,8 +98,9 @@ class Tuned:
         Centre and metric of the posterior: the mode's, or of a pilot's draws.
     autocorrelation_time : float or None
         Steps to an independent draw, in the slowest direction, from which thinning and burn-in
-        follow: a pilot's is the integrated autocorrelation time less 1, so that it is 0 where each
-        step is an independent draw. None if it is not known.
+        follow: the integrated autocorrelation time. Of a sampler that accepts or rejects it is what
+        a pilot measured, less 1, so that a time of 1.6 makes every step a draw. None if it is not
+        known.
     why_sampler, why_step_size : str
         Reasons for the two.
     bias : tuple of float or None
@@ -534,9 +535,10 @@ def round_gradient(dynamics: Dynamics, mode: Mode, limit: float) -> Dynamics:
     """Dynamics whose gradient is computed in single precision, where that is cheaper.
 
     Leapfrog steps along any deterministic field are reversible and keep volumes, so the draws of a
-    chain that accepts or rejects are as exact as before; what rounding costs it is acceptance.
-    Where rounding changes the whitened gradient by ``limit`` (on nearly collinear columns, whose
-    coefficients cancel, or under huge weights) it stays in double precision.
+    chain that accepts or rejects are as exact as before; what rounding costs it is acceptance. The
+    means of other chains move by as many sds as rounding changes the whitened gradient. Where this
+    is ``limit`` or more (on nearly collinear columns, whose coefficients cancel, or under huge
+    weights) the gradient stays in double precision.
     """
     posterior, tau = dynamics.gradient.posterior, float(dynamics.temperature)
     rounded = posterior.rounded()

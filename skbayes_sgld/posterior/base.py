@@ -157,7 +157,10 @@ class BasePosterior:
         return rows._replace(grad=rows.grad + prior_grad, curvature=H)
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
-        """Mean and precision of a normal near the posterior; None where the mode is its centre."""
+        """Mean and precision of a normal near the posterior; None where the mode is its centre.
+
+        With ``anyway`` no mode was found, and the normal is given wherever there is one.
+        """
         return None
 
     def mean_curvature(self, theta: Array) -> Array | None:

@@ -30,6 +30,7 @@ from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
+# of SGLD; those of other samplers fall from their own in the same ratios
 STEP_SIZES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 
 _BLOCK = 20  # steps whose random numbers are drawn at a time
@@ -403,7 +404,7 @@ def step_sizes(sampler: Sampler) -> tuple[float, ...]:
     first = sampler.pace(np.ones(1))[0]
     if sampler.gaussian_inflation(2.0 * first) == 1.0:
         first *= 2.0
-    return tuple(round(float(first * step / STEP_SIZES[0]), 6) for step in STEP_SIZES)
+    return tuple(round(float(first * step), 6) for step in STEP_SIZES)
 
 
 def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float:

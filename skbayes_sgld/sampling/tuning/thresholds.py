@@ -43,7 +43,8 @@ class Thresholds:
     learned_parameters: int = 500
 
     # Rows up to which chains without walkers take all of them at every step, without noise: four
-    # take 75 microseconds on all of the rookies, and 54 on a batch
+    # take 75 microseconds on all of the rookies, and 54 on a batch. Up to as many, HMC on all rows
+    # may take over from SGLD on batches
     few_rows: int = 2000
     # Nanoseconds a position for each number of a row, each linear predictor of it and each pair of
     # two predictors: in a batch that 16 walkers share, and in all rows. Measured in fits of four
