@@ -175,9 +175,9 @@ def _label_message(loo: LeftOut) -> str:
         if binomial_p_value(n_hit, n, mean) < _LEVEL:
             what = "are of the second class" if two else "have their likeliest label"
             fault = "the log odds are curved in the columns; add their squares or splines"
-            unsure = n_hit > n * mean  # probabilities are nearer the middle than labels are
-            if two:
-                unsure = "high" in which if unsure else "low" in which
+            more = n_hit > n * mean
+            # whether probabilities are nearer the middle than the shares of the labels are
+            unsure = ("high" if more else "low") in which if two else more
             if unsure:
                 fault = (
                     "the prior keeps probabilities near each other, or the log odds are curved in "

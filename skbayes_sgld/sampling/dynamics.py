@@ -67,7 +67,7 @@ class BoundGradient:
             yield from self.prepare(idx[first : first + most])
 
     def row_score(self, theta: Array, batch: Any) -> Array:
-        """Contribution of each row to a batch's estimate ``(C, n_local, B)``."""
+        """Each row's part of a batch's estimate, in its local parameters ``(C, n_local, B)``."""
         raise NotImplementedError
 
     def begin(self, theta: Array) -> State:
@@ -165,7 +165,7 @@ class Dynamics:
         return self.metric.scale(self.gradient_at(theta, batch, memory))
 
     def force(self, state: State, batch: Any) -> Array:
-        """``G^{1/2} clip(g)`` at the chains: the gradient in the preconditioned coordinates."""
+        """``R^T clip(g)`` at the chains, ``G = R R^T``: the gradient in whitened coordinates."""
         return self.metric.sqrt_t(self.gradient_at(state["theta"], batch, state))
 
     def move(self, state: State, batch: Any, eta: float) -> Array:

@@ -152,12 +152,12 @@ def run_parts(
     edges = np.minimum(edges, n_positions)
     if seconds is not None:
         n_shared = max(1, min(n_shared, int(seconds * n_made / duration)))
-    with workers.open(n_workers) as results:
+    with workers.open(n_workers) as share:
         while rest.n_steps:
             stretch, rest = rest.cut(n_shared)
             own = deepcopy(state)  # workers may be threads
             try:
-                part = side_by_side(results, advance, run, own, edges.tolist(), stretch, block_size)
+                part = side_by_side(share, advance, run, own, edges.tolist(), stretch, block_size)
             except BrokenExecutor:
                 raise RuntimeError(
                     f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run "

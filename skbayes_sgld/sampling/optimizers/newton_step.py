@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,7 @@ class NewtonStep:
         Matrix that maps whitened moves to those of the coordinates, each in its marginal sd: its
         rows have length 1. None where the curvature is no matrix: see :func:`has_matrix`.
     diagonal : ndarray of shape (P,) or None
-        Diagonal of the curvature.
+        Diagonal of the curvature; None at the end of a search by Newton's method.
     """
 
     theta: Array
@@ -99,16 +100,15 @@ def _metric_at(
         expected = H[noise, noise] - grad[noise]
         H[noise], H[:, noise] = 0.0, 0.0
         H[noise, noise] = expected
-    try:
-        return Dense.from_curvature(H), np.diagonal(H)
-    except np.linalg.LinAlgError:
-        pass
+    diagonal = np.diagonal(H)
+    with suppress(np.linalg.LinAlgError):
+        return Dense.from_curvature(H), diagonal
     if not np.isfinite(H).all():
-        return Dense(np.full_like(H, np.nan)), np.diagonal(H)
+        return Dense(np.full_like(H, np.nan)), diagonal
     # a root of |H|^-1, by absolute eigenvalues (Dauphin et al. 2014, Section 4). Steps without a
     # line search need it: of 108 fits under a prior with several modes 48 end far from one, and
     # with H damped, as a search by Newton's method takes it, 71
     values, vectors = np.linalg.eigh(H)
     size = np.abs(values)
     size = np.maximum(size, max(1e-12 * size.max(), np.finfo(float).tiny))
-    return Dense(vectors / np.sqrt(size)), np.diagonal(H)
+    return Dense(vectors / np.sqrt(size)), diagonal
