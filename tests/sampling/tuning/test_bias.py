@@ -51,17 +51,14 @@ class BAOAB(Sampler):
 
     def step(self, state, eta, noise, batch, dynamics):
         if np.isnan(state["force"]).any():
-            state["force"] = self.force(state, batch, dynamics)
+            state["force"] = dynamics.force(state, batch)
         velocity = state["velocity"] + 0.5 * eta * state["force"]
         move = 0.5 * eta * velocity
         velocity = np.exp(-self.friction * eta) * velocity + noise
         move += 0.5 * eta * velocity
         state["theta"] = state["theta"] + dynamics.metric.sqrt(move)
-        state["force"] = self.force(state, batch, dynamics)
+        state["force"] = dynamics.force(state, batch)
         state["velocity"] = velocity + 0.5 * eta * state["force"]
-
-    def force(self, state, batch, dynamics):
-        return dynamics.metric.sqrt_t(dynamics.gradient_at(state["theta"], batch, state))
 
 
 class TooWide(BAOAB):
