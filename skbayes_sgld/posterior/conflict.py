@@ -95,7 +95,7 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     theta = posterior.reported.theta(values[None])[0]
     K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
     L = K * (d + posterior.fit_intercept)
-    if posterior.tilt is not None or L > MAX_DENSE:
+    if posterior.further_rows is not None or L > MAX_DENSE:
         return None
     linear = theta[:L].reshape(K, -1)
     number = np.arange(L).reshape(K, -1)[:, :d].ravel()

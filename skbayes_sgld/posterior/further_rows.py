@@ -52,7 +52,7 @@ def pooled(
     own = posterior.expand_likelihood(expansion.theta)
     slope, precision = expansion.grad - own.grad, expansion.curvature - own.curvature
     return posterior._with(
-        tilt=Expansion(expansion.theta, slope, precision), _known_normal=(mode, curvature)
+        further_rows=Expansion(expansion.theta, slope, precision), _known_normal=(mode, curvature)
     )
 
 
@@ -70,8 +70,8 @@ def under_priors(
     precision = to_zero.T @ site.curvature @ to_zero
     at = np.linalg.solve(to_zero, site.theta)
     prior = replace(own, coef=_determined(coef), intercept=_determined(intercept))
-    tilt = Expansion(at, site.grad @ to_zero, 0.5 * (precision + precision.T))
-    return posterior._with(linear_prior=prior, tilt=tilt)
+    further = Expansion(at, site.grad @ to_zero, 0.5 * (precision + precision.T))
+    return posterior._with(linear_prior=prior, further_rows=further)
 
 
 def _determined(prior: CoefficientPrior) -> CoefficientPrior:
@@ -95,7 +95,7 @@ def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Expansion:
     for a in range(0, len(theta), _BLOCK):
         part = slice(a, a + _BLOCK)
         slope += share[part] @ posterior.grad_log_likelihood(theta[part])
-    earlier = posterior.tilt
+    earlier = posterior.further_rows
     if earlier is not None:
         precision = precision + earlier.curvature
         slope += earlier.slope(mean[None])[0]

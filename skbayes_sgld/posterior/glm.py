@@ -140,7 +140,8 @@ class GLMPosterior(BasePosterior):
         self.linear_prior = LinearPrior.from_rows(
             *priors, likelihood, rows, spread, self.origin, self.fit_intercept
         )
-        self.tilt: Expansion | None = None  # what is known of further rows
+        # log likelihood of rows that X does not hold, which counts as part of the log prior
+        self.further_rows: Expansion | None = None
         self._known_normal: tuple[Array, Array] | None = None  # mean, precision: from all rows
         self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
         self._columns, self._statistics, self._sums = columns, statistics, dict[type, RowSum]()
@@ -345,7 +346,7 @@ class GLMPosterior(BasePosterior):
 
     def _prior_slope(self) -> Array | None:
         line = self.linear_prior.line
-        if self.n_own or self.tilt is not None or line is None or line[1] is not None:
+        if self.n_own or self.further_rows is not None or line is None or line[1] is not None:
             return None
         return np.tile(line[0], self.n_predictors)
 
@@ -353,7 +354,7 @@ class GLMPosterior(BasePosterior):
         names = ["centered"]
         if self._infers_noise and self._statistics is not None:
             names.append("noncentered")
-        normal = self.prior.normal and self.prior.proper and self.tilt is None
+        normal = self.prior.normal and self.prior.proper and self.further_rows is None
         if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
             names.append("row_space")
         return tuple(names)
@@ -386,8 +387,8 @@ class GLMPosterior(BasePosterior):
         Flat ones are 0, and the likelihood's own as where a search begins. Where something is known
         of further rows, they are from a normal approximation.
         """
-        if self.tilt is not None:
-            return self._constrain(self._draw_near(self.tilt.theta, generators))
+        if self.further_rows is not None:
+            return self._constrain(self._draw_near(self.further_rows.theta, generators))
         theta = np.tile(self.zeros(), (len(generators), 1))
         gamma, values = self._gamma(theta), theta.copy()
         if self.n_own:
@@ -433,7 +434,7 @@ class GLMPosterior(BasePosterior):
         value = self.linear_prior.log_density(self._linear(theta), self._gamma(theta))
         if self.n_own:
             value = value + self.own_priors.log_density(self._own(theta))
-        return value if self.tilt is None else value + self.tilt.log_density(theta)
+        return value if self.further_rows is None else value + self.further_rows.log_density(theta)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
@@ -446,7 +447,7 @@ class GLMPosterior(BasePosterior):
             grad = slope.reshape(theta.shape)
         if in_gamma is not None:
             grad[:, self.n_params - self.n_own] += in_gamma
-        return grad if self.tilt is None else grad + self.tilt.slope(theta)
+        return grad if self.further_rows is None else grad + self.further_rows.slope(theta)
 
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
@@ -557,7 +558,9 @@ class GLMPosterior(BasePosterior):
         own = self.own_priors.curvature(self._own(theta[None])[0])
         own[:1] += corner
         both = np.append(diagonal.ravel(), own)
-        return both if self.tilt is None else both + np.diagonal(self.tilt.curvature)
+        if self.further_rows is not None:
+            both += np.diagonal(self.further_rows.curvature)
+        return both
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
@@ -580,8 +583,8 @@ class GLMPosterior(BasePosterior):
             H[:L, own[0]] += cross
             H[own[0], :L] += cross
             H[own[0], own[0]] += corner
-        if self.tilt is not None:
-            H += self.tilt.curvature
+        if self.further_rows is not None:
+            H += self.further_rows.curvature
 
     def softened(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
