@@ -281,7 +281,7 @@ class _Passes(BasePosterior):
         return self.last_pass[0]
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
-        """Gradient and Hessian of the log likelihood."""
+        """Gradient and minus the Hessian of the log likelihood."""
         return self.expand(theta).expansion
 
     def log_prior(self, theta: Array) -> Array:

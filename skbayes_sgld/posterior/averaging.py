@@ -155,7 +155,7 @@ def _averaged(
     y: Array = posterior.y if posterior.likelihood.totals else posterior.y.astype(dtype)
     averaged = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
     kernel = with_offset_and_weight(averaged, posterior.offset, posterior.weight, dtype)
-    sums = posterior.rows(dtype)
+    sums = posterior.row_sum(dtype)
     rows = RowSum(sums.design, kernel, sums.predictors).expand(theta)
     _, grad, H, (_, weights) = posterior.with_prior_part(rows)
     return grad, H, weights

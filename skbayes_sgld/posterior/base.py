@@ -119,7 +119,7 @@ class BasePosterior:
         return Batches(self, batch_size)
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
-        """Gradient and Hessian of the log likelihood at one ``theta (P,)``.
+        """Gradient of the log likelihood and minus its Hessian at one ``theta (P,)``.
 
         Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly.
         """

@@ -233,7 +233,7 @@ class GLMPosterior(BasePosterior):
         kind = Contrasts if self.likelihood.shift_invariant else Predictors
         return kind(self.n_predictors, self._width)
 
-    def rows(self, dtype: type = np.float64) -> RowSum:
+    def row_sum(self, dtype: type = np.float64) -> RowSum:
         """Sum over the rows in a precision, which all posteriors of these rows share."""
         if dtype not in self._sums:
             has_level = self.fit_intercept or self.n_own > 0
@@ -247,11 +247,11 @@ class GLMPosterior(BasePosterior):
 
     def _sum(self, dtype: type = np.float64) -> RowSum | _StatisticsSum:
         """Log likelihood of all rows: by their sufficient statistics, where these are known."""
-        return self.rows(dtype) if self._statistics is None else _StatisticsSum(self)
+        return self.row_sum(dtype) if self._statistics is None else _StatisticsSum(self)
 
     def design(self, rows: slice) -> Any:
         """Rows of the design ``(B, d + 1)``, a column of ones last where there are intercepts."""
-        block = self.rows().design.block(rows)
+        block = self.row_sum().design.block(rows)
         return block if issparse(self.X) else block[:, : self._width]
 
     def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> LinearBatches:
@@ -261,7 +261,7 @@ class GLMPosterior(BasePosterior):
         # 300 columns)
         pays = n_walkers > 1 and batch_size * self.n_features >= 2**15
         rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
-        sums = self.rows(np.float32 if rounds else np.float64)
+        sums = self.row_sum(np.float32 if rounds else np.float64)
         return LinearBatches(sums, self, n_chains, batch_size, n_walkers)
 
     # ---- subsets that stand for all rows --------------------------------------------------------
@@ -414,7 +414,7 @@ class GLMPosterior(BasePosterior):
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Weighted log likelihood of each row ``(C, B)``."""
         if idx is None:
-            return self.rows().by_row(theta)
+            return self.row_sum().by_row(theta)
         batches = self.bind_batches(*idx.shape)
         batch = batches.gather(idx[None])[0]
         return batches.log_density(batches.local(theta, batch), batch)
@@ -510,9 +510,10 @@ class GLMPosterior(BasePosterior):
         )
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
-        """Gradient and Hessian of the log likelihood at one ``theta (P,)``, in one pass at most.
+        """Gradient of the log likelihood and minus its Hessian at one ``theta (P,)``, in one pass.
 
-        At draws ``(S, P)`` they are the means over the draws.
+        At draws ``(S, P)`` they are the means over the draws. A given ``curvature (P, P)`` stands
+        for minus the Hessian.
         """
         if curvature is None:
             return self._sum().expand(theta)
@@ -534,11 +535,11 @@ class GLMPosterior(BasePosterior):
         n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
         few = K == 1 and n <= min(P, MAX_DENSE) and not issparse(self.X)
         prior = self.prior_diagonal(theta)
-        likelihood = self.rows().hessian_diagonal(theta)
+        likelihood = self.row_sum().hessian_diagonal(theta)
         if not few:
             return likelihood + prior, None
         factor = np.zeros((n, P))
-        for rows, block, curvature in self.rows().curvatures(theta):
+        for rows, block, curvature in self.row_sum().curvatures(theta):
             factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
         if not self.linear_prior.intercept.flat:  # one more row, for the intercept's prior
             linear, gamma = self._at_one(theta)
@@ -647,7 +648,7 @@ class _StatisticsSum:
         return self.value_and_grad(theta)[1]
 
     def expand(self, theta: Array) -> Expansion:
-        """Gradient and Hessian at ``theta (P,)``, or their means over draws ``(S, P)``."""
+        """Gradient and minus the Hessian at ``theta (P,)``, or their means at draws ``(S, P)``."""
         draws = np.atleast_2d(theta)
         H = self._statistics.curvature(*self._at(draws))
         return Expansion(theta, self.grad(draws).mean(axis=0), H)

@@ -351,7 +351,7 @@ class LogLinearNoisePosterior(GLMPosterior):
     def mean_and_noise(self, theta: Array) -> tuple[Array, Array, Array]:
         """Designs of the mean and of the log variance, each with a level, and the log variance."""
         rows = slice(0, self.n_samples)
-        design = self.rows().design.block(rows)
+        design = self.row_sum().design.block(rows)
         assert self.noise_columns is not None
         Z = design.take([*self.noise_columns, -1], axis=1)
         Z[:, :-1] -= self._shift

@@ -1,4 +1,4 @@
-"""The sum over rows of a log likelihood: value, gradient and Hessian.
+"""The sum over rows of a log likelihood: value, gradient and minus the Hessian.
 
 Blocks of rows are as large as stay in cache with their predictors. Positions are multiplied in
 groups of a fixed size, so that no rounding depends on how many there are. Rounding a predictor u
@@ -154,7 +154,7 @@ class RowSum:
     # ---- second derivatives ---------------------------------------------------------------------
 
     def expand(self, theta: Array) -> Expansion:
-        """Gradient and Hessian at ``theta (P,)``, or their means over draws ``(S, P)``."""
+        """Gradient and minus the Hessian at ``theta (P,)``, or their means at draws ``(S, P)``."""
         draws = np.atleast_2d(theta)
         P, K = draws.shape[1], self.predictors.n_products
         coefficients = self._coefficients(draws)

@@ -35,7 +35,7 @@ class SparseRows(WhitenedPosterior):
         self.inverse = posterior.prior_diagonal(center) + row_curvature
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
-        self._rows = posterior.rows(np.float32)
+        self._rows = posterior.row_sum(np.float32)
         squares = self._rows.design.lengths(self.root[: posterior.n_features])
         self.softness = float(1.0 / np.sqrt(np.median(squares)))
         # a multiplication of a sparse product takes 14 times one of a dense one, 16 columns wide
@@ -62,7 +62,7 @@ class SparseRows(WhitenedPosterior):
         """
         posterior, center = self._posterior, draws.mean(axis=0)
         own, variance = posterior.prior_diagonal(center), draws.var(axis=0, ddof=1)
-        bends = posterior.rows().hessian_diagonal(draws[-1])
+        bends = posterior.row_sum().hessian_diagonal(draws[-1])
         share = (self.n_params * temperature - own @ variance) / (bends @ variance)
         return SparseRows(posterior, center, np.clip(share, 1e-6, 1.0) * bends)
 
@@ -71,5 +71,5 @@ def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
     """Sparse rows in the metric of the curvature's diagonal; None where rounding shows."""
     if not posterior.facts.light_tailed or posterior.n_predictors > 1:
         return None
-    rows = SparseRows(posterior, center, posterior.rows().hessian_diagonal(center))
+    rows = SparseRows(posterior, center, posterior.row_sum().hessian_diagonal(center))
     return rows if rows.rounding(posterior) < 0.05 * np.sqrt(posterior.n_params) else None

@@ -84,7 +84,7 @@ class WhitenedRows(WhitenedPosterior):
         # the metric stays positive definite
         weights = np.maximum(weights, 1e-3 * weights.mean())
         with one_blas_thread():
-            H = posterior.rows(np.float32).gram(weights)
+            H = posterior.row_sum(np.float32).gram(weights)
             posterior.add_prior_curvature(H, center)
             lower = linalg.cholesky(H, lower=True, check_finite=False)
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)

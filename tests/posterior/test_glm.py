@@ -127,7 +127,7 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likeliho
         by_row = batches.pullback(expanded[None, None], rows)[0]
         expected = grad - found.curvature @ (theta[1] - theta[0])
         np.testing.assert_allclose(by_row, expected, **close)
-    by_rows = posterior.rows().expand(theta[0])  # of normal models, not by their statistics
+    by_rows = posterior.row_sum().expand(theta[0])  # of normal models, not by their statistics
     np.testing.assert_allclose(by_rows.curvature, found.curvature, **close)
     mean = np.mean([posterior.expand_likelihood(each).curvature for each in theta], axis=0)
     close = {"rtol": 1e-9, "atol": 1e-9 * np.abs(mean).max()}

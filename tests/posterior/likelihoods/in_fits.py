@@ -163,7 +163,7 @@ def check_given_own(table):
     if not n_own:
         return
     theta[:, -n_own:] = theta[0, -n_own:]
-    given = table.posterior.given_own(theta[0, -n_own:]).rows()
+    given = table.posterior.given_own(theta[0, -n_own:]).row_sum()
     value, grad = given.value_and_grad(theta[:, :-n_own])
     exact = table.value(theta)
     assert_derivative(value - value[0], exact - exact[0], "value given own parameters")
