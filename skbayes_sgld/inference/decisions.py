@@ -140,7 +140,7 @@ class Tuned:
 
 
 def as_given(settings: Settings) -> dict[str, Choice]:
-    """Schedule, temperature, preconditioner and clipping."""
+    """Choices of schedule, temperature, preconditioner, clipping and, if there is one, prior."""
     temperature, tau = settings.temperature, settings.tau
     defaults = {
         "schedule": (settings.schedule, isinstance(settings.schedule, Constant)),

@@ -135,7 +135,7 @@ def measure_noise(
 def cheapest_gradient(
     posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int
 ) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
-    """Cheaper of minibatches without visible noise and all rows: batch size, why, and its noise.
+    """Cheaper of batches without visible noise and all rows: gradient, batch size, why, and noise.
 
     The ``n_walkers`` positions of a chain share a batch.
     """
