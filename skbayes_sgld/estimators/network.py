@@ -286,7 +286,7 @@ class SGLDNetwork(NetworkEstimator):
         super()._settings()
         check_temperature(self.temperature)  # the training takes no schedule
         number_or_auto(self.n_burnin, "n_burnin", low=1, closed="left", integer=True)
-        return Settings.check(self)
+        return Settings.of(self)
 
     def _run(self, settings: Settings, posterior: MLPPosterior, rows: Rows) -> None:
         """Plan and run the chains, and set the fitted attributes."""

@@ -230,7 +230,7 @@ class SampledEstimator(LinearEstimator):
     def _settings(self) -> Settings:
         super()._settings()
         check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
-        return Settings.check(self)
+        return Settings.of(self)
 
     def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
         """Component that a parameter stands for; "auto" is normal until it is chosen."""

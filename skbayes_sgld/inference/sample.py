@@ -85,7 +85,7 @@ def sample(
     [1.0, 1.0]
     """
     arguments = dict(locals())  # the settings by name, among others
-    settings = Settings.check(SimpleNamespace(**arguments))
+    settings = Settings.of(SimpleNamespace(**arguments))
     model = as_posterior(posterior)
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)

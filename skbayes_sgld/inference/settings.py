@@ -85,7 +85,7 @@ class Settings:
     prior: Any = None
 
     @classmethod
-    def check(cls, owner: Any) -> Settings:
+    def of(cls, owner: Any) -> Settings:
         """Settings of ``owner``, an estimator or a namespace, all checked, used or not.
 
         A setting that ``owner`` lacks has its default.

@@ -21,7 +21,7 @@ FINDINGS = {
 
 
 def settings(**given):
-    return Settings.check(SimpleNamespace(**SGLDLogisticRegression(**given).get_params()))
+    return Settings.of(SimpleNamespace(**SGLDLogisticRegression(**given).get_params()))
 
 
 def lengths(time, findings, given):

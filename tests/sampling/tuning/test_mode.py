@@ -116,7 +116,7 @@ def passes(estimator, likelihood, prior, noise_prior=None):
     counted = X.view(Counted)
     counted.read = {}
     posterior = GLMPosterior(counted, y, likelihood, prior, noise_prior, center=True)
-    run_plan(make_plan(posterior, Settings.check(estimator), seed=0))
+    run_plan(make_plan(posterior, Settings.of(estimator), seed=0))
     reads = chain(*counted.read.values())
     return sum(stop - start for of, start, stop in reads if of == n) / n
 
