@@ -1,6 +1,7 @@
 """Many SGLD steps at once, for independent coordinates.
 
-A default linear fit takes 10 ms so, and 37 ms step by step.
+Linear regression has them where its priors are scaled by the noise: with
+``prior="conjugate_normal"`` a fit of diabetes takes 10 ms so, and 50 ms step by step.
 """
 
 from __future__ import annotations
