@@ -147,7 +147,7 @@ def _run_pilot(
     streams: list[ChainStreams],
     step_size: float,
     n_steps: int,
-    learns: bool = True,
+    learns: bool,
 ) -> tuple[Array, float, float, float]:
     """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6), if it learns.
 

@@ -146,7 +146,7 @@ def test_a_pilot_comes_to_the_acceptance_that_is_aimed_at():
     start = np.random.default_rng(0).standard_normal((40, 20))
     run = make_run(StandardNormal(20), sampler=MALA())
     streams = [ChainStreams(0, c) for c in range(40)]
-    step = adaptation._run_pilot(run, start, streams, 0.05, 150)[1]
+    step = adaptation._run_pilot(run, start, streams, 0.05, 150, learns=True)[1]
     fixed = replace(run, step_size=step)
     accepted = adaptation.run_chains(fixed, start, n_draws=50, seed=1).acceptance
     assert float(np.mean(accepted)) == pytest.approx(0.574, abs=0.06)
