@@ -86,7 +86,7 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
     if not settings.uses_curvature:
         name = settings.preconditioner
         return "centered", f"preconditioner={name!r} is of the model's own coordinates"
-    if not settings.takes_all_rows:
+    if not settings.may_take_all_rows:
         return "centered", "minibatches are of the model's own coordinates"
     # the basis of many sparse rows would be dense
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)

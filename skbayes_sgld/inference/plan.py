@@ -174,8 +174,8 @@ def make_plan(
         choices |= decisions.all_rows(f"{tuned.run.sampler} takes all rows")
     # lengths: draws, burn-in, thinning and walkers
     continues, n_draws, n_walkers = positions is not None, settings.n_draws, 1
-    may_share = settings.allows_walkers and not continues
-    if may_share:
+    may_have_walkers = settings.allows_walkers and not continues
+    if may_have_walkers:
         tuned, choice = decisions.choose_n_draws(tuned, settings, len(posterior.reported.names))
         n_draws = choice.value
         choices |= {} if choice.given else {"n_draws": choice}
@@ -186,7 +186,7 @@ def make_plan(
     n_burnin = choices["n_burnin"].value
     if not isinstance(settings.schedule, Constant):
         check_multipliers(settings.schedule, n_burnin + n_draws * thin)
-    if may_share:
+    if may_have_walkers:
         n_walkers = decisions.choose_walkers(tuned, settings, n_draws, n_burnin, thin)
     run, bias = tuned.run, tuned.bias
     if mode is not None and bias is None:
@@ -199,11 +199,11 @@ def make_plan(
     choices["sampler"] = Choice(run.sampler, tuned.why_sampler)
     choices["step_size"] = Choice(run.step_size, tuned.why_step_size)
     # the walkers of a chain share each batch, unless the user asked for minibatches
-    shares = settings.takes_all_rows and run.batch_size is not None
-    shares = shares and posterior.facts.shares_batches
+    share_batches = settings.may_take_all_rows and run.batch_size is not None
+    share_batches = share_batches and posterior.facts.shares_batches
     run = replace(
         run,
-        dynamics=run.dynamics.for_walkers(n_walkers, shares),
+        dynamics=run.dynamics.for_walkers(n_walkers, share_batches),
         # everything else is for the last temperature; chains that continue have cooled already
         temperature=None if continues else settings.temperature,
     )
@@ -304,7 +304,7 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
     if moments is not None:
         return Mode.from_curvature(*moments)
     tolerance = TOLERANCE
-    moves_on = settings.takes_all_rows and settings.clip is None
+    moves_on = settings.may_take_all_rows and settings.clip is None
     if settings.sampler is not None:
         moves_on = settings.sampler.adjusted
     moves_on = moves_on and settings.step_size is None and settings.uses_curvature

@@ -132,7 +132,7 @@ def _fallback(error: ChainOverflowError, plan: Plan) -> Fallback | None:
     if chosen_by_user or plan.run.sampler.adjusted or plan.n_training:
         return None
     why = f"chain {error.chain} overflowed at step {error.step}, by steps of {step_size:.3g}"
-    if settings.takes_all_rows and settings.uses_curvature and settings.clip is None:
+    if settings.may_take_all_rows and settings.uses_curvature and settings.clip is None:
         return Fallback(why)
     return Fallback(why, 0.25 * step_size)
 

@@ -173,8 +173,11 @@ class Settings:
         return steady and not self.in_parts and isinstance(self.init, str)
 
     @property
-    def takes_all_rows(self) -> bool:
-        """Whether neither ``batch_size`` nor ``gradient`` asks for minibatches."""
+    def may_take_all_rows(self) -> bool:
+        """Whether neither ``batch_size`` nor ``gradient`` asks for minibatches.
+
+        If both are "auto", minibatches may still be the plan's choice.
+        """
         minibatch = self.gradient is not None and self.gradient.minibatch
         return self.batch_size is None and not minibatch
 
@@ -186,7 +189,7 @@ class Settings:
         """
         if not self.uses_curvature:
             return f"preconditioner={self.preconditioner!r}"
-        if not self.takes_all_rows:
+        if not self.may_take_all_rows:
             return "minibatches"
         name = self.parameterization
         return f"parameterization={name!r}" if name == "centered" else ""
