@@ -239,13 +239,13 @@ class SamplingResult(PosteriorDraws):
         return self.plan.settings.tau
 
     @property
-    def left_start(self) -> bool:
-        """Whether the chains are better than random walks.
+    def are_random_walks(self) -> bool:
+        """Whether the chains are no better than random walks from their starts.
 
-        It is True where the draws have no problems, and of an ensemble, whose starts are modes.
+        It is False where the draws have no problems, and of an ensemble, whose starts are modes.
         """
         ensemble = self.predictions is not None
-        return ensemble or not self.problems or not are_random_walks(self.values)
+        return bool(self.problems) and not ensemble and are_random_walks(self.values)
 
     def to_arviz(self) -> Any:
         """The draws as ArviZ takes them; it needs the extra ``arviz``.

@@ -135,7 +135,7 @@ def has_no_posterior(model: Any) -> bool:
     """
     models = getattr(model, "estimators_", [model])
     results = [vars(one).get("result_") for one in models]
-    if all(result is None or result.left_start for result in results):
+    if not any(result is not None and result.are_random_walks for result in results):
         return False
     warn(
         f"The score of {type(model).__name__} is nan: its chains are no better than random walks, "

@@ -245,7 +245,7 @@ def test_chains_no_better_than_random_walks_win_no_search(n_chains):
     assert np.isnan([stuck.score(X, y), by_density, of_pipeline]).all()
     told = " ".join(str(w.message) for w in caught)
     assert "SGLDLogisticRegression is nan: its chains are no better than random walks" in told
-    assert not stuck.result_.left_start and not stuck.diagnose().usable
+    assert stuck.result_.are_random_walks and not stuck.diagnose().usable
     assert "random walks" in stuck.result_.problems[0]
     assert "set step_size to 'auto'" in stuck.result_.problems[0]
     # the mean of several chains is near the mode, and a score of it would see this
@@ -273,7 +273,7 @@ def test_the_score_of_every_family_is_nan_where_chains_stay_near_their_start(
     with pytest.warns(ConvergenceWarning, match="is nan: its chains are no better"):
         assert np.isnan(model.score(X, y))
     moved = family(random_state=0).fit(X, y)
-    assert moved.result_.left_start and np.isfinite(moved.score(X, y))
+    assert not moved.result_.are_random_walks and np.isfinite(moved.score(X, y))
 
 
 def test_an_ensemble_has_a_score_where_its_chains_stay_at_the_modes_they_were_trained_to():
