@@ -108,15 +108,16 @@ def _rounds(
 ) -> AveragedNormal | None:
     """Normal distribution nearest in expectation, by rounds from ``theta (P,)``."""
     variances = _row_variances(posterior, _factor(posterior.curvature(theta), dtype)) * temperature
-    wide = np.ones(len(variances), bool)
     # A row's variance times its curvature is below 1 in the end. Labels do not reach 10 at first,
     # but averages of a rate grow as the exponential of the variance does
-    while wide.any():
+    while True:
         with np.errstate(over="ignore", invalid="ignore"):
-            wide = variances * _averaged(posterior, theta, variances, dtype)[2] > 10.0
+            grad, H, weights = _averaged(posterior, theta, variances, dtype)
+            wide = variances * weights > 10.0
+        if not wide.any():
+            break
         variances[wide] *= 0.5
     for number in range(20):
-        grad, H, weights = _averaged(posterior, theta, variances, dtype)
         lower = _factor(H, dtype)
         step = linalg.cho_solve((lower, True), grad, check_finite=False)
         moves = np.log(_row_variances(posterior, lower) * temperature / variances)
@@ -125,6 +126,7 @@ def _rounds(
         far = float(grad @ step) > _CHANGE**2 * theta.size * temperature
         if not far and np.square(moves).mean() < _CHANGE**2:
             return AveragedNormal(theta, H, whiten_rows(posterior, theta, weights))
+        grad, H, weights = _averaged(posterior, theta, variances, dtype)
     return None
 
 
