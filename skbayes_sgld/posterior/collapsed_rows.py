@@ -37,6 +37,7 @@ from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
 
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
+_ERROR, _PROBES = 3e-3, 16  # relative error of the series; vectors that test it
 
 
 class CollapsedRows(CollapsedPosterior):
@@ -82,16 +83,22 @@ class CollapsedRows(CollapsedPosterior):
         self._signs = (2.0 * posterior.y - 1.0).astype(np.float32)
         self._unit, self._offset = self._signs / self._norms, self._signs * at_center
         gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
-        start = probe_generator().standard_normal(n, dtype=np.float32)
-        # At most ten restarts of 40 products; with tol=0.05 it passes over rows that are there
-        # twice. The eigenvalues that it finds are inside the spectrum
+        probes = probe_generator().standard_normal((_PROBES, n), dtype=np.float32)
+        # at most ten restarts of 40 products; the eigenvalues that it finds are inside the spectrum
         options = {"which": "BE", "ncv": min(n, 40), "maxiter": 10, "tol": 0.01}
-        eigenvalues = eigsh(gram, 2, v0=start, **options)[0]
+        eigenvalues = eigsh(gram, 2, v0=probes[0], **options)[0]
         low, high = self._bounds = 0.9 * float(eigenvalues[0]), 1.05 * float(eigenvalues[-1])
         self._own = 0.5 * low  # noise of the rows' own
         # below an eigenvalue of 0.02, or a noise of 4 logits in some row, it does not pay
         if low < 0.02 or np.sqrt(self._own) * self._norms.min() < 4.0:
             raise ValueError("the rows are too dependent on each other, or too short")
+        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, _ERROR)
+        self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, _ERROR)
+        # eigsh may pass over eigenvalues of 0, such as those of rows that are there twice: there
+        # the series are wrong, and of some normal vector out of 16 the part there is not small
+        error = self._gram(self._polynomial(self._inverse_terms, probes)) - probes
+        if np.any(_sums(np.square(error)) > np.square(1.5 * _ERROR) * _sums(np.square(probes))):
+            raise ValueError("the rows are dependent on each other")
         self._noise = np.float32(np.sqrt(self._own)) * self._norms
         self._total = np.sqrt(np.square(self._noise) + np.float32(_LOGISTIC))
         # a flat prior of the intercept is followed in the unit that the rows give it: of a row's
@@ -102,8 +109,6 @@ class CollapsedRows(CollapsedPosterior):
         self.root = 1.0 / self.inverse_t
         self._level = np.float32(self.root[-1] * (d < P))  # unit of the intercept, if there is one
         self._slope = (share * mean * self.inverse_t[-1]).astype(np.float32)
-        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, 3e-3)
-        self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, 3e-3)
         self.softness = float(np.sqrt(self._own))
         # a multiplication of a sparse product of 16 columns takes 9 times one of a dense one
         self.work = 9.0 * 2.0 * posterior.X.nnz
