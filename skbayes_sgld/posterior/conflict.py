@@ -147,9 +147,9 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
 def _expand(posterior: GLMPosterior, theta: Array) -> tuple[Array, Array]:
     """Minus the Hessian of the log density in the linear parameters, and its gradient."""
     with np.errstate(all="ignore"):
-        _, g, H, _ = posterior.with_prior_part(posterior.expand_likelihood(theta))
+        at = posterior.expand(theta)
     L = posterior.n_params - posterior.n_own
-    return H[:L, :L], g[:L]
+    return at.curvature[:L, :L], at.grad[:L]
 
 
 def _at_best_level(H: Array, g: Array, coef: Array) -> tuple[Array, Array]:
@@ -168,8 +168,8 @@ def _estimate(
 
     Newton's method starts at ``theta (P,)``, whose expansion is given, and ends when no
     coefficient moves by a tenth of its sd: one step is enough if the prior hardly matters. A
-    coefficient has no estimate if a direction without curvature moves it, or if the steps do not
-    end, as with separated classes.
+    coefficient has no estimate if a direction without curvature moves it, if it has next to none
+    itself, or if the steps do not end, as with separated classes.
     """
     (K, d), (H, g) = sds.shape, expansion
     width, determined = len(g) // K, np.zeros((K, d), dtype=bool)
@@ -186,7 +186,8 @@ def _estimate(
         curved = rates > _LEAST * rates[-1]
         flat_ways = _without_shift(ways[:, ~curved].reshape(K, width, -1)[:, :d])
         loose = np.abs(flat_ways).max(axis=2, initial=0.0) / sds
-        determined = loose <= 1e-3 * loose.max(initial=0.0)
+        own = np.diagonal(H).reshape(K, width)[:, :d] * np.square(sds)
+        determined = (loose <= 1e-3 * loose.max(initial=0.0)) & (own > _LEAST)
         step = ways[:, curved] @ ((ways[:, curved].T @ g) / rates[curved])
         rise = g @ step
         while True:
