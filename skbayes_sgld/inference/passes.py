@@ -221,38 +221,35 @@ class RowsExpansion:
     Attributes
     ----------
     expansion : Expansion
-        Point, gradient and minus the Hessian.
-    value : float
-        Log likelihood; nan where it was not asked for.
+        Point, value, gradient and minus the Hessian.
     least : float
-        Least log likelihood of a row, at weight 1.
+        Least log likelihood of a row, at weight 1; nan where it was not asked for.
     """
 
     expansion: Expansion
-    value: float
     least: float
 
     def plus(self, other: RowsExpansion) -> RowsExpansion:
         """Expansion for the rows of both."""
         a, b = self.expansion, other.expansion
-        both = Expansion(a.theta, a.grad + b.grad, a.curvature + b.curvature)
-        return RowsExpansion(both, self.value + other.value, min(self.least, other.least))
+        grad, curvature = a.grad + b.grad, a.curvature + b.curvature
+        both = Expansion(a.theta, grad, curvature, value=a.value + b.value)
+        return RowsExpansion(both, min(self.least, other.least))
 
 
 def _expand(
-    block: Block, model: GLMPosterior, theta: Array, encoding: Encoding, with_value: bool
+    block: Block, model: GLMPosterior, theta: Array, encoding: Encoding, with_least: bool
 ) -> tuple[Any]:
     X, y, weight, offset = encoding.rows(block)
     if not len(y):
         return (None,)
-    bound, value, least = model.with_rows(X, y, weight, offset), np.nan, np.nan
+    bound, least = model.with_rows(X, y, weight, offset), np.nan
     with one_blas_thread(), np.errstate(all="ignore"):
-        expansion = bound.expand_likelihood(theta)
-        if with_value:
+        expansion = bound.expand_likelihood(theta)._replace(by_row=())
+        if with_least:
             by_row = bound.log_likelihood(theta[None])[0]
-            each = by_row if weight is None else by_row / weight
-            value, least = float(by_row.sum()), float(each.min())
-    return (RowsExpansion(Expansion(theta, expansion.grad, expansion.curvature), value, least),)
+            least = float((by_row if weight is None else by_row / weight).min())
+    return (RowsExpansion(expansion, least),)
 
 
 class _Passes(BasePosterior):
@@ -263,26 +260,24 @@ class _Passes(BasePosterior):
         # without the sample's rows: no pass needs them
         self._model = model.with_rows(model.X[:0], model.y[:0], None, None)
         self.n_params, self.param_names = model.n_params, model.param_names
-        # a log likelihood is needed under a flat prior, or where a search goes astray
-        self._with_value = not model.prior.proper
         self.last_pass: list[RowsExpansion] = []  # for other priors too
 
-    def expand(self, theta: Array) -> RowsExpansion:
-        """Value and derivatives at one theta; without a pass if it is the last one."""
+    def expand_rows(self, theta: Array) -> RowsExpansion:
+        """Expansion of the log likelihood; without a pass if theta is that of the last one."""
         if not self.last_pass or not np.array_equal(self.last_pass[0].expansion.theta, theta):
             work = partial(
                 _expand,
                 model=self._model,
                 theta=theta.copy(),
                 encoding=self._encoding,
-                with_value=self._with_value,
+                with_least=not self._prior.prior.proper,
             )
             self.last_pass[:] = [self._source.reduce(work, add_up)[0]]
         return self.last_pass[0]
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
-        """Gradient and minus the Hessian of the log likelihood."""
-        return self.expand(theta).expansion
+        """Log likelihood and its derivatives."""
+        return self.expand_rows(theta).expansion
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior of the model."""
@@ -296,18 +291,13 @@ class _Passes(BasePosterior):
         """Add the curvature of the model's prior to ``H``."""
         self._prior.add_prior_curvature(H, theta)
 
-    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Log density and gradient at one ``theta (1, P)``."""
-        self._with_value = True
-        if np.isnan(self.expand(theta[0]).value):  # the last pass left it out
-            self.last_pass.clear()
-        rows = self.expand(theta[0])
-        grad = rows.expansion.grad + self.grad_log_prior(theta)
-        return rows.value + self.log_prior(theta), grad
+    def expand(self, theta: Array) -> Expansion:
+        """Log density and its derivatives."""
+        return self.with_prior_part(self.expand_likelihood(theta))
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log density."""
-        return self.with_prior_part(self.expand(theta).expansion).curvature
+        return self.expand(theta).curvature
 
     def smoothed(self, spread: Array | None) -> BasePosterior:
         """Posterior of the same rows under the smoothed prior."""
@@ -349,12 +339,13 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
             mode = find_mode(passes, start)
     except NoModeError:
         (rows,) = passes.last_pass
-        check_expanded(model, passes.curvature(rows.expansion.theta), rows.value, rows.least)
+        at, least = rows.expansion, rows.least
+        check_expanded(model, passes.curvature(at.theta), at.value, least)
         raise
     (rows,) = passes.last_pass
     whitened = mode.metric.whiten(np.eye(model.n_params))
     precision = whitened @ whitened.T
-    check_expanded(model, precision, rows.value, rows.least)
+    check_expanded(model, precision, rows.expansion.value, rows.least)
     return pooled(model, rows.expansion, mode.theta, precision)
 
 

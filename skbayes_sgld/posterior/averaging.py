@@ -63,9 +63,9 @@ class AveragedKernel(RowKernel):
         return AveragedKernel(self.likelihood, self.y[at], self.variance[at])
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
-        """Averaged score and curvature, whose orders are 1 and 2."""
+        """Averaged score and curvature; the log density, which nobody asks for, is nan."""
         score, curvature = self.likelihood.averaged(u, self.variance, self.y)
-        return score, curvature[:, None]
+        return np.full_like(score[:, 0], np.nan), score, curvature[:, None]
 
 
 def averaged_normal(
@@ -159,5 +159,5 @@ def _averaged(
     kernel = with_offset_and_weight(averaged, posterior.offset, posterior.weight, dtype)
     sums = posterior.row_sum(dtype)
     rows = RowSum(sums.design, kernel, sums.predictors).expand(theta)
-    _, grad, H, (_, weights) = posterior.with_prior_part(rows)
-    return grad, H, weights
+    both = posterior.with_prior_part(rows)
+    return both.grad, both.curvature, both.by_row[1]

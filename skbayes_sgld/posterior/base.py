@@ -119,9 +119,10 @@ class BasePosterior:
         return Batches(self, batch_size)
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
-        """Gradient of the log likelihood and minus its Hessian at one ``theta (P,)``.
+        """Log likelihood and its derivatives at one ``theta (P,)``.
 
-        Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly.
+        Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly;
+        the value is not taken then.
         """
         raise NotImplementedError
 
@@ -130,6 +131,11 @@ class BasePosterior:
         raise NotImplementedError
 
     # ---- curvature ----------------------------------------------------------------------------
+
+    def expand(self, theta: Array) -> Expansion:
+        """Log density and its derivatives at one ``theta (P,)``."""
+        value, grad = self.value_and_grad(theta[None])
+        return Expansion(theta, grad[0], self.curvature(theta), value=float(value[0]))
 
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
@@ -152,9 +158,11 @@ class BasePosterior:
 
     def with_prior_part(self, rows: Expansion) -> Expansion:
         """Expansion of the log posterior, given that of the log likelihood."""
-        H, prior_grad = rows.curvature.copy(), self.grad_log_prior(rows.theta[None])[0]
-        self.add_prior_curvature(H, rows.theta)
-        return rows._replace(grad=rows.grad + prior_grad, curvature=H)
+        theta, H = np.atleast_2d(rows.theta).mean(axis=0), rows.curvature.copy()
+        self.add_prior_curvature(H, theta)
+        grad = rows.grad + self.grad_log_prior(theta[None])[0]
+        value = rows.value + float(self.log_prior(theta[None])[0])
+        return rows._replace(grad=grad, curvature=H, value=value)
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
         """Mean and precision of a normal near the posterior; None where the mode is its centre.

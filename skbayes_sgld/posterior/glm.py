@@ -510,10 +510,10 @@ class GLMPosterior(BasePosterior):
         )
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
-        """Gradient of the log likelihood and minus its Hessian at one ``theta (P,)``, in one pass.
+        """Log likelihood and its derivatives at one ``theta (P,)``, in one pass.
 
         At draws ``(S, P)`` they are the means over the draws. A given ``curvature (P, P)`` stands
-        for minus the Hessian.
+        for minus the Hessian, and the value is not taken then.
         """
         if curvature is None:
             return self._sum().expand(theta)
@@ -563,11 +563,16 @@ class GLMPosterior(BasePosterior):
             both += np.diagonal(self.further_rows.curvature)
         return both
 
+    def expand(self, theta: Array) -> Expansion:
+        """Log density and its derivatives at one ``theta (P,)``, in one pass.
+
+        At draws ``(S, P)`` those of the likelihood are means, and the prior's are at their mean.
+        """
+        return self.with_prior_part(self.expand_likelihood(theta))
+
     def curvature(self, theta: Array) -> Array:
         """Minus the Hessian of the log posterior ``(P, P)`` at one ``theta (P,)``."""
-        H = self.expand_likelihood(theta).curvature
-        self.add_prior_curvature(H, np.atleast_2d(theta).mean(axis=0))
-        return H
+        return self.expand(theta).curvature
 
     def mean_curvature(self, theta: Array) -> Array | None:
         """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; the prior's is at their mean."""
@@ -648,10 +653,11 @@ class _StatisticsSum:
         return self.value_and_grad(theta)[1]
 
     def expand(self, theta: Array) -> Expansion:
-        """Gradient and minus the Hessian at ``theta (P,)``, or their means at draws ``(S, P)``."""
-        draws = np.atleast_2d(theta)
-        H = self._statistics.curvature(*self._at(draws))
-        return Expansion(theta, self.grad(draws).mean(axis=0), H)
+        """Value and derivatives at ``theta (P,)``, or their means at draws ``(S, P)``."""
+        at = self._at(np.atleast_2d(theta))
+        value, grad = self._statistics.value_and_grad(*at)
+        H = self._statistics.curvature(*at)
+        return Expansion(theta, grad.mean(axis=0), H, value=float(value.mean()))
 
 
 def own_units(likelihood: Likelihood, y: Array, weight: Array | None) -> list[float]:

@@ -20,9 +20,9 @@ from skbayes_sgld._typing import Array
 
 
 class Expansion(NamedTuple):
-    """Second-order expansion of a log likelihood about a point, less its value there.
+    """Second-order expansion of a log density about a point.
 
-    It is ``grad' delta - delta' curvature delta / 2``, with ``delta = theta - point``.
+    It is ``value + grad' delta - delta' curvature delta / 2``, with ``delta = theta - point``.
 
     Attributes
     ----------
@@ -34,12 +34,15 @@ class Expansion(NamedTuple):
     by_row : tuple of two ndarrays of shape (n,)
         Of rows with one local parameter u, whose score expands to ``s - W (u - u_0)``, both
         ``s + W u_0`` and W. Otherwise empty.
+    value : float
+        Log density at the point; 0 where only differences matter.
     """
 
     theta: Array
     grad: Array
     curvature: Array
     by_row: tuple[Array, ...] = ()
+    value: float = 0.0
 
     def tempered(self, power: float) -> Expansion:
         """Expansion of the log likelihood times ``power``."""
@@ -48,11 +51,17 @@ class Expansion(NamedTuple):
     def log_density(self, theta: Array) -> Array:
         """Value of the expansion ``(C,)`` at ``theta (C, P)``."""
         delta = theta - self.theta
-        return np.einsum("cp,cp->c", delta, 0.5 * (self.slope(theta) + self.grad))
+        return self.value + np.einsum("cp,cp->c", delta, 0.5 * (self.slope(theta) + self.grad))
 
     def slope(self, theta: Array) -> Array:
         """Gradient of the expansion ``(C, P)``."""
         return self.grad - matmul_rows(theta - self.theta, self.curvature)
+
+    def about(self, theta: Array) -> Expansion:
+        """The same function, expanded about ``theta (P,)``."""
+        at = theta[None]
+        value, slope = float(self.log_density(at)[0]), self.slope(at)[0]
+        return Expansion(theta, slope, self.curvature, value=value)
 
 
 @runtime_checkable

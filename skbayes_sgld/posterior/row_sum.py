@@ -154,36 +154,38 @@ class RowSum:
     # ---- second derivatives ---------------------------------------------------------------------
 
     def expand(self, theta: Array) -> Expansion:
-        """Gradient and minus the Hessian at ``theta (P,)``, or their means at draws ``(S, P)``."""
+        """Value and derivatives at ``theta (P,)``, or their means at draws ``(S, P)``."""
         draws = np.atleast_2d(theta)
         P, K = draws.shape[1], self.predictors.n_products
         coefficients = self._coefficients(draws)
         # for one local parameter only: with several, these arrays would be as large as X
         by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
 
-        def block_sums(rows: slice, kernel: RowKernel, block: Any) -> tuple[Array, Array]:
+        def block_sums(rows: slice, kernel: RowKernel, block: Any) -> list[Array]:
             u = self.design.apply(coefficients, block)
             if len(by_row):
                 by_row[0, rows] = u[0, 0]
             with np.errstate(over="ignore"):
-                derivatives = kernel.derivatives(u, 1, 2)
-            score, curvature = (each.mean(axis=0) for each in derivatives)
+                derivatives = kernel.derivatives(u, 0, 1, 2)
+            value, score, curvature = (each.mean(axis=0) for each in derivatives)
             if len(by_row):
                 by_row[0, rows] *= curvature[0, 0]
                 by_row[0, rows] += score[0]
                 by_row[1, rows] = curvature[0, 0]
             grad = self.design.adjoint(score[None], block)[0]
-            return grad, gram_of_predictors(block, curvature)
+            total = value.sum(keepdims=True, dtype=float)
+            return [total, grad, gram_of_predictors(block, curvature)]
 
         def part_sums(part: Blocks) -> list[Array]:
             return _total(block_sums(*each) for each in self._blocks(part))
 
-        grad, H = _total(in_threads(part_sums, self._parts(len(draws) * K, P, P * P)))
+        value, grad, H = _total(in_threads(part_sums, self._parts(len(draws) * K, P, P * P)))
         return Expansion(
             theta,
             self.predictors.gradient(grad[None])[0],
             self.predictors.hessian(H),
             tuple(by_row),
+            float(value[0]),
         )
 
     def curvatures(self, theta: Array) -> Iterator[tuple[slice, Any, Array]]:

@@ -116,6 +116,11 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likeliho
     grad = posterior.grad_log_likelihood(theta[:1])[0]
     np.testing.assert_allclose(found.grad, grad, **close)
     np.testing.assert_allclose(found.curvature, H - of_prior, **close)
+    value = posterior.log_likelihood(theta[:1]).sum()
+    np.testing.assert_allclose(found.value, value, rtol=1e-9)
+    whole = posterior.expand(theta[0])
+    np.testing.assert_allclose(whole.value, posterior.log_density(theta[:1])[0], rtol=1e-9)
+    np.testing.assert_allclose(whole.grad, posterior.grad(theta[:1])[0], **close)
     known = posterior.expand_likelihood(theta[0], found.curvature)
     np.testing.assert_allclose(known.grad, grad, **close)
     assert known.curvature is found.curvature

@@ -53,7 +53,8 @@ class BernoulliKernel(RowKernel):
         np.negative(value, out=value)
         if beyond is not None:
             value += beyond
-        return (value, np.multiply(v, self.y, out=v))[: len(orders)]
+        curvature = (v * (1.0 - v))[:, None] if 2 in orders else v
+        return (value, np.multiply(v, self.y, out=v), curvature)[: len(orders)]
 
 
 @dataclass(eq=False, repr=False)

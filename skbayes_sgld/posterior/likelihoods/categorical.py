@@ -51,7 +51,7 @@ class CategoricalKernel(RowKernel):
             np.negative(curvature, out=curvature)
             k = np.arange(u.shape[1])
             curvature[:, k, k] += u
-            return np.subtract(self.y, u, out=u), curvature
+            return [*values, np.subtract(self.y, u, out=u), curvature]
         if 1 in orders:
             values.append(np.subtract(self.y, u, out=u))
         return values

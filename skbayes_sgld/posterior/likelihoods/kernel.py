@@ -42,7 +42,7 @@ class RowKernel:
 
         Order 0 is the log density ``(C, B)``, order 1 the score ``(C, n_products, B)``, and order 2
         minus the Hessian ``(C, n_products, n_products, B)``. Sums over rows ask for 0, for 1, for
-        0 and 1, or for 1 and 2.
+        0 and 1, for 1 and 2, or for all three.
         """
         functions = self.likelihood.log_density, self.likelihood.score, self.likelihood.curvature
         return [functions[order](u, self.y) for order in orders]

@@ -49,7 +49,8 @@ class PoissonKernel(RowKernel):
         delta *= self.y
         delta += score
         delta += self.constant
-        return (delta, score[:, None])[: len(orders)]
+        curvature = (self.y - score)[:, None, None] if 2 in orders else score
+        return (delta, score[:, None], curvature)[: len(orders)]
 
 
 @dataclass(eq=False, repr=False)

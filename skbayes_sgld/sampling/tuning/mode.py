@@ -178,16 +178,11 @@ class _Expanded(BasePosterior):
         self._posterior, self._rows = posterior, rows
         self.n_params, self.param_names = posterior.n_params, posterior.param_names
 
-    def log_density(self, theta: Array) -> Array:
-        return self._rows.log_density(theta) + self._posterior.log_prior(theta)
-
-    def grad(self, theta: Array) -> Array:
-        return self._rows.slope(theta) + self._posterior.grad_log_prior(theta)
+    def expand(self, theta: Array) -> Expansion:
+        return self._posterior.with_prior_part(self._rows.about(theta))
 
     def curvature(self, theta: Array) -> Array:
-        H = self._rows.curvature.copy()
-        self._posterior.add_prior_curvature(H, theta)
-        return H
+        return self.expand(theta).curvature
 
     def smoothed(self, spread: Array | None) -> BasePosterior:
         smooth = self._posterior.smoothed(spread)
@@ -237,17 +232,16 @@ def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
 
     After a last step from nearby the metric is that of where it began: the curvature is the same.
     """
-    value, grad = (each[0] for each in posterior.value_and_grad(theta[None]))
-    last = np.inf
+    at, last = posterior.expand(theta), np.inf
     for _ in range(_MAX_STEPS):
-        metric, concave = _damped(posterior.curvature(theta))
-        step = metric.sqrt(metric.sqrt_t(grad[None]))[0]
-        decrement = float(grad @ step)
+        metric, concave = _damped(at.curvature)
+        step = metric.sqrt(metric.sqrt_t(at.grad[None]))[0]
+        decrement = float(at.grad @ step)
         if decrement < tolerance and concave:
-            return Mode(theta, metric)
-        theta, value, grad = _line_search(posterior, theta, value, step, decrement)
+            return Mode(at.theta, metric)
+        at = _line_search(posterior, at, step, decrement)
         if last < _NEAR and decrement < _NEAR and concave:
-            return Mode(theta, metric)  # the step leaves about its square
+            return Mode(at.theta, metric)  # the step leaves about its square
         last = decrement
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
@@ -276,17 +270,17 @@ def _damped(H: Array) -> tuple[Dense, bool]:
 
 
 def _line_search(
-    posterior: BasePosterior, theta: Array, value: float, step: Array, decrement: float
-) -> tuple[Array, float, Array]:
-    """Point along the step, with the log density and the gradient there."""
+    posterior: BasePosterior, at: Expansion, step: Array, decrement: float
+) -> Expansion:
+    """Expansion at a point along the step."""
     # near the mode the gain is below the rounding error
-    rounding = 1e-12 * (abs(value) + 1.0)
+    rounding = 1e-12 * (abs(at.value) + 1.0)
     for fraction in 0.5 ** np.arange(34):
-        proposal = theta + fraction * step
-        new, grad = (each[0] for each in posterior.value_and_grad(proposal[None]))
-        if np.isfinite(new) and new >= value + 1e-4 * fraction * decrement - rounding:
-            return proposal, float(new), grad
-    return theta + step, value, posterior.grad((theta + step)[None])[0]
+        new = posterior.expand(at.theta + fraction * step)
+        enough = at.value + 1e-4 * fraction * decrement - rounding
+        if np.isfinite(new.value) and new.value >= enough:
+            return new
+    return posterior.expand(at.theta + step)._replace(value=at.value)
 
 
 def _climb(posterior: BasePosterior, theta: Array) -> Mode:

@@ -155,6 +155,9 @@ def check_curvature(table):
     # of differences of differences
     assert_derivative(found.curvature, expected, "curvature", rtol=2e-5)
     assert_derivative(found.grad, table.grad(at[None])[0], "expanded gradient", rtol=ROUNDED)
+    np.testing.assert_allclose(
+        found.value, table.value(at[None])[0], rtol=ROUNDED, err_msg="expanded value"
+    )
 
 
 def check_given_own(table):
