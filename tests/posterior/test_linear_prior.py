@@ -2,20 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import stats
 
 from skbayes_sgld.posterior import (
     Bernoulli,
     ConjugateNormal,
     FixedGaussian,
     Flat,
-    Gaussian,
     GLMPosterior,
-    InverseGamma,
     Laplace,
     Normal,
 )
-from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_proper
 from tests.posterior.test_glm import PAIRS, D, V, make, some_theta
 
@@ -60,49 +57,6 @@ def test_the_prior_acts_on_the_intercept_at_zero(likelihood, pair, center):
     if posterior.noise_prior is not None:
         got -= posterior.noise_prior.log_density(theta[:, -1])
     np.testing.assert_allclose(got - got[0], np.subtract(expected, expected[0]), rtol=1e-10)
-
-
-ROOT = np.random.default_rng(0).standard_normal((9, 9))
-COVARIANCE, LOCATION, SCALE = ROOT @ ROOT.T + np.eye(9), ROOT[0], np.linspace(0.5, 2.0, 9)
-SPACES = {
-    "noise, a matrix": (Gaussian(), ConjugateNormal(covariance=COVARIANCE, location=LOCATION)),
-    "labels, a matrix": (Bernoulli(), Normal(covariance=COVARIANCE, location=LOCATION)),
-    "sparse rows": (Bernoulli(), Normal(scale=SCALE, location=LOCATION)),
-    "sparse rows, one twice": (Bernoulli(), Normal(scale=SCALE, location=LOCATION)),
-}
-
-
-@pytest.mark.parametrize("name", SPACES)
-def test_the_space_of_the_rows_holds_the_same_posterior(name):
-    likelihood, prior = SPACES[name]
-    rng, infers, d = np.random.default_rng(0), likelihood.infers_noise, 9
-    X = rng.standard_normal((6, d)) + 1.0
-    y = rng.standard_normal(6) if infers else np.arange(6) % 2.0
-    if name.endswith("twice"):
-        X, y = np.vstack([X, X[:1]]), np.append(y, 1.0)
-    columns = sparse.csr_array(X) if name.startswith("sparse") else X
-    noise = InverseGamma(2.0, 1.0) if infers else None
-    options = {"intercept_prior": Normal(2.0), "center": True}
-    rows = RowSpacePosterior(GLMPosterior(columns, y, likelihood, prior, noise, **options))
-    theta = np.tile(0.1 * rng.standard_normal(rows.n_params), (20_000, 1))
-    values = rows.reported.values(theta)
-    # the rows see the same predictors, and the way back is the way there
-    predictors = values[:, :d] @ X.T + values[:, d : d + 1]
-    np.testing.assert_allclose(predictors - predictors[:1], 0.0, atol=1e-9)
-    variance = values[0, -1] if infers else 1.0
-    u = np.stack([predictors[0], np.full(len(X), np.log(variance))])[None, : likelihood.n_local]
-    expected = likelihood.log_density(u, y)
-    np.testing.assert_allclose(rows.log_likelihood(theta[:1]), expected, atol=1e-9)
-    np.testing.assert_allclose(rows.reported.theta(values[:3]), theta[:3], atol=1e-8)
-    # given what the rows see, the coefficients are what the prior says: normal, by conditioning
-    covariance = COVARIANCE if prior.covariance is not None else np.diag(SCALE**2)
-    gain = covariance @ X.T @ np.linalg.pinv(X @ covariance @ X.T)
-    mean = LOCATION + gain @ (predictors[0] - values[0, d] - X @ LOCATION)
-    rest = variance * (covariance - gain @ X @ covariance)
-    error = np.sqrt(np.diag(rest) / len(values))
-    assert np.all(np.abs(values[:, :d].mean(0) - mean) < 4.5 * error + 1e-9)
-    spread = np.sqrt(np.outer(np.diag(rest), np.diag(rest)))
-    assert np.max(np.abs(np.cov(values[:, :d].T) - rest) / spread) < 0.05
 
 
 def test_a_prior_of_many_columns_makes_the_structured_metric_exact():

@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.inference.parameterization import noncenter
@@ -78,31 +79,53 @@ def test_the_density_is_that_of_the_rows_times_that_of_the_rest(name, options):
     np.testing.assert_allclose(left, left[0], atol=1e-8)
 
 
-@pytest.mark.parametrize("name", ["logistic", "three classes", "conjugate"])
-def test_what_no_row_sees_has_the_priors_distribution_and_the_rows_see_their_own(name):
-    full, reduced = pair(name, temperature=1.7, center=True)
-    theta = np.tile(0.3 * np.random.default_rng(2).standard_normal(reduced.n_params), (40_000, 1))
-    values = reduced.reported.values(theta)
-    K, width = full.n_predictors, 10
-    linear = values[:, : K * width].reshape(-1, K, width)
-    seen = reduced._linear(theta)[..., :5]
-    seen = seen - (seen.mean(axis=1, keepdims=True) if K > 1 else 0.0)
-    eta = np.einsum("skd,nd->skn", linear[..., :9], full.X)
-    np.testing.assert_allclose(eta, np.einsum("skd,nd->skn", seen, reduced.X), atol=1e-10)
-    scale = np.broadcast_to(full.prior.scale, 9)
-    rows = np.linalg.svd(full.X * scale)[2][:5]
-    unseen = np.eye(9) - rows.T @ rows
-    variance = 1.7
-    if full.prior.scaled_by_noise:
-        variance *= values[0, -1]
-    classes = 1.0 if K == 1 else 1.0 - 1.0 / K  # a class less the classes' mean
-    z = linear[:, 0, :9] / scale @ unseen
-    location = unseen @ (full.prior.location / scale * np.ones(9)) * (K == 1)
-    covariance = variance * classes * unseen
-    error = np.sqrt(np.diagonal(covariance) / len(z))
-    assert np.all(np.abs(z.mean(axis=0) - location) < 4.5 * error)
-    spread = np.sqrt(np.outer(np.diagonal(covariance), np.diagonal(covariance)) * 2 / len(z))
-    assert np.all(np.abs(np.cov(z.T) - covariance) < 4.5 * spread)
+ROOT = np.random.default_rng(0).standard_normal((9, 9))
+COVARIANCE = ROOT @ ROOT.T + np.eye(9)
+SPACES = {  # likelihood, prior and temperature
+    "noise, a matrix": (Gaussian(), ConjugateNormal(covariance=COVARIANCE, location=LOCATION), 1.7),
+    "labels, a matrix": (Bernoulli(), Normal(covariance=COVARIANCE, location=LOCATION), 1.0),
+    "three classes": (Categorical(3), Normal(SCALE, LOCATION), 1.7),
+    "sparse rows": (Bernoulli(), Normal(SCALE, LOCATION), 1.0),
+    "sparse rows, one twice": (Bernoulli(), Normal(SCALE, LOCATION), 1.7),
+}
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_given_what_the_rows_see_coefficients_are_what_the_prior_says(name):
+    likelihood, prior, temperature = SPACES[name]
+    rng, K, d = np.random.default_rng(0), likelihood.n_predictors, 9
+    X = rng.standard_normal((6, d)) + 1.0
+    y = rng.standard_normal(6) if likelihood.infers_noise else np.arange(6.0) % max(K, 2)
+    if name.endswith("twice"):
+        X, y = np.vstack([X, X[:1]]), np.append(y, 1.0)
+    columns = sparse.csr_array(X) if name.startswith("sparse") else X
+    noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
+    options = {"intercept_prior": Normal(2.0), "center": True}
+    full = GLMPosterior(columns, y, likelihood, prior, noise, **options)
+    rows = RowSpacePosterior(full, temperature)
+    theta = np.tile(0.1 * rng.standard_normal(rows.n_params), (20_000, 1))
+    values = rows.reported.values(theta)
+    linear = values[:, : K * (d + 1)].reshape(-1, K, d + 1)
+    # the rows see the same predictors, and the way back is the way there
+    predictors = linear[..., :d] @ X.T + linear[..., d:]
+    np.testing.assert_allclose(predictors - predictors[:1], 0.0, atol=1e-9)
+    variance = values[0, -1] if likelihood.infers_noise else 1.0
+    u = np.vstack([predictors[0], np.full(len(X), np.log(variance))])[: likelihood.n_local]
+    expected = likelihood.log_density(u[None], y)
+    np.testing.assert_allclose(rows.log_likelihood(theta[:1]), expected, atol=1e-9)
+    back = rows.reported.theta(values[:3])  # the same but for a shift of all classes
+    np.testing.assert_allclose(rows.log_likelihood(back), rows.log_likelihood(theta[:3]))
+    assert K > 1 or np.allclose(back, theta[:3], atol=1e-8)
+    # by conditioning; of several classes, one less their mean
+    location, share = (LOCATION, 1.0) if K == 1 else (0.0 * LOCATION, 1.0 - 1.0 / K)
+    covariance = COVARIANCE if prior.covariance is not None else np.diag(SCALE**2)
+    gain = covariance @ X.T @ np.linalg.pinv(X @ covariance @ X.T)
+    mean = location + gain @ (predictors[0, 0] - linear[0, 0, d] - X @ location)
+    rest = variance * temperature * share * (covariance - gain @ X @ covariance)
+    error = np.sqrt(np.diag(rest) / len(values))
+    assert np.all(np.abs(linear[:, 0, :d].mean(axis=0) - mean) < 4.5 * error + 1e-9)
+    spread = np.sqrt(np.outer(np.diag(rest), np.diag(rest)))
+    assert np.max(np.abs(np.cov(linear[:, 0, :d].T) - rest) / spread) < 0.05
 
 
 def test_the_rest_is_another_for_other_draws_and_the_same_for_the_same():
