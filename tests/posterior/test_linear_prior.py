@@ -14,6 +14,7 @@ from skbayes_sgld.posterior import (
     Normal,
 )
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_proper
+from skbayes_sgld.sampling.tuning.mode import structured_metric
 from tests.posterior.test_glm import PAIRS, D, V, make, some_theta
 
 
@@ -59,15 +60,26 @@ def test_the_prior_acts_on_the_intercept_at_zero(likelihood, pair, center):
     np.testing.assert_allclose(got - got[0], np.subtract(expected, expected[0]), rtol=1e-10)
 
 
-def test_a_prior_of_many_columns_makes_the_structured_metric_exact():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((5, 8)) + 2.0
-    y, prior = np.arange(5) % 2.0, Normal(0.7)
-    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), intercept_prior=prior, center=True)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"intercept_prior": Normal(0.7), "center": True},
+        {"sample_weight": np.linspace(0.5, 2.0, 5), "center": True},
+        {"sample_weight": np.linspace(0.5, 2.0, 5), "fit_intercept": False},
+    ],
+    ids=["intercept prior", "weights", "no intercept"],
+)
+def test_a_prior_of_many_columns_makes_the_structured_metric_exact(options):
+    X, y = np.random.default_rng(0).standard_normal((5, 8)) + 2.0, np.arange(5) % 2.0
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), **options)
     theta = some_theta(posterior, 1)[0]
     diagonal, factor = posterior.curvature_factor(theta)
-    H = np.diag(diagonal) + factor.T @ factor
-    np.testing.assert_allclose(H, posterior.curvature(theta), atol=1e-6 * np.abs(H).max())
+    H = posterior.curvature(theta)
+    close = {"rtol": 1e-6, "atol": 1e-6 * np.abs(H).max()}
+    np.testing.assert_allclose(np.diag(diagonal) + factor.T @ factor, H, **close)
+    metric, whole = structured_metric(posterior, theta)
+    np.testing.assert_allclose(metric.scale(H), np.eye(len(H)), atol=1e-6)
+    np.testing.assert_allclose(whole, np.diagonal(H), rtol=1e-7)
 
 
 def test_a_smoothed_intercept_prior_is_rounded_over_the_intercept_s_own_width():

@@ -37,57 +37,37 @@ def unequal(n=80, seed=0):
 def bound(prior, columns="all", **options):
     X, y, weight = unequal()
     model = LogLinearNoise(columns=columns)
-    noise = InverseGamma(2.0, 1.0)
-    return model.bind(X, y, Gaussian(), prior, noise, sample_weight=weight, **options)
+    options = {"sample_weight": weight} | options
+    return model.bind(X, y, Gaussian(), prior, InverseGamma(2.0, 1.0), **options)
 
 
-@pytest.mark.parametrize(
-    "prior, center, fit_intercept",
-    [
-        (ConjugateNormal(), True, True),
-        (Normal(0.7, 0.1), False, True),
-        (Normal(0.7, 0.1), False, False),
-    ],
-    ids=["conjugate", "normal", "no intercept"],
-)
-def test_gradient_curvature_and_units_belong_to_the_density(prior, center, fit_intercept):
-    posterior = bound(prior, [0], center=center, fit_intercept=fit_intercept)
+FORMS = {  # prior, columns of the noise, and how rows are bound
+    "conjugate": (ConjugateNormal(), "all", {"center": True}),
+    "one column": (Normal(0.7, 0.1), [1], {"sample_weight": None}),
+    "no intercept": (Normal(0.7, 0.1), [0], {"fit_intercept": False}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bound_sums_batches_curvature_and_units_belong_to_the_density(form):
+    prior, columns, options = FORMS[form]
+    posterior = bound(prior, columns, **options)
     check_gradient(posterior)
-    rng = np.random.default_rng(0)
-    theta = posterior.start() + 0.1 * rng.standard_normal((3, posterior.n_params))
+    rng, n_walkers = np.random.default_rng(0), 4
+    theta = posterior.start() + 0.05 * rng.standard_normal((8, posterior.n_params))
     H = posterior.curvature(theta[0])
     differences = difference_curvature(posterior.grad, theta[0], posterior.n_samples)
     np.testing.assert_allclose(H, differences, atol=1e-6 * np.abs(H).max())
     reported = posterior.reported
     np.testing.assert_allclose(reported.theta(reported.values(theta)), theta, atol=1e-9)
-    whole = np.tile(np.arange(posterior.n_samples), (3, 1))
-    np.testing.assert_allclose(
-        posterior.grad_log_likelihood(theta), posterior.grad_log_likelihood(theta, whole), rtol=1e-9
-    )
-
-
-@pytest.mark.parametrize(
-    "columns, weighted, options",
-    [("all", True, {"center": True}), ([1], False, {}), ([1], True, {"fit_intercept": False})],
-    ids=["all columns", "one column", "no intercept"],
-)
-def test_products_of_several_walkers_have_the_gradients_and_densities_of_the_rows(
-    columns, weighted, options
-):
-    X, y, weight = unequal(300)
-    options = options | {"sample_weight": weight if weighted else None}
-    noise = LogLinearNoise(columns=columns)
-    posterior = noise.bind(X, y, Gaussian(), Normal(0.7, 0.1), InverseGamma(2.0, 1.0), **options)
-    rng, P, n_walkers, B = np.random.default_rng(0), posterior.n_params, 4, 9
-    theta = posterior.start() + 0.05 * rng.standard_normal((8, P))
     value, grad = posterior.log_density(theta), posterior.grad(theta)
-    for size in (None, n_walkers):
+    for size in (None, n_walkers):  # positions in a product
         np.testing.assert_allclose(posterior.bind_grad(size)(theta), grad, rtol=1e-9, atol=1e-9)
         found, slope = posterior.bind_value_and_grad(group=size)(theta)
         np.testing.assert_allclose(found - value, (found - value)[0], atol=1e-8)
         np.testing.assert_allclose(slope, grad, rtol=1e-9, atol=1e-9)
-    idx = rng.integers(0, len(y), (2, 2, B))
-    shared = posterior.bind_batches(2, B, n_walkers)
+    idx = rng.integers(0, posterior.n_samples, (2, 2, 9))
+    shared = posterior.bind_batches(2, 9, n_walkers)
     for at, rows in zip(np.repeat(idx, n_walkers, axis=1), shared.gather(idx), strict=True):
         got = shared.gradient(theta, rows)
         np.testing.assert_allclose(got, posterior.grad_log_likelihood(theta, at), rtol=1e-8)

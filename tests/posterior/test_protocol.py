@@ -21,7 +21,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import require
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts
-from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch, find_mode
+from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch
 from tests.references.targets import NormalMean
 
 
@@ -208,12 +208,6 @@ def test_every_ability_has_a_default_or_an_error_that_names_it():
         for member in MEMBERS[ability]:
             default = "reported" if ability == "constrain" else member
             assert hasattr(BasePosterior, default), f"{ability}: {member} has no default"
-
-
-def test_the_mode_of_four_members_is_found():
-    mode = find_mode(Ellipse(), np.zeros(2))
-    np.testing.assert_allclose(mode.theta, Ellipse.mean, rtol=1e-6)
-    np.testing.assert_allclose(mode.metric.marginal_sd, Ellipse.sd, rtol=1e-4)
 
 
 def test_nothing_below_the_boundary_asks_a_model_what_it_has():

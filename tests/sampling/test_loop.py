@@ -27,32 +27,32 @@ from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Stretch
 from tests.references.targets import (
     NormalMean,
-    logistic_posterior,
     make_run,
     posterior_of,
     run_at_mode,
 )
 from tests.sharing import share_after
 
-CASES = {
-    "logistic, all rows": (Bernoulli(), Full(), None),
-    "logistic, minibatch": (Bernoulli(), Minibatch(), 8),
-    "logistic, no replacement": (Bernoulli(), Minibatch(replacement=False), 8),
-    "logistic, control variate": (Bernoulli(), ControlVariate(2), 8),
-    "logistic, SAGA": (Bernoulli(), SAGA(), 8),
-    "softmax, control variate": (Categorical(3), ControlVariate(1), 8),
-    "linear, all rows": (Gaussian(), Full(), None),
-    "linear, SVRG": (Gaussian(), SVRG(period=3), 8),
+CASES = {  # likelihood, gradient, batch size and further settings
+    "logistic, all rows": (Bernoulli(), Full(), None, {}),
+    "logistic, minibatch": (Bernoulli(), Minibatch(), 8, {}),
+    "logistic, no replacement": (Bernoulli(), Minibatch(replacement=False), 8, {}),
+    "logistic, control variate": (Bernoulli(), ControlVariate(2), 8, {}),
+    "logistic, SAGA": (Bernoulli(), SAGA(), 8, {}),
+    "softmax, control variate": (Categorical(3), ControlVariate(1), 8, {}),
+    "linear, all rows": (Gaussian(), Full(), None, {}),
+    "linear, SVRG": (Gaussian(), SVRG(period=3), 8, {}),
+    "Adam": (Bernoulli(), Minibatch(), 8, {"sampler": Adam(), "schedule": Polynomial()}),
 }
 LENGTHS = {"n_draws": 40, "n_burnin": 5, "thin": 2, "seed": 9}
 
 
 @pytest.fixture(params=CASES, scope="module")
 def case(request):
-    likelihood, gradient, batch_size = CASES[request.param]
+    likelihood, gradient, batch_size, more = CASES[request.param]
     posterior = posterior_of(likelihood, 101, 7, center=True)
-    settings = {"gradient": gradient, "batch_size": batch_size, "step_size": 0.2}
-    run, mode = run_at_mode(posterior, sampler=SGLD(), **settings)
+    settings = {"sampler": SGLD(), "gradient": gradient, "step_size": 0.2} | more
+    run, mode = run_at_mode(posterior, batch_size=batch_size, **settings)
     start = mode.theta + 0.01 * np.arange(8)[:, None]
     return run, start, run_chains(run, start, **LENGTHS)
 
@@ -91,6 +91,7 @@ def test_a_run_resumes_as_if_it_had_never_stopped(case, monkeypatch):
     second = run_chains(run, first.state, n_draws=27, thin=2)
     draws = np.concatenate([first.draws, second.draws], axis=1)
     np.testing.assert_array_equal(draws, expected.draws)
+    np.testing.assert_array_equal(np.r_[first.weights, second.weights], expected.weights)
     # and the state that it resumed from can be resumed from again
     share_after(0.0, monkeypatch)
     with parallel_config(backend="threading"):
@@ -115,17 +116,6 @@ def test_stretches_are_the_whole_run(lengths):
         assert stretch.n_burnin == 0 or not n_draws  # none after the first draw
         n_burnin, n_draws = n_burnin + stretch.n_burnin, n_draws + stretch.n_draws
     assert (n_burnin, n_draws) == lengths[:2]
-
-
-def test_a_resumed_run_goes_on_with_the_schedule_and_the_optimizers_memory():
-    posterior = logistic_posterior()
-    run = make_run(posterior, sampler=Adam(), batch_size=8, schedule=Polynomial(), step_size=0.05)
-    start = posterior.start()[None]
-    whole = run_chains(run, start, n_draws=30, seed=1)
-    first = run_chains(run, start, n_draws=10, seed=1)
-    second = run_chains(run, first.state, n_draws=20)
-    np.testing.assert_array_equal(np.concatenate([first.draws, second.draws], 1), whole.draws)
-    np.testing.assert_array_equal(np.r_[first.weights, second.weights], whole.weights)
 
 
 def test_other_seeds_draw_other_numbers():

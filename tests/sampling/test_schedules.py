@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.inference.settings import resolve_temperature
 from skbayes_sgld.sampling import (
     SCHEDULES,
     Constant,
@@ -60,6 +59,7 @@ def test_a_schedule_is_a_positive_multiplier_of_any_steps(name):
         (Polynomial(offset=6.0, power=0.55), lambda t: (6.0 + t) ** -0.55),
         (FlatDecayFlat(hold=9, power=2.0, floor=0.2), lambda t: min(1.0, max(0.2, (9 / t) ** 2))),
         (Cyclical(period=7), lambda t: 0.5 * (1.0 + np.cos(np.pi * ((t - 1) % 7) / 7))),
+        (Cooling(8.0, hold=2, decay=3), lambda t: 8.0 * 0.5 ** min(max(t - 3, 0), 3)),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -131,11 +131,6 @@ def test_of_a_user_s_own_schedule_nothing_is_claimed():
     assert Halving().settles_at == np.inf
 
 
-def test_cooling_falls_by_equal_factors():
-    values = Cooling(high=8.0, hold=2, decay=3, low=1.0)(np.arange(7))
-    np.testing.assert_allclose(values, [8, 8, 8, 4, 2, 1, 1])
-
-
 @pytest.mark.parametrize(
     "schedule, message",
     [
@@ -148,8 +143,3 @@ def test_cooling_falls_by_equal_factors():
 def test_a_schedule_that_does_not_cool_is_refused(schedule, message):
     with pytest.raises(ValueError, match=message):
         schedule.check()
-
-
-def test_an_error_of_a_temperature_names_the_temperature():
-    with pytest.raises(ValueError, match=r"^temperature\.high=-1\.0 is out of range"):
-        resolve_temperature(Cooling(high=-1.0))

@@ -31,31 +31,24 @@ def test_the_names_are_one_a_parameter_and_differ(name):
 
 
 @every_normal_family
-def test_draws_have_the_mean_and_the_covariance(name):
+def test_draws_and_entropy_are_those_of_the_mean_and_the_covariance(name):
     # exact for noise of exact moments: the axes, both signs
     family = FAMILIES[name]()
     phi = parameters(family)
     axes = np.sqrt(Q) * np.eye(Q)
     noise = np.tile(np.concatenate([axes, -axes]), (2, 1, 1))
     np.testing.assert_array_equal(family.transform(np.zeros_like(phi), noise), noise)
-    draws = family.transform(phi, noise)
+    draws, entropy = family.transform(phi, noise), family.entropy(phi, Q)
     for c in range(2):
+        covariance = dense(family.covariance(phi[c]))
         np.testing.assert_allclose(draws[c].mean(axis=0), phi[c, :Q], atol=1e-12)
-        found = np.cov(draws[c].T, ddof=0)
-        np.testing.assert_allclose(found, dense(family.covariance(phi[c])), atol=1e-12)
-
-
-@every_normal_family
-def test_the_entropy_is_that_of_the_covariance(name):
-    family = FAMILIES[name]()
-    phi = parameters(family)
-    for c, value in enumerate(family.entropy(phi, Q)):
-        expected = stats.multivariate_normal(cov=dense(family.covariance(phi[c]))).entropy()
-        assert value == pytest.approx(expected, rel=1e-10)
+        np.testing.assert_allclose(np.cov(draws[c].T, ddof=0), covariance, atol=1e-12)
+        expected = stats.multivariate_normal(cov=covariance).entropy()
+        assert entropy[c] == pytest.approx(expected, rel=1e-10)
 
 
 @every_family
-def test_the_gradient_is_the_derivative_of_what_is_drawn(name):
+def test_gradients_are_derivatives_of_what_is_drawn_and_of_the_entropy(name):
     family = FAMILIES[name]()
     phi = parameters(family)
     noise, weight = np.random.default_rng(1).standard_normal((2, 2, 4, Q))
@@ -63,12 +56,6 @@ def test_the_gradient_is_the_derivative_of_what_is_drawn(name):
         lambda phi: (weight * family.transform(phi, noise)).sum(axis=(1, 2)), phi, h=1e-6
     )
     np.testing.assert_allclose(family.pull_back(phi, noise, weight), slope, rtol=1e-6, atol=1e-8)
-
-
-@every_family
-def test_the_gradient_of_the_entropy_is_its_derivative(name):
-    family = FAMILIES[name]()
-    phi = parameters(family)
     slope = derivative_by_chain(lambda phi: family.entropy(phi, Q), phi)
     np.testing.assert_allclose(family.grad_entropy(phi, Q), slope, rtol=1e-6, atol=1e-8)
 

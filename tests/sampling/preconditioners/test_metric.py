@@ -24,7 +24,7 @@ from skbayes_sgld.sampling.metric import (
 )
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning.mode import inverse_diagonal, structured_metric
+from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
 from tests.references.targets import CorrelatedNormal, logistic_posterior, posterior_of
 from tests.sampling.preconditioners.test_registry import check_metric
 
@@ -69,21 +69,6 @@ def test_the_rates_are_the_eigenvalues_of_the_metric_times_the_curvature(monkeyp
 
 
 # ---- the curvature that a posterior tells, and the one that its gradients tell ------------------
-
-
-@pytest.mark.parametrize("center, fit_intercept", [(True, True), (False, False)])
-def test_a_factor_of_few_rows_is_the_whole_curvature(center, fit_intercept):
-    weight = np.linspace(0.5, 2.0, 30)
-    options = {"sample_weight": weight, "center": center, "fit_intercept": fit_intercept}
-    posterior = logistic_posterior(30, 50, **options)
-    theta = 0.3 * np.random.default_rng(2).standard_normal(posterior.n_params)
-    diagonal, factor = posterior.curvature_factor(theta)
-    H = posterior.curvature(theta)
-    np.testing.assert_allclose(np.diag(diagonal) + factor.T @ factor, H, rtol=1e-7, atol=1e-7)
-    metric, whole = structured_metric(posterior, theta)
-    covariance = metric.scale(np.eye(posterior.n_params))
-    np.testing.assert_allclose(covariance, np.linalg.inv(H), rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(whole, np.diagonal(H), rtol=1e-7)
 
 
 def test_the_median_stands_in_where_a_diagonal_is_not_positive():
