@@ -20,8 +20,9 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.diagnostics import least_ess
+from skbayes_sgld.diagnostics import effective_sample_size, least_ess
 from skbayes_sgld.inference import checkpoint as files
+from skbayes_sgld.inference import ensemble
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.posterior import FunctionPosterior, Normal
 from skbayes_sgld.sampling import Cooling
@@ -32,6 +33,8 @@ X = RNG.standard_normal((60, 3))
 Y = X @ [1.0, -2.0, 0.5] + RNG.standard_normal(60)
 PLAIN = {"preconditioner": None, "gradient": "minibatch", "batch_size": 6, "step_size": 0.01}
 SETTINGS = {"n_draws": 60, "random_state": 0}
+NETWORK = SETTINGS | {"n_burnin": 40, "thin": 3, "n_chains": 2}
+FLAT_NETWORK = NETWORK | {"hidden_layer_sizes": (), "noise_variance": 1.0, "n_draws": 100}
 CASES = {
     "linear": (SGLDLinearRegression, {}),
     "logistic": (SGLDLogisticRegression, {"temperature": Cooling(hold=3, decay=40)}),
@@ -307,6 +310,33 @@ def test_a_run_that_is_killed_leaves_a_file_that_loads():
     assert done.stdout.startswith("8 kills")
 
 
+def test_a_network_without_a_seed_goes_on_with_that_of_the_file(tmp_path):
+    path = tmp_path / "run"
+    model = SGLDMLPRegressor(hidden_layer_sizes=(3,), **NETWORK).set_params(random_state=None)
+    first = clone(model).set_params(n_draws=20, checkpoint=path).fit(X, Y).posterior_.values
+    assert files.read(path).finished
+    for _ in range(2):
+        longer = clone(model).set_params(checkpoint=path, resume_from=path).fit(X, Y)
+        np.testing.assert_array_equal(longer.posterior_.values[:, :20], first)
+    assert longer.posterior_.values.shape[1] == 60
+
+
+def test_other_networks_and_other_data_are_refused_by_name(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    model = SGLDMLPRegressor(hidden_layer_sizes=(3,), **NETWORK, checkpoint=path).fit(X, Y)
+    resumed = clone(model).set_params(checkpoint=None, resume_from=path)
+    with pytest.raises(ValueError, match=r"another X: both are arrays \(60, 3\)"):
+        clone(resumed).fit(X + 1.0, Y)  # standardised they are the same
+    with pytest.raises(ValueError, match="another sample_weight: None there"):
+        clone(resumed).fit(X, Y, sample_weight=np.full(60, 2.0))
+    with pytest.raises(ValueError, match=r"another hidden_layer_sizes: \(3,\) there, \(2,\) here"):
+        clone(resumed).set_params(hidden_layer_sizes=(2,)).fit(X, Y)
+    # other metrics, as by other libraries, show in the first steps
+    monkeypatch.setattr(ensemble, "_BOUND", 1e-3)
+    with pytest.raises(ValueError, match="the same settings lead to other numbers here"):
+        clone(resumed).fit(X, Y)
+
+
 # ---- what ends a run by itself -----------------------------------------------------------------
 
 
@@ -327,6 +357,25 @@ def test_draws_are_made_until_their_effective_number_is_reached():
     assert least_ess(model.posterior_.values[:, :before])[0] < 600
 
 
+def predictions_ess(model, n_draws):
+    """Effective sample size that 95 % of the predictions exceed, of the first draws."""
+    values = model.posterior_.values[:, :n_draws]
+    # no hidden layer, and the noise is fixed: the bias is last
+    outputs = values[..., :-1] @ X[:40].T + values[..., -1:]
+    return np.quantile(effective_sample_size(outputs), 0.05)
+
+
+def test_draws_are_made_until_the_predictions_have_their_effective_number():
+    model = SGLDMLPRegressor(**FLAT_NETWORK | {"thin": 3}, target_ess=60).fit(X[:40], Y[:40])
+    n_draws = model.posterior_.values.shape[1]
+    assert model.posterior_.names[-1].startswith("bias") and n_draws < 500
+    assert model.summary().attrs["stopped_by"] == "target_ess"
+    assert predictions_ess(model, n_draws) >= 60
+    before = max(n for n in running.stopping_points(100, 60) if n < n_draws)
+    assert predictions_ess(model, before) < 60
+    assert model.diagnose().ess == pytest.approx(predictions_ess(model, n_draws))
+
+
 def test_the_number_of_draws_does_not_depend_on_stops_on_the_way(often, tmp_path):
     path = tmp_path / "run.npz"
     whole = SGLDLinearRegression(**SETTINGS, target_ess=500).fit(X, Y)
@@ -335,12 +384,22 @@ def test_the_number_of_draws_does_not_depend_on_stops_on_the_way(often, tmp_path
     np.testing.assert_array_equal(resumed.posterior_.values, whole.posterior_.values)
 
 
-def test_a_target_that_is_not_reached_is_told():
-    model = SGLDLinearRegression(**SETTINGS | {"n_draws": 20}, target_ess=1e5)
+@pytest.mark.parametrize(
+    "model",
+    [
+        SGLDLinearRegression(**SETTINGS | {"n_draws": 20}),
+        SGLDMLPRegressor(**FLAT_NETWORK | {"n_draws": 5}),
+    ],
+    ids=["linear", "network"],
+)
+def test_a_target_that_is_not_reached_is_told(model):
+    model = clone(model).set_params(target_ess=1e5)
     with pytest.warns(ConvergenceWarning, match=r"target_ess=100000 is not reached by 10 n_draws"):
         model.fit(X, Y)
-    assert model.posterior_.values.shape[1] == 200
+    assert model.posterior_.values.shape[1] == 10 * model.n_draws
     assert model.summary().attrs["stopped_by"] == "cap"
+    rows = [X[:5]] if isinstance(model, SGLDMLPRegressor) else []
+    assert any("not reached" in problem for problem in model.diagnose(*rows).problems)
 
 
 def test_the_time_is_kept_and_the_run_goes_on_another_time(tmp_path):
@@ -367,3 +426,12 @@ def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_f
     with pytest.raises(ValueError, match=r"max_time=0.05 was up before the first draw.*resume_fr"):
         model.fit(X, Y)
     assert files.read(path).chains.n_steps > 0
+
+
+def test_time_that_is_up_in_the_training_is_an_error():
+    model = SGLDMLPRegressor(**NETWORK | {"n_burnin": 10**6}, max_time=0.05)
+    begin = time.perf_counter()
+    with pytest.raises(ValueError, match=r"max_time=0.05 was up before the first draw"):
+        model.fit(X, Y)
+    assert time.perf_counter() - begin < 20.0
+    assert vars(model).keys() == model.get_params(deep=False).keys()

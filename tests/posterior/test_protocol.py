@@ -22,7 +22,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import require
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts
 from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch
-from tests.references.targets import NormalMean
+from tests.references.targets import NormalMean, assert_moments
 
 
 class Ellipse:
@@ -53,20 +53,14 @@ def test_a_normal_that_a_posterior_knows_is_the_centre_of_its_plan():
     np.testing.assert_allclose(mode.metric.marginal_sd, Centered.sd)
 
 
-def agree(draws, mean, sd, rough=0.0):
-    """Means and sds of the draws are those given, within four Monte Carlo standard errors."""
-    table, values = draws.summary(), draws.values.reshape(-1, len(mean))
-    error = 1.0 / np.sqrt(np.minimum(table.ess_bulk, table.ess_tail))
-    assert np.all(np.abs(values.mean(axis=0) - mean) < 4 * error * sd)
-    assert np.all(np.abs(values.std(axis=0) / sd - 1) < 4 * error + rough)
-
-
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_four_members_are_enough_for_every_sampler_with_automatic_settings(sampler):
     assert isinstance(Ellipse(), Posterior)
     draws = skbayes_sgld.sample(Ellipse(), sampler, n_draws=500, random_state=0)
     assert draws.names == ["a", "b"]
-    agree(draws, Ellipse.mean, Ellipse.sd, rough=0.03)  # of the samplers that do not reject
+    assert_moments(
+        draws, Ellipse.mean, Ellipse.sd, rough=0.03
+    )  # of the samplers that do not reject
 
 
 @pytest.mark.parametrize("gradient", [Minibatch(), SVRG(period=7), SAGA(), ControlVariate(1)])

@@ -136,6 +136,17 @@ def stationary_draws(run, posterior, n_draws=4000, n_chains=50, n_burnin=200, se
     return run_chains(run, start, n_draws=n_draws, n_burnin=n_burnin, seed=seed).draws
 
 
+def assert_moments(draws, mean, sd, rough=0.0):
+    """Means and sds of all draws are those given, within four Monte Carlo standard errors.
+
+    ``rough`` is added to what an sd may be off by, relative to it.
+    """
+    table, values = draws.summary(), draws.values.reshape(-1, draws.values.shape[-1])
+    error = 4.0 / np.sqrt(np.minimum(table["ess_bulk"], table["ess_tail"]))
+    assert np.all(np.abs(values.mean(axis=0) - mean) < error * sd)
+    assert np.all(np.abs(values.std(axis=0) / sd - 1.0) < error + rough)
+
+
 def z_of_variance(draws, expected, rho):
     """Distance of the variance of an AR(1) chain from the expected one, in standard errors."""
     variance = np.mean((draws - draws.mean()) ** 2)
