@@ -11,13 +11,9 @@ MODELS = {
     "centred": ("bernoulli", {"center": True}),
     "no intercept": ("bernoulli", {"fit_intercept": False}),
     "three classes": ("three classes", {}),
+    "float32": ("bernoulli", {"dtype": np.float32}),
 }
 SIZES = {"few rows": 50, "many rows": HELD_NUMBERS // D + 1}
-LAYOUTS = {
-    "float32": lambda X: X.astype(np.float32),
-    "Fortran order": np.asfortranarray,
-    "every other column": lambda X: np.repeat(X, 2, axis=1)[:, ::2],
-}
 
 
 def gradient_of(posterior, theta, idx):
@@ -53,19 +49,6 @@ def test_gradients_of_batches_are_those_of_their_rows(name, size):
                 close(batches.gradient(theta, rows), expected)
                 before = gradient_of(posterior, since, at[t])
                 close(batches.change(theta, since, rows), expected - before)
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_bound_batches_depend_neither_on_the_dtype_nor_on_the_order_of_X(layout, size):
-    posterior = make_posterior(n=SIZES[size], center=True)
-    idx = np.random.default_rng(1).integers(0, SIZES[size], (2, C, B))
-    grads = []
-    for X in (posterior.X, LAYOUTS[layout](posterior.X)):
-        batches = posterior.with_rows(X, posterior.y, None, None).bind_batches(C, B)
-        theta = draw_theta(posterior, C)
-        grads.append([batches.gradient(theta, rows) for rows in batches.gather(idx)])
-    np.testing.assert_array_equal(*grads)
 
 
 def test_a_gradient_stays_when_the_next_is_computed():

@@ -155,21 +155,6 @@ def test_sufficient_statistics_lose_nothing(center, offset):
     assert got[0] == pytest.approx(by_rows, rel=1e-6, abs=1e-4)
 
 
-@pytest.mark.parametrize("likelihood", LIKELIHOODS)
-def test_reported_parameters_come_back_and_give_the_same_predictors(likelihood):
-    posterior = make(likelihood, "normal, laplace", center=True)
-    K, theta = posterior.n_predictors, some_theta(posterior)
-    linear = theta[:, : K * (D + 1)].reshape(3, K, D + 1)
-    if K > 1:  # the common shift is taken out
-        linear -= linear.mean(axis=1, keepdims=True)
-    values = posterior.reported.values(theta)
-    np.testing.assert_allclose(posterior.reported.theta(values), theta, atol=1e-10)
-    reported = values[:, : K * (D + 1)].reshape(3, K, D + 1)
-    got = reported[..., :-1] @ posterior.X.T + reported[..., -1:]
-    expected = linear[..., :-1] @ (posterior.X - posterior.origin).T + linear[..., -1:]
-    np.testing.assert_allclose(got, expected, atol=1e-10)
-
-
 def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
     # adding to all classes alike changes no probability, so the pin must not push differences
     posterior = make("three classes", "flat, student_t", intercept_prior=Flat())

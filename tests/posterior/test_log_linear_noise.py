@@ -73,30 +73,6 @@ def test_bound_sums_batches_curvature_and_units_belong_to_the_density(form):
         np.testing.assert_allclose(got, posterior.grad_log_likelihood(theta, at), rtol=1e-8)
 
 
-def test_gradients_in_single_precision_are_those_of_double_precision():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 3))
-    y = X[:, 0] + np.exp(0.5 * X[:, 1]) * rng.standard_normal(4000)
-    posterior = LogLinearNoise().bind(
-        X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0), center=True
-    )
-    rounded = posterior.rounded()
-    assert rounded is not posterior
-    assert rounded.rounded() is rounded
-    theta = posterior.start() + 0.02 * rng.standard_normal((4, posterior.n_params))
-    grad = posterior.grad(theta)
-    error = np.abs(rounded.bind_grad()(theta) - grad).max(axis=0)
-    assert np.all(error > 0) and np.all(error < 1e-3 * np.sqrt(len(y)))
-    exact = rounded.bind_value_and_grad()(theta)[0]
-    np.testing.assert_array_equal(exact, posterior.bind_value_and_grad()(theta)[0])
-    near = posterior.rounded(density=True).bind_value_and_grad()(theta)[0]
-    assert 0 < np.abs(near - exact).max() < 1e-2
-    # a group of 16 takes five positions: it asked itself for the gradient for ever
-    five = np.concatenate([theta, theta[:1]])
-    found = rounded.bind_grad(16)(five)
-    np.testing.assert_allclose(found, posterior.grad(five), atol=1e-3 * np.sqrt(len(y)))
-
-
 # of 20 draws a chain
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_chain_of_a_fit_does_not_depend_on_how_many_there_are():
@@ -145,15 +121,6 @@ def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():
     log_sd = at_zero + slopes @ np.average(X, axis=0, weights=weight)
     spread = np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
     np.testing.assert_allclose(log_sd, 0.5 * np.log(spread), rtol=1e-9)
-
-
-def test_the_coordinates_do_not_change_the_density():
-    """Centred or not, with the same reported parameters: the same density up to a constant."""
-    centred, raw = (bound(ConjugateNormal(), center=center) for center in (True, False))
-    theta = centred.start() + 0.1 * np.random.default_rng(1).standard_normal((6, centred.n_params))
-    there = raw.reported.theta(centred.reported.values(theta))
-    difference = centred.log_density(theta) - raw.log_density(there)
-    np.testing.assert_allclose(difference, difference[0], atol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,8 @@ def test_density_gradient_and_curvature_equal_those_of_dense_rows(family, form):
         lambda posterior: posterior.expand_likelihood(theta[0]).grad,
     ):
         np.testing.assert_allclose(quantity(ours), quantity(theirs), rtol=1e-10, atol=1e-10)
-
-
-def test_chains_round_alike_however_many_there_are():
-    posterior = pair("bernoulli", center=True)[0]
-    theta = THETA[:, : posterior.n_params]
-    alone = np.concatenate([posterior.grad(row[None]) for row in theta])
-    np.testing.assert_array_equal(posterior.grad(theta), alone)
+    alone = np.concatenate([ours.grad(row[None]) for row in theta])
+    np.testing.assert_array_equal(ours.grad(theta), alone)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -26,22 +26,6 @@ def spread(posterior, mode, gradient, theta, memory=None):
 
 
 @pytest.mark.parametrize("K", [2, 3])
-def test_each_order_is_quieter_near_the_centre_and_has_no_variance_there(K):
-    posterior, mode = of_classes(K, 400, 4)
-    for sds in (0.0, 0.5):
-        theta = mode.theta + sds * mode.metric.marginal_sd
-        plain, first, second = (
-            spread(posterior, mode, gradient, theta).max()
-            for gradient in (Minibatch(), ControlVariate(1), ControlVariate(2))
-        )
-        assert plain > 1.0
-        if sds:
-            assert second < 0.5 * first < 0.25 * plain
-        else:
-            assert max(first, second) < 1e-9 * plain
-
-
-@pytest.mark.parametrize("K", [2, 3])
 def test_saga_remembers_every_row_where_it_was_last_seen_and_is_quieter(K):
     (posterior, mode), rng = of_classes(K, 400, 4), np.random.default_rng(2)
     bound, n = SAGA().bind(posterior, mode.theta), posterior.n_samples

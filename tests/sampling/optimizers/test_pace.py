@@ -84,15 +84,6 @@ def test_steps_that_lead_astray_are_made_shorter():
     assert found.end.distance <= 0.1
 
 
-@pytest.mark.parametrize("size", [1, 7, 10])
-def test_a_pass_reads_every_row_once_and_leaves_out_what_fills_no_batch(size):
-    settings = ClimbSettings(step_size=0.01, batch_size=size, replacement=False)
-    walk = climbing._Ascent(logistic_posterior(64, 3), np.zeros(4), settings)
-    for _ in range(2):
-        rows = walk._rows(size).ravel()
-        assert len(rows) == 64 // size * size == len(np.unique(rows))
-
-
 def test_batches_grow_from_an_eighth_of_the_rows_on_where_two_fill_a_pass():
     least = SGD().first_batch_size(10**6)
     assert Pace(2 * least, ClimbSettings()).batch_size == least

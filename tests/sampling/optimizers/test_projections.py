@@ -6,7 +6,6 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy import linalg, optimize
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
@@ -212,26 +211,6 @@ def test_every_point_of_the_path_and_every_draw_is_in_the_set(name):
     for coef in (fit.coef_path_, fit.posterior_.flat[:, :d]):
         inside = projection.nearest(coef)
         np.testing.assert_allclose(coef, inside, rtol=1e-12, atol=1e-15)
-
-
-@pytest.mark.parametrize(
-    "model, projection", [(SGDMAPRegressor, Box(-1e4, 1e4)), (SGDMAPClassifier, Ball(1e5))]
-)
-def test_a_set_that_holds_the_whole_posterior_changes_nothing(model, projection):
-    X, y = task(model, "diabetes")
-    free = model(tol=0.0, max_iter=20, random_state=0)
-    held = clone(free).set_params(projection=projection)
-    with pytest.warns(ConvergenceWarning):
-        free.fit(X, y)
-    with pytest.warns(ConvergenceWarning):
-        held.fit(X, y)
-    np.testing.assert_array_equal(held.coef_path_, free.coef_path_)
-    pairs, all_pairs = held.posterior_.values.shape[1] // 2, free.posterior_.values.shape[1] // 2
-    for half in (0, 1):
-        np.testing.assert_array_equal(
-            held.posterior_.values[0, half * pairs :][:pairs],
-            free.posterior_.values[0, half * all_pairs :][:pairs],
-        )
 
 
 # ---- closed forms -----------------------------------------------------------------------------

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.posterior import (
-    Bernoulli,
-    Categorical,
     FunctionPosterior,
-    Gaussian,
     Laplace,
     Normal,
-    TiedGaussianMixture,
     as_posterior,
 )
 from skbayes_sgld.sampling import Minibatch, NoModeError, find_mode
@@ -25,7 +21,7 @@ from skbayes_sgld.sampling.metric import (
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
-from tests.references.targets import CorrelatedNormal, logistic_posterior, posterior_of
+from tests.references.targets import logistic_posterior
 from tests.sampling.preconditioners.test_registry import check_metric
 
 P = 7
@@ -76,27 +72,6 @@ def test_the_median_stands_in_where_a_diagonal_is_not_positive():
     np.testing.assert_allclose(found, [0.25, 0.25, 0.5, 0.125, 0.25])
 
 
-@pytest.mark.parametrize("likelihood", [Bernoulli(), Categorical(3), Gaussian()])
-def test_without_a_factor_the_diagonal_is_the_curvatures(likelihood):
-    posterior = posterior_of(likelihood, 80, 5)
-    theta = 0.3 * np.random.default_rng(2).standard_normal(posterior.n_params)
-    diagonal, factor = posterior.curvature_factor(theta)
-    assert factor is None
-    np.testing.assert_allclose(diagonal, np.diagonal(posterior.curvature(theta)), rtol=1e-10)
-
-
-def test_the_mode_of_a_normal_distribution_is_found_at_any_scale():
-    scales = np.geomspace(1e-7, 1e5, 6)
-    covariance = 0.5 * (1.0 + np.eye(6)) * np.outer(scales, scales)
-    posterior = CorrelatedNormal(scales * np.linspace(1.0, 2.0, 6), np.linalg.inv(covariance))
-    mode = find_mode(posterior, np.zeros(6))
-    assert np.all(np.abs(mode.theta - posterior.mean) < 1e-4 * scales)
-    found = mode.metric.root @ mode.metric.root.T
-    np.testing.assert_allclose(
-        found / np.outer(scales, scales), covariance / np.outer(scales, scales), atol=1e-5
-    )
-
-
 def test_differences_are_taken_over_a_small_part_of_the_width():
     scales = np.array([1e-7, 1.0])
     steep = FunctionPosterior(  # x^2 / 2 + x^4 in units of the scale: no parabola
@@ -106,15 +81,6 @@ def test_differences_are_taken_over_a_small_part_of_the_width():
     )
     H = as_posterior(steep).curvature(np.zeros(2))
     np.testing.assert_allclose(np.diagonal(H), [1e14, 1.0], rtol=1e-3)
-
-
-def test_a_start_where_the_density_bends_upwards_leads_to_a_mode():
-    posterior = TiedGaussianMixture([-2.0, -1.5, -1.0, 2.0, 2.5, 3.0], variance=0.5)
-    start = np.array([0.5, 1e-3])  # on the saddle between the modes
-    assert np.linalg.eigvalsh(posterior.curvature(start))[0] < 0
-    mode = find_mode(posterior, start)
-    np.testing.assert_allclose(posterior.grad(mode.theta[None]), 0.0, atol=1e-4)
-    assert np.all(np.linalg.eigvalsh(posterior.curvature(mode.theta)) > 0)
 
 
 @pytest.mark.parametrize(
