@@ -23,8 +23,6 @@ from tests.references.cases import automatic_scale
 
 DATA = ("nba", "diabetes", "lecture")
 TASKS = [(model, data) for model in (SGDMAPRegressor, SGDMAPClassifier) for data in DATA]
-# the same with a fifth of the lecture's 10,000 rows, over which a pass takes 300 steps
-SHORT_TASKS = [(model, data.replace("lecture", "short lecture")) for model, data in TASKS]
 TWELVE = [
     *TASKS,
     (SGDMAPRegressor, "little noise"),
