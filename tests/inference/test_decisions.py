@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.inference import decisions
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
+from skbayes_sgld.posterior import Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense
@@ -19,7 +19,7 @@ from skbayes_sgld.sampling.tuning.adaptation import soften
 from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from tests.references.targets import NormalMean, make_run
+from tests.references.targets import NormalMean, logistic_posterior, make_run
 
 
 # 5 draws of two chains are too few, and fit says so
@@ -127,9 +127,7 @@ def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
 
 
 def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_them():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 8))
-    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Laplace(scale=0.5))
+    posterior = logistic_posterior(200, 8, Laplace(scale=0.5))
     mode = find_mode(posterior, posterior.start())
     dynamics = Dynamics(Full().bind(posterior, None), mode.metric)
     rounded = decisions.round_gradient(dynamics, mode, 1.0)
@@ -141,9 +139,7 @@ def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_the
 
 
 def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((200, 8))
-    posterior = GLMPosterior(X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(scale=100.0))
+    posterior = logistic_posterior(200, 8, Normal(scale=100.0))
     near = find_mode(posterior, posterior.start())
     wide = Mode(near.theta, near.metric.scaled(1e3))
     dynamics = Dynamics(Full().bind(posterior, None), near.metric, rounded=True)

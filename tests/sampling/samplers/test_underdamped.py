@@ -56,14 +56,6 @@ def test_an_integrator_that_is_not_known_is_refused():
         SGHMC(integrator="verlet").check()
 
 
-def test_the_friction_stays_about_that_of_the_noise():
-    run = make_run(StandardNormal(1), sampler=SGNHT(), step_size=0.1)
-    chains = run_chains(run, np.zeros((200, 1)), n_draws=1, thin=4000)
-    friction = chains.state.sampler_state["friction"]
-    assert friction.mean() == pytest.approx(0.053, abs=4 * 0.025 / np.sqrt(200))
-    assert friction.std() == pytest.approx(0.025, rel=0.25)  # half of A
-
-
 def test_of_many_parameters_the_thermostat_is_the_papers():
     # from 160 on at this step
     start = np.zeros((2, 400))

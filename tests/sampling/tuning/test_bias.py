@@ -281,23 +281,6 @@ def test_mirrored_chains_see_through_skewness():
     assert 0.0005 < found.upper < 0.0015
 
 
-def test_the_errors_of_a_pilot_by_hand():
-    # two pairs of one parameter at a temperature of 4, two steps
-    sums = bias._Sums(np.zeros((5, 2, 1)), 4.0, 0.0)
-    for scale in (1.0, 3.0):
-        u, v = np.array([[2.0], [0.0], [1.0], [-4.0]]), np.array([[1.0], [2.0], [-1.0], [-2.0]])
-        slope = np.array([[-3.0], [1.0], [2.0], [5.0]])
-        sums.add(scale * u, scale * slope, scale * v)
-    size, doubt = sums.errors()
-    # sums of slope + v over the pairs: -1/2 and 3, four times; of -(u slope + v v): 1 and 6, ten
-    first = np.array([-0.5, 3.0]) * 4.0 / (2 * np.sqrt(4.0))
-    second = np.array([1.0, 6.0]) * 10.0 / (2 * 4.0)  # of the variance, which is 5.375 times right
-    wider = np.sqrt(1.0 + 4.375)
-    np.testing.assert_allclose(size[:, 0], [first.mean(), wider - 1.0])
-    of_mean, of_variance = (2.0 * np.std(x, ddof=1) / np.sqrt(2) for x in (first, second))
-    np.testing.assert_allclose(doubt[:, 0], [of_mean, of_variance / (2.0 * wider)])
-
-
 def test_a_pilot_stops_where_its_error_is_plain_or_cannot_be_shown_to_be_small():
     calls = []
 
