@@ -10,3 +10,4 @@ from skbayes_sgld.posterior.likelihoods.stirling import remainder
 def test_the_series_goes_on_where_the_gamma_functions_end(order):
     below, above = remainder(np.array([20.0 - 1e-13, 20.0]), order)
     assert below == pytest.approx(above, rel=1e-9)
+    assert remainder(np.array([20.0]), order) == above  # of large arguments alone
