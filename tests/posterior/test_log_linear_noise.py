@@ -19,9 +19,7 @@ from skbayes_sgld.posterior import (
 )
 from skbayes_sgld.posterior.differences import difference_curvature
 from tests.numeric import derivative_by_chain
-from tests.references.closed_forms import laplace_fit, weighted_draws
-from tests.references.judge import _broken, _figures
-from tests.references.references import Reference, from_draws
+from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 from tests.references.unequal_noise import UnequalNoise
 
 
@@ -115,10 +113,13 @@ def test_coefficients_are_integrated_only_where_noise_and_prior_are_normal(
 def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():
     posterior = bound(Normal(0.7, 0.1))
     X, y, weight = unequal()
-    drawn = posterior.draw_prior([np.random.default_rng(seed) for seed in range(5)])
+    drawn = posterior.draw_prior([np.random.default_rng(seed) for seed in range(400)])
     slopes, at_zero = drawn[:, -3:-1], drawn[:, -1]
-    assert np.ptp(slopes, axis=0).min() > 0.1
-    log_sd = at_zero + slopes @ np.average(X, axis=0, weights=weight)
+    mean = np.average(X, axis=0, weights=weight)
+    unit = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weight))
+    error = 1.0 / np.sqrt(2 * 400)  # of the sd of normal draws, which is 1 in these units
+    np.testing.assert_allclose((slopes * unit).std(axis=0), 1.0, atol=4.5 * error)
+    log_sd = at_zero + slopes @ mean
     spread = np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
     np.testing.assert_allclose(log_sd, 0.5 * np.log(spread), rtol=1e-9)
 
@@ -142,11 +143,10 @@ def test_the_posterior_is_that_of_importance_sampling(conjugate, n, seed):
         X, y, weight, [0, 1], np.array([2.0, 0.3]), np.array([0.5, 0.02]), 2.0, 1.5, conjugate
     )
     mode, covariance = laplace_fit(target, start=target.start())
-    theta, weights = weighted_draws(target, mode, 1.2 * covariance, 50_000)
+    theta, weights = adapted_draws(target, mode, 1.2 * covariance)
     assert 1.0 / np.sum(weights**2) > 10_000
-    reference = Reference("importance", "", *from_draws(theta, weights))
-    verdict = type("Verdict", (), {"ess": _figures(model, reference)[3]})
-    assert _broken(verdict, model, reference) == []
+    assert model.summary()["ess_bulk"].min() > 1000  # so that the errors are small
+    assert np.abs(z_scores(model.posterior_.values, theta, weights)).max() < 4.5
     assert model.parameterization_ == "noncentered"
     assert model.posterior_.names[3:] == ["noise_coef[x0]", "noise_coef[x1]", "noise_intercept"]
 

@@ -48,26 +48,30 @@ def linear_quadrature(X, y, scale, shape, rate, variance=None):
 
 
 class LearnedScale:
-    """Log density of (coefficients, intercept, log tau) of a logistic or a Poisson model."""
+    """Log density of (z, intercept, log tau) of a logistic model.
 
-    def __init__(self, X, y, scale, family):
-        self.X, self.y, self.scale, self.family = X, y, scale, family
+    The coefficients are ``z scale tau``: z does not shrink with tau, where one proposal would have
+    to fit narrow and wide coefficients.
+    """
+
+    def __init__(self, X, y, scale):
+        self.X, self.y, self.scale = X, y, scale
         self.P = X.shape[1] + 2
 
+    def values(self, theta):
+        """Coefficients, intercept and log tau."""
+        return np.hstack([theta[:, :-2] * self.scale * np.exp(theta[:, -1:]), theta[:, -2:]])
+
     def __call__(self, theta):
-        beta, level, log_tau = theta[:, :-2], theta[:, -2], theta[:, -1]
-        eta = beta @ self.X.T + level[:, None]
-        mass = np.logaddexp(0, eta) if self.family == "logistic" else np.exp(eta)
-        value = (self.y * eta - mass).sum(1)
-        z = beta / self.scale * np.exp(-log_tau)[:, None]
-        value -= 0.5 * (z**2).sum(1) + z.shape[1] * log_tau
-        unit = 2.5**2 / z.shape[1]  # tau is half-normal
-        return value + log_tau - 0.5 * np.exp(2 * log_tau) / unit
+        values = self.values(theta)
+        eta = values[:, :-2] @ self.X.T + values[:, -2:-1]
+        value = (self.y * eta - np.logaddexp(0, eta)).sum(1) - 0.5 * (theta[:, :-2] ** 2).sum(1)
+        log_tau, d = theta[:, -1], self.P - 2
+        return value + log_tau - 0.5 * np.exp(2 * log_tau) / (2.5**2 / d)  # tau is half-normal
 
     def start(self):
-        """No effects, the level of y, and tau = 1."""
-        level = special.logit(self.y.mean()) if self.family == "logistic" else np.log(self.y.mean())
-        return np.r_[np.full(self.P - 2, 0.3), level, 0.0]
+        """Small effects, the level of y, and tau = 1."""
+        return np.r_[np.full(self.P - 2, 0.3), special.logit(self.y.mean()), 0.0]
 
 
 def horseshoe_by_importance(X, y, unit, tau_unit, slab, df, shape, rate, n_draws=100_000, seed=0):
