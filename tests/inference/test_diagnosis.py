@@ -220,17 +220,19 @@ def test_the_sd_of_a_separating_coefficient_under_heavy_tails_is_told_to_be_unce
     assert "Note: the standard deviation of" in capsys.readouterr().out
 
 
+EULERS_NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
+
+
 # measured by a pilot, and on the draws
 @pytest.mark.parametrize(("eta", "metric"), [(0.1, "auto"), (1.0, "auto"), (1.0, None)])
 def test_the_bias_of_a_step_is_the_sds_relative_error(eta, metric):
     # Euler on N(0, 1): the variance is 1 / (1 - eta / 2), so that at a step of 1 an sd is 41 % too
     # wide; half of the variance's excess, which the pilot told, is 50 %
-    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
     wide = 1.0 / np.sqrt(1.0 - eta / 2.0) - 1.0
     settings = {"step_size": eta, "preconditioner": metric, "n_draws": 4000, "random_state": 0}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        result = sample(normal, SGLD("euler"), **settings)
+        result = sample(EULERS_NORMAL, SGLD("euler"), **settings)
     report, (bias, doubt) = result.diagnose(), result.bias
     assert (report.bias, report.bias_error) == (bias, doubt)
     assert abs(bias - wide) < (doubt if metric is None else 1e-9)
@@ -241,3 +243,13 @@ def test_the_bias_of_a_step_is_the_sds_relative_error(eta, metric):
     for warning in caught:
         told = float(re.search(r"by (\d+)%", str(warning.message))[1])
         assert abs(told - 100 * wide) < 3.0
+
+
+# three draws are too few to judge convergence, and sample says so
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_three_draws_of_each_of_many_chains_tell_the_bias_of_their_steps():
+    settings = {"step_size": 1.0, "preconditioner": None, "random_state": 0}
+    result = sample(EULERS_NORMAL, SGLD("euler"), **settings, n_draws=3, n_chains=200)
+    bias, doubt = result.bias
+    wide = np.sqrt(2.0) - 1.0  # as above
+    assert abs(bias - wide) < doubt < bias

@@ -308,6 +308,23 @@ def test_standardised_hyperparameters_have_their_mode_at_zero_and_a_curvature_of
     assert eigenvalues[-1] == pytest.approx(1.0, abs=0.1)
 
 
+@pytest.mark.parametrize(
+    "x, y, likelihood, power",
+    [
+        (np.repeat([1.0, 20.0], [10, 1]), np.ones(11), Bernoulli(), 1.0),
+        (np.geomspace(0.1, 10.0, 10), np.r_[np.ones(8), 2.0, 3.0], Poisson(), 0.0),
+    ],
+    ids=["one label and a distant row", "counts that grow"],
+)
+def test_the_information_of_the_rows_follows_that_of_the_prior_by_a_power_from_0_to_1(
+    x, y, likelihood, power
+):
+    """Measured from one sd of the log common scale to the next, the powers are 1.8 and -0.01."""
+    model = GLMPosterior(x[:, None], y, likelihood, Normal(), None, fit_intercept=False)
+    found, _ = standardise(HierarchicalPosterior(model, HierarchicalNormal(1.0)))
+    assert found.coordinates.coefficients.power == power
+
+
 # ---- tau_0 of the horseshoe: Piironen & Vehtari (2017), eq. 3.12 and Table 1 ---------------------
 
 

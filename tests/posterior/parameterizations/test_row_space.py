@@ -43,6 +43,7 @@ SPACES = {  # likelihood, prior and temperature
     "three classes": (Categorical(3), Normal(SCALE, LOCATION), 1.7),
     "sparse rows": (Bernoulli(), Normal(SCALE, LOCATION), 1.0),
     "sparse rows, one twice": (Bernoulli(), Normal(SCALE, LOCATION), 1.7),
+    "sparse rows, multiples of one": (Bernoulli(), Normal(SCALE, LOCATION), 1.0),
 }
 
 
@@ -54,11 +55,14 @@ def test_given_what_the_rows_see_coefficients_are_what_the_prior_says(name):
     y = rng.standard_normal(6) if likelihood.infers_noise else np.arange(6.0) % max(K, 2)
     if name.endswith("twice"):
         X, y = np.vstack([X, X[:1]]), np.append(y, 1.0)
+    if name.endswith("of one"):
+        X = np.outer(rng.uniform(0.5, 2.0, 6), X[0])
     columns = sparse.csr_array(X) if name.startswith("sparse") else X
     noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
     options = {"intercept_prior": Normal(2.0), "center": True}
     full = GLMPosterior(columns, y, likelihood, prior, noise, **options)
     rows = RowSpacePosterior(full, temperature)
+    assert rows.n_params == K * (np.linalg.matrix_rank(X) + 1) + likelihood.infers_noise
     theta = np.tile(0.1 * rng.standard_normal(rows.n_params), (20_000, 1))
     values = rows.reported.values(theta)
     linear = values[:, : K * (d + 1)].reshape(-1, K, d + 1)
@@ -75,7 +79,7 @@ def test_given_what_the_rows_see_coefficients_are_what_the_prior_says(name):
     # by conditioning; of several classes, one less their mean
     location, share = (LOCATION, 1.0) if K == 1 else (0.0 * LOCATION, 1.0 - 1.0 / K)
     covariance = COVARIANCE if prior.covariance is not None else np.diag(SCALE**2)
-    gain = covariance @ X.T @ np.linalg.pinv(X @ covariance @ X.T)
+    gain = covariance @ X.T @ np.linalg.pinv(X @ covariance @ X.T, rcond=1e-12)
     mean = location + gain @ (predictors[0, 0] - linear[0, 0, d] - X @ location)
     rest = variance * temperature * share * (covariance - gain @ X @ covariance)
     error = np.sqrt(np.diag(rest) / len(values))
