@@ -33,6 +33,10 @@ FAULTS = """() => {
     faults.push("formula " + error.outerHTML.slice(0, 200));
   return faults;
 }"""
+SCROLLED_TO = """id => {
+  const top = document.getElementById(id).getBoundingClientRect().y;
+  return 0 <= top && top < 700;
+}"""
 # Headings and signatures wider than their column, and headings that are broken within a word.
 CUT = """() => {
   const faults = [];
@@ -159,9 +163,8 @@ def test_a_link_to_a_method_unfolds_its_entry(browser, address, name):
     page = browser.new_page()
     anchor = f"skbayes_sgld.SGLDLinearRegression.{name}"
     page.goto(f"{address}/api/generated/skbayes_sgld.SGLDLinearRegression.html#{anchor}")
-    entry = page.locator(f'[id="{anchor}"]')
-    entry.wait_for(state="visible", timeout=2000)
-    assert 0 <= entry.bounding_box()["y"] < 700
+    page.locator(f'[id="{anchor}"]').wait_for(state="visible")
+    page.wait_for_function(SCROLLED_TO, arg=anchor)
 
 
 @pytest.mark.parametrize("path", ["index.html", "gallery.html", "guide/counts.html"])
@@ -180,7 +183,7 @@ def test_the_header_has_logo_version_and_repository(browser, address):
     page.goto(f"{address}/guide/faq.html")
     assert page.evaluate("() => document.querySelector('.navbar-brand img').naturalWidth") > 0
     shown = page.locator(".bd-header .version-switcher__button").first
-    shown.get_by_text(skbayes_sgld.__version__).wait_for(timeout=5000)
+    shown.get_by_text(skbayes_sgld.__version__).wait_for()
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
     assert page.locator(f'.bd-header a[href="{urls["Source"]}"]').count() > 0
 

@@ -17,9 +17,15 @@ da = pytest.importorskip("dask.array", reason="arrays of Dask need the extra 'da
 if find_spec("distributed") is None:
     pytest.skip("clusters need the extra 'dask'", allow_module_level=True)
 
-SECONDS = 300  # that a test may take
-# workers are forked from one process that has imported Dask, those in place of killed ones too
-STARTED_FAST = {"distributed.worker.multiprocessing-method": "forkserver"}
+SECONDS = 600  # that a test may take: only a deadlock takes so long
+CONFIG = {
+    "distributed.scheduler.allowed-failures": 1,
+    # workers are forked from one process that has imported Dask, those in place of killed ones too
+    "distributed.worker.multiprocessing-method": "forkserver",
+    # on a busy machine a worker needs a while to start, or to answer
+    "skbayes-sgld.no-workers-timeout": "300s",
+    "distributed.comm.timeouts.connect": "300s",
+}
 N_BLOCKS, BLOCK, D = 6, 1500, 3
 FEW = {"n_draws": 250, "random_state": 0}
 POOL = 2000
@@ -32,7 +38,7 @@ def cluster_of(n_workers, processes=True, **config):
 
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1, **STARTED_FAST, **config}),
+        dask.config.set({**CONFIG, **config}),
         LocalCluster(n_workers=n_workers, processes=processes, **options) as cluster,
         Client(cluster) as client,
     ):

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 # as many rows as are predicted in single precision, in blocks
 ROWS = np.random.default_rng(0).standard_normal((250, 2))
 N_THREADS = 8
+SECONDS = 600.0  # only a deadlock takes so long
 METHODS = ("predict", "predict_proba", "predict_quantiles", "predict_proba_interval", "sample_y")
 
 
@@ -23,11 +24,11 @@ def at_once(calls):
     barrier = Barrier(len(calls))
 
     def begin(call):
-        barrier.wait(30.0)
+        barrier.wait(SECONDS)
         return call()
 
     with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(begin, calls, timeout=120.0))
+        return list(pool.map(begin, calls, timeout=SECONDS))
 
 
 def predictions(model):

@@ -139,7 +139,7 @@ def test_a_fresh_process_predicts_the_same(fitted, tmp_path):
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=60,
+        timeout=600,
     )
     assert done.stdout.strip() == str(len(fitted)), done.stderr
 

@@ -407,10 +407,10 @@ def test_the_time_is_kept_and_the_run_goes_on_another_time(tmp_path):
     model = SGLDLinearRegression(**SETTINGS | {"n_draws": 10**6}, thin=100, n_burnin=4)
     # one walker a chain, in parts or not
     model.set_params(max_time=0.4, checkpoint=path, prior="conjugate_normal")
-    begin = time.perf_counter()
+    begin = time.process_time()  # which a busy machine does not lengthen
     model.fit(X, Y)
     n_draws = model.posterior_.values.shape[1]
-    assert 0 < n_draws < 10**6 and time.perf_counter() - begin < 20.0
+    assert 0 < n_draws < 10**6 and time.process_time() - begin < 20.0
     assert model.summary().attrs["stopped_by"] == "max_time"
     assert f"0.4 s were up after {n_draws} draws" in model.result_.choices["stopped_by"].why
     assert model.result_.plan.n_draws == n_draws and not files.read(path).finished
@@ -430,8 +430,8 @@ def test_time_that_is_up_before_the_first_draw_is_an_error_that_can_be_resumed_f
 
 def test_time_that_is_up_in_the_training_is_an_error():
     model = SGLDMLPRegressor(**NETWORK | {"n_burnin": 10**6}, max_time=0.05)
-    begin = time.perf_counter()
+    begin = time.process_time()  # which a busy machine does not lengthen
     with pytest.raises(ValueError, match=r"max_time=0.05 was up before the first draw"):
         model.fit(X, Y)
-    assert time.perf_counter() - begin < 20.0
+    assert time.process_time() - begin < 20.0
     assert vars(model).keys() == model.get_params(deep=False).keys()

@@ -159,7 +159,7 @@ def test_a_worker_that_dies_is_told_and_the_next_run_is_right():
         text=True,
         cwd=Path(__file__).parents[2],
         env=os.environ | {"PYTHONWARNINGS": "ignore"},
-        timeout=120,
+        timeout=600,
     )
     assert re.search("a process that runs chains .* has ended .* n_jobs=None", done.stdout), done
     assert done.stdout.endswith("True\n")

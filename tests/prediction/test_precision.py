@@ -275,7 +275,7 @@ def test_a_forked_process_predicts(fits):
     context = multiprocessing.get_context("fork")
     process = context.Process(target=every_prediction, args=(fits,), daemon=True)
     process.start()
-    process.join(60)
+    process.join(600)  # only a deadlock takes so long
     alive = process.is_alive()
     process.kill()
     assert not alive

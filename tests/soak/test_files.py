@@ -17,7 +17,7 @@ def test_changed_checkpoints_are_refused_by_name_or_harmless():
         capture_output=True,
         text=True,
         cwd=Path(__file__).parents[2],
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "60 files" in done.stdout
