@@ -4,6 +4,7 @@ import os
 import signal
 from contextlib import contextmanager
 from importlib.util import find_spec
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -25,7 +26,10 @@ CONFIG = {
     # on a busy machine a worker needs a while to start, or to answer
     "skbayes-sgld.no-workers-timeout": "300s",
     "distributed.comm.timeouts.connect": "300s",
+    "distributed.deploy.lost-worker-timeout": "300s",
 }
+# another sign of a busy machine
+pytestmark = pytest.mark.filterwarnings("ignore:Creating scratch directories is taking")
 N_BLOCKS, BLOCK, D = 6, 1500, 3
 FEW = {"n_draws": 250, "random_state": 0}
 POOL = 2000
@@ -38,7 +42,9 @@ def cluster_of(n_workers, processes=True, **config):
 
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
     with (
-        dask.config.set({**CONFIG, **config}),
+        # killed workers leave files, in a folder that all processes of the machine share otherwise
+        TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        dask.config.set({**CONFIG, "temporary-directory": folder, **config}),
         LocalCluster(n_workers=n_workers, processes=processes, **options) as cluster,
         Client(cluster) as client,
     ):
