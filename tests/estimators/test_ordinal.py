@@ -91,21 +91,7 @@ def test_classes_are_in_the_order_of_their_categories(model):
     given = model.log_likelihood(X, GRADES), by_code.log_likelihood(X, CODES)
     assert_array_equal(*given)
     assert model.score(X, GRADES) == by_code.score(X, CODES)
-
-
-def test_predictions_are_those_of_the_cut_points_under_every_draw(model):
-    coef = model.posterior_["coef"].reshape(-1, 2)
-    cut_points = model.posterior_["cut_point"].reshape(len(coef), -1)
-    odds = cut_points[:, None] - (coef @ X.T)[..., None]
-    ends = np.pad(stats.logistic.cdf(odds), ((0, 0), (0, 0), (1, 1)))
-    ends[..., -1] = 1.0
-    p = np.diff(ends, axis=2)
-    assert_allclose(model.posterior_mean_draws(X), p, rtol=1e-9, atol=1e-14)
-    assert_allclose(model.predict_proba(X), p.mean(axis=0), rtol=1e-4)
-    band = np.moveaxis(np.quantile(p, [0.1, 0.9], axis=0), 0, -1)
-    assert_allclose(model.predict_proba_interval(X, 0.8), band, rtol=1e-2, atol=1e-4)
-    density = np.log(p.mean(axis=0)[np.arange(N), CODES])
-    assert_allclose(model.log_predictive_density(X, GRADES), density, rtol=1e-4)
+    cut_points = model.posterior_["cut_point"].reshape(-1, 3)
     assert_allclose(model.cut_points_, cut_points.mean(axis=0), rtol=1e-9)
     assert_allclose(model.intercept_, -model.cut_points_[:1])
 

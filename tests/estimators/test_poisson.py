@@ -2,13 +2,8 @@
 
 import numpy as np
 import pytest
-import sklearn
-from scipy import stats
 from scipy.special import gammaln
-from sklearn.base import clone
 from sklearn.linear_model import PoissonRegressor
-from sklearn.model_selection import cross_validate
-from sklearn.utils.metadata_routing import get_routing_for_object
 
 from skbayes_sgld import RowBlocks, SGLDPoissonRegressor
 from skbayes_sgld.metrics import get_scorer
@@ -106,37 +101,6 @@ def fitted():
     return SGLDPoissonRegressor(random_state=0).fit(X, y, exposure=exposure), X, exposure
 
 
-def rates(model, X, exposure):
-    draws = model.sample_posterior()
-    return exposure[:, None] * np.exp(X @ draws.coef.T + draws.intercept)
-
-
-def test_predictions_are_those_of_the_mixture_of_the_draws(fitted):
-    model, X, exposure = fitted
-    rate = rates(model, X, exposure)
-    mean, std = model.predict(X, return_std=True, exposure=exposure)
-    np.testing.assert_allclose(mean, rate.mean(axis=1), rtol=1e-10)
-    np.testing.assert_allclose(std, np.sqrt(rate.mean(axis=1) + rate.var(axis=1)), rtol=1e-10)
-    np.testing.assert_allclose(model.predict(X) * exposure, mean, rtol=1e-10)
-    levels = [0.001, 0.05, 0.5, 0.95, 0.999]
-    for q, t in zip(levels, model.predict_quantiles(X, levels, exposure=exposure).T, strict=True):
-        assert np.all(stats.poisson.cdf(t[:, None], rate).mean(axis=1) >= q)
-        assert np.all(stats.poisson.cdf(t[:, None] - 1, rate).mean(axis=1) < q)
-    interval = model.predict_interval(X, 0.8, kind="mean", exposure=exposure)
-    np.testing.assert_allclose(interval, np.quantile(rate, [0.1, 0.9], axis=1).T, rtol=1e-6)
-
-
-def test_sampled_counts_follow_the_mixture(fitted):
-    model, X, exposure = fitted
-    y = model.sample_y(X[:5], n_samples=4000, random_state=1, exposure=exposure[:5])
-    assert y.dtype.kind == "i"
-    rate = rates(model, X[:5], exposure[:5])
-    for row, mu in zip(y, rate, strict=True):
-        for t in np.quantile(row, [0.2, 0.5, 0.9]):
-            p = stats.poisson.cdf(t, mu).mean()
-            assert abs((row <= t).mean() - p) < 4.5 * np.sqrt(p * (1 - p) / 4000)
-
-
 def scales_of(kind, X, y, weight, exposure):
     """Automatic scales of a fit of an array, of blocks in memory or not, or of a stream."""
     model = SGLDPoissonRegressor(n_draws=20, n_burnin=10, random_state=0)
@@ -182,36 +146,6 @@ def test_exposures_do_not_change_the_automatic_scale_of_a_column(kind):
         np.average((X - np.average(X, axis=0, weights=weight)) ** 2, axis=0, weights=weight)
     )
     np.testing.assert_allclose(found, 1.0 / np.r_[sd[:2], 1.0], rtol=1e-9)
-
-
-@short_run
-def test_integer_weights_equal_repeated_rows_with_their_exposures():
-    X, y, exposure = simulate(30, [0.5], 0.0, log10_exposure=(-1.0, 1.0))
-    counts = np.random.default_rng(2).integers(0, 4, 30)
-    model = SGLDPoissonRegressor(**SHORT)
-    weighted = clone(model).fit(X, y, sample_weight=counts, exposure=exposure)
-    rows = np.repeat(np.arange(30), counts)  # a row of weight 0 takes its exposure along
-    repeated = clone(model).fit(X[rows], y[rows], exposure=exposure[rows])
-    np.testing.assert_allclose(weighted.prior_.scale, repeated.prior_.scale, rtol=1e-12)
-    np.testing.assert_allclose(
-        weighted.posterior_.values, repeated.posterior_.values, rtol=1e-6, atol=1e-7
-    )
-
-
-@short_run
-def test_exposure_is_routed_through_cross_validation():
-    X, y, exposure = simulate(60, [0.5], 0.0, log10_exposure=(-1.0, 1.0))
-    with sklearn.config_context(enable_metadata_routing=True):
-        model = SGLDPoissonRegressor(**SHORT).set_fit_request(exposure=True)
-        model.set_score_request(exposure=True).set_predict_request(exposure=True)
-        assert get_routing_for_object(model).fit.requests["exposure"] is True
-        found = cross_validate(
-            model, X, y, cv=2, params={"exposure": exposure}, return_estimator=True
-        )
-    first = slice(0, 30)
-    second = SGLDPoissonRegressor(**SHORT).fit(X[30:], y[30:], exposure=exposure[30:])
-    np.testing.assert_array_equal(found["estimator"][0].coef_, second.coef_)
-    assert found["test_score"][0] == second.score(X[first], y[first], exposure=exposure[first])
 
 
 X, Y, _ = simulate(20, [0.5, 0.2], 0.0, seed=7)

@@ -14,17 +14,9 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.plotting import ModelCheckDisplay, ModelComparisonDisplay
 
-pyplot = pytest.importorskip("matplotlib.pyplot", reason="the displays need the extra 'plot'")
-
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 2))
 COUNTS = RNG.poisson(np.exp(0.5 + 0.4 * X[:, 0]))
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def test_bars_share_each_counts_transform_and_the_band_is_binomial():

@@ -41,12 +41,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 OF_DRAWS = [TraceDisplay, RankDisplay, DensityDisplay, ForestDisplay, AutocorrelationDisplay]
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
-
-
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(0)

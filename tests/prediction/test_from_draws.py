@@ -15,6 +15,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPClassifier,
     SGLDMLPRegressor,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
 
@@ -53,6 +54,11 @@ def two(eta):
 def several(eta):
     e = np.exp(eta)
     return e / e.sum(axis=-1, keepdims=True)
+
+
+def ordered(draws, rows):
+    below = special.expit(draws.cut_point[:, None] - (draws.coef @ rows.T)[..., None])
+    return np.diff(below, axis=-1, prepend=0.0, append=1.0)
 
 
 def normal(draws, rows):
@@ -95,6 +101,7 @@ CLASSIFIERS = {
             np.einsum("skd,nd->snk", draws.coef, rows) + draws.intercept[:, None]
         ),
     ),
+    "ordered": (SGLDOrdinalClassifier(**SHORT), THREE, ordered),
     "Laplace of two": (SGDMAPClassifier(random_state=0), TWO, lambda d, rows: two(linear(d, rows))),
     "network of two": (
         SGLDMLPClassifier(**NETWORK),
@@ -194,6 +201,8 @@ def test_quantiles_of_the_mean_are_those_of_its_draws(name, n, fitted):
     found = model.predict_quantiles(rows, LEVELS, kind="mean", **given)
     np.testing.assert_allclose(found.T, np.quantile(each, LEVELS, axis=0), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.posterior_mean_draws(rows, **given), each, rtol=1e-9)
+    some = REGRESSORS[name][2](model.sample_posterior(7, 3), rows, *given.values()).mean()
+    np.testing.assert_allclose(model.posterior_mean_draws(rows, 7, 3, **given), some, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
