@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from skbayes_sgld import RowBlocks, SGLDBetaBinomialRegressor
+from skbayes_sgld import SGLDBetaBinomialRegressor
 from skbayes_sgld.posterior import BetaBinomial, Exponential, GLMPosterior, Normal
 from skbayes_sgld.posterior.likelihoods import as_totals
 from tests.estimators.families import scattered_totals as scattered
@@ -86,17 +86,6 @@ def test_the_prior_is_drawn_from():
     square = np.square(np.random.default_rng(0).exponential(0.5, 100_000))
     agree = np.mean(y != 1)
     assert agree == pytest.approx(0.5 + 0.5 * np.mean(square / (1.0 + square)), abs=0.015)
-
-
-def test_settings_that_cannot_be_used_are_refused():
-    X, y, trials = scattered(50)
-    with pytest.raises(ValueError, match="n_trials is None; give the trials of each row"):
-        SGLDBetaBinomialRegressor().fit(X, y)
-    blocks = RowBlocks(lambda: [(X, y)])
-    with pytest.raises(ValueError, match="the blocks have no n_trials"):
-        SGLDBetaBinomialRegressor().fit(blocks)
-    with pytest.raises(ValueError, match="all trials have one outcome"):
-        SGLDBetaBinomialRegressor(prior="flat").fit(X, trials, n_trials=trials)
 
 
 def test_known_correlation_keeps_the_rows():

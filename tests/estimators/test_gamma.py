@@ -17,10 +17,3 @@ def test_a_change_of_units_changes_the_intercept_alone():
     np.testing.assert_allclose(
         other.predict_interval(X[:5]), 1000.0 * one.predict_interval(X[:5]), rtol=1e-4
     )
-
-
-def test_observations_of_zero_are_refused():
-    X, y, _ = positive(50)
-    y[3] = 0.0
-    with pytest.raises(ValueError, match="value 0; observations must be above 0"):
-        SGLDGammaRegressor().fit(X, y)

@@ -157,13 +157,6 @@ def test_draws_of_the_prior_are_in_the_order_of_the_gaps():
     assert 0.1 < np.mean(y == 1) < 0.25
 
 
-def test_gap_prior_is_named():
-    with pytest.raises(ValueError, match="gap_prior='wide' is not known"):
-        fit(X, CODES, gap_prior="wide")
-    with pytest.raises(ValueError, match=r"gap_prior\.width=-1\.0 is out of range"):
-        fit(X, CODES, gap_prior=LogNormal(width=-1.0))
-
-
 def test_text_without_an_order_is_sorted_and_the_order_is_told():
     text = NAMES[CODES]
     with pytest.warns(UserWarning, match="alphabetical order: best < fair < good < poor. If"):

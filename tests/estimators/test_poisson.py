@@ -149,21 +149,6 @@ def test_exposures_do_not_change_the_automatic_scale_of_a_column(kind):
 
 
 X, Y, _ = simulate(20, [0.5, 0.2], 0.0, seed=7)
-REFUSED = {
-    "zero exposure": (Y, np.where(np.arange(20) == 3, 0.0, 1.0), "0 in row 3"),
-    "negative exposure": (Y, -1.0, "value -1 in row 0.*positive and finite"),
-    "infinite exposure": (Y, np.full(20, np.inf), "value inf in row 0"),
-    "missing exposure": (Y, np.full(20, np.nan), "value nan in row 0"),
-    "short exposure": (Y, np.ones(3), r"shape \(3,\).*20 numbers"),
-    "text": (Y, ["a"] * 20, "dtype.*20 numbers"),
-    "negative count": (Y - 1.0, None, "value -1; counts must be 0 or more"),
-}
-
-
-@pytest.mark.parametrize(("y", "exposure", "message"), REFUSED.values(), ids=REFUSED)
-def test_counts_and_exposures_that_cannot_be_used_are_refused(y, exposure, message):
-    with pytest.raises(ValueError, match=message):
-        SGLDPoissonRegressor().fit(X, y, exposure=exposure)
 
 
 def test_predictions_refuse_the_exposures_that_fit_refuses(fitted):

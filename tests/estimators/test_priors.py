@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skbayes_sgld import SGDMAPRegressor, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Normal
 from tests.references.closed_forms import (
     Moments,
@@ -173,19 +173,3 @@ def test_fits_agree_with_importance_sampling(name):
     )
     assert seen.ess > 10_000
     assert_agrees(model.set_params(random_state=0).fit(X, y), seen)
-
-
-@pytest.mark.parametrize(
-    "family, value, message",
-    [
-        (SGLDLinearRegression, "gaussian", "intercept_prior='gaussian' is not known"),
-        (SGLDLinearRegression, Normal(scale=-1.0), r"intercept_prior\.scale=-1\.0"),
-        (SGLDLinearRegression, Normal(scale=np.ones(3)), r"intercept_prior\.scale has shape \(3,"),
-        (SGLDLogisticRegression, "conjugate_normal", "intercept_prior=.* scaled by the noise"),
-        (SGDMAPRegressor, 3.0, "intercept_prior=3.0 is not accepted"),
-    ],
-)
-def test_a_prior_of_the_intercept_that_cannot_be_used_is_named(family, value, message):
-    X, y = linear_data(20)
-    with pytest.raises((ValueError, TypeError), match=message):
-        family(intercept_prior=value).fit(X, y > np.median(y))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld import RowBlocks, SGLDLinearRegression, check_model
+from skbayes_sgld import SGLDLinearRegression, check_model
 from skbayes_sgld.posterior import LogLinearNoise, Normal, StudentTNoise
 from skbayes_sgld.sampling.tuning.mode import find_mode
 from tests.estimators.families import FAMILIES, heavy, mode_by_scipy
@@ -64,20 +64,6 @@ def test_a_change_of_units_changes_the_scale_alone():
     one, other = student_t().fit(X, y), student_t().fit(X, 1e6 * y)
     np.testing.assert_allclose(other.coef_, 1e6 * one.coef_, rtol=1e-5)
     assert other.degrees_of_freedom_ == pytest.approx(one.degrees_of_freedom_, rel=1e-5)
-
-
-def test_settings_that_do_not_go_with_it_are_refused():
-    X, y, _ = heavy(50)
-    with pytest.raises(ValueError, match="noise_distribution='cauchy' is not known.*'student_t'"):
-        SGLDLinearRegression(noise_distribution="cauchy").fit(X, y)
-    with pytest.raises(ValueError, match=r"noise_variance=2\.0 fixes the noise.*'infer'"):
-        student_t(noise_variance=2.0).fit(X, y)
-    for name in ("prior", "intercept_prior"):
-        with pytest.raises(ValueError, match=f"{name}='conjugate_normal' is conjugate to normal"):
-            student_t(**{name: "conjugate_normal"}).fit(X, y)
-    blocks = RowBlocks(lambda: [(X, y)])
-    with pytest.raises(ValueError, match="noise_model='log_linear' has no sums"):
-        student_t(noise_model="log_linear").fit(blocks)
 
 
 @pytest.mark.filterwarnings("error")

@@ -222,20 +222,6 @@ def test_prior_draws_of_totals_are_of_their_trials(fitted):
     assert np.all(y.max(axis=1) == TRIALS[:20])
 
 
-def test_distributions_of_totals_are_binomial():
-    rng, likelihood = np.random.default_rng(3), Binomial()
-    eta, trials = rng.standard_normal((6, 50)), np.array([1, 2, 5, 9, 40, 1000])[:, None]
-    u = np.stack([eta, np.broadcast_to(trials, eta.shape)], axis=1)
-    y = rng.binomial(trials, 0.4)
-    law = stats.binom(trials, expit(eta))
-    np.testing.assert_allclose(likelihood.log_density(u, y), law.logpmf(y), rtol=1e-9, atol=1e-10)
-    assert np.all(likelihood.log_density(u, trials + 1) == -np.inf)
-    np.testing.assert_allclose(likelihood.mean(u), law.mean(), rtol=1e-12)
-    np.testing.assert_allclose(likelihood.variance(u), law.var(), rtol=1e-12)
-    for t in (y, trials, -np.ones_like(trials), trials + 3):
-        np.testing.assert_allclose(likelihood.cdf(u, t), law.cdf(t), rtol=1e-9, atol=1e-12)
-
-
 def test_the_score_is_that_of_the_rows_written_out(fitted):
     known = fitted.predict(X[ROWS]) == LABELS
     found = fitted.score(X, Y, WEIGHT, n_trials=TRIALS)

@@ -84,11 +84,6 @@ def test_an_intercepts_scale_reaches_the_level_of_y():
     assert abs(model.intercept_ - (1e6 + y.mean())) < 20.0
 
 
-def test_another_scale_than_a_number_or_auto_is_refused():
-    with pytest.raises(ValueError, match=r"prior\.scale='wide' is not known; give 'auto'"):
-        SGLDLinearRegression(prior=Normal(scale="wide")).fit(*DIABETES)
-
-
 @pytest.mark.parametrize(("dtype", "weighted"), [(np.float32, False), (np.float64, True)])
 def test_the_spread_of_a_column(dtype, weighted):
     n = 3000

@@ -21,6 +21,7 @@ from skbayes_sgld import (
     RowBlocks,
     SGDMAPClassifier,
     SGDMAPRegressor,
+    SGLDBetaBinomialRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDMLPRegressor,
@@ -217,6 +218,10 @@ def of_linear(X, y, **params):
     return make(SGLDLinearRegression, **params).fit(X, y)
 
 
+def student_t(X, y, **params):
+    return of_linear(X, y, noise_distribution="student_t", **params)
+
+
 @cache
 def fitted(cls):
     return make(cls).fit(X, np.ones(30) if cls is SGLDPoissonRegressor else target(cls))
@@ -245,6 +250,7 @@ def fit(cls, *data, **more):
 
 
 LINEAR, LABELLER, ORDINAL = SGLDLinearRegression, SGLDLogisticRegression, SGLDOrdinalClassifier
+LECTURE = "conjugate_normal"
 PROPER = {"intercept_prior": "normal", "noise_prior": "half_normal"}
 HUGE, ONES = np.full(30, 1e300), np.ones(30)
 RAGGED, BOTH = [[1.0], [1.0, 2.0]], np.array([np.inf, -np.inf])
@@ -326,6 +332,10 @@ FOUND = [
         lambda: linear().predict_interval(X, coverage=[]),
         r"coverage=\[\] is empty; give .* in \(0, 1\)",
     ),
+    (lambda: linear().predict_interval(X, coverage=0), r"coverage=0 .* in \(0, 1\)"),
+    (lambda: logistic().predict_proba_interval(X, coverage="a"), r"coverage='a' is not a number"),
+    (lambda: linear().predict_quantiles(X, q=[0.5, 1.2]), r"q=\[0.5, 1.2\] .* in \(0, 1\)"),
+    (lambda: linear().sample_y(X, n_samples=2.5), "n_samples=2.5 is not a whole number"),
     (lambda: linear().summary(coverage=Fraction(1, 2)), r"Fraction\(1, 2\) is not a number"),
     (lambda: counter().predict_quantiles(X, q=[]), r"q=\[\] is empty; give a number in \(0, 1\)"),
     (lambda: logistic().predict_quantiles(X, q=[]), r"q=\[\] is empty"),
@@ -390,6 +400,19 @@ FOUND = [
         r"X has a row whose rate is exp\(",
     ),
     (lambda: counts(ONES, exposure=[[1.0], [1.0, 2.0]]), "exposure: "),
+    (
+        lambda: counts(ONES, exposure=np.where(np.arange(30) == 3, 0.0, 1.0)),
+        "exposure has the value 0 in row 3",
+    ),
+    (lambda: counts(ONES, exposure=-1.0), "value -1 in row 0.*positive and finite"),
+    (lambda: counts(ONES, exposure=np.inf * ONES), "exposure has the value inf in row 0"),
+    (lambda: counts(ONES, exposure=np.nan * ONES), "exposure has the value nan in row 0"),
+    (lambda: counts(ONES, exposure=np.ones(3)), r"exposure has shape \(3,\).*30 numbers"),
+    (
+        lambda: counts(ONES, exposure=["a"] * 30),
+        "exposure has shape .* dtype <U1",
+    ),
+    (lambda: counts(-ONES), "y has the value -1; counts must be 0 or more"),
     (lambda: counts(ONES, exposure=1e-150), "exposure gives a row the weight 1e-150"),
     (
         lambda: counts(np.ones((30, 2))),
@@ -421,6 +444,25 @@ FOUND = [
     (lambda: linear().score(X, np.full(30, np.nan)), "y contains NaN"),
     (lambda: fitted(SGLDMLPRegressor).score(X, HUGE), r"y has values of size 1e\+300"),
     (lambda: fitted(SGLDMLPRegressor).log_likelihood(X, HUGE), r"y has values of size 1e\+300"),
+    (lambda: fit(SGLDBetaBinomialRegressor, X, ONES), "n_trials is None; give the trials of each"),
+    (
+        lambda: fit(SGLDBetaBinomialRegressor, RowBlocks(lambda: [(X, ONES)])),
+        "the blocks have no n_trials",
+    ),
+    (
+        lambda: of_linear(X, Y, noise_distribution="cauchy"),
+        "noise_distribution='cauchy' is not known.*'student_t'",
+    ),
+    (lambda: student_t(X, Y, noise_variance=2.0), r"noise_variance=2\.0 fixes the noise.*'infer'"),
+    (lambda: student_t(X, Y, prior=LECTURE), f"^prior='{LECTURE}' is conjugate to normal"),
+    (
+        lambda: student_t(X, Y, intercept_prior=LECTURE),
+        "intercept_prior=.* conjugate to normal",
+    ),
+    (
+        lambda: student_t(RowBlocks(lambda: [(X, Y)]), None, noise_model="log_linear"),
+        "noise_model='log_linear' has no sums",
+    ),
     (lambda: check_model(X, Y, linear()), "^estimator is of type ndarray; give a fitted est"),
     (lambda: of_linear(X, GAP), "y contains NaN, first in row 7; leave such rows out"),
     (lambda: of_linear(FRAME.assign(day=DAY), Y), "'day' .*'2020.* days since some date"),
