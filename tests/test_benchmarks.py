@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import _laplace, _machine, grid, page, quick, rows  # noqa: F401
-from benchmarks._tools import ROWS, agreement, as_json, compare, from_json, number
+from benchmarks._tools import ROWS, agreement, as_json, compare, from_json
 
 
 def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_rounds():
@@ -29,14 +29,6 @@ def test_a_bound_is_kept_on_its_own_side(bound, met):
 def test_a_figure_survives_json():
     figure = compare("work", "peer", [1.0, 2.0], [4.0, 2.0], unit="s", at_least=0.5, note="why")
     assert from_json(as_json(figure)) == figure
-
-
-@pytest.mark.parametrize(
-    "value, text",
-    [(0.0, "0"), (0.00012, "1.2e-04"), (0.0515, "0.0515"), (12.34, "12.3"), (1764.2, "1,764")],
-)
-def test_numbers_have_three_digits(value, text):
-    assert number(value) == text
 
 
 def test_what_differs_by_noise_is_not_called_slower():
@@ -118,20 +110,6 @@ def test_the_figures_of_a_page_are_there(path):
     names = re.findall(r"!\[[^]]+\]\((\S+)\)", path.read_text())
     assert names
     assert all((path.parent / name).is_file() for name in names)
-
-
-def test_the_least_time_of_a_part_is_bytes_or_arithmetic_whichever_is_more():
-    rates = {"bytes": 10.0, "float64 operations": 100.0, "float64 exp": 5.0, "normal numbers": 1.0}
-    assert page.least_seconds({"bytes": 50.0, "operations": 100.0}, rates) == 5.0
-    assert page.least_seconds({"bytes": 1.0, "operations": 100.0, "exp": 10.0}, rates) == 3.0
-
-
-def test_a_fit_is_compared_with_those_of_more_rows_of_the_same_columns():
-    cells = [
-        {"d": d, "n": n, "ours": ours}
-        for d, n, ours in [(5, 10, 3.0), (5, 100, 1.0), (5, 1000, 2.0), (7, 100, 0.1)]
-    ]
-    assert page.jumps(cells) == [(3.0, 5, 10, 100), (1.5, 5, 10, 1000), (0.5, 5, 100, 1000)]
 
 
 @pytest.mark.parametrize("name", ["logistic", "log-linear noise"])  # with a peer, and without

@@ -187,16 +187,6 @@ def test_the_quickstart_prints_short_lines_with_names_and_shows_the_warning_of_i
     check_names(printed, said)
 
 
-def test_columns_keep_their_names_where_the_pipeline_hands_on_arrays_and_a_fit_warns():
-    source = QUICKSTART.read_text(encoding="utf-8").partition(">>> better")[0]
-    to_frames = '.set_output(transform="pandas")'
-    short = source.replace("Regression(random_state=0)", "Regression(n_draws=20, random_state=0)")
-    assert (to_frames in short) and "n_draws=20" in short
-    printed, said = run(QUICKSTART, short.replace(to_frames, ""))
-    assert any("effective sample size of coef[" in message for message in said)
-    check_names(printed, said)
-
-
 def test_every_function_of_the_quickstart_is_imported_from_the_package():
     imports = re.findall(r">>> from (skbayes_sgld\S*) import (.*)", QUICKSTART.read_text())
     names = {name for module, listed in imports for name in listed.split(", ")}

@@ -4,14 +4,10 @@ import json
 import re
 import runpy
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
-
-from skbayes_sgld import sample
-from skbayes_sgld.posterior import FunctionPosterior
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
@@ -111,53 +107,6 @@ def test_the_pages_show_every_figure_and_no_figure_is_missing_or_large():
     sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "figures").glob("*.png")}
     assert shown == sizes.keys()
     assert max(sizes.values()) < 150_000
-
-
-@pytest.fixture
-def samplers(monkeypatch):
-    """The example that compares samplers, as a module."""
-    pytest.importorskip("matplotlib", reason="the figures need the extra 'plot'")
-    monkeypatch.syspath_prepend(EXAMPLES)
-    return SimpleNamespace(**runpy.run_path(str(EXAMPLES / "plot_samplers.py")))
-
-
-@pytest.mark.parametrize("sampler", ["sgld", "hmc"])
-def test_a_sampler_is_charged_with_every_gradient_of_its_run(sampler, samplers):
-    """Runs take the gradient that is bound to their chains; on rows it is another function."""
-    with samplers.unconverged():
-        makers = samplers.make_normal(), samplers.make_rookies(100)
-    for posterior, exact in makers:
-        with samplers.unconverged():
-            draws = sample(posterior, sampler, gradient="full", n_draws=100, random_state=0)
-            watched, counted = samplers.count_gradients(posterior)
-            again = sample(watched, sampler, gradient="full", n_draws=100, random_state=0)
-        np.testing.assert_array_equal(again.values, draws.values)
-        plan = {name: choice.value for name, choice in draws.draws.choices.items()}
-        n_steps = 4 * (plan["n_burnin"] + 100 * plan["thin"])
-        assert sum(counted) >= n_steps * plan["sampler"].gradients(plan["step_size"])
-        found = samplers.measure(posterior, exact, sampler, n_draws=100)
-        assert found[samplers.PER_GRADIENT] < 1000.0, "no draw costs less than a gradient"
-
-
-def test_gradients_are_counted_as_often_as_a_users_functions_are_called(samplers):
-    called = {"density": 0, "gradient": 0}
-
-    def density(x):
-        called["density"] += len(x)
-        return -0.5 * (x**2).sum(axis=1)
-
-    def gradient(x):
-        called["gradient"] += len(x)
-        return -x
-
-    posterior = FunctionPosterior(density, gradient, 3)
-    for sampler in ("sgld", "mala", "hmc"):
-        watched, counted = samplers.count_gradients(posterior)
-        called.update(density=0, gradient=0)
-        with samplers.unconverged():
-            sample(watched, sampler, n_draws=200, check_gradient=False, random_state=0)
-        # both at one place are one evaluation
-        assert called["gradient"] <= sum(counted) <= called["gradient"] + called["density"]
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
 import pages  # noqa: E402
-from _numbers import disagreements, ends, measured, write  # noqa: E402
+from _numbers import disagreements, ends, measured  # noqa: E402
 
 RESULTS = pages.load()
 MAIN_JOB = "nba_rookies"  # tests/test_examples.py runs it, and reads what it prints
@@ -116,37 +116,6 @@ def test_a_full_run_of_a_script_measures_what_is_kept(name, tmp_path, draw_fast)
 # ---- the tool ------------------------------------------------------------------------------------
 
 KEPT = {"a": {"values": {"b": {"c": measured(0.1234, 0.001, "±.3f")}, "d": "text"}}}
-
-
-@pytest.mark.parametrize(
-    "number, text",
-    [
-        (measured(0.1234), "0.12"),
-        (measured(0.1234, 0.05, "±.3f"), "0.123 ± 0.050"),
-        (measured(-0.1234, 0.05, "±+.1f"), "-0.1 ± 0.1"),
-        (measured(0.1234, show=".1f %"), "12.3 %"),
-        (measured(12345.6, show=",.0f s"), "12,346 s"),
-        ("text", "text"),
-    ],
-)
-def test_a_number_is_written_by_its_format(number, text):
-    assert write(number) == text
-
-
-def test_numbers_and_tables_are_filled_into_a_page():
-    text = (
-        "so <!-- number: a / b / c --><!-- end -->, <!-- number: a / b / c as .1f --><!-- end -->."
-    )
-    filled = pages.fill(text, KEPT)
-    assert re.sub("<!--.*?-->", "", filled) == "so 0.123 ± 0.001, 0.1."
-    assert pages.fill(filled, KEPT) == filled
-    rows = {"x": {"name": "one", "value": KEPT["a"]["values"]["b"]["c"]}}
-    table = pages.fill("<!-- table: t --><!-- end -->", {"t": {"values": rows}})
-    assert table.split("\n")[2:-2] == [
-        "| name | value |",
-        "| --- | --: |",
-        "| one | 0.123 ± 0.001 |",
-    ]
 
 
 @pytest.mark.parametrize("way", ["z", "a / z", "a / b / c / z"])

@@ -6,21 +6,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from skbayes_sgld.blocks import RowBlocks, as_source
+from tests.blocks.windows import blocks_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((90, 3))
 Y = X @ [1.0, -1.0, 0.5] + RNG.standard_normal(90)
-
-
-def blocks_of(X, y, weight=None, size=25):
-    """Function that yields the rows in blocks."""
-
-    def read():
-        for start in range(0, len(X), size):
-            rows = slice(start, start + size)
-            yield (X[rows], y[rows]) if weight is None else (X[rows], y[rows], weight[rows])
-
-    return read
 
 
 def gather(source):
@@ -32,7 +22,7 @@ def gather(source):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, int])
 def test_a_pass_reads_every_row_once_in_order(dtype):
     rows = (10 * X).astype(dtype)
-    source = RowBlocks(blocks_of(rows, Y))
+    source = blocks_of(rows, Y, size=25)
     for n_passes in (1, 2):
         found, y, blocks = gather(source)
         assert source.n_passes == n_passes
@@ -44,8 +34,8 @@ def test_a_pass_reads_every_row_once_in_order(dtype):
 
 def test_names_of_columns_are_those_of_the_frames():
     frame = pd.DataFrame(X, columns=list("abc"))
-    assert RowBlocks(blocks_of(frame, Y)).feature_names == ["a", "b", "c"]
-    assert RowBlocks(blocks_of(X, Y)).feature_names is None
+    assert blocks_of(frame, Y, size=25).feature_names == ["a", "b", "c"]
+    assert blocks_of(X, Y, size=25).feature_names is None
 
 
 def test_columns_in_another_order_are_found_out():
@@ -57,7 +47,7 @@ def test_columns_in_another_order_are_found_out():
 @pytest.mark.parametrize("size", [0, 2.5, "all"])
 def test_the_size_of_the_pool_is_a_number_of_rows(size):
     with pytest.raises((TypeError, ValueError), match="pool_size"):
-        RowBlocks(blocks_of(X, Y), pool_size=size)
+        blocks_of(X, Y, size=25, pool_size=size)
 
 
 def test_blocks_without_rows_are_passed_over():
@@ -66,7 +56,7 @@ def test_blocks_without_rows_are_passed_over():
 
 
 def test_arrays_are_no_sources_and_sources_hold_their_y():
-    source = RowBlocks(blocks_of(X, Y))
+    source = blocks_of(X, Y, size=25)
     assert as_source(X, Y) is None
     assert as_source(source) is source
     with pytest.raises(TypeError, match="y is given beside RowBlocks"):

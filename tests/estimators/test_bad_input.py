@@ -4,7 +4,6 @@ Every case goes through ``refuse``: an estimator that was never fitted must stay
 """
 
 import re
-from functools import cache
 
 import joblib
 import numpy as np
@@ -67,12 +66,6 @@ def predictions(model):
         mean_and_std = model.predict(X[:3], return_std=True)
         return np.column_stack([*mean_and_std, model.predict_interval(X[:3])])
     return np.column_stack([model.predict_proba(X[:3]), model.predict_proba_interval(X[:3])[:, 1]])
-
-
-@cache
-def fitted(cls):
-    model = small(cls).fit(X, target(cls))
-    return model, predictions(model)
 
 
 def refuse(cls, match, params, X=X, y=None, weight=None):
@@ -148,6 +141,12 @@ SETTINGS = [
     *case("too many", "n_draws=.*must be within 9007199254740992", SAMPLED, n_draws=2**60),
     *case("intercept", "fit_intercept='no' is not accepted; give True or", fit_intercept="no"),
     *case("replacement", "replacement='no'.*True or False", CLIMBED, replacement="no"),
+    *case("start", "init='mode' is not known.*'auto', 'zeros'", CLIMBED, init="mode"),
+    *case("starts", r"init has shape \(2,\); it must be \(5,\): coef", CLIMBED, init=[1, 2]),
+    *case("axes", r"init has shape \(1, 1\)", CLIMBED, init=[[1.0]]),
+    *case("nan", "init=.*not finite", CLIMBED, init=np.full(5, np.nan)),
+    *case("noise", "init has the value 0 for noise_variance which", CLIMBED, init=np.zeros(5)),
+    *case("no start", "init=None is not accepted|init has shape", CLIMBED, init=None),
     *case("average", r"average=1\.5.*whole number in \[1, 200\]", CLIMBED, average=1.5),
     *case("verbose", r"verbose=-1 is out of range", verbose=-1),
     *case("loud", r"verbose='loud' is not", verbose="loud"),
@@ -164,7 +163,7 @@ SETTINGS = [
     *case("short network", r"prior\.scale.*\(2,\)", NETWORKS, prior=Normal(scale=[1.0, 2.0])),
     *case("auto noise", r"noise_variance='auto'.*'infer'", NETWORKS, noise_variance="auto"),
     *case("network batch", r"batch_size=61.*60 rows", NETWORKS, **LEFT),
-    *case("noise", f"prior='conj.*{ON_NOISE}", CLASSIFIERS, prior="conjugate_normal"),
+    *case("conjugate", f"prior='conj.*{ON_NOISE}", CLASSIFIERS, prior="conjugate_normal"),
 ]
 SKEW, INDEFINITE = np.eye(5) + np.eye(5, k=1), np.diag([1.0, 1.0, -1.0, 1.0, 1.0])
 MATRICES = [

@@ -7,7 +7,13 @@ from threading import Barrier
 import numpy as np
 import pytest
 
-from skbayes_sgld import SGLDLinearRegression, SGLDMLPClassifier, SGLDNegativeBinomialRegressor
+from skbayes_sgld import (
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPClassifier,
+    SGLDNegativeBinomialRegressor,
+    _linalg,
+)
 from tests.inputs.surface import X, make, target
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
@@ -17,6 +23,7 @@ ROWS = np.random.default_rng(0).standard_normal((250, 2))
 N_THREADS = 8
 SECONDS = 600.0  # only a deadlock takes so long
 METHODS = ("predict", "predict_proba", "predict_quantiles", "predict_proba_interval", "sample_y")
+METHODS += ("predict_interval", "decision_function")
 
 
 def at_once(calls):
@@ -35,14 +42,25 @@ def predictions(model):
     return [getattr(model, name)(ROWS) for name in METHODS if hasattr(model, name)]
 
 
-# prediction/test_precision.py has the other families
-@pytest.mark.parametrize("cls", [SGLDNegativeBinomialRegressor, SGLDMLPClassifier])
-def test_predictions_of_eight_threads_are_those_of_one(cls):
+@pytest.mark.parametrize(
+    "cls",
+    [
+        SGLDLinearRegression,
+        SGLDLogisticRegression,
+        SGLDNegativeBinomialRegressor,
+        SGLDMLPClassifier,
+    ],
+)
+def test_predictions_of_eight_threads_are_those_of_one_and_change_no_state(cls, monkeypatch):
     fitted = make(cls).fit(X, target(cls))
-    expected = predictions(fitted)
-    for found in at_once([lambda: predictions(fitted)] * N_THREADS):
-        for one, other in zip(found, expected, strict=True):
+    before, expected = dict(vars(fitted)), predictions(fitted)
+    found = at_once([lambda: predictions(fitted)] * N_THREADS)
+    monkeypatch.setattr(_linalg, "cpu_count", lambda: 1)
+    for each in (*found, predictions(fitted)):
+        for one, other in zip(each, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+    assert vars(fitted).keys() == before.keys()
+    assert all(vars(fitted)[name] is value for name, value in before.items())
 
 
 def test_fits_side_by_side_are_those_of_one_after_the_other():

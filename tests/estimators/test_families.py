@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
-from skbayes_sgld import RowBlocks
 from skbayes_sgld.estimators import sampled
 from skbayes_sgld.posterior import (
     BetaBinomial,
@@ -17,6 +16,7 @@ from skbayes_sgld.posterior import (
     StudentTNoise,
 )
 from skbayes_sgld.posterior.likelihoods import as_totals
+from tests.blocks.windows import blocks_of
 from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
@@ -52,16 +52,13 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
     whole = model.fit(X, y, **family.given(row)).posterior_.flat
     parts = np.array_split(np.arange(1200), 3)
 
-    def read():
-        for some in parts:
-            yield (X[some], y[some], *(() if row is None else (None, row[some])))
-
+    blocks = blocks_of(X, y, None, row, size=400, pool_size=400)
     fits = {
         name: family.estimator(n_draws=500, random_state=1)
         for name in ("sparse", "blocks", "batches")
     }
     fits["sparse"].fit(sparse.csr_array(X), y, **family.given(row))
-    fits["blocks"].fit(RowBlocks(read, pool_size=400))
+    fits["blocks"].fit(blocks)
     monkeypatch.setattr(sampled, "_KEPT_BATCHES", 800)  # a normal density for all but the last
     for some in parts:
         of_rows = family.given(None if row is None else row[some])
@@ -73,7 +70,7 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
         assert far.max() < 0.2, name  # Monte Carlo errors of 0.03, and what the sample leaves
         np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.1, err_msg=name)
     known = model.score(X, y, **family.given(row))
-    assert model.score(RowBlocks(read)) == pytest.approx(known)
+    assert model.score(blocks) == pytest.approx(known)
 
 
 def test_a_learned_scale_keeps_the_posterior_of_many_rows():
@@ -102,6 +99,17 @@ def test_few_rows_have_the_same_posterior_in_the_space_of_the_rows(name):
         draws.append(each.fit(wide, y[some], **of_rows).posterior_.flat)
     away = (draws[0].mean(axis=0) - draws[1].mean(axis=0)) / draws[1].std(axis=0)
     assert np.abs(away).max() < 0.25
+
+
+@pytest.mark.parametrize("name", ["gamma", "student_t"])
+def test_the_unit_of_y_changes_no_parameter_but_level_and_scale(name):
+    family = FAMILIES[name]
+    X, y, _ = family.make(100)
+    one, other = (family.estimator().fit(X, unit * y) for unit in (1.0, 1e4))
+    interval = other.predict_interval(X[:5])
+    np.testing.assert_allclose(interval, 1e4 * one.predict_interval(X[:5]), rtol=1e-4)
+    own = f"{family.names[-1]}_"
+    assert getattr(other, own) == pytest.approx(getattr(one, own), rel=1e-5)
 
 
 # ---- predictions ---------------------------------------------------------------------------------

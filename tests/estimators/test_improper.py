@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import (
-    RowBlocks,
     SGDMAPClassifier,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -12,6 +11,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.posterior import Normal, propriety
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from tests.blocks.windows import blocks_of
 from tests.estimators.test_bad_input import (
     CLASSIFIERS,
     REGRESSORS,
@@ -93,10 +93,8 @@ def test_weights_that_leave_next_to_nothing_are_refused(cls, y, weight, params, 
     assert vars(model).keys() == model.get_params(deep=False).keys()
     if cls is SGDMAPClassifier:
         return
-    parts = [slice(0, 25), slice(25, N)]
-    blocks = RowBlocks(lambda: ((X[part], y[part], weight[part]) for part in parts), pool_size=30)
     with pytest.raises(ImproperPosteriorError, match=match):
-        model.fit(blocks)
+        model.fit(blocks_of(X, y, weight, size=35, pool_size=30))
 
 
 # weights of next to nothing are the subject

@@ -173,22 +173,6 @@ def test_starts_drawn_from_the_prior_have_its_moments():
     assert abs(starts.mean()) < 4.0 * 3.0 / np.sqrt(starts.size)
 
 
-@pytest.mark.parametrize(
-    ("init", "match"),
-    [
-        ("mode", r"init='mode' is not known.*'auto', 'zeros'"),
-        ([1.0, 2.0], r"init has shape \(2,\); it must be \(12,\): coef\[x0\]"),
-        ([[1.0]], r"init has shape \(1, 1\)"),
-        (np.full(12, np.nan), r"init=.*not finite"),
-        (np.zeros(12), r"init has the value 0 for noise_variance which is out of its range"),
-        (None, r"init=None is not accepted|init has shape"),
-    ],
-)
-def test_starts_that_cannot_be_are_refused(init, match):
-    with pytest.raises((ValueError, TypeError), match=match):
-        SGDMAPRegressor(init=init).fit(X, Y)
-
-
 # ---- settings ---------------------------------------------------------------------------------
 
 

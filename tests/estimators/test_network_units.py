@@ -29,23 +29,22 @@ CLASSIFIERS = [BayesByBackpropClassifier(max_iter=100, **SIZE), SGLDMLPClassifie
 
 
 @pytest.mark.parametrize(
-    "model, value", [(REGRESSORS[0], 1e15), (CLASSIFIERS[1], -1e300)], ids=["1e15", "-1e300"]
+    ("model", "of", "value"),
+    [
+        (REGRESSORS[0], "X", 1e15),
+        (CLASSIFIERS[1], "X", -1e300),
+        (REGRESSORS[1], "y", -1e200),
+        (clone(REGRESSORS[1]).set_params(noise_variance=1.0), "y", 1e300),
+    ],
 )
-def test_one_outlier_of_a_column_is_refused_by_name(model, value):
+def test_one_outlier_of_a_column_or_of_the_target_is_refused_by_name(model, of, value):
     # it let ChainOverflowError through, or gave an sd of infinity
-    outlier = X.copy()
-    outlier[3, 1] = value
-    y = Y > 0 if model in CLASSIFIERS else Y
-    with pytest.raises(ValueError, match=r"X\[:, 1\] has the value -?1e\+.*lost.*remove.*clip"):
-        clone(model).fit(outlier, y)
-
-
-@pytest.mark.parametrize("noise_variance, value", [("infer", -1e200), (1.0, 1e300)])
-def test_one_outlier_of_the_target_is_refused_by_name(noise_variance, value):
-    y = Y.copy()
-    y[3] = value
-    with pytest.raises(ValueError, match=r"y has the value -?1e\+.*lost.*remove.*clip"):
-        clone(REGRESSORS[1]).set_params(noise_variance=noise_variance).fit(X, y)
+    rows, y = X.copy(), Y > 0 if model in CLASSIFIERS else Y.copy()
+    at = (rows, (3, 1)) if of == "X" else (y, 3)
+    at[0][at[1]] = value
+    name = r"X\[:, 1\]" if of == "X" else "y"
+    with pytest.raises(ValueError, match=rf"{name} has the value -?1e\+.*lost.*remove.*clip"):
+        clone(model).fit(rows, y)
 
 
 def test_an_outlier_that_leaves_the_others_apart_is_fitted():

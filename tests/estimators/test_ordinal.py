@@ -6,9 +6,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
 
-from skbayes_sgld import RowBlocks, SGLDLogisticRegression, SGLDOrdinalClassifier
+from skbayes_sgld import SGLDLogisticRegression, SGLDOrdinalClassifier
 from skbayes_sgld.estimators import sampled
 from skbayes_sgld.posterior import LogNormal, Normal, Ordinal
+from tests.blocks.windows import blocks_of
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -111,8 +112,7 @@ def test_no_digit_of_a_small_probability_is_lost():
 def test_weights_sparse_rows_and_blocks_are_the_same_rows(model):
     expected = model.posterior_.values
     assert_allclose(fit(sparse.csr_array(X), GRADES).posterior_.values, expected, rtol=1e-6)
-    blocks = RowBlocks(lambda: ((X[a : a + 80], CODES[a : a + 80]) for a in range(0, N, 80)))
-    assert_allclose(fit(blocks).posterior_.values, expected, rtol=1e-6)
+    assert_allclose(fit(blocks_of(X, CODES, size=80)).posterior_.values, expected, rtol=1e-6)
     weight = np.arange(N) % 3
     often = fit(np.repeat(X, weight, axis=0), np.repeat(CODES, weight))
     assert_allclose(fit(X, CODES, weight).posterior_.values, often.posterior_.values, rtol=1e-6)

@@ -148,28 +148,6 @@ def test_exposures_do_not_change_the_automatic_scale_of_a_column(kind):
     np.testing.assert_allclose(found, 1.0 / np.r_[sd[:2], 1.0], rtol=1e-9)
 
 
-X, Y, _ = simulate(20, [0.5, 0.2], 0.0, seed=7)
-
-
-def test_predictions_refuse_the_exposures_that_fit_refuses(fitted):
-    model, rows, _ = fitted
-    calls = [model.predict, model.predict_interval, model.predict_quantiles, model.sample_y]
-    for call in calls:
-        with pytest.raises(ValueError, match="exposure has the value 0"):
-            call(rows, exposure=0.0)
-    with pytest.raises(ValueError, match="exposure has the value 0"):
-        model.score(rows, np.ones(len(rows)), exposure=0.0)
-
-
-@short_run
-def test_a_column_that_tells_where_there_are_no_counts_is_refused_under_a_flat_prior():
-    columns = np.column_stack([X[:, 0], Y == 0])
-    assert 0 < (Y == 0).sum() < 20
-    with pytest.raises(ImproperPosteriorError, match=r"zero where y is not.*prior='normal'"):
-        SGLDPoissonRegressor(prior="flat").fit(columns, Y)
-    SGLDPoissonRegressor(prior="flat", **SHORT).fit(X, Y)
-
-
 def test_rows_without_an_event_have_a_score_of_zero(fitted):
     model, rows, _ = fitted
     assert model.score(rows, np.zeros(len(rows)), exposure=1.0) == 0.0

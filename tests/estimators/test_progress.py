@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, sample
-from skbayes_sgld.posterior import FunctionPosterior
+from tests.inputs.surface import NORMAL
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -41,17 +41,17 @@ class Bars:
         self.done[-1] += n
 
 
-@pytest.mark.parametrize("params", [{}, {"n_jobs": 2}])
-def test_the_bar_of_a_fit_ends_full(monkeypatch, params):
-    bars = Bars(monkeypatch)
-    clone(MODEL).set_params(verbose=1, **params).fit(X, Y)
-    assert bars.totals == bars.done != []
+RUNS = {
+    "fit": lambda: clone(MODEL).set_params(verbose=1).fit(X, Y),
+    "fit in jobs": lambda: clone(MODEL).set_params(verbose=1, n_jobs=2).fit(X, Y),
+    "sample": lambda: sample(NORMAL, n_draws=50, random_state=0, verbose=1),
+}
 
 
-def test_the_bar_of_sample_ends_full(monkeypatch):
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_a_bar_ends_full(monkeypatch, run):
     bars = Bars(monkeypatch)
-    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
-    sample(normal, n_draws=50, random_state=0, verbose=1)
+    run()
     assert bars.totals == bars.done != []
 
 

@@ -20,6 +20,7 @@ from skbayes_sgld.metrics import loo
 from skbayes_sgld.posterior import Bernoulli, Binomial, GLMPosterior, ImproperPosteriorError, Normal
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.likelihoods import as_totals
+from tests.blocks.windows import blocks_of
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -87,14 +88,8 @@ def test_log_densities_keep_their_digits(dtype):
         np.testing.assert_allclose(found, known, rtol=precision, atol=precision * (1 + 1e-6 * n))
 
 
-def read():
-    for a in range(0, N, 60):
-        part = slice(a, a + 60)
-        yield X[part], Y[part], WEIGHT[part], TRIALS[part]
-
-
 def in_blocks(model, pool_size=1000):
-    return model.fit(RowBlocks(read, pool_size=pool_size))
+    return model.fit(blocks_of(X, Y, WEIGHT, TRIALS, size=60, pool_size=pool_size))
 
 
 def by_batches(model):
@@ -226,7 +221,7 @@ def test_the_score_is_that_of_the_rows_written_out(fitted):
     known = fitted.predict(X[ROWS]) == LABELS
     found = fitted.score(X, Y, WEIGHT, n_trials=TRIALS)
     assert found == pytest.approx(np.average(known, weights=WEIGHT[ROWS]))
-    assert fitted.score(RowBlocks(read)) == pytest.approx(found)
+    assert fitted.score(blocks_of(X, Y, WEIGHT, TRIALS, size=60)) == pytest.approx(found)
     one = (TRIALS == 1) & (fitted.predict(X) == 1)
     assert fitted.score(X[one], Y[one], n_trials=1) == pytest.approx(Y[one].mean())
 

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 import skbayes_sgld
@@ -28,6 +29,7 @@ from skbayes_sgld import (
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     check_model,
+    compare_models,
     diagnostics,
     effects,
     metrics,
@@ -250,9 +252,10 @@ def fit(cls, *data, **more):
 
 
 LINEAR, LABELLER, ORDINAL = SGLDLinearRegression, SGLDLogisticRegression, SGLDOrdinalClassifier
+RIDGE, BESIDE = Ridge().fit(X, Y), np.column_stack([Y, -Y])
 LECTURE = "conjugate_normal"
 PROPER = {"intercept_prior": "normal", "noise_prior": "half_normal"}
-HUGE, ONES = np.full(30, 1e300), np.ones(30)
+HUGE, ONES, THIRD = np.full(30, 1e300), np.ones(30), np.arange(30) % 3
 RAGGED, BOTH = [[1.0], [1.0, 2.0]], np.array([np.inf, -np.inf])
 BEYOND = r"y has values of size 1e\+300; it must be 0 or in"
 FOUND = [
@@ -278,10 +281,69 @@ FOUND = [
     ),
     (lambda: metrics.loo(linear(), X, Y, sample_weight=HUGE), "sample_weight has values of size"),
     (
-        lambda: skbayes_sgld.compare_models({"a": linear()}, 1e20 * X, Y),
+        lambda: compare_models({"a": linear()}, 1e20 * X, Y),
         r"models\['a'\] gives some row of X and y no finite log density",
     ),
     (lambda: skbayes_sgld.effects(linear(), X, columns=np.array(2.5)), "columns=.*2.5"),
+    (
+        lambda: metrics.interval_score(Y, np.zeros((30, 2, 3)), coverage=0.9),
+        "interval has .* of 3 coverages",
+    ),
+    (lambda: metrics.interval_coverage(Y, np.zeros((30, 3))), "interval has shape"),
+    (lambda: metrics.pinball_loss(Y, np.zeros((30, 2)), [0.5]), "must be 2 levels"),
+    (lambda: metrics.brier_score([0, 1], [0.2, 1.2]), "outside"),
+    (lambda: metrics.brier_score([0, 1], [[0.2, 0.3, 0.5]] * 2), "3 classes and there are 2"),
+    (lambda: metrics.brier_score([0, 7], [0.2, 0.2], labels=[0, 1]), "not in labels"),
+    (lambda: metrics.get_scorer("crps"), "choose one of 'log_predictive_density'"),
+    (
+        lambda: metrics.get_scorer("neg_interval_score", alpha=0.1),
+        "no option alpha; it takes coverage",
+    ),
+    (
+        lambda: metrics.get_scorer("neg_interval_width", coverage=[0.5, 0.9]),
+        r"coverage=\[.*not a number",
+    ),
+    (
+        lambda: metrics.get_scorer("neg_coverage_error", coverage=1.5),
+        r"coverage=1\.5 is out of range",
+    ),
+    # rows left out, and models beside each other
+    (lambda: metrics.loo(linear(), X, None), "y is None; give an array"),
+    (lambda: metrics.loo(linear(), X, Y, n_rows=1), "n_rows=1 "),
+    (lambda: metrics.loo(RIDGE, X, Y), "loo needs .*: Ridge has no log_likelihood"),
+    (lambda: metrics.loo(linear(), X, Y, exposure=Y), "loo has no argument 'exposure'"),
+    (
+        lambda: metrics.loo(linear(), X, Y, sample_weight=np.eye(30)[0]),
+        "X has 1 rows with a .* above 0; loo needs two",
+    ),
+    (
+        lambda: metrics.loo(linear(n_draws=12), X, Y),
+        "the fit has 24 draws; leaving rows out needs at least 25",
+    ),
+    (
+        lambda: metrics.loo(of_linear(X, BESIDE), X, BESIDE),
+        "y has 2 outputs, and loo takes one",
+    ),
+    (
+        lambda: compare_models({"a": of_linear(X, ONES + (X[:, 0] > 0)), "b": counter()}, X, ONES),
+        "not comparable: a is of numbers, b is of counts",
+    ),
+    (
+        lambda: compare_models({"a": RIDGE}, X, Y),
+        "compare_models needs .*: Ridge has no log_likelihood",
+    ),
+    (lambda: compare_models({"a": linear()}, X, None), "y is None; give an array"),
+    (lambda: compare_models([linear()], X, Y), "give a dict of fitted estimators"),
+    # effects
+    (lambda: effects(linear(), X, columns=[0, 4]), "columns=4 is not a column of X, which"),
+    (
+        lambda: effects(linear(), X, kind="median"),
+        "kind='median' is not known; choose one of 'average'",
+    ),
+    (lambda: effects(linear(), X, step=0), "step=0 is out of range"),
+    (lambda: effects(linear(), X, step="sd"), "step='sd' is not a number"),
+    (lambda: effects(linear(), X, coverage=90), "coverage=90 is out of range"),
+    (lambda: effects(counter(), X, exposure=np.ones(3)), "X has 30, exposure has 3"),
     # seeds
     (lambda: make_cubic(random_state=-1), SEEDS),
     (lambda: linear().sample_y(X, random_state=1.5), SEEDS),
@@ -326,6 +388,7 @@ FOUND = [
         r"class_weight=\{7: 2.0\} has 7, which is not among the classes of y, \[0, 1\]",
     ),
     # arguments of predictions
+    (lambda: skbayes_sgld.predict_interval(linear(), X, RAGGED), "coverage=.* is not a number"),
     (lambda: linear().predict(X, return_std=np.array(["a", "b"])), "return_std"),
     (lambda: linear().predict_interval(X, kind=np.array(["a", "b"])), "kind="),
     (
@@ -412,6 +475,9 @@ FOUND = [
         lambda: counts(ONES, exposure=["a"] * 30),
         "exposure has shape .* dtype <U1",
     ),
+    (lambda: counter().predict(X, exposure=0.0), "exposure has the value 0"),
+    (lambda: counter().sample_y(X, exposure=0.0), "exposure has the value 0"),
+    (lambda: counter().score(X, ONES, exposure=0.0), "exposure has the value 0"),
     (lambda: counts(-ONES), "y has the value -1; counts must be 0 or more"),
     (lambda: counts(ONES, exposure=1e-150), "exposure gives a row the weight 1e-150"),
     (
@@ -419,6 +485,10 @@ FOUND = [
         r"y has shape \(30, 2\); give one count a row.*exposure.*MultiOutputRegressor",
     ),
     (lambda: counts([[1.0]] * 29 + [[1.0, 2.0]]), "^y: "),
+    (
+        lambda: make(SGLDPoissonRegressor, prior="flat").fit(THIRD[:, None] == 0, THIRD),
+        r"zero where y is not.*prior='normal'",
+    ),
     (
         lambda: counter().log_likelihood(X, np.full(30, 2.5)),
         "y has the value 2.5; .* Give the counts as y, and the time, area or .* as exposure",
@@ -609,9 +679,3 @@ def test_columns_of_other_names_are_an_error_of_X(cls):
 def test_a_network_scores_targets_of_any_size_whose_squares_are_numbers():
     model = make(SGLDMLPRegressor).fit(X, Y * 1e60)
     assert np.isfinite(model.score(X, Y * 1e60))
-
-
-@pytest.mark.parametrize("params", [{"class_weight": {0: "a"}}, {"class_weight": {7: 1.0}}])
-def test_a_refused_classifier_stays_as_it_was(params):
-    model = make(SGLDLogisticRegression).fit(X, Y > 0)
-    refuse(model.set_params(**params), "class_weight=", y=(Y > 0).astype(int))

@@ -182,20 +182,6 @@ def test_a_scorer_is_copied_and_pickled_and_says_how_it_was_made():
     assert repr(search.scoring) == repr(scorer)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "error", "message"),
-    [
-        ("crps", {}, ValueError, "choose one of 'log_predictive_density'"),
-        ("neg_interval_score", {"alpha": 0.1}, TypeError, "no option alpha; it takes coverage"),
-        ("neg_interval_width", {"coverage": [0.5, 0.9]}, TypeError, r"coverage=\[.*not a number"),
-        ("neg_coverage_error", {"coverage": 1.5}, ValueError, r"coverage=1\.5 is out of range"),
-    ],
-)
-def test_errors_of_scorers_name_what_is_wrong_at_once(name, options, error, message):
-    with pytest.raises(error, match=message):
-        get_scorer(name, **options)
-
-
 def test_a_mixture_far_from_normal_has_its_crps():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((7, 2))

@@ -202,21 +202,3 @@ def test_a_row_of_weight_two_counts_twice(labelled):
 
 
 # ---- errors -------------------------------------------------------------------------------------
-
-Y, ENDS = [1.0, 2.0], [[0.0, 1.0], [0.0, 1.0]]
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: interval_score(Y, np.zeros((2, 2, 3)), coverage=0.9), "of 3 coverages"),
-        (lambda: interval_coverage(Y, [[0.0, 1.0, 2.0]] * 2), "interval has shape"),
-        (lambda: pinball_loss(Y, ENDS, [0.5]), "must be 2 levels"),
-        (lambda: brier_score([0, 1], [0.2, 1.2]), "outside"),
-        (lambda: brier_score([0, 1], [[0.2, 0.3, 0.5]] * 2), "3 classes and there are 2"),
-        (lambda: brier_score([0, 7], [0.2, 0.2], labels=[0, 1]), "not in labels"),
-    ],
-)
-def test_errors_name_what_is_wrong(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()

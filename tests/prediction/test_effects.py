@@ -250,22 +250,6 @@ def test_differences_stay_in_the_range_of_positive_columns():
 
 # ---- errors -------------------------------------------------------------------------------------
 
-BAD = {
-    "columns": ({"columns": ["age", 4]}, ValueError, "columns=4 is not a column of X, which"),
-    "kind": ({"kind": "median"}, ValueError, "kind='median' is not known; choose one of 'average'"),
-    "step": ({"step": 0}, ValueError, "step=0 is out of range"),
-    "step of text": ({"step": "sd"}, TypeError, "step='sd' is not a number"),
-    "coverage": ({"coverage": 90}, ValueError, "coverage=90 is out of range"),
-    "exposure": ({"exposure": np.ones(3)}, ValueError, "X has 150, exposure has 3"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_the_argument_is_named(mixed, name):
-    given, kind, message = BAD[name]
-    with pytest.raises(kind, match=message):
-        effects(mixed, FRAME, **given)
-
 
 def test_effects_that_take_minutes_are_told_before_they_begin(monkeypatch):
     X = np.random.default_rng(0).standard_normal((60, 2))

@@ -194,14 +194,6 @@ def test_what_cannot_be_unwrapped_is_said(data):
     search = GridSearchCV(SGDMAPRegressor(), {"prior__scale": [1.0]}, refit=False, cv=2).fit(X, y)
     with pytest.raises(ValueError, match="refit=False"):
         predict_interval(search, X)
-    for coverage, message in (
-        ([0.5, 1.2], r"coverage=\[0.5, 1.2\] is out of range; give a number in"),
-        ("0.9", "coverage='0.9' is not a number"),
-        ([[0.5], [0.1, 0.9]], "coverage=.* is not a number"),
-        ([], r"coverage=\[\] is empty"),
-    ):
-        with pytest.raises((ValueError, TypeError), match=message):
-            predict_interval(search, X, coverage)
 
 
 def test_a_summary_has_the_columns_names_with_and_without_frames_between_the_steps(data):
