@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import __main__ as program
 from benchmarks import _laplace, _machine, grid, page, quick, rows  # noqa: F401
-from benchmarks._tools import ROWS, agreement, as_json, compare, from_json
+from benchmarks._tools import ROWS, agreement, compare
 
 
 def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_rounds():
@@ -17,18 +17,6 @@ def test_a_ratio_is_that_of_the_medians_and_its_spread_that_of_the_rounds():
     assert figure.value == pytest.approx(2.0 / 3.0)
     assert figure.spread == pytest.approx((0.25, 3.0))
     assert not figure.met
-
-
-@pytest.mark.parametrize(
-    "bound, met", [({"at_most": 1.0}, True), ({"at_least": 1.0}, False), ({}, None)]
-)
-def test_a_bound_is_kept_on_its_own_side(bound, met):
-    assert compare("work", "peer", [1.0], [2.0], unit="s", **bound).met is met
-
-
-def test_a_figure_survives_json():
-    figure = compare("work", "peer", [1.0, 2.0], [4.0, 2.0], unit="s", at_least=0.5, note="why")
-    assert from_json(as_json(figure)) == figure
 
 
 def test_what_differs_by_noise_is_not_called_slower():

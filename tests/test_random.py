@@ -62,12 +62,15 @@ USES = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_generators_of_the_same_state_agree_and_advance(use):
-    generator = np.random.default_rng(5)
-    first = USES[use](generator)
-    np.testing.assert_array_equal(USES[use](np.random.default_rng(5)), first)
-    assert not np.array_equal(USES[use](generator), first)
-    assert not np.array_equal(USES[use](np.random.default_rng(6)), first)
+@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+def test_states_of_the_same_seed_agree_and_advance(kind, use):
+    state = kind(5)
+    first = USES[use](state)
+    np.testing.assert_array_equal(USES[use](kind(5)), first)
+    assert not np.array_equal(USES[use](state), first)
+    assert not np.array_equal(USES[use](kind(6)), first)
+    if kind is np.random.RandomState:  # which a number stands for
+        np.testing.assert_array_equal(USES[use](5), first)
 
 
 def test_a_check_of_the_settings_does_not_advance_a_generator():

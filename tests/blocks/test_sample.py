@@ -55,16 +55,6 @@ def test_weighted_sums_are_estimated_without_bias(least, columns):
     assert np.std(found) < 0.3 * abs(weight @ values)
 
 
-def test_a_rare_label_is_kept_whole():
-    y = np.repeat(["common", "rare"], [980, 20])
-    y = np.random.default_rng(0).permutation(y)
-    X, labels, weight, _ = sample_of(Sampling(50, 0, 30, labels=True, n_rows=1000), y).rows()
-    rare = labels == "rare"
-    assert np.array_equal(X[rare, 0], np.flatnonzero(y == "rare"))
-    assert np.all(weight[rare] == 1.0)
-    assert (~rare).sum() < 60 and np.ptp(weight[~rare]) == 0
-
-
 def test_a_sample_does_not_depend_on_how_blocks_are_added_up():
     y, how = np.zeros(1000), Sampling(50, 3)
     edges = [0, 100, 350, 351, 1000]
@@ -76,27 +66,3 @@ def test_a_sample_does_not_depend_on_how_blocks_are_added_up():
     left = reduce(Sample.plus, parts).rows()
     right = parts[0].plus(parts[1]).plus(parts[2].plus(parts[3])).rows()
     assert all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
-
-
-def test_a_sample_of_all_rows_is_the_rows():
-    sample = sample_of(Sampling(1000, 0), np.arange(1000.0))
-    assert sample.complete
-    X, y, weight, _ = sample.rows()
-    assert np.array_equal(X[:, 0], np.arange(1000)) and np.array_equal(y, np.arange(1000.0))
-    assert np.all(weight == 1.0)
-    assert not sample_of(Sampling(999, 0), np.zeros(1000)).complete
-
-
-def test_rows_of_heavy_tails_are_kept_and_the_third_order_is_known():
-    rng, n, size = np.random.default_rng(0), 4000, 300
-    X = rng.standard_t(2, (n, 3))
-    p = 1.0 / (1.0 + np.exp(1.0 - 0.3 * X[:, 0]))
-    z = np.linalg.solve(np.linalg.cholesky((X.T * (p * (1 - p))) @ X), X.T).T
-    each = (p * (1 - p) * (1 - 2 * p) * np.square(z).sum(axis=1))[:, None] * z
-    columns, shifts = (X.mean(axis=0), X.std(axis=0)), []
-    for seed in range(60):
-        sample = Sample.from_block(Block(X, np.arange(n), None, 0), Sampling(size, seed), *columns)
-        _, rows, weight, _ = sample.rows()
-        shifts.append(weight @ each[rows] - each.sum(axis=0))
-    uniform = n / np.sqrt(size) * each.std(axis=0)
-    assert np.sqrt(np.mean(np.square(shifts), axis=0)).max() < 0.1 * uniform.max()

@@ -107,17 +107,6 @@ def test_what_overflows_in_training_is_told_with_its_remedy():
         train(posterior, posterior.start()[None], 10, seed=0)
 
 
-def test_standardised_data_are_those_of_standard_scaler():
-    weight = RNG.integers(1, 4, 40).astype(float)
-    rows, y, units = standardise(X, Y, weight, True, None)
-    scaler = StandardScaler().fit(X, sample_weight=weight)
-    np.testing.assert_allclose(rows, scaler.transform(X), rtol=1e-12)
-    np.testing.assert_allclose(units.width, scaler.scale_)
-    assert np.average(y, weights=weight) == pytest.approx(0.0, abs=1e-12)
-    assert np.average(y**2, weights=weight) == pytest.approx(1.0)
-    np.testing.assert_allclose(units.level + units.scale * y, Y)
-
-
 def test_a_noise_prior_in_units_of_y_is_the_same_of_the_standardised_noise():
     prior, gamma = InverseGamma(3.0, 40.0), np.array([-1.0, 0.5])
     ours = UnitsNoisePrior(prior, 2.0)

@@ -3,10 +3,10 @@
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from tests.estimators.test_sklearn_api import X, assert_equal, draws, make, predictions
+from tests.estimators.test_sklearn_api import assert_equal, draws
 from tests.sharing import share_after
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
@@ -15,37 +15,6 @@ pytestmark = [
     # the conjugate prior warns of few rows a column
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
 ]
-# one estimator of each way to a posterior
-EACH_WAY = ["linear", "map_linear", "network_linear", "backprop_labels"]
-
-
-@pytest.mark.parametrize("name", EACH_WAY)
-def test_a_read_only_memory_map_fits_as_the_array_does(name, tmp_path):
-    model, y = make(name)
-    dtype = np.float32 if name == "linear" else np.float64
-    arrays = X.astype(dtype), y.astype(dtype) if is_regressor(model) else y
-    joblib.dump(arrays, tmp_path / "data")
-    mapped = joblib.load(tmp_path / "data", mmap_mode="r")
-    assert all(isinstance(a, np.memmap) and not a.flags.writeable for a in mapped)
-    in_memory = clone(model).fit(*arrays)
-    assert_equal(draws(model.fit(*mapped)), draws(in_memory))
-    assert_equal(predictions(model, mapped[0]), predictions(in_memory, arrays[0]))
-
-
-@pytest.mark.parametrize("name", EACH_WAY)
-def test_the_draws_depend_on_random_state_alone(name):
-    model, y = make(name)
-    instance = np.random.RandomState(3)
-    seeds = [3, 3, 4, instance, instance]
-    first, again, other, given, later = (
-        draws(model.set_params(random_state=seed).fit(X, y)) for seed in seeds
-    )
-    assert_equal(first, again)
-    assert not np.any(first == other)
-    assert_equal(given, first)
-    assert not np.any(later == first)  # the instance has gone on
-
-
 WIDE = np.random.default_rng(5).standard_normal((90, 70))
 WIDE_Y = WIDE[:, :5].sum(axis=1) + np.random.default_rng(6).standard_normal(90)
 # steps so short that their bias is known without a pilot, which takes twenty times the run's time
