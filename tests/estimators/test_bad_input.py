@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import is_regressor
+from sklearn.base import clone, is_regressor
 
 from skbayes_sgld import (
     BayesByBackpropRegressor,
@@ -186,6 +186,14 @@ def test_matrices_that_are_no_metric_are_refused(given, match):
 @pytest.mark.parametrize(("cls", "match", "params", "data"), DATA + SETTINGS)
 def test_data_and_settings_that_cannot_be_used_are_refused(cls, match, params, data):
     refuse(cls, match, params, **data)
+
+
+@every_class
+def test_an_array_is_taken_as_a_preconditioner(cls):
+    diagonal = np.full(4 + is_regressor(cls()), 0.02)
+    model, y = small(cls, preconditioner=diagonal), target(cls)
+    explicit = clone(model).set_params(preconditioner=how.Matrix(diagonal)).fit(X, y)
+    np.testing.assert_array_equal(predictions(model.fit(X, y)), predictions(explicit))
 
 
 @every_class

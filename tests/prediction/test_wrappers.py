@@ -112,15 +112,6 @@ def logs(data):
     return around(MODEL, func=np.log, inverse_func=np.exp).fit(X, np.exp(z))
 
 
-def test_an_increasing_inverse_maps_the_quantiles(data, logs):
-    X, inner = data[0], logs.regressor_
-    assert_allclose(
-        predict_quantiles(logs, X, LEVELS), np.exp(inner.predict_quantiles(X, LEVELS)), rtol=1e-6
-    )
-    assert_allclose(predict_interval(logs, X), np.exp(inner.predict_interval(X)), rtol=1e-6)
-    assert_allclose(sample_y(logs, X, 4), np.exp(inner.sample_y(X, 4)))
-
-
 def test_a_decreasing_inverse_swaps_the_levels(data):
     X, z = data
     outer = around(MODEL, func=reversed_log, inverse_func=reversed_exp).fit(X, np.exp(z))
