@@ -158,14 +158,6 @@ def test_all_ways_to_give_rows_have_the_posterior_of_the_rows_written_out(
         np.testing.assert_allclose(found.prior_.scale, written_out.prior_.scale, rtol=1e-9)
 
 
-@few_draws
-def test_predictions_of_dask_have_trials():
-    rows, _, _, trials = from_dask(None)
-    model = SGLDBetaBinomialRegressor(**FEW).fit(X, Y, n_trials=TRIALS)
-    lazy = model.predict(rows, n_trials=trials)
-    np.testing.assert_allclose(lazy.compute(), model.predict(X, n_trials=TRIALS), rtol=1e-5)
-
-
 def test_files_have_exposures_or_trials():
     with pytest.raises(ValueError, match="exposure and n_trials are both given"):
         RowBlocks.from_parquet("rows.parquet", "y", exposure="a", n_trials="b")
