@@ -19,7 +19,8 @@ from tests.inputs.surface import X, make, target
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
 
 # as many rows as are predicted in single precision, in blocks
-ROWS = np.random.default_rng(0).standard_normal((250, 2))
+ROWS = np.random.default_rng(0).standard_normal((900, 2))
+MANY = {"n_draws": 1000, "n_chains": 4}  # the rows are in blocks
 N_THREADS = 8
 SECONDS = 600.0  # only a deadlock takes so long
 METHODS = ("predict", "predict_proba", "predict_quantiles", "predict_proba_interval", "sample_y")
@@ -43,16 +44,16 @@ def predictions(model):
 
 
 @pytest.mark.parametrize(
-    "cls",
+    ("cls", "draws"),
     [
-        SGLDLinearRegression,
-        SGLDLogisticRegression,
-        SGLDNegativeBinomialRegressor,
-        SGLDMLPClassifier,
+        (SGLDLinearRegression, MANY),
+        (SGLDLogisticRegression, MANY),
+        (SGLDNegativeBinomialRegressor, {}),
+        (SGLDMLPClassifier, {}),
     ],
 )
-def test_predictions_of_eight_threads_are_those_of_one_and_change_no_state(cls, monkeypatch):
-    fitted = make(cls).fit(X, target(cls))
+def test_predictions_of_eight_threads_are_those_of_one_and_change_no_state(cls, draws, monkeypatch):
+    fitted = make(cls, **draws).fit(X, target(cls))
     before, expected = dict(vars(fitted)), predictions(fitted)
     found = at_once([lambda: predictions(fitted)] * N_THREADS)
     monkeypatch.setattr(_linalg, "cpu_count", lambda: 1)
