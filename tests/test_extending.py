@@ -113,6 +113,15 @@ def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_esti
     with pytest.raises(ValueError, match=r"excess_prior='none' is not known; choose one of"):
         Regressor(excess_prior="none").fit(X, y)
 
+    @parameters
+    class Undeclared(RegressionModel, SampledEstimator):
+        def _likelihood(self):
+            return Family()
+
+    field = "declare the field `excess_prior: Any = 'exponential'` in the class"
+    with pytest.raises(TypeError, match=f"^Undeclared has no parameter excess_prior, .*{field}"):
+        Undeclared().fit(X, y)
+
 
 def test_an_intercept_that_a_new_likelihood_does_not_hold_is_refused_with_the_reason():
     class Held(posterior.Gamma):

@@ -116,11 +116,18 @@ class LinearEstimator(BayesianEstimator):
 
     def _priors(self, likelihood: Likelihood, y: Array, weight: Array | None) -> Priors:
         """Priors given the target; automatic scales are left to the posterior."""
+        for own in likelihood.own:
+            if not hasattr(self, own.argument):
+                raise TypeError(
+                    f"{type(self).__name__} has no parameter {own.argument}, the prior of its "
+                    f"likelihood's own parameter {own.name}; declare the field "
+                    f"`{own.argument}: Any = {own.default!r}` in the class, below @parameters."
+                )
         prior = self._resolve_conditional("prior", likelihood)
         intercept = self._resolve_conditional("intercept_prior", likelihood)
         pairs = zip(likelihood.own, own_units(likelihood, y, weight), strict=True)
-        own = tuple(self._resolve(own.argument).for_data(unit) for own, unit in pairs)
-        return prior, intercept, own
+        own_priors = tuple(self._resolve(own.argument).for_data(unit) for own, unit in pairs)
+        return prior, intercept, own_priors
 
     def _class_names(self) -> list[str] | None:
         """Names of the classes that have a linear predictor each; None without classes."""
