@@ -59,8 +59,9 @@ def _remedy(apart: set[str], result: SamplingResult) -> str:
         settings = ["init", *settings]
     # fewer than a fifth of the draws are effective: the settings are to blame
     slow = settings and least_ess(result.values)[0] < 0.2 * result.values[..., 0].size
+    enough = enough_draws(result.values)
     if "n_draws" in apart and not slow:
-        return f"set n_draws={enough_draws(result.values)}{firmer}"
+        return f"set n_draws={enough}{firmer}"
     remedies = [f"set {' and '.join(settings)} to 'auto'"] if settings else []
     if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
         remedies.append("set schedule='constant'")
@@ -71,7 +72,8 @@ def _remedy(apart: set[str], result: SamplingResult) -> str:
             return _TO_CROSS
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
         return modes + firmer
-    return "raise n_draws" + firmer
+    known = "ess" in apart and enough > result.values.shape[1]
+    return (f"set n_draws={enough}" if known else "raise n_draws") + firmer
 
 
 def noise_problem(noise_ratio: float, is_given: bool) -> list[str]:

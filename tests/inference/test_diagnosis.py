@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import make_correlated_pair
+from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.decisions import Choice
 from skbayes_sgld.inference.diagnosis import condition_27_notes, diagnose_outputs
@@ -164,13 +165,22 @@ def test_a_setting_that_spoils_few_draws_is_the_remedy_not_their_number():
 @pytest.mark.parametrize(
     ("wrong", "remedy"),
     [
-        ("ess", "raise n_draws"),
         ("n_draws", "set n_draws=200"),
+        ("unknown", "raise n_draws"),
         ("r_hat", "raise n_draws; or, where there are several modes, set sampler='parallel_temp"),
     ],
 )
 def test_the_remedy_is_of_what_is_wrong(wrong, remedy, default_fit):
     assert problems._remedy({wrong}, default_fit.result_).startswith(remedy)
+
+
+def test_the_remedy_of_too_small_an_effective_size_is_the_number_of_draws(default_fit):
+    result = default_fit.result_
+    slow = np.cumsum(result.theta - result.theta.mean(axis=1, keepdims=True), axis=1)
+    remedy = problems._remedy({"ess"}, replace(result, values=slow))
+    enough = int(remedy.removeprefix("set n_draws="))
+    ess = least_ess(slow)[0]
+    assert enough == pytest.approx(400 / ess * slow.shape[1], rel=0.1) and ess < 100
 
 
 def test_a_given_step_size_that_keeps_a_third_of_the_draws_is_not_the_remedy_of_few():
