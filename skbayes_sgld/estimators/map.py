@@ -13,6 +13,7 @@ from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._random import check_seed, draw_seed, start_generators
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator
@@ -159,6 +160,21 @@ class MAPEstimator(LinearEstimator):
     tol: float = 0.1
     random_state: Any = None
     verbose: int = 0
+
+    def _model(self, settings: MAPSettings, rows: Any) -> GLMPosterior:
+        """Posterior of the rows; X is not centered where a prior alone determines the intercept.
+
+        Such a prior ties the intercept at the mean of X to all coefficients, and gradient steps
+        creep along the tie.
+        """
+        posterior = super()._model(settings, rows)
+        free = not self.fit_intercept or posterior.linear_prior.intercept.flat
+        if free or not settings.uses_curvature or isinstance(rows, RowSource):
+            return posterior
+        start, at = posterior.start(), posterior.n_features
+        by_rows = posterior.row_sum().hessian_diagonal(start)[at]
+        by_prior = posterior.prior_diagonal(start)[at]
+        return self._bind(rows, center=False) if by_prior > by_rows else posterior
 
     def _run(self, settings: MAPSettings, posterior: GLMPosterior, rows: Any) -> None:
         """Climb towards the mode, and set the fitted attributes."""

@@ -226,3 +226,15 @@ def test_a_start_of_another_shape_is_refused():
     posterior = GLMPosterior(X, LABELS, Bernoulli(), Normal())
     with pytest.raises(ValueError, match=r"start has shape \(3,\); it must be \(11,\)"):
         find_mode(posterior, np.zeros(3), "sgd")
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1e-4, 1e-50])
+def test_a_tight_prior_of_the_intercept_does_not_hold_up_the_climb(scale):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = 5.0 + X[:, 0] + rng.standard_normal(200)
+    settings = {"intercept_prior": Normal(scale=scale), "random_state": 0}
+    model = SGDMAPRegressor(**settings).fit(X, y)  # a warning would be an error
+    mode = SGDMAPRegressor(**settings, optimizer="newton").fit(X, y)
+    assert model.distance_ <= 0.1
+    np.testing.assert_allclose(model.coef_, mode.coef_, atol=0.05)
