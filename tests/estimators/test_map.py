@@ -11,8 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld.estimators.map as map_module
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
+from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.posterior import Bernoulli, CustomPosterior, GLMPosterior, Normal
 from skbayes_sgld.sampling import find_mode
+from skbayes_sgld.sampling.optimizers.newton_step import newton_step
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.inference.test_own_models import Logistic
@@ -236,5 +238,23 @@ def test_a_tight_prior_of_the_intercept_does_not_hold_up_the_climb(scale):
     settings = {"intercept_prior": Normal(scale=scale), "random_state": 0}
     model = SGDMAPRegressor(**settings).fit(X, y)  # a warning would be an error
     mode = SGDMAPRegressor(**settings, optimizer="newton").fit(X, y)
+    assert model.distance_ <= 0.1
+    np.testing.assert_allclose(model.coef_, mode.coef_, atol=0.05)
+
+
+def test_a_start_at_the_mode_of_the_noise_alone_has_a_finite_distance():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = 5.0 + X[:, 0] + rng.standard_normal(200)
+    posterior = SGDMAPRegressor(prior="laplace")._model(
+        SGDMAPRegressor(prior="laplace")._settings(), Rows(X, y, None)
+    )
+    start = posterior.start()
+    assert posterior.grad(start[None])[0, -1] == 0.0  # where the distance was 0 / 0
+    assert 1.0 < newton_step(posterior, start).distance < 100.0
+    model = SGDMAPRegressor(prior="laplace", random_state=0).fit(
+        X, y
+    )  # a warning would be an error
+    mode = SGDMAPRegressor(prior="laplace", random_state=0, optimizer="newton").fit(X, y)
     assert model.distance_ <= 0.1
     np.testing.assert_allclose(model.coef_, mode.coef_, atol=0.05)

@@ -62,7 +62,7 @@ def newton_step(
         metric, diagonal = _metric_at(posterior, theta, grad, noise)
         move = metric.scale(grad[None])[0]
         if noise is not None:
-            expected = grad[noise] / move[noise]
+            expected = metric.marginal_sd[noise] ** -2.0  # it shares no curvature
             move[noise] = 0.0
         end = theta + move
         if projection is not None:
