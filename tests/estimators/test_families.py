@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse, special
 
+from skbayes_sgld import SGLDGammaRegressor
 from skbayes_sgld.estimators import sampled
 from skbayes_sgld.posterior import (
     BetaBinomial,
@@ -230,3 +231,14 @@ def test_priors_of_own_parameters_that_cannot_be_used_are_refused(name, argument
         family.estimator(**{argument: "flat"}).fit(X, y, **family.given(row))
     with pytest.raises(ValueError, match=rf"{argument}\.scale=-1"):
         family.estimator(**{argument: Exponential(-1.0)}).fit(X, y, **family.given(row))
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_intervals_of_a_huge_dispersion_are_numbers():
+    # without an intercept, y of any size but 1 leaves the dispersion to hold its level
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((5, 1)) @ np.ones((1, 2))
+    y = 1e10 * np.exp(X[:, 0] + rng.standard_normal(5))
+    model = SGLDGammaRegressor(fit_intercept=False, n_draws=200, random_state=0).fit(X, y)
+    assert model.dispersion_ > 1e8
+    assert np.isfinite(model.predict_interval(X)).all()

@@ -101,7 +101,8 @@ class Gamma(Likelihood):
         every, mixture_cdf = np.arange(n_rows), self._mixture_cdf(average, n_rows)
 
         def cdf(s: Array, rows: Array) -> Array:
-            return mixture_cdf(np.exp(s), rows)
+            with np.errstate(over="ignore"):  # at infinity it is 1
+                return mixture_cdf(np.exp(s), rows)
 
         def log_quantile(u: Array, rows: Array) -> Array:
             k = np.exp(-within(u[:, 1]))
