@@ -105,6 +105,16 @@ def test_fits_and_scores_over_exposures(tmp_path, monkeypatch):
     np.testing.assert_array_equal(one.posterior_.values, each.posterior_.values)
 
 
+def test_a_score_of_blocks_needs_the_exposures_that_fit_had():
+    y = TARGETS[SGLDPoissonRegressor]
+    model = SGLDPoissonRegressor(**FEW).fit(X, y, exposure=EXPOSURE)
+    lazy = da.from_array(X, chunks=(400, 2))
+    for rows, beside in ((in_blocks(X, y), ()), (X, (y,)), (lazy, (y,))):
+        with pytest.raises(ValueError, match="exposure is None.*with exposures"):
+            model.score(rows, *beside)
+    model.score(in_blocks(X, y / EXPOSURE, EXPOSURE))  # rates
+
+
 def test_wrong_exposures_name_the_row():
     y, wrong = TARGETS[SGLDPoissonRegressor], EXPOSURE.copy()
     wrong[707] = -1.0
