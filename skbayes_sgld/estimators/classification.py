@@ -39,7 +39,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import has_no_posterior
+from skbayes_sgld.prediction.wrappers import unless_random_walks
 
 
 @parameters
@@ -319,16 +319,16 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             NaN, with a warning, where the chains are no better than random walks.
         """
         source = self._source(X, y, sample_weight, **row_data)
-        if has_no_posterior(self):
-            return float("nan")
         if source is not None:
-            return ACCURACY.score_source(self, source)
+            return unless_random_walks(self, ACCURACY.score_source(self, source))
         if not any(value is not None for value in row_data.values()):
-            return ACCURACY.score_arrays(y, self.predict(X), sample_weight)
+            score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
+            return unless_random_walks(self, score)
         rows, successes, trials = self._observed(X, y, **row_data)
         hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
         weight = 1.0 if sample_weight is None else check_weight(sample_weight, rows)
-        return float(np.average(hits, weights=trials * weight))
+        score = float(np.average(hits, weights=trials * weight))
+        return unless_random_walks(self, score)
 
 
 def codes_of(y: Array, classes: Array, known_from: str) -> Array:

@@ -31,7 +31,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import IN_A_SEARCH, check_exposure_given, has_no_posterior
+from skbayes_sgld.prediction.wrappers import IN_A_SEARCH, check_exposure_given, unless_random_walks
 
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
 
@@ -279,10 +279,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             NaN, with a warning, where the chains are no better than random walks.
         """
         source = self._source(X, y, sample_weight, **row_data)
-        if has_no_posterior(self):
-            return float("nan")
         if source is not None:
-            return self._score.score_source(self, source)
+            return unless_random_walks(self, self._score.score_source(self, source))
         if sample_weight is None:  # with weights y may be rates
             check_exposure_given(self, row_data, IN_A_SEARCH)
         y, exposure = self._check_scored(y), self._row_values(X, row_data)
@@ -290,7 +288,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             check_lengths(X=exposure, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
             y, sample_weight = self._shares(y, exposure), exposure * weight
-        return self._score.score_arrays(y, self.predict(X), sample_weight)
+        score = self._score.score_arrays(y, self.predict(X), sample_weight)
+        return unless_random_walks(self, score)
 
     def _shares(self, y: Array, exposure: Array) -> Array:
         """Observations over their exposures or trials."""

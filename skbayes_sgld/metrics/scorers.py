@@ -29,9 +29,9 @@ from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.prediction.wrappers import (
     IN_A_SEARCH,
     check_exposure_given,
-    has_no_posterior,
     predict_interval,
     predict_quantiles,
+    unless_random_walks,
     unwrap,
     unwrap_for,
 )
@@ -201,9 +201,8 @@ class Scorer:
         score, member = _SCORES[self.name]
         model = unwrap_for(f"the scorer {self.name!r}", member, estimator).model
         check_exposure_given(model, params, IN_A_SEARCH)
-        if has_no_posterior(model):
-            return float("nan")
-        return score(estimator, X, y, sample_weight, params, **self.options)
+        found = score(estimator, X, y, sample_weight, params, **self.options)
+        return unless_random_walks(model, found)
 
     def __repr__(self) -> str:
         """The call that makes the scorer."""

@@ -127,8 +127,8 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
     return Core(model, X, transformers)
 
 
-def has_no_posterior(model: Any) -> bool:
-    """Warn and return True if the chains are no better than random walks, so that a score is nan.
+def unless_random_walks(model: Any, score: float) -> float:
+    """Score of the model, or nan, with a warning, if its chains are no better than random walks.
 
     Steps that are far too short keep chains near their starts. Starts around the mode predict as
     well as the mode, so a search by accuracy would choose them.
@@ -136,13 +136,13 @@ def has_no_posterior(model: Any) -> bool:
     models = getattr(model, "estimators_", [model])
     results = [vars(one).get("result_") for one in models]
     if not any(result is not None and result.are_random_walks for result in results):
-        return False
+        return score
     warn(
         f"The score of {type(model).__name__} is nan: its chains are no better than random walks, "
         "so the draws are not a posterior; set step_size='auto', or a longer step.",
         ConvergenceWarning,
     )
-    return True
+    return float("nan")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -229,6 +230,9 @@ def test_chains_no_better_than_random_walks_win_no_search(n_chains):
     assert search.best_params_ == {"step_size": 0.5}
     assert np.isnan(search.cv_results_["mean_test_score"]).tolist() == [True, False]
     assert np.isnan([stuck.score(X, y), by_density, of_pipeline]).all()
+    for score in (stuck.score, partial(get_scorer("log_predictive_density"), stuck)):
+        with pytest.raises(ValueError, match="X has 1 features, but .* is expecting 2"):
+            score(X[:, :1], y)
     told = " ".join(str(w.message) for w in caught)
     assert "SGLDLogisticRegression is nan: its chains are no better than random walks" in told
     assert stuck.result_.are_random_walks and not stuck.diagnose().usable
