@@ -166,3 +166,28 @@ def test_two_classes_need_no_more_than_their_probabilities():
     np.testing.assert_allclose(plain.predict_proba(X), logistic.predict_proba(X), rtol=1e-6)
     intervals = [model.predict_proba_interval(X) for model in (plain, logistic)]
     np.testing.assert_allclose(*intervals, rtol=1e-5)
+
+
+def test_a_family_whose_curvature_has_the_wrong_sign_is_refused_as_one_without_a_mode():
+    @dataclass(eq=False, repr=False)
+    class Convex(posterior.Poisson):
+        kernel = posterior.Likelihood.kernel
+
+        def log_density(self, u, y):
+            return u[:, 0] ** 2
+
+        def score(self, u, y):
+            return 2.0 * u
+
+        def curvature(self, u, y):
+            return np.full_like(u, -2.0)[:, None]
+
+    @parameters
+    class Regressor(RegressionModel, SampledEstimator):
+        def _likelihood(self):
+            return Convex()
+
+    X = np.random.default_rng(0).standard_normal((60, 1))
+    plain = {"preconditioner": None, "n_draws": 100, "random_state": 0}
+    with pytest.raises(ValueError, match="not positive definite.*prior='normal'"):
+        Regressor(prior="hierarchical_normal", **plain).fit(X, np.arange(60.0))

@@ -35,9 +35,11 @@ from skbayes_sgld.posterior.priors.noise import OwnPriors
 from skbayes_sgld.posterior.propriety import check_proper, level_is_held
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.sampling import NoModeError
 
 _KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
 _KEPT_BATCHES = 2**20  # numbers in X, y and the weights of a stream's rows: 8 megabytes
+_SAFE_SIZE = 1e12  # of y, up to which rounding errors hide no mode under a log link
 _RESOLVED = (
     "sampler",
     "step_size",
@@ -286,7 +288,10 @@ class SampledEstimator(LinearEstimator):
         data["exposure"] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
         watch = partial(show_progress, self)
-        result = plan_and_run(target, settings, inputs, seed, positions, watch, workers)
+        try:
+            result = plan_and_run(target, settings, inputs, seed, positions, watch, workers)
+        except (NoModeError, np.linalg.LinAlgError) as error:
+            raise NoModeError(_why_no_mode(error, posterior)) from error
         result = result if posterior.X.size <= _KEPT else result.without_data()
         self.result_: SamplingResult = result
         self.posterior_, self._n_fits = result.draws, n_fits + 1
@@ -474,6 +479,23 @@ class SampledEstimator(LinearEstimator):
         """Priors of a posterior, with numbers for scales."""
         prior = posterior.linear_prior
         return prior.coef, prior.intercept, posterior.own_priors.parts
+
+
+def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:
+    """Message of a fit without a mode, which names y where its size is the likelier reason."""
+    size = float(posterior.y.max()) if posterior.likelihood.log_link else 0.0
+    if size > _SAFE_SIZE:
+        return (
+            f"y has values of size {size:.3g}, and the mode of the posterior was lost in rounding "
+            f"errors; give values up to {_SAFE_SIZE:g}, in larger units."
+        )
+    if isinstance(error, NoModeError):
+        return str(error)
+    return (
+        f"the curvature of the posterior is not positive definite ({error}), so it has no mode "
+        "that could be found; give the coefficients a proper prior of a smaller scale, such as "
+        "prior='normal'."
+    )
 
 
 def copied(rows: Rows) -> Rows:

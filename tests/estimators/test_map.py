@@ -252,9 +252,7 @@ def test_a_start_at_the_mode_of_the_noise_alone_has_a_finite_distance():
     start = posterior.start()
     assert posterior.grad(start[None])[0, -1] == 0.0  # where the distance was 0 / 0
     assert 1.0 < newton_step(posterior, start).distance < 100.0
-    model = SGDMAPRegressor(prior="laplace", random_state=0).fit(
-        X, y
-    )  # a warning would be an error
+    model = SGDMAPRegressor(prior="laplace", random_state=0).fit(X, y)
     mode = SGDMAPRegressor(prior="laplace", random_state=0, optimizer="newton").fit(X, y)
     assert model.distance_ <= 0.1
     np.testing.assert_allclose(model.coef_, mode.coef_, atol=0.05)

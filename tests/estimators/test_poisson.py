@@ -171,3 +171,13 @@ def test_counts_without_their_exposures_are_not_judged(fitted, judge):
     rates = y / exposure, exposure  # as of PoissonRegressor
     score = model.score(X, rates[0], sample_weight=rates[1])
     assert score == pytest.approx(model.score(X, y, exposure=exposure))
+
+
+@pytest.mark.parametrize("prior", ["auto", "normal"])
+def test_counts_whose_size_hides_the_mode_are_named(prior):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((8, 3))
+    y = np.digitize(X[:, 0] + rng.standard_normal(8), [-1, 1])
+    weight = (y != 1).astype(float)
+    with pytest.raises(ValueError, match=r"^y has values of size 2e\+18, .* values up to 1e\+12"):
+        SGLDPoissonRegressor(prior=prior, random_state=0).fit(X, 1e18 * y, weight)
