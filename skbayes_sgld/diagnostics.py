@@ -309,11 +309,7 @@ def summarize(
     check_number(coverage, "coverage", low=0, high=1)
     flat = draws.reshape(-1, draws.shape[2])
     w = None if weights is None else np.tile(weights, draws.shape[0])
-    mean = np.average(flat, axis=0, weights=w)
-    apart = flat - mean
-    unit = np.abs(apart).max(axis=0)  # squares of values beyond 1e154 would overflow
-    unit[unit == 0.0] = 1.0
-    sd = unit * np.sqrt(np.average(np.square(apart / unit), axis=0, weights=w))
+    mean, sd = moments_of_draws(draws, weights)
     ends = tails(coverage)
     low, high = quantiles(flat.T, ends, w).T
     ess = effective_sample_size(draws, "mean")
@@ -345,6 +341,16 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
     return np.quantile(
         values, q, axis=-1, weights=np.broadcast_to(weights, values.shape), method="inverted_cdf"
     ).T
+
+
+def moments_of_draws(draws: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Mean and sd ``(P,)`` over all chains of draws, as :func:`mean_of_draws` takes them."""
+    w = None if weights is None else np.tile(weights, len(draws))
+    mean = mean_of_draws(draws, weights)
+    apart = draws.reshape(-1, draws.shape[2]) - mean
+    unit = np.abs(apart).max(axis=0)  # squares of values beyond 1e154 would overflow
+    unit[unit == 0.0] = 1.0
+    return mean, unit * np.sqrt(np.average(np.square(apart / unit), axis=0, weights=w))
 
 
 def mean_of_draws(draws: Array, weights: Array | None) -> Array:

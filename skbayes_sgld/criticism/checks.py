@@ -19,6 +19,7 @@ from scipy.special import bdtr, bdtrc, ndtri
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
+from skbayes_sgld.diagnostics import moments_of_draws
 from skbayes_sgld.posterior.conflict import prior_conflict
 
 LEVEL = 0.05  # probability of any misfit at all, were the model true
@@ -358,7 +359,8 @@ def prior_check(model: Any, name_of: Callable[[str], str]) -> list[Check]:
     result = vars(model).get("result_")
     if result is None or not result.plan.has_data or result.predictions is not None:
         return []
-    conflict = prior_conflict(result.plan.posterior, result.mean, result.summary()["sd"].to_numpy())
+    _, sds = moments_of_draws(result.draws.values, result.draws.weights)
+    conflict = prior_conflict(result.plan.posterior, result.mean, sds)
     if conflict is None or not len(conflict.names):
         return []
     worst, pull = conflict.furthest
