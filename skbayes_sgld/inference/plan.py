@@ -53,7 +53,7 @@ class Plan:
         Centre and metric of the posterior by the tuning: the mode's, or of a pilot's draws.
     bias : tuple of float
         Largest bias of the step size (means in sds, sds relative), with twice its standard error;
-        nan where it is measured from the draws.
+        nan where it is measured once draws are made: without a mode, or under a schedule.
     noise : NoiseLevel or None
         Noise of minibatches in the metric of the run, where it was measured.
     n_walkers : int, default=1
@@ -189,10 +189,10 @@ def make_plan(
     if may_have_walkers:
         n_walkers = decisions.choose_walkers(tuned, settings, n_draws, n_burnin, thin)
     run, bias = tuned.run, tuned.bias
-    if mode is not None and bias is None:
-        # bias of the run's last step: a schedule may have made it small by then
-        eta = float(run.step_sizes(n_burnin + n_draws * thin - 1))
-        bias = decisions.step_bias(run, mode, eta, settings.uses_curvature, seed)
+    if not isinstance(settings.schedule, Constant):
+        bias = None  # it is that of the draws' steps, once they are made
+    elif mode is not None and bias is None:
+        bias = decisions.step_bias(run, mode, run.step_size, settings.uses_curvature, seed)
     start, choices["init"] = choose_start(
         posterior, settings, tuned, seed, positions, n_walkers, fallback is not None
     )

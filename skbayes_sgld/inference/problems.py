@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import NoneType
+
 import numpy as np
 
 from skbayes_sgld._typing import Array
@@ -10,7 +12,9 @@ from skbayes_sgld.inference.decisions import EARLY_ENDS
 from skbayes_sgld.inference.diagnosis import cap_problem, describe_point, firmer_priors
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.samplers import ParallelTempering
+from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -27,7 +31,10 @@ def find_problems(result: SamplingResult) -> list[str]:
     noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
     # chains that have not converged tell nothing of the bias
     if result.mode is not None or not apart:
-        problems += bias_problem(*result.bias, step_size.value, step_size.given, bool(noisy))
+        schedule = choices["schedule"].value
+        problems += bias_problem(
+            *result.bias, step_size.value, step_size.given, bool(noisy), schedule
+        )
     problems += noisy
     n_hot, n_burnin = result.plan.n_hot, choices["n_burnin"].value
     if n_burnin < n_hot:
@@ -89,13 +96,22 @@ def noise_problem(noise_ratio: float, is_given: bool) -> list[str]:
 
 
 def bias_problem(
-    bias: float, doubt: float, step_size: float, is_given: bool, noisy: bool = False
+    bias: float,
+    doubt: float,
+    step_size: float,
+    is_given: bool,
+    noisy: bool = False,
+    schedule: Schedule | None = None,
 ) -> list[str]:
     """Sentence on a visible bias of the step size, together with ``noisy`` minibatches."""
     if bias - doubt <= THRESHOLDS.warn_inflation:
         return []
-    cause = f"steps of size {step_size:.3g}" + ", with the minibatches' noise," * noisy
+    cause = f"steps of size {step_size:.3g}"
     remedy = "set step_size='auto', or lower it" if is_given else "set a lower step_size"
+    if not isinstance(schedule, (Constant, NoneType)):
+        cause += f" times schedule={schedule!r}"
+        remedy = remedy if is_given else "set schedule='constant'"
+    cause += ", with the minibatches' noise," * noisy
     return [f"{cause} bias means or standard deviations by {_share(bias)}; {remedy}"]
 
 

@@ -267,14 +267,12 @@ class SamplingResult(PosteriorDraws):
         groups = {"posterior": self.to_xarray()}
         if not with_stats:
             return groups
-        n_burnin, thin = (self.choices[name].value for name in ("n_burnin", "thin"))
-        steps = n_burnin + thin * np.arange(1, self.values.shape[1] + 1) - 1
         plan, lp = self.plan, None
         if plan.has_data:
             lp = arviz.log_densities(plan.posterior, self.theta)
         figures = {
             "lp": lp,
-            "step_size": self.choices["step_size"].value * self.choices["schedule"].value(steps),
+            "step_size": self._step_sizes,
             "acceptance_rate": 1.0 if self.acceptance is None else self.acceptance,
             "weight": self.weights,
         }
@@ -322,13 +320,15 @@ class SamplingResult(PosteriorDraws):
         plan = self.plan
         if not plan.has_data or plan.mode is None:
             return float("nan")
-        eta = 0.5 * self._last_step_size
-        return step_bias(plan.run, plan.mode, eta, plan.settings.uses_curvature, 0)[0]
+        etas = 0.5 * self._step_sizes
+        return step_bias(plan.run, plan.mode, etas, plan.settings.uses_curvature, 0)[0]
 
     @property
-    def _last_step_size(self) -> float:
-        """Step size of the run's last step: a schedule may have made it small by then."""
-        return float(self.plan.run.step_sizes(self.plan.n_steps - 1))
+    def _step_sizes(self) -> Array:
+        """Step size at each draw ``(n_draws,)``, the same in every chain."""
+        n_burnin, thin = (self.choices[name].value for name in ("n_burnin", "thin"))
+        steps = n_burnin + thin * np.arange(1, self.values.shape[1] + 1) - 1
+        return np.asarray(self.choices["step_size"].value * self.choices["schedule"].value(steps))
 
     def _mean_acceptance(self) -> float:
         """Mean Metropolis acceptance of the chains' transitions; nan without the data.
@@ -345,7 +345,9 @@ class SamplingResult(PosteriorDraws):
         size = int(np.clip(affordable, 16, min(256, len(flat))))
         theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
         dynamics = self.plan.run.dynamics.for_thread()  # a copy, which counts what it clips
-        return transition_acceptance(theta, self._last_step_size, dynamics)
+        etas = self._step_sizes
+        eta = float(np.average(etas, weights=etas))
+        return transition_acceptance(theta, eta, dynamics)
 
     def from_laplace(self) -> tuple[float, float]:
         """Largest shift of a mean from the mode, and largest relative excess of an sd.

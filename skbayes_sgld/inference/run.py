@@ -17,7 +17,7 @@ from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import least_ess, mean_of_draws, say_uncertain, uncertain_sds
 from skbayes_sgld.inference.checkpoint import Origin, Writer
-from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice, Fallback
+from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice, Fallback, step_bias
 from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
 from skbayes_sgld.inference.ensemble import warm_up
 from skbayes_sgld.inference.overflow import explain_overflow
@@ -29,6 +29,7 @@ from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Chains, Stretch, join_parts, reported_draws
+from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from skbayes_sgld.sampling.workers import Workers
@@ -322,7 +323,7 @@ def _judged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     result = replace(
         result,
         noise_ratio=_noise_ratio(plan, chains),
-        bias=plan.bias if np.isfinite(plan.bias[0]) else _bias_of_draws(plan, chains.draws),
+        bias=_bias(plan, chains),
         undefined=_undefined(posterior, chains),
     )
     if problems := find_problems(result):
@@ -383,7 +384,16 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
     return level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain
 
 
-def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
+def _bias(plan: Plan, chains: Chains) -> tuple[float, float]:
+    """Largest bias of the step size, with twice its standard error."""
+    bias = plan.bias
+    if plan.mode is not None and not isinstance(plan.settings.schedule, Constant):
+        uses_curvature = plan.settings.uses_curvature
+        bias = step_bias(plan.run, plan.mode, chains.weights, uses_curvature, plan.seed)
+    return bias if np.isfinite(bias[0]) else _bias_of_draws(plan, chains)
+
+
+def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
     """Largest relative error of the draws' sds, and its part that chance explains.
 
     Step size and minibatch noise cause it together. Under every density
@@ -391,6 +401,7 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     whose steps are too long exceed theirs by the same factor. Chains that have not mixed show
     nothing.
     """
+    theta, weights = chains.draws, chains.weights
     posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
     n_batches = max(1, 20 // n_chains)  # batch means give the Monte Carlo error
     # multiplications that the gradients at the draws may take
@@ -398,7 +409,11 @@ def _bias_of_draws(plan: Plan, theta: Array) -> tuple[float, float]:
     each = min(max(affordable, 2), n_draws // n_batches)
     if plan.run.sampler.adjusted or each < 2:
         return 0.0, 0.0
-    positions = np.linspace(0, n_draws - 1, each * n_batches).astype(int)
+    # a draw at random from each of so many equal parts of the weight: their means are weighted
+    # means, and none of them meets a cycle of the steps always at the same phase
+    parts = np.arange(each * n_batches) + np.random.default_rng(plan.seed).random(each * n_batches)
+    edges = np.cumsum(weights) / weights.sum()
+    positions = np.searchsorted(edges[:-1], parts / len(parts), side="right")
     some = theta[:, positions]
     # a few draws at a time, whose temporaries stay in cache
     size = max(1, 2**16 // max(posterior.n_samples, P))

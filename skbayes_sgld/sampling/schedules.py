@@ -148,7 +148,8 @@ class FlatDecayFlat(Schedule):
     decreased below a critical level" (Karagiannis, Handout 6, Note 26; also Chen, "Dive into
     Bayesian Learning via Stochastic Gradient Langevin Dynamics", Section 2.2). The chain is
     stationary in the end and its draws weigh the same. The sum of the squared steps is infinite,
-    against Condition 27 of the handout: the last step's bias stays, and ``diagnose()`` gives it.
+    against Condition 27 of the handout: a bias stays, that of the steps at which draws were kept,
+    and ``diagnose()`` gives it.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from skbayes_sgld.inference import settings as settings_module
 from skbayes_sgld.inference.decisions import step_bias
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
-from skbayes_sgld.sampling import HMC, SGLD, Polynomial, Schedule
+from skbayes_sgld.sampling import HMC, SGLD, Cyclical, FlatDecayFlat, Polynomial, Schedule
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import NormalMean, make_run
@@ -254,14 +254,58 @@ def test_chains_that_a_schedule_slows_down_are_told_so():
         model.fit(data, y)
 
 
-def test_the_bias_under_a_decaying_schedule_is_that_of_the_last_step():
-    schedule = Polynomial(offset=0, power=0.5)
-    sampler = {"sampler": SGLD(integrator="euler"), "step_size": 0.9, "schedule": schedule}
-    model = SGLDLogisticRegression(**sampler, n_draws=50, n_burnin=50, thin=1, random_state=0)
-    report = model.fit(X, LABELS).diagnose()
-    for found, eta in ((report.bias, schedule(99)), (report.halved_bias, 0.5 * schedule(99))):
-        inflation = 1.0 / (1.0 - 0.9 * eta / 2)  # of a normal's variance, by Euler steps
-        assert found == pytest.approx(np.sqrt(inflation) - 1.0)
+NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
+
+
+def sd_by_recursion(etas, n_burnin):
+    """Weighted sd of Euler's chain on a standard normal target, by its variance step by step."""
+    variances, variance = [], 1.0
+    for eta in etas:
+        variance = (1.0 - eta) ** 2 * variance + 2.0 * eta
+        variances.append(variance)
+    return np.sqrt(np.average(variances[n_burnin:], weights=etas[n_burnin:]))
+
+
+@pytest.mark.parametrize("n_draws", [2000, 2001])  # the last step is the shortest, or a long one
+@pytest.mark.parametrize("preconditioner", ["auto", None])
+@pytest.mark.parametrize(
+    "schedule", [Cyclical(50), Cyclical(7), Polynomial(offset=0, power=0.1), FlatDecayFlat(1500)]
+)
+def test_the_bias_under_a_schedule_is_the_weighted_mean_over_the_draws(
+    schedule, preconditioner, n_draws
+):
+    settings = {"sampler": SGLD("euler"), "step_size": 0.9, "preconditioner": preconditioner}
+    settings |= {"n_draws": n_draws, "n_burnin": 100, "thin": 1, "init": np.zeros(2)}
+    result = skbayes_sgld.sample(NORMAL, schedule=schedule, **settings, random_state=0)
+    etas = 0.9 * schedule(np.arange(100 + n_draws))
+    expected = sd_by_recursion(etas, 100) - 1.0
+    bias, doubt = result.bias  # from the draws, with their Monte Carlo error, without a mode
+    assert bias == pytest.approx(expected, rel=0.05, abs=doubt)
+    assert (bias - doubt > 0.05) == any("times schedule=" in each for each in result.problems)
+    if preconditioner == "auto":
+        halved = sd_by_recursion(0.5 * etas, 100) - 1.0
+        assert result.diagnose().halved_bias == pytest.approx(halved, rel=0.05)
+
+
+def test_the_bias_of_automatic_steps_under_a_schedule_is_that_of_the_draws():
+    settings = {"sampler": SGLD("euler"), "n_draws": 100, "random_state": 0}
+    steady = skbayes_sgld.sample(NORMAL, **settings)
+    falling = skbayes_sgld.sample(NORMAL, schedule=FlatDecayFlat(hold=1), **settings)
+    assert falling.bias[0] == pytest.approx(0.1 * steady.bias[0], rel=0.05)
+
+
+class Growing(Schedule):
+    """Long steps after 40 short ones, by which the step size is chosen."""
+
+    def __call__(self, t):
+        return np.where(np.asarray(t) < 40, 0.05, 1.0)
+
+
+def test_automatic_steps_that_a_schedule_lengthens_are_told_to_leave_it():
+    settings = {"sampler": SGLD("euler"), "n_draws": 100, "random_state": 0}
+    result = skbayes_sgld.sample(NORMAL, schedule=Growing(), **settings)
+    assert result.bias[0] > 0.2
+    assert any("set schedule='constant'" in problem for problem in result.problems)
 
 
 def test_few_rows_a_column_under_the_conjugate_prior_are_warned_of():
