@@ -2,7 +2,15 @@
 
 import pytest
 
-from tests.structure import Call, Trace, count_repetitions, size_of_source, trace_fit
+from tests.structure import (
+    Call,
+    Trace,
+    count_lines,
+    count_repetitions,
+    overridden,
+    size_of_source,
+    trace_fit,
+)
 
 SOURCE = '''"""A module."""
 
@@ -74,6 +82,44 @@ def test_a_switch_of_file_is_a_call_in_another_file_than_the_one_before():
     ]
     counts = Trace(calls, [calls[0], calls[3]], 4).counts()
     assert counts == {
-        **{"files entered": 3, "functions entered": 4},
-        **{"depth": 3, "switches of file": 2},
+        **{"functions": 3, "files": 2},
+        **{"switches of file": 2, "depth": 3},
     }
+
+
+BRANCHES = """LIMIT = 1
+
+
+def fit(rows, rare=False):
+    if rare:
+        return [
+            row
+            for row in rows
+        ]
+
+    def inner():
+        return len(rows)
+
+    return inner()
+
+
+def other():
+    return LIMIT
+"""
+
+
+def test_lines_passed_over_are_those_of_functions_that_were_entered():
+    ran = {4, 5, 11, 12, 14}  # as Python reports the lines of fit([])
+    assert count_lines(BRANCHES, ran, {"fit"}) == {
+        **{"their lines": 12, "lines that ran": 3},
+        **{"lines passed over": 4},
+    }
+
+
+def test_definitions_of_a_method_are_counted_over_the_classes_of_a_base():
+    base = type("Base", (), {"__module__": "skbayes_sgld.x", "fit": lambda self: 0})
+    type("One", (base,), {"__module__": "skbayes_sgld.x", "fit": lambda self: 1})
+    two = type("Two", (base,), {"__module__": "skbayes_sgld.x", "other": lambda self: 2})
+    user = {"__module__": "elsewhere", "fit": lambda self: 3}
+    type("User", (two,), user)
+    assert overridden(base) == {"fit": 2}
