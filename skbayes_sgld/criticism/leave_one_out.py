@@ -20,7 +20,7 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.prediction.wrappers import Core, check_exposure_given, unwrap_for
+from skbayes_sgld.prediction.wrappers import Core, check_row_data_given, unwrap_for
 
 
 class Numbers(NamedTuple):
@@ -317,7 +317,7 @@ def rows_of_fit(
             f"y has {len(core.model.estimators_)} outputs, and {caller} takes one; call it for "
             "each of the models in estimators_, with its column of y."
         )
-    check_exposure_given(core.model, params, f"{caller}(..., exposure=exposure)")
+    check_row_data_given(core.model, params, caller)
     data = core.model._observed(core.X, core.to_model(y), **params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
     check_size(float(weight.max()), "sample_weight", low=0.0)

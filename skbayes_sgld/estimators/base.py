@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from html import escape
 from importlib.metadata import version
 from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -53,6 +53,7 @@ from skbayes_sgld.posterior import NOISE_MODELS, NOISE_PRIORS, CoefficientPrior,
 from skbayes_sgld.posterior.priors import PRIORS
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
+from skbayes_sgld.prediction.wrappers import check_row_data_given
 
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
@@ -123,6 +124,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _n_predictors: int  # set by linear models only
     _stream: Any = None  # earlier batches of partial_fit; None after fit
     _prior_choice: Any = None  # prior="auto": the choice of the last fit
+    _by_row = cast("bool", False)  # whether the rows of the fit had that argument
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Give methods their argument by row, and keep the caller's ``np.errstate`` from them."""
@@ -302,13 +304,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_finite(X, self)
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None
+        self, X: Any, y: Array, weight: Array | None, **row_data: Any
     ) -> tuple[Array, Array | None, Array | None]:
         """Target, weight and offset of all rows: codes of labels, weights times those of classes.
 
-        A subclass with an argument by row takes that too.
+        It remembers whether the rows have the argument by row.
         """
-        return y, weight, None
+        offset = self._offset(X, row_data)
+        self._by_row = offset is not None or (self._is_later_batch and self._by_row)
+        return y, weight, offset
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         """Target as the numbers that the likelihood takes; of a fit, of rows of positive weight."""
@@ -375,6 +379,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
         """Rows, observations (numbers or codes of labels) and, if there is one, the offset."""
         check_is_fitted(self)
+        check_row_data_given(self, row_data)
         numeric = self._y_checks.get("y_numeric", False)
         X, y = self._validate_rows(X, y, reset=False, y_numeric=numeric)
         self._check_values(X, fitting=False)

@@ -39,7 +39,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import unless_random_walks
+from skbayes_sgld.prediction.wrappers import check_row_data_given, unless_random_walks
 
 
 @parameters
@@ -72,7 +72,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     }
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None
+        self, X: Any, y: Array, weight: Array | None, **row_data: Any
     ) -> tuple[Array, Array | None, Array | None]:
         self.classes_: Array = self._classes_of(y)
         codes = positions(y, self.classes_)
@@ -321,6 +321,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         source = self._source(X, y, sample_weight, **row_data)
         if source is not None:
             return unless_random_walks(self, ACCURACY.score_source(self, source))
+        check_row_data_given(self, row_data, "score", in_search=True)
         if not any(value is not None for value in row_data.values()):
             score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
             return unless_random_walks(self, score)
@@ -391,19 +392,19 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     )
 
     def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
-        self._totals = source.has_exposure
-        if self._totals:
+        if source.has_exposure:
             self._begin_totals()
         return super()._model_of_source(settings, source)
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, n_trials: Any = None
+        self, X: Any, y: Array, weight: Array | None, **row_data: Any
     ) -> tuple[Array, Array | None, Array | None]:
-        earlier, self._totals = self._totals, n_trials is not None
-        if self._is_later_batch and earlier != self._totals:
+        n_trials = row_data.get("n_trials")
+        earlier, self._by_row = self._by_row, n_trials is not None
+        if self._is_later_batch and earlier != self._by_row:
             raise ValueError(
-                f"n_trials is {'' if self._totals else 'not '}given, and earlier calls of "
-                f"partial_fit had {'none' if self._totals else 'it'}; give it in all calls, or in "
+                f"n_trials is {'' if self._by_row else 'not '}given, and earlier calls of "
+                f"partial_fit had {'none' if self._by_row else 'it'}; give it in all calls, or in "
                 "none."
             )
         if n_trials is None:
@@ -418,10 +419,10 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
                 f"class_weight={self.class_weight!r} has no meaning for totals; leave it None, and "
                 "weigh rows by sample_weight."
             )
-        self._totals, self._present, self.classes_ = True, None, np.arange(2)
+        self._present, self.classes_ = None, np.arange(2)
 
     def _likelihood(self) -> LabelLikelihood:
-        return Binomial() if self._totals else super()._likelihood()
+        return Binomial() if self._by_row else super()._likelihood()
 
     def _know_classes(self, classes: Any) -> None:
         """Set ``classes_`` before a batch of ``partial_fit``."""
@@ -444,7 +445,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         """Codes as the likelihood takes them; a class without weight may leave the model."""
-        if self._totals:
+        if self._by_row:
             return y
         if not fitting:
             return super()._as_numbers(y, fitting)
@@ -478,7 +479,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     def _target_before_fit(
         self, y: Array | None, n_rows: int
     ) -> tuple[Array, Likelihood, Array | None]:
-        if self._totals:
+        if self._by_row:
             return super()._target_before_fit(y, n_rows)
         labels, codes = np.arange(2), np.arange(n_rows) % 2
         if y is not None:
@@ -509,7 +510,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     # ---- observations, labels or totals ---------------------------------------------------------
 
     def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array | None:
-        if row_data.get("n_trials") is not None and not self._totals and hasattr(self, "classes_"):
+        if row_data.get("n_trials") is not None and not self._by_row and hasattr(self, "classes_"):
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
                 "in fit too."

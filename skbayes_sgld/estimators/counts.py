@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from skbayes_sgld.estimators.row_arguments import totals_of, totals_of_fit
 from skbayes_sgld.estimators.scores import D2_BINOMIAL, D2_POISSON
 from skbayes_sgld.estimators.validation import trials_of, warn_of_fraction
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.prediction.wrappers import check_exposure_given
 
 
 @parameters
@@ -34,7 +33,6 @@ class CountRegressor(RegressionModel, LinearEstimator):
     _family = "poisson"
     _row_argument = "exposure"
     _exponential = "rate"
-    _exposed = cast("bool", False)  # whether the counts of the fit had exposures
     _score = D2_POISSON
     _positive = True
     _target = (
@@ -48,10 +46,6 @@ class CountRegressor(RegressionModel, LinearEstimator):
     )
     _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
 
-    def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
-        self._exposed = source.has_exposure
-        return super()._model_of_source(settings, source)
-
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
         rows = super()._check_data(X, y, sample_weight, **row_data)
         weighted_rates = rows.offset is None and sample_weight is not None
@@ -59,15 +53,8 @@ class CountRegressor(RegressionModel, LinearEstimator):
             warn_of_fraction(_first_fraction(rows.y), with_exposure=rows.offset is not None)
         return rows
 
-    def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, exposure: Any = None
-    ) -> tuple[Array, Array | None, Array | None]:
-        self._exposed = exposure is not None or (self._is_later_batch and self._exposed)
-        return y, weight, self._offset(X, {"exposure": exposure})
-
-    def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
-        check_exposure_given(self, row_data, "exposure=exposure")
-        return super()._observed(X, y, **row_data)
+    def _are_rates(self, y: Array, weight: Array | None) -> bool:
+        return self._takes_rates and weight is not None and _first_fraction(y) is not None
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         numbers = super()._as_numbers(y, fitting)
@@ -97,20 +84,21 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
     _positive = True
     _target = "Whole numbers of successes."
 
-    def _source(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> RowSource | None:
-        source = super()._source(X, y, sample_weight, **row_data)
-        if source is not None and not source.has_exposure:
+    def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
+        if not source.has_exposure:
             raise ValueError("the blocks have no n_trials; let them be (X, y, weight, n_trials).")
-        return source
+        return super()._model_of_source(settings, source)
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, n_trials: Any = None
+        self, X: Any, y: Array, weight: Array | None, **row_data: Any
     ) -> tuple[Array, Array | None, Array | None]:
+        n_trials = row_data.get("n_trials")
         if n_trials is None:
             raise ValueError(
                 "n_trials is None; give the trials of each row, of which y were successes: "
                 "fit(X, y, n_trials=n)."
             )
+        self._by_row = True
         return *totals_of_fit(X, y, weight, n_trials), None
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:

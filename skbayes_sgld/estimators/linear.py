@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -82,7 +82,6 @@ class LinearEstimator(BayesianEstimator):
     intercept_prior: Any = "flat"
 
     noise_model = "constant"  # a parameter of the normal model alone
-    _totals = cast("bool", False)  # whether y of a classifier holds successes among n_trials
 
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
@@ -178,13 +177,14 @@ class LinearEstimator(BayesianEstimator):
                 f"partial_fit takes the rows of one block, and X is {type(source).__name__}; call "
                 "it once a block, or call fit."
             )
+        self._by_row = source.has_exposure
         self._check_sums(source.n_features, "a pass over blocks")
         self.n_features_in_ = source.n_features
         self.__dict__.pop("feature_names_in_", None)
         if source.feature_names is not None:
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         likelihood = None  # unknown until the labels are read
-        if isinstance(self, RegressorMixin) or self._totals:
+        if isinstance(self, RegressorMixin) or self._by_row:
             likelihood = self._likelihood()
             if likelihood.quadratic:
                 return self._model_of_sums(settings, source, likelihood)

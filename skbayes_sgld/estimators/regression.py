@@ -31,7 +31,7 @@ from skbayes_sgld.posterior import (
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import IN_A_SEARCH, check_exposure_given, unless_random_walks
+from skbayes_sgld.prediction.wrappers import check_row_data_given, unless_random_walks
 
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
 
@@ -239,6 +239,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Probability of an observation of at most ``y``. For 200 rows and more it is accurate to
             3e-6, for fewer to rounding.
         """
+        check_row_data_given(self, row_data, "predict_cdf")
         (rows, offset), t = self._rows(X, row_data), as_array(y, "y", (1, 2))
         check_lengths(X=rows, y=t)
         return self._predictive().cdf(rows, t.reshape(len(t), -1), offset).reshape(t.shape)
@@ -281,15 +282,20 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         source = self._source(X, y, sample_weight, **row_data)
         if source is not None:
             return unless_random_walks(self, self._score.score_source(self, source))
-        if sample_weight is None:  # with weights y may be rates
-            check_exposure_given(self, row_data, IN_A_SEARCH)
-        y, exposure = self._check_scored(y), self._row_values(X, row_data)
+        y = self._check_scored(y)
+        if not self._are_rates(y, sample_weight):
+            check_row_data_given(self, row_data, "score", in_search=True)
+        exposure = self._row_values(X, row_data)
         if exposure is not None:
             check_lengths(X=exposure, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
             y, sample_weight = self._shares(y, exposure), exposure * weight
         score = self._score.score_arrays(y, self.predict(X), sample_weight)
         return unless_random_walks(self, score)
+
+    def _are_rates(self, y: Array, weight: Array | None) -> bool:
+        """Whether y holds rates, which weights of their exposures make counts."""
+        return False
 
     def _shares(self, y: Array, exposure: Array) -> Array:
         """Observations over their exposures or trials."""

@@ -47,7 +47,9 @@ ROW_ARGUMENTS = {
         check_exposure,
         """exposure : array-like of shape (n_samples,) or float, default=None
             Time, area or population of each row's count. None: 1, which makes a mean a rate,
-            whatever ``fit`` saw (as in statsmodels).
+            whatever ``fit`` saw (as in statsmodels). What compares y with predictions needs it
+            where ``fit`` had it. scikit-learn's scorers by name, such as "r2", do not pass it, and
+            compare counts with rates: use ``skbayes_sgld.metrics.get_scorer``.
 """,
         """exposure : array-like of shape (n_samples,) or float, default=None
             Time, area or population over which each count was made; positive. The mean count is
@@ -57,7 +59,10 @@ ROW_ARGUMENTS = {
     "n_trials": RowArgument(
         trials_of,
         """n_trials : array-like of shape (n_samples,) or int, default=None
-            Trials of each row, where ``fit`` had them. None: 1.
+            Trials of each row. None: 1, which makes a mean a share. What compares y with
+            predictions needs it where ``fit`` had it. scikit-learn's scorers by name do not pass
+            it, and compare successes with labels or shares: use
+            ``skbayes_sgld.metrics.get_scorer``.
 """,
         """n_trials : array-like of shape (n_samples,) or int, default=None
             Trials of each row, of which ``y`` were successes; rows of 0 trials are left out. None:

@@ -18,12 +18,7 @@ from skbayes_sgld._checks import check_lengths
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Array, Block, RowSource
 from skbayes_sgld.estimators.validation import check_weight
-from skbayes_sgld.prediction.wrappers import check_exposure_given
-
-_WITH_EXPOSURE = (
-    "blocks of RowBlocks are (X, y, weight, exposure), and arrays are given as score(X, y, "
-    "exposure=exposure)"
-)
+from skbayes_sgld.prediction.wrappers import check_row_data_given
 
 
 @dataclass(frozen=True)
@@ -130,8 +125,12 @@ class Score:
 
 def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
     X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
-    if block.weight is None:  # with weights y may be rates
-        check_exposure_given(model, {"exposure": block.exposure}, _WITH_EXPOSURE)
+    if not (score.numeric and model._are_rates(block.y, block.weight)):
+        argument = model._row_argument
+        in_blocks = (
+            f"blocks of RowBlocks are (X, y, weight, {argument}), and arrays are given as score"
+        )
+        check_row_data_given(model, {argument: block.exposure}, in_blocks)
     predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"
     if predicted.shape != y.shape:
         raise ValueError(

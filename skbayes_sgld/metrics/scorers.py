@@ -27,8 +27,7 @@ from skbayes_sgld.metrics.intervals import (
 )
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.prediction.wrappers import (
-    IN_A_SEARCH,
-    check_exposure_given,
+    check_row_data_given,
     predict_interval,
     predict_quantiles,
     unless_random_walks,
@@ -151,12 +150,14 @@ class Scorer:
         self.name, self.options = name, options
         self.set_score_request()
 
-    def set_score_request(self, *, sample_weight: Any = None, exposure: Any = None) -> Any:
+    def set_score_request(
+        self, *, sample_weight: Any = None, exposure: Any = None, n_trials: Any = None
+    ) -> Any:
         """Choose the metadata that searches pass to the score, with metadata routing enabled.
 
         Parameters
         ----------
-        sample_weight, exposure : bool, str or None, default=None
+        sample_weight, exposure, n_trials : bool, str or None, default=None
             True: pass it. False: do not. A string: pass the metadata of that name. None: raise if
             it is given.
 
@@ -165,7 +166,8 @@ class Scorer:
         self : Scorer
         """
         self._request = MetadataRequest(owner=repr(self))
-        for param, alias in {"sample_weight": sample_weight, "exposure": exposure}.items():
+        asked = {"sample_weight": sample_weight, "exposure": exposure, "n_trials": n_trials}
+        for param, alias in asked.items():
             self._request.score.add_request(param=param, alias=alias)
         return self
 
@@ -200,7 +202,7 @@ class Scorer:
         """
         score, member = _SCORES[self.name]
         model = unwrap_for(f"the scorer {self.name!r}", member, estimator).model
-        check_exposure_given(model, params, IN_A_SEARCH)
+        check_row_data_given(model, params, "score", in_search=True)
         found = score(estimator, X, y, sample_weight, params, **self.options)
         return unless_random_walks(model, found)
 

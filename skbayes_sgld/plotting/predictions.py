@@ -27,6 +27,7 @@ from skbayes_sgld.plotting.axes import (
 from skbayes_sgld.prediction.effects import components, dependence
 from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import (
+    check_row_data_given,
     predict_interval,
     predict_proba_interval,
     predict_quantiles,
@@ -109,7 +110,9 @@ class PredictiveIntervalDisplay(Display):
         -------
         display : PredictiveIntervalDisplay
         """
-        unwrap_for(cls.__name__, "predict_interval", estimator, params=params)
+        model = unwrap_for(cls.__name__, "predict_interval", estimator, params=params).model
+        if y is not None:
+            check_row_data_given(model, params, f"{cls.__name__}.from_estimator")
         interval = predict_interval(estimator, X, coverage, **params)
         center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
         x, x_name = None, "x"
@@ -284,6 +287,7 @@ class CoverageDisplay(Display):
         display : CoverageDisplay
         """
         model = unwrap_for(cls.__name__, "predict_interval", estimator, params=params).model
+        check_row_data_given(model, params, f"{cls.__name__}.from_estimator")
         y = as_array(y, "y")
         check_size(float(np.abs(y).max(initial=0.0)), "y", low=0.0)
         interval = predict_interval(estimator, X, coverage, **params)

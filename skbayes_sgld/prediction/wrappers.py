@@ -255,19 +255,31 @@ def unwrap_for(
     return core
 
 
-IN_A_SEARCH = (
-    "score(..., exposure=exposure), as a search does after "
-    "sklearn.set_config(enable_metadata_routing=True) and set_score_request(exposure=True)"
-)
+_FITTED_TO = {
+    "exposure": "counts with exposures",
+    "n_trials": "totals of trials",
+}
 
 
-def check_exposure_given(model: Any, params: Mapping[str, Any], remedy: str) -> None:
-    """Raise where a model of counts with exposures would judge counts without theirs."""
-    if getattr(model, "_exposed", False) and params.get("exposure") is None:
-        raise ValueError(
-            "exposure is None, and the model was fitted to counts with exposures; give those of "
-            f"the rows: {remedy}."
-        )
+def check_row_data_given(
+    model: Any, params: Mapping[str, Any], call: str = "", in_search: bool = False
+) -> None:
+    """Raise where rows would be judged without the argument by row that the fit had.
+
+    ``call`` is the function that compares y with predictions, as a user writes it, and
+    ``in_search`` whether searches call it.
+    """
+    name = getattr(model, "_row_argument", "")
+    if not name or not model._by_row or params.get(name) is not None:
+        return
+    search = (
+        ", as a search does after sklearn.set_config(enable_metadata_routing=True) and "
+        f"set_score_request({name}=True)"
+    ) * in_search
+    raise ValueError(
+        f"{name} is None, and the model was fitted to {_FITTED_TO[name]}; give {name} of the rows: "
+        f"{f'{call}(..., {name}={name})' if call else f'{name}={name}'}{search}."
+    )
 
 
 @numpy_defaults

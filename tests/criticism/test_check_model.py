@@ -387,7 +387,9 @@ def test_exposures_and_weights_reach_the_checks_and_are_asked_for():
     by_batch.partial_fit(X[200:], y[200:])
     in_blocks = clone(COUNTS).fit(RowBlocks(lambda: iter([(X, y, None, years)])))
     for each in (model, by_batch, in_blocks, pickle.loads(pickle.dumps(model))):
-        with pytest.raises(ValueError, match=r"give those of the rows: check_model\(..., exposure"):
+        with pytest.raises(
+            ValueError, match=r"give exposure of the rows: check_model\(..., exposure"
+        ):
             check_model(each, X, y)
     with pytest.raises(ValueError, match=r"compare_models\(..., exposure="):
         compare_models({"a": model}, X, y)
