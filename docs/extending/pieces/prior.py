@@ -5,11 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.posterior import CoefficientPrior
+from skbayes_sgld.posterior import LocationScale
 
 
 @dataclass(eq=False, repr=False)
-class Logistic(CoefficientPrior):
+class Logistic(LocationScale):
     """Logistic prior, density ``sech^2(z / 2) / (4 s)`` with ``z = (beta - location) / s``.
 
     >>> from skbayes_sgld import SGLDLogisticRegression
@@ -27,20 +27,17 @@ class Logistic(CoefficientPrior):
 
     log_concave = True
 
-    def log_density(self, coef, gamma):
-        z = (coef - self.location) / self.scale
-        return -2.0 * np.logaddexp(0.5 * z, -0.5 * z).sum(axis=(1, 2))
+    def log_standard(self, z):
+        return -2.0 * np.logaddexp(0.5 * z, -0.5 * z)
 
-    def grad(self, coef, gamma):
-        z = (coef - self.location) / self.scale
-        return -np.tanh(0.5 * z) / self.scale, None
+    def standard_slope(self, z):
+        return -np.tanh(0.5 * z)
 
-    def curvature(self, coef, gamma):
-        z = (coef - self.location) / self.scale
-        return 0.5 / np.square(np.cosh(0.5 * z) * self.scale), None, 0.0
+    def standard_curvature(self, z):
+        return 0.5 / np.square(np.cosh(0.5 * z))
 
-    def sample(self, rng, shape, noise_variance):
-        return self.location + self.scale * rng.logistic(size=shape)
+    def draw_standard(self, rng, shape):
+        return rng.logistic(size=shape)
 
-    def quantiles(self, u, d):
-        return np.outer(np.log(u / (1.0 - u)), np.broadcast_to(self.scale, d))
+    def standard_quantiles(self, u):
+        return np.log(u / (1.0 - u))

@@ -32,8 +32,8 @@ from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
+from skbayes_sgld.posterior.priors.location_scale import Normal
 from skbayes_sgld.posterior.priors.noise import NoisePrior
-from skbayes_sgld.posterior.priors.normal import Normal
 from skbayes_sgld.posterior.protocol import Reported
 
 

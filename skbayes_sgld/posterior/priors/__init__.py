@@ -2,11 +2,17 @@
 
 from skbayes_sgld._components import Registry
 from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
-from skbayes_sgld.posterior.priors.conjugate import ConjugateNormal
 from skbayes_sgld.posterior.priors.flat import Flat
 from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
 from skbayes_sgld.posterior.priors.horseshoe import Horseshoe
-from skbayes_sgld.posterior.priors.laplace import Laplace
+from skbayes_sgld.posterior.priors.location_scale import (
+    Cauchy,
+    ConjugateNormal,
+    Laplace,
+    LocationScale,
+    Normal,
+    StudentT,
+)
 from skbayes_sgld.posterior.priors.noise import (
     Exponential,
     FlatNoise,
@@ -18,8 +24,6 @@ from skbayes_sgld.posterior.priors.noise import (
     LogNormal,
     NoisePrior,
 )
-from skbayes_sgld.posterior.priors.normal import Normal
-from skbayes_sgld.posterior.priors.student_t import Cauchy, StudentT
 
 PRIORS: Registry[CoefficientPrior] = Registry(
     CoefficientPrior,
@@ -66,6 +70,7 @@ __all__ = [
     "Horseshoe",
     "InverseGamma",
     "Laplace",
+    "LocationScale",
     "LogNormal",
     "NoisePrior",
     "Normal",

@@ -18,7 +18,7 @@ import numpy as np
 
 from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Prior
-from skbayes_sgld.posterior.priors.normal import Normal
+from skbayes_sgld.posterior.priors.location_scale import Normal
 
 
 class HierarchicalPrior(Prior):
