@@ -292,7 +292,7 @@ class SGLDBetaBinomialRegressor(TotalsRegressor, SampledEstimator):
     binomial. Nothing has to be tuned.
 
     Predictions are of the share of successes, or of the successes among the trials that are handed
-    to them.
+    to them. Each row counts once in the automatic scale of the prior, whatever its trials.
 
     Parameters
     ----------

@@ -387,8 +387,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     _exponential = "odds"
     _target = (
         "Labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
-        "success, and probabilities are those of one trial. The posterior is that of as many rows "
-        "as there are trials, each with its label."
+        "success, and probabilities are those of one trial. The likelihood is that of as many rows "
+        "as there are trials, each with its label; the automatic scale of the prior counts each "
+        "row once."
     )
 
     def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:

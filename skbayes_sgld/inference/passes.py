@@ -109,11 +109,7 @@ def _moments_and_sample(
             broken = block.y[block.y != np.floor(block.y)]
             fraction = Fraction(broken[0]) if len(broken) else None
     X = _with_weight(block).X
-    counted = block
-    if likelihood is not None and likelihood.totals:
-        weight = likelihood.trial_weight(_totals(block), block.weight)
-        counted = block._replace(weight=weight, exposure=None)
-    moments = Moments.from_block(counted, np.asarray(labels), codes)
+    moments = Moments.from_block(block, np.asarray(labels), codes)
     if not len(X):
         return moments, None, Sample.from_block(block, how, *np.zeros((2, X.shape[1]))), fraction
     sample = Sample.from_block(block, how, *moments.together(np.ones(len(labels))))

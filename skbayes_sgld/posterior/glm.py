@@ -111,13 +111,13 @@ class GLMPosterior(BasePosterior):
             )
         by_trial = likelihood.trial_weight(y, sample_weight)
         if columns is None and prior.automatic:
-            columns = column_moments(X, by_trial)
+            columns = column_moments(X, sample_weight)
         mean: Array | None = None
         if center and fit_intercept:
             if statistics is not None:
                 mean = statistics.x_mean
             else:
-                mean = (columns or column_moments(X, by_trial))[0]
+                mean = (columns or column_moments(X, sample_weight))[0]
 
         self.X: Any = X
         self.y, self.weight, self.offset = y, sample_weight, offset
@@ -311,8 +311,7 @@ class GLMPosterior(BasePosterior):
     def column_spread(self) -> Array:
         """Spread of each column ``(d,)``, which automatic scales are in units of."""
         if self._columns is None:
-            weight = self.likelihood.trial_weight(self.y, self.weight)
-            self._columns = column_moments(self.X, weight)
+            self._columns = column_moments(self.X, self.weight)
         return self._columns[1]
 
     @property

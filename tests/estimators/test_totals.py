@@ -28,6 +28,8 @@ X = RNG.standard_normal((N, 2)) * [1.0, 5.0] + [0.0, 3.0]
 TRIALS = RNG.integers(1, 12, N)
 Y = RNG.binomial(TRIALS, expit(X @ [0.8, -0.1] - 0.2))
 WEIGHT = RNG.integers(1, 3, N).astype(float)
+# of the automatic prior: weights count in it, and trials do not
+SCALE = 1.0 / np.sqrt(np.cov(X.T, fweights=WEIGHT.astype(int), ddof=0).diagonal())
 ROWS = np.repeat(np.arange(N), TRIALS)
 LABELS = np.concatenate([np.arange(n) < y for n, y in zip(TRIALS, Y, strict=True)]).astype(int)
 FEW = {"n_draws": 50, "n_chains": 2, "random_state": 0}
@@ -42,15 +44,14 @@ def fitted():
 
 def test_the_posterior_is_that_of_the_rows_written_out():
     weight = np.linspace(0.5, 2.0, N)
-    options = {"center": True, "intercept_prior": Normal(2.0)}
+    options = {"intercept_prior": Normal(2.0)}
+    prior = Normal(SCALE)
     totals = GLMPosterior(
-        X, as_totals(Y, TRIALS), Binomial(), Normal(), sample_weight=weight, **options
+        X, as_totals(Y, TRIALS), Binomial(), prior, sample_weight=weight, **options
     )
-    rows = GLMPosterior(
-        X[ROWS], LABELS.astype(float), Bernoulli(), Normal(), sample_weight=weight[ROWS], **options
-    )
+    labels, each = LABELS.astype(float), weight[ROWS]
+    rows = GLMPosterior(X[ROWS], labels, Bernoulli(), prior, sample_weight=each, **options)
     assert totals.total_weight == pytest.approx(rows.total_weight)
-    np.testing.assert_allclose(totals.prior.scale, rows.prior.scale, rtol=1e-12)
     theta = RNG.standard_normal((5, 3))
     for a in (totals, totals.rounded(density=True)):
         exact = a is totals
@@ -138,10 +139,10 @@ WAYS = {
 
 @pytest.fixture(scope="module")
 def written_out():
-    """Fit of labels: as many rows as there are trials and weights."""
+    """Fit of labels: as many rows as there are trials and weights, under the prior of totals."""
     rows = np.repeat(ROWS, WEIGHT[ROWS].astype(int))
     labels = np.repeat(LABELS, WEIGHT[ROWS].astype(int))
-    return SGLDLogisticRegression(random_state=0).fit(X[rows], labels)
+    return SGLDLogisticRegression(prior=Normal(SCALE), random_state=0).fit(X[rows], labels)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -155,7 +156,17 @@ def test_all_ways_to_give_rows_have_the_posterior_of_the_rows_written_out(
     np.testing.assert_allclose(a[2], b[2], rtol=0.08)
     assert found.classes_.tolist() == [0, 1]
     if way != "partial_fit":  # its scales are of the first batch
-        np.testing.assert_allclose(found.prior_.scale, written_out.prior_.scale, rtol=1e-9)
+        np.testing.assert_allclose(found.prior_.scale, SCALE, rtol=1e-9)
+
+
+@few_draws
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDBetaBinomialRegressor])
+def test_one_row_of_many_trials_does_not_set_the_scale_of_a_column(cls):
+    rng = np.random.default_rng(1)
+    rows, trials = rng.standard_normal((40, 1)), np.r_[np.full(39, 10), 10**6]
+    y = rng.binomial(trials, expit(0.5 * rows[:, 0]))
+    model = cls(**FEW).fit(rows, y, n_trials=trials)
+    np.testing.assert_allclose(model.prior_.scale, 1.0 / rows.std(), rtol=1e-9)
 
 
 def test_files_have_exposures_or_trials():

@@ -195,7 +195,7 @@ class Likelihood(Component):
         return 1.0 / float(np.average(self.curvature(u, y)[0, 0, 0], weights=weight))
 
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
-        """Weights for the mean and spread of a column: numbers of trials, where rows have some."""
+        """Weights that say how many observations the rows are: trials, where rows have some."""
         return weight
 
     def gains(self, design: Array, y: Array) -> Array | sparray | None:

@@ -57,7 +57,7 @@ class GivenOwn(Likelihood):
         return self.likelihood.start(y, weight, has_level)[: self.n_predictors]
 
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
-        """Weights with which a column has its mean and spread."""
+        """Weights that say how many observations the rows are."""
         return self.likelihood.trial_weight(y, weight)
 
     def rare(self, y: Array) -> Array | None:
