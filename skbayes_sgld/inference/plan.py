@@ -25,6 +25,7 @@ from skbayes_sgld.sampling.schedules import Constant, check_multipliers
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, find_modes
+from skbayes_sgld.sampling.tuning.several_modes import survey
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -60,7 +61,7 @@ class Plan:
         Number of walkers whose draws, one after the other, are the draws of a chain. A step of many
         positions costs little more than a step of four.
     modes : tuple of KnownMode
-        Modes of a user's own model where there are several, that of ``mode`` first.
+        Modes that searches have found, where several have more than 1 % of the mass.
     n_training : int, default=0
         Steps of Adam, before the burn-in, that lead each chain of an ensemble from ``start`` to a
         mode of its own. In the plan of a result it is 0: the training is over.
@@ -161,13 +162,17 @@ def make_plan(
     posterior, mode, coordinates = reparameterize(posterior, settings)
     if mode is None and _needs_mode(posterior, settings):
         mode = _locate(posterior, settings)
-    modes: tuple[KnownMode, ...] = ()
+    modes, found = tuple[KnownMode, ...](), ""
     if posterior.facts.user_defined and not posterior.facts.multimodal and mode is not None:
         modes = tuple(find_modes(posterior, mode, settings.tau, seed))
+    elif posterior.facts.has_other_starts and mode is not None:
+        mode, modes, found = survey(posterior, mode, settings.tau)
     # algorithm: gradient, sampler and step size
     center = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
     gradient_choices, noise = decisions.choose_gradient(posterior, settings, center, seed, fallback)
     choices = decisions.as_given(settings) | gradient_choices | {"parameterization": coordinates}
+    if found:
+        choices["modes"] = Choice(max(1, len(modes)), found)
     draft = _draft(posterior, settings, mode, choices, bool(modes))
     tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
     if draft.batch_size is not None and tuned.run.batch_size is None:
@@ -284,7 +289,7 @@ def _in_order(choices: dict[str, Choice]) -> dict[str, Choice]:
     """Choices in the order of the table."""
     names = (
         "prior sampler step_size schedule temperature gradient batch_size preconditioner "
-        "parameterization clip init n_draws n_burnin thin"
+        "parameterization clip modes init n_draws n_burnin thin"
     )
     return {name: choices[name] for name in names.split() if name in choices}
 

@@ -45,8 +45,10 @@ def find_problems(result: SamplingResult) -> list[str]:
         )
     problems += undefined_problem(*result.undefined, result.acceptance is None)
     flat = result.theta.reshape(-1, result.theta.shape[2])
-    if result.plan.posterior.facts.user_defined and np.isfinite(flat).all():
-        problems += missed_problem(result.plan, flat) + jump_problem(result.plan, flat)
+    if np.isfinite(flat).all():
+        problems += missed_problem(result.plan, flat)
+        if result.plan.posterior.facts.user_defined:
+            problems += jump_problem(result.plan, flat)
     problems += cap_problem(choices.get("stopped_by"))
     return problems + clip_problem(result.clipped, choices["clip"].value)
 

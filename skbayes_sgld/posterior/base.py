@@ -203,6 +203,10 @@ class BasePosterior:
         """Reported parameters: their names, and the maps from and to theta."""
         return Reported(self.param_names)
 
+    def other_starts(self) -> list[Array]:
+        """Further points ``(P,)`` to search for a mode from, where there may be several."""
+        return []
+
     def start(self) -> Array:
         """Point ``(P,)`` from which to search for the mode."""
         return np.zeros(self.n_params)

@@ -25,7 +25,7 @@ from skbayes_sgld.posterior.priors import NOISE_PRIORS, CoefficientPrior, Flat
 from skbayes_sgld.posterior.priors.noise import NoisePrior, OwnPriors
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
-from skbayes_sgld.posterior.sparse_design import SparseDesign
+from skbayes_sgld.posterior.sparse_design import SparseDesign, as_array
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
@@ -330,6 +330,7 @@ class GLMPosterior(BasePosterior):
             has_mode=True,  # being proper
             one_mode=True,
             log_concave=self.prior.log_concave and self.likelihood.log_concave,  # or nearly
+            has_other_starts=self.likelihood.several_modes,
             light_tailed=light,
             far_from_mode=far and self.likelihood.averages and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,
@@ -373,6 +374,19 @@ class GLMPosterior(BasePosterior):
             self._linear(theta[None])[0, :, -1] = local[: self.n_predictors]
         self._own(theta[None])[0] = local[self.n_predictors :]
         return theta
+
+    def other_starts(self) -> list[Array]:
+        """Further points ``(P,)`` to search for a mode from, where the likelihood has some."""
+        if not self.likelihood.several_modes:
+            return []
+        design, width, starts = self.row_sum().design, self._n_linear, []
+        block = as_array(design.block(slice(0, self.n_samples)))[:, :width]
+        for found in self.likelihood.other_starts(block, self.y, self.weight):
+            theta = np.zeros(self.n_params)
+            theta[:width] = found[:width]
+            self._own(theta[None])[0] = found[width:]
+            starts.append(theta)
+        return starts
 
     def zeros(self) -> Array:
         """Point ``(P,)`` at which all coefficients are 0; the noise variance is that of y."""

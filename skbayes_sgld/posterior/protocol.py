@@ -142,6 +142,8 @@ class Facts:
         Whether chains are expected to meet soon: many short ones then serve as well as few long.
     multimodal : bool
         Whether there are several modes between which chains are not expected to cross.
+    has_other_starts : bool
+        Whether searches from further starts may find other modes.
     ensemble : bool
         Whether each chain is to begin at a mode of its own, and chains are compared by their
         predictions, since parameters can change places.
@@ -187,6 +189,7 @@ class Facts:
     has_mode: bool = False
     one_mode: bool = False
     multimodal: bool = False
+    has_other_starts: bool = False
     ensemble: bool = False
     log_concave: bool = False
     light_tailed: bool = False

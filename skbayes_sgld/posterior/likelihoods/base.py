@@ -70,6 +70,9 @@ class Likelihood(Component):
         of the predictor, transformed.
     log_concave : bool
         Whether the log density is concave in eta, so that it adds no mode to a posterior.
+    several_modes : bool
+        Whether the rows may leave a posterior several modes. The family then defines
+        :meth:`other_starts`.
     bounded_curvature : bool
         Whether the curvature is bounded, whatever the linear predictor and the noise.
     reach : float
@@ -97,6 +100,7 @@ class Likelihood(Component):
     shift_invariant = False
     increasing = False
     log_concave = True
+    several_modes = False
     bounded_curvature = True
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
@@ -166,6 +170,18 @@ class Likelihood(Component):
             Whether the model has an intercept; the predictors are zero without one.
         """
         return np.zeros(self.n_local)
+
+    def other_starts(self, design: Array, y: Array, weight: Array | None) -> list[Array]:
+        """Further points ``(width + n_own,)`` where a search for the mode may begin.
+
+        Parameters
+        ----------
+        design : ndarray of shape (n, width)
+            Columns of X, with one of ones for an intercept.
+        y : ndarray of shape (n,)
+        weight : ndarray of shape (n,) or None
+        """
+        return []
 
     def effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
         """Change of the predictor that one spread of a column may well make.

@@ -14,6 +14,7 @@ from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
 from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
 from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
+from skbayes_sgld.posterior.likelihoods.robust_starts import regressions
 from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
 
 _START = 4.0  # degrees of freedom where a search begins
@@ -86,6 +87,7 @@ class StudentTNoise(Gaussian):
 
     quadratic = False
     log_concave = False
+    several_modes = True
     kernel = StudentTKernel
     own = (
         *Gaussian.own,
@@ -127,6 +129,10 @@ class StudentTNoise(Gaussian):
                 "SGLDLogisticRegression, and the other rows."
             )
         return np.array([level + unit * begin[0], 2.0 * np.log(unit) + begin[1], begin[2]])
+
+    def other_starts(self, design: Array, y: Array, weight: Array | None) -> list[Array]:
+        """Least squares, and least trimmed squares of all rows and of those far from them."""
+        return regressions(design, y, weight)
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
         """Inverse of the information that an observation has about its location."""

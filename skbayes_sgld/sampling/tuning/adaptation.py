@@ -256,8 +256,12 @@ def _values(run: Run, theta: Array) -> Array:
 
 def _typical_fall(run: Run, n_params: int) -> float:
     """Largest fall of the log density from the mode that is usual within a normal posterior."""
-    usual = 0.5 * n_params + _TYPICAL * np.sqrt(0.5 * n_params)
-    return float(run.dynamics.temperature) * usual
+    return float(run.dynamics.temperature) * usual_fall(n_params)
+
+
+def usual_fall(n_params: int) -> float:
+    """Largest fall of the log density, in nats, that is usual within a normal posterior."""
+    return 0.5 * n_params + _TYPICAL * float(np.sqrt(0.5 * n_params))
 
 
 def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -> Array:

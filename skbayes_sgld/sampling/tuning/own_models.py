@@ -81,7 +81,9 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
                 continue
             if end is not None and all(_apart(posterior, mode, end, other) for other in ends):
                 ends.append(end)
-        return _with_shares(posterior, ends, tau) if len(ends) > 1 else []
+        # a mode of less is not worth another sampler
+        modes = [each for each in with_shares(posterior, ends, tau) if each.share > 0.01]
+        return modes if len(modes) > 1 else []
 
 
 def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Array:
@@ -115,17 +117,20 @@ def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
 
 
 def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
-    """Whether two ends of climbs are different modes: the density between is half a nat lower."""
+    """Whether two ends of climbs are different modes."""
     z = mode.metric.whiten((a - b)[None])[0]
-    if np.abs(z).max() < 1e-3:
-        return False
+    return bool(np.abs(z).max() >= 1e-3) and are_apart(posterior, a, b, 0.5)
+
+
+def are_apart(posterior: BasePosterior, a: Array, b: Array, fall: float) -> bool:
+    """Whether the log density on the line between two places falls by ``fall`` below the lower."""
     way = b + np.linspace(0.0, 1.0, 33)[:, None] * (a - b)
     value = posterior.log_density(way)
-    return not value.min() > min(value[0], value[-1]) - 0.5
+    return not value.min() > min(value[0], value[-1]) - fall
 
 
-def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
-    """Modes with their shares of the mass, if two have some, of positive definite curvatures."""
+def with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
+    """Modes of positive definite curvature with their shares of the mass, by Laplace."""
     modes, logs = [], []
     for theta in ends:
         H = posterior.curvature(theta) / tau
@@ -135,13 +140,7 @@ def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> lis
             logs.append(value - 0.5 * float(np.log(eigenvalues).sum()))
             modes.append((theta, H))
     shares = softmax(logs) if logs else logs
-    # a mode of less is not worth another sampler
-    shared = [
-        KnownMode(*mode, float(share))
-        for mode, share in zip(modes, shares, strict=True)
-        if share > 0.01
-    ]
-    return shared if len(shared) > 1 else []
+    return [KnownMode(*mode, float(share)) for mode, share in zip(modes, shares, strict=True)]
 
 
 def n_trajectories(posterior: BasePosterior) -> int:

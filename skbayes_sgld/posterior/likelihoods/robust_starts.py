@@ -1,0 +1,74 @@
+"""Regressions from which a search may find further modes under noise with heavy tails.
+
+Such a log likelihood is not concave. Rows that lie apart may be the tails of a wide noise, or the
+outliers of a narrow one about some of the rows: each view may be a mode. The searches begin at
+
+1. least squares, with light tails: every row counts;
+2. least trimmed squares (Rousseeuw & Van Driessen 2006) from least absolute deviations, with heavy
+   tails: the closer half of the rows counts;
+3. the same for the rows that are far from those, if they are many: a second line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbayes_sgld._typing import Array
+
+_LIGHT, _HEAVY = np.log(30.0), np.log(1.5)  # log degrees of freedom
+_RIDGE = 1e-6  # of a column's mean square, which keeps copied columns apart
+_SWEEPS = 8  # reweighted least squares, which need only come near
+_MAD = 1.4826  # sd of a normal distribution over its median absolute deviation
+_FAR = 6.0  # scales, beyond which a row may belong to another line
+_LINE = 0.15  # share of the rows that may be another line
+
+
+def regressions(design: Array, y: Array, weight: Array | None) -> list[Array]:
+    """Coefficients, log squared scale and log degrees of freedom ``(width + 2,)`` of each.
+
+    None where there are fewer than two rows for each column of ``design (n, width)``: half of them
+    is then fitted whatever the tails.
+    """
+    if weight is not None:
+        rows = weight > 0.0
+        design, y, weight = design[rows], y[rows], weight[rows]
+    n, width = design.shape
+    w = np.ones(n) if weight is None else weight
+    if n < 2 * width + 2:
+        return []
+    ridge = _RIDGE * (w @ np.square(design))
+
+    def solve(w: Array) -> Array:
+        gram = (design.T * w) @ design
+        gram[np.diag_indices(width)] += ridge
+        return np.linalg.solve(gram, design.T @ (w * y))
+
+    def trimmed(rows: Array) -> Array:
+        """Least trimmed squares of some rows, from their least absolute deviations."""
+        of_rows = w * rows
+        residual = y - design @ solve(of_rows)
+        for _ in range(_SWEEPS):
+            size = np.abs(residual)
+            # a floor on the sizes, or the first rows that a line meets hold it
+            floor = 0.1 * np.median(size[rows]) + np.finfo(float).tiny
+            residual = y - design @ solve(of_rows / np.maximum(size, floor) * floor)
+        half = (int(rows.sum()) + width + 1) // 2
+        for _ in range(_SWEEPS // 2):
+            size = np.where(rows, np.abs(residual), np.inf)
+            coef = solve(w * (size <= np.partition(size, half - 1)[half - 1]))
+            residual = y - design @ coef
+        scale = _MAD * np.median(np.abs(residual)[rows])
+        return np.append(coef, [2.0 * np.log(scale), _HEAVY]) if scale > 0.0 else np.array([])
+
+    every = np.ones(n, bool)
+    coef = solve(w)
+    variance = np.average(np.square(y - design @ coef), weights=w)
+    starts = [np.append(coef, [np.log(variance), _LIGHT])] if variance > 0.0 else []
+    core = trimmed(every)
+    if not len(core):
+        return starts
+    starts.append(core)
+    far = np.square(y - design @ core[:-2]) > _FAR**2 * np.exp(core[-2])
+    if far.sum() > max(_LINE * n, 2 * width + 2):
+        starts += [line for line in [trimmed(far)] if len(line)]
+    return starts

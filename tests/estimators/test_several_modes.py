@@ -1,0 +1,120 @@
+"""Several modes of heavy-tailed noise: the one that has the mass is sampled."""
+
+import numpy as np
+import pytest
+from scipy import sparse, stats
+
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.posterior import GammaPrior, InverseGamma, Normal
+from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
+
+PRIORS = {
+    "prior": Normal(3.0),
+    "intercept_prior": Normal(3.0),
+    "noise_prior": InverseGamma(0.5, 0.001),
+    "degrees_of_freedom_prior": GammaPrior(2.0, 10.0),
+}
+
+
+def student_t(**settings):
+    settings = {"random_state": 0} | settings
+    return SGLDLinearRegression(noise_distribution="student_t", **settings)
+
+
+def shifted(n=200, share=0.3, by=1.5, d=1, seed=0):
+    """A line of which a share of the rows is shifted."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = X.sum(axis=1) + 0.1 * rng.standard_normal(n)
+    y[rng.permutation(n)[: round(share * n)]] += by
+    return X, y
+
+
+def log_density(X, y, weight=1.0):
+    """Of slopes, intercept, log squared scale and log degrees of freedom, under ``PRIORS``."""
+
+    def of(theta):
+        coef, gamma, t = theta[:, :-2], theta[:, -2], theta[:, -1]
+        eta = coef[:, :-1] @ X.T + coef[:, -1:]
+        rows = stats.t.logpdf(y, np.exp(t)[:, None], eta, np.exp(0.5 * gamma)[:, None])
+        value = (weight * rows).sum(axis=1) + stats.norm.logpdf(coef, 0.0, 3.0).sum(axis=1)
+        value += stats.invgamma.logpdf(np.exp(gamma), 0.5, scale=0.001) + gamma
+        return value + stats.gamma.logpdf(np.exp(t), 2.0, scale=10.0) + t
+
+    return of
+
+
+def narrow_and_wide(d=1):
+    """Starts at a narrow noise about the line, and at a wide one about all rows."""
+    line = np.ones(d)
+    return [np.r_[line, 0.0, np.log(0.01), 0.0], np.r_[line, 0.45, np.log(0.5), np.log(20.0)]]
+
+
+def coordinates(model):
+    """Draws of theta."""
+    values = model.posterior_.values.copy()
+    values[..., -2:] = np.log(values[..., -2:])
+    return values
+
+
+@pytest.mark.parametrize(("share", "by", "wide"), [(0.3, 1.5, 0), (0.25, 3.0, 0), (0.42, 1.5, 1)])
+def test_chains_are_in_the_mode_of_most_mass(share, by, wide):
+    X, y = shifted(share=share, by=by)
+    model = student_t(**PRIORS).fit(X, y)
+    of = log_density(X, y)
+    other, mode = (laplace_fit(of, start=narrow_and_wide()[k]) for k in (1 - wide, wide))
+    mass = [of(m[None])[0] + 0.5 * np.linalg.slogdet(V)[1] for m, V in (other, mode)]
+    assert mass[1] > mass[0] + 5.0
+    assert np.abs(z_scores(coordinates(model), *adapted_draws(of, *mode, 10_000))).max() < 4.5
+    choice = model.result_.plan.choices["modes"]
+    assert choice.value == 1 and "another has 0.0%" in choice.why
+    assert model.diagnose().usable
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fifth_of_far_rows_is_no_alarm(seed):
+    X, y = shifted(80, 0.25, 3.0, seed=seed)
+    model = student_t(random_state=seed).fit(X, y)
+    assert model.diagnose().usable and abs(model.intercept_) < 0.06
+
+
+def sparse_rows(X, y):
+    X = np.where(np.abs(X) > 1.0, X, 0.0)
+    return sparse.csr_array(X), y - shifted()[0].sum(axis=1) + X.sum(axis=1)
+
+
+@pytest.mark.filterwarnings("ignore:The effective sample size")  # of few draws
+@pytest.mark.parametrize(
+    ("prepare", "settings"),
+    [
+        (lambda X, y: (X, y), {"noise_model": "log_linear"}),
+        (lambda X, y: (X.astype(np.float32), y.astype(np.float32)), {}),
+        (lambda X, y: (X, y, np.where(np.arange(200) % 5, 1.0, [0.0] * 100 + [2.0] * 100)), {}),
+        (sparse_rows, {}),
+        (lambda X, y: (X, y), {"prior": "cauchy", "sampler": "hmc"}),
+        (lambda X, y: (1e6 * X + 1e7, y), {}),
+    ],
+    ids=["log-linear", "float32", "weights", "sparse", "hmc", "units"],
+)
+def test_the_mode_is_found_in_every_kind_of_rows(prepare, settings):
+    model = student_t(n_draws=100, **settings).fit(*prepare(*shifted()))
+    df = model.posterior_.values[..., -1]
+    assert 0.4 < df.mean() < 1.0  # 36 in the other mode
+    assert model.result_.plan.choices["modes"].value == 1
+
+
+@pytest.mark.filterwarnings("ignore:The effective sample size", "ignore:.*misfit|.*intervals hold")
+def test_the_modes_of_many_rows_are_seen_in_a_sample_of_them():
+    model = student_t(n_draws=100).fit(*shifted(20_000, d=5))
+    assert np.abs(model.intercept_) < 0.02 and model.degrees_of_freedom_ < 1.0
+
+
+@pytest.mark.filterwarnings("ignore:The effective sample size|The chains have")  # of ten draws
+@pytest.mark.parametrize("df", [1, 3, 30])
+@pytest.mark.parametrize(("n", "d"), [(20, 2), (100, 5), (3000, 3)])
+def test_ordinary_rows_have_one_mode(n, d, df):
+    rng = np.random.default_rng(n)
+    X = rng.standard_normal((n, d))
+    y = X.sum(axis=1) + rng.standard_t(df, n)
+    plan = student_t(n_draws=10).fit(X, y).result_.plan
+    assert plan.modes == () and plan.choices["modes"].why.endswith("starts end at one mode")
