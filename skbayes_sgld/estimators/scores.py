@@ -80,6 +80,8 @@ class Score:
 
     def score_arrays(self, y: Any, predicted: Array, sample_weight: Any) -> float:
         """Score of predictions in memory."""
+        if self.numeric:
+            predicted = within_squares(predicted)
         if self.reference is not None:
             return float(self.reference(y, predicted, sample_weight=sample_weight))
         y = column_or_1d(y)
@@ -132,6 +134,8 @@ def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | N
         )
         check_row_data_given(model, {argument: block.exposure}, in_blocks)
     predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"
+    if score.numeric:
+        predicted = within_squares(predicted)
     if predicted.shape != y.shape:
         raise ValueError(
             f"{where} has shape {y.shape}, and the predictions have {predicted.shape}: outputs "
@@ -152,6 +156,11 @@ def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | N
         else:
             y, score = y / block.exposure, replace(score, loss=share_of_hits)
     return score.tally(y, predicted, weight)
+
+
+def within_squares(predicted: Array) -> Array:
+    """Predictions whose squares, and sums of these, are numbers: a far row's may be infinite."""
+    return np.clip(np.asarray(predicted, dtype=float), -1e150, 1e150)
 
 
 def share_of_hits(share: Array, predicted: Array) -> Array:

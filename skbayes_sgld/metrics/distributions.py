@@ -88,7 +88,9 @@ def crps(
     >>> crps([0.0, 1.0], [[-1.0, 1.0], [1.0, 1.0]])
     0.25
     """
-    y, draws = check_rows(y_true, y_draws, "y_draws")
+    y, draws = check_target(y_true), as_array(y_draws, "y_draws", (2,))
+    check_lengths(y_true=y, y_draws=draws)
+    check_size(float(np.abs(draws).max()), "y_draws", low=0.0)
     weights = as_weights(draw_weights, "draw_weights", draws.shape[1])
     share = weights / weights.sum()
     error = np.abs(draws - y[:, None]) @ share
@@ -102,19 +104,16 @@ def crps(
 def mean_of_rows(values: Array, sample_weight: Any) -> Any:
     """Weighted mean over the rows: a float if ``values`` is a vector, otherwise an array."""
     weights = as_weights(sample_weight, "sample_weight", len(values))
-    mean = np.average(values, axis=0, weights=weights)
+    some = weights > 0.0  # infinity times a weight of 0 is no number
+    mean = np.average(values[some], axis=0, weights=weights[some])
     return float(mean) if mean.ndim == 0 else mean
 
 
-def check_rows(
-    y_true: ArrayLike, values: ArrayLike, name: str, n_dims: tuple[int, ...] = (2,)
-) -> tuple[Array, Array]:
-    """Observations ``(n,)`` and predictions of each ``(n, m)``, as floats."""
-    y, predicted = as_array(y_true, "y_true"), as_array(values, name, n_dims)
-    check_lengths(y_true=y, **{name: predicted})
-    for argument, array in (("y_true", y), (name, predicted)):
-        check_size(float(np.abs(array).max()), argument, low=0.0)
-    return y, predicted
+def check_target(y_true: ArrayLike) -> Array:
+    """Observations ``(n,)`` as floats."""
+    y = as_array(y_true, "y_true")
+    check_size(float(np.abs(y).max()), "y_true", low=0.0)
+    return y
 
 
 # ---- from a distribution function ---------------------------------------------------------------

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import as_array, check_choice
+from skbayes_sgld._checks import as_array, check_choice, check_lengths
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
-from skbayes_sgld.metrics.distributions import check_rows, mean_of_rows
+from skbayes_sgld.metrics.distributions import check_target, mean_of_rows
 from skbayes_sgld.prediction.intervals import check_levels
 
 
@@ -59,7 +59,7 @@ def interval_score(
         )
     outside = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     penalty = 2.0 / (1.0 - (levels if low.ndim == 2 else levels[0]))
-    return mean_of_rows(high - low + penalty * outside, sample_weight)
+    return mean_of_rows(_widths(low, high) + penalty * outside, sample_weight)
 
 
 @numpy_defaults
@@ -103,7 +103,7 @@ def interval_width(interval: ArrayLike, *, sample_weight: Any = None) -> Any:
         In the units of y.
     """
     _, low, high = _ends(None, interval)
-    return mean_of_rows(high - low, sample_weight)
+    return mean_of_rows(_widths(low, high), sample_weight)
 
 
 @numpy_defaults
@@ -179,23 +179,40 @@ def quantile_calibration_error(
     return float(error.mean() if norm == "l1" else error.max())
 
 
+def bounds_of(value: ArrayLike, argument: str, n_dims: tuple[int, ...]) -> Array:
+    """Ends of intervals, or quantiles: numbers of any size, or infinite, as of a far row."""
+    bounds = as_array(value, argument, n_dims, ensure_all_finite=False)
+    if np.isnan(bounds).any():
+        raise ValueError(f"{argument} contains NaN; give numbers, or infinity for an open end.")
+    return bounds
+
+
+def _widths(low: Array, high: Array) -> Array:
+    """Widths of intervals, which are infinite where an end is."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        widths = high - low
+    return np.where(np.isfinite(low) & np.isfinite(high), widths, np.inf)
+
+
 def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, Array]:
     """Observations and ends of their intervals, with a last axis for coverages if there is one."""
-    ends = as_array(interval, "interval", (2, 3))
+    ends = bounds_of(interval, "interval", (2, 3))
     if ends.shape[1] != 2:
         raise ValueError(
             f"interval has shape {ends.shape}; it must be (n_samples, 2) or (n_samples, 2, "
             "n_coverages)."
         )
     target = np.zeros(len(ends)) if y_true is None else y_true
-    y, ends = check_rows(target, ends, "interval", (2, 3))
+    y = check_target(target)
+    check_lengths(y_true=y, interval=ends)
     return y.reshape((-1,) + (1,) * (ends.ndim - 2)), ends[:, 0], ends[:, 1]
 
 
 def _quantiles(
     y_true: ArrayLike, y_quantiles: ArrayLike, q: ArrayLike
 ) -> tuple[Array, Array, Array]:
-    y, quantiles = check_rows(y_true, y_quantiles, "y_quantiles")
+    y, quantiles = check_target(y_true), bounds_of(y_quantiles, "y_quantiles", (2,))
+    check_lengths(y_true=y, y_quantiles=quantiles)
     levels = check_levels(q)
     if levels.shape != quantiles.shape[1:]:
         n_levels = quantiles.shape[1]

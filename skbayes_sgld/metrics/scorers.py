@@ -52,6 +52,8 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     core = unwrap(fitted, X)
     z = np.asarray(core.to_model(y))
     mean, sd = core.model.predict(core.X, return_std=True, **params)
+    is_far = ~np.isfinite(sd)  # a far row's mean, or variance, is infinite under a log link
+    mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
 
     def cdf(t: Array) -> Array:
         return core.model.predict_cdf(core.X, t, **params)
@@ -60,7 +62,7 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
         each = summed_crps(cdf, z, mean, sd)
     else:
         each = integrated_crps(cdf, z, mean, sd, lambda t: core.slope(t, sd[:, None]))
-    return -mean_of_rows(each, weight)
+    return -mean_of_rows(np.where(is_far, np.inf, each), weight)
 
 
 def _score_by(loss: Callable[[Any, Array, float, Any], Any]) -> Callable[..., float]:

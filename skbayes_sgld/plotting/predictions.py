@@ -12,6 +12,7 @@ from skbayes_sgld._checks import as_array, check_lengths, check_number, check_si
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
+from skbayes_sgld.metrics.intervals import bounds_of
 from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
 from skbayes_sgld.plotting.axes import (
     BLUE,
@@ -163,10 +164,10 @@ class PredictiveIntervalDisplay(Display):
         display : PredictiveIntervalDisplay
         """
         check_number(coverage, "coverage", low=0, high=1)
-        ends = as_array(interval, "interval", (2,))
+        ends = bounds_of(interval, "interval", (2,))
         if ends.shape[1] != 2:
             raise ValueError(f"interval has shape {ends.shape}; it must be (n_samples, 2).")
-        middle = ends.mean(axis=1) if center is None else as_array(center, "center")
+        middle = ends.mean(axis=1) if center is None else bounds_of(center, "center", (1,))
         observed = None if y_true is None else as_array(y_true, "y_true")
         at = None if x is None else as_array(x, "x")
         by_row = {"center": middle, "y_true": observed, "x": at}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -11,12 +13,28 @@ import numpy as np
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
-from skbayes_sgld.posterior.likelihoods.base import Average
+from skbayes_sgld.posterior.likelihoods.base import HIGHEST, Average, FarRowError
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
+from skbayes_sgld.prediction.far_rows import find_far_rows, predict_apart
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
 from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
+
+
+def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
+    """Method that predicts rows apart whose means overflow under a draw."""
+    expected = signature(method)
+
+    @wraps(method)
+    def call(self: Predictive, X: Array, *args: Any, **kwargs: Any) -> Array:
+        try:
+            return method(self, X, *args, **kwargs)
+        except FarRowError:
+            _, _, *arguments = expected.bind(self, X, *args, **kwargs).arguments.items()
+            return predict_apart(self, method.__name__, X, dict(arguments))
+
+    return call
 
 
 @dataclass(frozen=True)
@@ -41,6 +59,9 @@ class Predictive:
         have probability 0. None: all classes have rows, or an observation is no label.
     n_classes : int
         Number of all classes, with ``present``.
+    is_far : bool
+        Whether means beyond exp(350) count as that, as those of far rows do under a log link
+        (``prediction/far_rows.py``). If not, they are a FarRowError.
     """
 
     predictor: Predictor
@@ -49,6 +70,7 @@ class Predictive:
     weights: Array | None = None
     present: Array | None = None
     n_classes: int = 0
+    is_far: bool = False
 
     def at_mean(self) -> Predictive | None:
         """Distribution at the posterior mean of the parameters; None where that mean means nothing.
@@ -90,18 +112,26 @@ class Predictive:
         """
         alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
         has_cut_points = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
-        return alone and not has_cut_points
+        return alone and not has_cut_points and not self.is_far
 
     def _spread(self, X: Array) -> Spread:
         with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
             return self.predictor.spread(self.share, X.shape[0])
 
-    def local(self, X: Array, offset: Array | float = 0.0) -> Array:
-        """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
+    def predictors(self, X: Array, offset: Array | float = 0.0) -> Array:
+        """Predictors ``(K, n, S)`` of the rows."""
         eta = self.predictor(X)
         if np.ndim(offset) and not self.likelihood.totals:
             eta += np.asarray(offset)[:, None]
-        self.likelihood.check_predictors(eta)
+        return eta
+
+    def local(self, X: Array, offset: Array | float = 0.0) -> Array:
+        """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
+        eta = self.predictors(X, offset)
+        if self.is_far:
+            eta = np.minimum(eta, HIGHEST)
+        else:
+            self.likelihood.check_predictors(eta)
         return self._with_trials(self._with_own(eta), offset)
 
     def _with_trials(self, u: Array, trials: Array | float) -> Array:
@@ -141,6 +171,7 @@ class Predictive:
 
     # ---- observations -------------------------------------------------------------------------
 
+    @_far_rows_apart
     def moments(self, X: Array, offset: Array | None = None) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
@@ -161,16 +192,19 @@ class Predictive:
             return self._by_blocks(normal_moments_of, 2, X, offset, each=spread.n_coordinates)
         return self._by_blocks(moments_of, 4, X, offset)
 
+    @_far_rows_apart
     def mean(self, X: Array, offset: Array | None = None) -> Array:
         """Mean of an observation ``(n,)``."""
         mean, share = self.likelihood.mean, self.share
         return self._by_blocks(lambda *rows: mean(self.local(*rows)) @ share, 2, X, offset)
 
+    @_far_rows_apart
     def mean_draws(self, X: Array, offset: Array | None = None) -> Array:
         """Mean of an observation under every draw ``(n, S)``."""
         mean = self.likelihood.mean
         return self._by_blocks(lambda *rows: mean(self.local(*rows)), 2, X, offset)
 
+    @_far_rows_apart
     def mean_quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
         unit, likelihood, spread = self._unit, self.likelihood, self._spread(X)
@@ -181,7 +215,8 @@ class Predictive:
         def transformed_quantiles_of(X: Array, offset: Any) -> Array:
             center, deviation = spread.deviations(X, unit)
             center += offset
-            likelihood.check_predictors(center)
+            if likelihood.log_link:
+                likelihood.check_predictors(center + deviation.max(axis=1))
 
             def mean(deviation: Array) -> Array:
                 return likelihood.mean((center[:, None] + unit * deviation)[:, None])
@@ -192,6 +227,7 @@ class Predictive:
             return self._by_blocks(transformed_quantiles_of, 1, X, offset)
         return self._by_blocks(quantiles_of, 2, X, offset)
 
+    @_far_rows_apart
     def quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         likelihood = self.likelihood
@@ -279,6 +315,7 @@ class Predictive:
 
         return self._by_blocks(values_of, 2, X, offset, *more)
 
+    @_far_rows_apart
     def log_likelihood(self, X: Array, y: Array, offset: Array | None = None) -> Array:
         """Log density of each row's observation under every draw ``(n, S)``."""
         return self._by_blocks(self._log_likelihood, 4, X, offset, y)
@@ -291,6 +328,7 @@ class Predictive:
         values[~np.isin(y, self.present)] = -np.inf
         return values
 
+    @_far_rows_apart
     def log_density(self, X: Array, y: Array, offset: Array | None = None) -> Array:
         """Log density of each row's observation under the mixture over all draws ``(n,)``."""
         share = self.share
@@ -300,6 +338,7 @@ class Predictive:
 
         return self._by_blocks(log_density_of, 4, X, offset, y)
 
+    @_far_rows_apart
     def cdf(self, X: Array, t: Array, offset: Array | None = None) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, of its shape.
 
@@ -327,14 +366,24 @@ class Predictive:
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""
+        some_are_far = False
 
         def sample_of(rows: slice) -> Array:
+            nonlocal some_are_far
             part = 0.0 if offset is None else offset[rows]
-            sample = self.likelihood.sample(self.local(X[rows], part), rng)
+            try:
+                u = self.local(X[rows], part)
+            except FarRowError:
+                u, some_are_far = self._with_own(self.predictors(X[rows], part)), True
+            with np.errstate(over="ignore"):
+                sample = self.likelihood.sample(u, rng)
             return sample if self.present is None else self.present[sample]
 
         size = block_size(4 * self.predictor.n_draws * self.predictor.n_predictors)
-        return by_blocks(sample_of, X.shape[0], size)
+        samples = by_blocks(sample_of, X.shape[0], size)
+        if some_are_far:
+            find_far_rows(self, X, offset)
+        return samples
 
     # ---- labels -------------------------------------------------------------------------------
 

@@ -41,6 +41,13 @@ Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 RARE = 0.02  # share of the rows below which a class is rare
 
 
+HIGHEST = 350.0  # log mean: the square of its exponential is a number
+
+
+class FarRowError(ValueError):
+    """A row to predict has a mean, under a draw, whose square is out of floats' range."""
+
+
 class Likelihood(Component):
     """The distribution of one observation given its local parameters u.
 
@@ -151,10 +158,10 @@ class Likelihood(Component):
         raise self._undefined("check_target")
 
     def check_predictors(self, eta: Array) -> None:
-        """Raise where predictions at linear predictors leave the range of numbers."""
+        """Raise FarRowError where means at linear predictors, or squares, leave floats' range."""
         largest = float(eta.max(initial=0.0)) if self.log_link else 0.0
-        if not largest <= 350.0:  # the square of its exponential is a number
-            raise ValueError(
+        if not largest <= HIGHEST:
+            raise FarRowError(
                 f"X has a row whose {self.log_link[0]} is exp({largest:.3g}) under a draw, out of "
                 f"the range of floating point numbers; check {self.log_link[1]}."
             )

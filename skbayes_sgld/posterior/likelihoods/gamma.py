@@ -90,7 +90,9 @@ class Gamma(Likelihood):
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of an observation of at most y."""
         k = np.exp(-within(u[:, 1]))
-        return gammainc(k, k * np.maximum(y, 0.0) / self.mean(u))
+        mean = np.maximum(self.mean(u), np.finfo(float).tiny)  # of a far row it may underflow
+        with np.errstate(over="ignore"):  # at infinity it is 1
+            return gammainc(k, k * np.maximum(y, 0.0) / mean)
 
     def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
         """Quantile ``(n_rows,)`` of each row's observation under a mixture.

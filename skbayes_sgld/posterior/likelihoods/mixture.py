@@ -33,7 +33,7 @@ def solve_quantile(
     mean, sd : ndarray of shape (n,)
         Mean and standard deviation of each row's distribution.
     whole : bool, default=False
-        Whether the distribution is one of whole numbers; the quantile is then the smallest t with
+        Whether the distribution is one of counts; the quantile is then the smallest t with
         ``cdf(t) >= q``.
     start : tuple of three ndarrays of shape (n,), or None
         Where the search begins, the density there and its relative error. None: at the quantile
@@ -60,7 +60,7 @@ def solve_quantile(
         normal = (t, slope, doubt)
         t, slope, doubt = (np.where(usable, *each) for each in zip(start, normal, strict=True))
     if whole:
-        low, high = np.floor(low) - 1.0, np.ceil(high)
+        low, high = np.maximum(np.floor(low) - 1.0, -1.0), np.ceil(high)
         t = np.minimum(np.ceil(t), high - 1.0)
     # a density may fall by any factor over one sd there
     far_out = min(q, 1.0 - q) < 1e-3
@@ -81,11 +81,15 @@ def solve_quantile(
             slope[active] = np.where(usable, secant, slope[active])
         below, above = low[active], high[active]
         proposal, middle = at - excess / slope[active], 0.5 * (below + above)
+        if whole:  # the sd may be that of a few draws of huge means, far above the quantile
+            least = np.maximum(below, 1.0)
+            middle = np.where(above > 4.0 * least, np.sqrt(least) * np.sqrt(above), middle)
+            proposal = np.where(above > 1e9 * least, middle, proposal)
         if number > 30:  # the bracket is halved
             proposal = middle
         if whole:
             proposal = np.clip(np.ceil(proposal), below + 1.0, np.maximum(above, below + 2.0) - 1.0)
-            far = above - below > 1.0
+            far = above - below > np.maximum(1.0, 1e-15 * above)
         else:
             proposal = np.where((proposal > below) & (proposal < above), proposal, middle)
             step = np.abs(proposal - at) / sd[active]

@@ -1,0 +1,120 @@
+"""Predictions of rows so far out that a mean under a draw, or its square, overflows.
+
+Under a log link a row of a value ten times as large as those of the fit may have a mean of exp(400)
+under some draw. Its mean may then be infinite, and its intervals open. All other rows are predicted
+as without it. :func:`predict_apart` is called once a row has been found to be so far out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.posterior.likelihoods.base import HIGHEST
+from skbayes_sgld.prediction.order_statistics import draw_quantiles
+
+_FAR = HIGHEST - 1.0  # least log mean of a far row: the search for them may round otherwise
+_LARGEST = np.exp(345.0)  # beyond it a quantile is infinite
+_PER_ROW = "offset", "y", "t"
+
+
+def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, Any]) -> Any:
+    """Result of a method of ``predictive``, of which far rows are computed apart, with a warning.
+
+    ``arguments`` are the method's by name, without X.
+    """
+    far = find_far_rows(predictive, X, arguments.get("offset"))
+    apart = replace(predictive, is_far=True)
+    of_far = partial(_METHODS[method], apart) if method in _METHODS else getattr(apart, method)
+    parts = []
+    for predict, rows in ((getattr(predictive, method), ~far), (of_far, far)):
+        own = {
+            name: value[rows] if name in _PER_ROW and value is not None else value
+            for name, value in arguments.items()
+        }
+        parts.append(predict(X[rows], **own) if rows.any() else None)
+    near, values = parts
+    if near is None:
+        return values
+    together = np.empty((len(far), *near.shape[1:]))
+    together[~far], together[far] = near, values
+    return together
+
+
+def find_far_rows(predictive: Any, X: Array, offset: Array | None) -> Array:
+    """Mask ``(n,)`` of the far rows of X, which a warning names."""
+    largest = predictive._by_blocks(
+        lambda X, offset: predictive.predictors(X, offset)[0].max(axis=1), 2, X, offset
+    )
+    far = largest > _FAR
+    first, number = int(far.argmax()), int(far.sum())
+    what, columns = predictive.likelihood.log_link
+    several = f"{number} rows of X, of which row {first} (from 0) is the first, have"
+    warn(
+        f"{several if number > 1 else f'Row {first} of X (from 0) has'} a {what} of up to "
+        f"exp({largest.max():.3g}) under a draw, whose square is out of the range of floating "
+        "point numbers: a prediction or an end of an interval may be infinite there. The other "
+        f"rows are predicted as without {'them' if number > 1 else 'it'}. Check {columns}.",
+        UserWarning,
+    )
+    return far
+
+
+# ---- methods whose results may be infinite, of rows that are all far ----------------------------
+
+
+def _means(predictive: Any, X: Array, offset: Any) -> Array:
+    """Mean of an observation under every draw ``(n, S)``; infinite beyond exp(709)."""
+    eta = predictive.predictors(X, offset)
+    with np.errstate(over="ignore"):
+        return np.asarray(predictive.likelihood.mean(eta.swapaxes(0, 1)))
+
+
+def _mean(predictive: Any, X: Array, offset: Array | None = None) -> Array:
+    share = predictive.share
+    some = share > 0.0  # infinity times a weight of 0 is no number
+
+    def mean_of(X: Array, offset: Any) -> Array:
+        with np.errstate(over="ignore"):
+            return np.asarray(_means(predictive, X, offset)[:, some] @ share[some])
+
+    return np.asarray(predictive._by_blocks(mean_of, 2, X, offset))
+
+
+def _moments(predictive: Any, X: Array, offset: Array | None = None) -> Array:
+    mean = _mean(predictive, X, offset)
+    return np.column_stack([mean, np.full_like(mean, np.inf)])
+
+
+def _mean_draws(predictive: Any, X: Array, offset: Array | None = None) -> Array:
+    means = partial(_means, predictive)
+    return np.asarray(predictive._by_blocks(means, 2, X, offset))
+
+
+def _mean_quantiles(predictive: Any, X: Array, q: Array, offset: Array | None = None) -> Array:
+    def quantiles_of(X: Array, offset: Any) -> Array:
+        eta = draw_quantiles(predictive.predictors(X, offset)[0], q, predictive.weights)
+        with np.errstate(over="ignore"):
+            return np.asarray(predictive.likelihood.mean(eta[:, None]))
+
+    return np.asarray(predictive._by_blocks(quantiles_of, 1, X, offset))
+
+
+def _quantiles(predictive: Any, X: Array, q: Array, offset: Array | None = None) -> Array:
+    values = predictive.quantiles(X, q, offset)
+    return np.where(values < _LARGEST, values, np.inf)
+
+
+_METHODS: dict[str, Callable[..., Array]] = {
+    "mean": _mean,
+    "moments": _moments,
+    "mean_draws": _mean_draws,
+    "mean_quantiles": _mean_quantiles,
+    "quantiles": _quantiles,
+}

@@ -1,0 +1,130 @@
+"""Rows so far out under a log link that means, or their squares, overflow under some draws."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.sparse import csr_array
+from sklearn.model_selection import cross_val_predict, cross_val_score
+
+from skbayes_sgld import SGLDGammaRegressor, SGLDNegativeBinomialRegressor, SGLDPoissonRegressor
+from skbayes_sgld.metrics import get_scorer
+from skbayes_sgld.plotting import PredictiveIntervalDisplay
+from skbayes_sgld.posterior.likelihoods import Gamma, NegativeBinomial, Poisson
+from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.predictors import LinearPredictor
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((60, 2))
+MEAN = np.exp(1.0 + X @ [0.5, -0.3])
+TARGETS = {
+    SGLDPoissonRegressor: RNG.poisson(MEAN),
+    SGLDNegativeBinomialRegressor: RNG.poisson(MEAN * RNG.gamma(2.0, 0.5, 60)),
+    SGLDGammaRegressor: MEAN * RNG.gamma(2.0, 0.5, 60),
+}
+FAR, OVERFLOWS = 23, 41
+Z = X.copy()
+Z[FAR], Z[OVERFLOWS] = 0.0, 0.0
+Z[FAR, 0], Z[OVERFLOWS, 0] = 900.0, 5000.0  # log means of about 450 and 2,500
+OTHERS = np.setdiff1d(np.arange(60), [FAR, OVERFLOWS])
+TOLD = pytest.mark.filterwarnings("ignore:.* rows of X, of which row .* is the first:UserWarning")
+
+
+@pytest.fixture(scope="module", params=TARGETS, ids=lambda model: model.__name__)
+def fitted(request):
+    y = TARGETS[request.param]
+    return request.param(n_draws=250, prior="normal", random_state=0).fit(X, y), y
+
+
+@TOLD
+@pytest.mark.parametrize("as_rows", [np.asarray, csr_array])
+def test_other_rows_are_predicted_as_without_a_far_one(fitted, as_rows):
+    (model, y), rows = fitted, as_rows(Z)
+    alone = as_rows(Z[OTHERS])
+    for name, more in {
+        "predict": (),
+        "predict_interval": (),
+        "predict_quantiles": ([0.2, 0.7], "mean"),
+        "predict_cdf": (y,),
+        "log_predictive_density": (y,),
+        "log_likelihood": (y,),
+        "posterior_mean_draws": (),
+    }.items():
+        some = tuple(y[OTHERS] if each is y else each for each in more)
+        found, expected = getattr(model, name)(rows, *more), getattr(model, name)(alone, *some)
+        by_draw = name in ("log_likelihood", "posterior_mean_draws")
+        np.testing.assert_allclose(found[:, OTHERS] if by_draw else found[OTHERS], expected, 1e-12)
+        assert not np.isnan(found).any()
+    assert np.isfinite(model.log_likelihood(rows, y)).all()
+    assert np.isfinite(model.log_predictive_density(rows, y)).all()
+    assert model.sample_y(rows, n_samples=3, random_state=0).shape == (60, 3)
+
+
+def test_a_far_row_has_an_infinite_prediction_and_a_warning_names_it(fitted):
+    model, y = fitted
+    with pytest.warns(UserWarning, match="2 rows of X, of which row 23 .* is the first.* units"):
+        mean, sd = model.predict(Z, return_std=True)
+    assert mean[FAR] > 1e100 and sd[FAR] == np.inf
+    assert mean[OVERFLOWS] == sd[OVERFLOWS] == np.inf
+    for name in ("predict", "predict_interval", "sample_y", "posterior_mean_draws"):
+        more = {"n_samples": 100, "random_state": 0} if name == "sample_y" else {}
+        with pytest.warns(UserWarning, match=r"^Row 1 of X .* up to exp\(") as told:
+            getattr(model, name)(Z[[0, OVERFLOWS]], **more)
+        assert len(told) == 1
+    with pytest.warns(UserWarning, match="rows of X"):
+        assert -1e152 < model.score(Z, y) < 1.0
+
+
+@TOLD
+def test_scores_and_displays_take_far_rows(fitted):
+    (model, y), pyplot = fitted, pytest.importorskip("matplotlib.pyplot")
+    for name in ("neg_coverage_error", "log_predictive_density", "neg_calibration_error"):
+        assert np.isfinite(get_scorer(name)(model, Z, y))
+    weight = np.isin(np.arange(60), OTHERS)
+    for scorer in map(get_scorer, ("neg_crps", "neg_interval_score", "neg_interval_width")):
+        assert scorer(model, Z, y) == -np.inf
+        expected = scorer(model, Z[OTHERS], y[OTHERS])
+        assert scorer(model, Z, y, sample_weight=weight) == pytest.approx(expected)
+    assert get_scorer("neg_pinball_loss", q=[0.1, 0.9])(model, Z, y) == -np.inf
+    PredictiveIntervalDisplay.from_estimator(model, Z, y).figure_.canvas.draw()
+    pyplot.close("all")
+
+
+# of 60 rows the folds without the far ones warn too, and the far rows are in the training sets
+@pytest.mark.filterwarnings("ignore")
+def test_a_cross_validation_with_a_far_row_is_finite(fitted):
+    model, y = fitted
+    apart = X.copy()
+    apart[FAR] *= 700.0
+    short = type(model)(n_draws=50, prior="normal", random_state=0)
+    assert np.isfinite(cross_val_score(short, apart, y, cv=3)).all()
+    found = cross_val_predict(short, apart, y, cv=3)
+    assert not np.isnan(found).any() and np.isfinite(np.delete(found, FAR)).all()
+
+
+SPREAD = RNG.normal(0.05, 0.1, (400, 1, 1))  # of log means of rows of 10 to 4,000
+LEVEL = np.full((400, 1), 2.0)
+
+
+@TOLD
+@pytest.mark.parametrize("x", [10.0, 1000.0, 3000.0])
+@pytest.mark.parametrize("q", [0.021, 0.301, 0.601])
+@pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(), Gamma()])
+def test_quantiles_of_means_that_differ_by_powers_are_those_of_the_mixture(likelihood, x, q):
+    own = None if not likelihood.own else np.full((400, 1), np.log(0.5))
+    predictive = Predictive(LinearPredictor(SPREAD, LEVEL), likelihood, own)
+    t = predictive.quantiles(np.array([[x], [x]]), np.array([q]))[0, 0]
+    with np.errstate(over="ignore"):
+        mu = np.exp(np.minimum(2.0 + x * SPREAD[:, 0, 0], 600.0))
+
+    def below(t):
+        if isinstance(likelihood, NegativeBinomial):
+            return stats.nbinom.cdf(t, 2.0, 2.0 / (2.0 + mu)).mean()
+        if isinstance(likelihood, Poisson):
+            return stats.poisson.cdf(t, mu).mean()
+        return stats.gamma.cdf(t, 2.0, scale=np.maximum(mu, 1e-300) / 2.0).mean()
+
+    if t < 1e15:
+        assert below(t * (1.0 + 1e-4)) >= q
+        assert below(t - 1.0 if likelihood.whole else t * (1.0 - 1e-4)) < q
+    else:  # where whole numbers have gaps
+        assert np.mean(mu < 0.5 * t) <= q + 0.01 and (t == np.inf or np.mean(mu < 2.0 * t) >= q)
