@@ -26,7 +26,7 @@ from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
-from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.metric import Diagonal, preconditioned_eigenvalues
 from skbayes_sgld.sampling.preconditioners import Curvature
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
@@ -40,6 +40,7 @@ from skbayes_sgld.sampling.tuning.adaptation import (
     hmc_along,
     soften,
 )
+from skbayes_sgld.sampling.tuning.leverage import Reading, read_always
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import (
     NoiseLevel,
@@ -68,7 +69,7 @@ class Choice(NamedTuple):
     @property
     def given(self) -> bool:
         """Whether the user gave it."""
-        return self.why == GIVEN
+        return self.why.partition(";")[0] == GIVEN
 
 
 class Fallback(NamedTuple):
@@ -103,6 +104,8 @@ class Tuned:
         known.
     why_sampler, why_step_size : str
         Reasons for the two.
+    why_all_rows : str
+        Reason why a run takes all rows that began with batches.
     bias : tuple of float or None
         Largest bias of the step size, with twice its standard error; None where not measured.
     pilot_time : float
@@ -129,6 +132,13 @@ class Tuned:
     share: float = 1.0
     pilot_ends: Array | None = None
     pilot_steps: int = 0
+    why_all_rows: str = ""
+
+    @property
+    def biased(self) -> bool:
+        """Whether a pilot found a bias beyond the limit."""
+        bias, doubt = self.bias or (0.0, 0.0)
+        return not self.run.sampler.adjusted and not bias - doubt <= THRESHOLDS.max_bias
 
     def at(self, step_size: float, why: str, time: float | None) -> Tuned:
         """Copy with another step size, its reason and its autocorrelation time."""
@@ -217,28 +227,54 @@ def choose_prior(
 # ---- gradient and batch size --------------------------------------------------------------------
 
 
+class Batches(NamedTuple):
+    """How a run's gradients are made.
+
+    Attributes
+    ----------
+    choices : dict of str to Choice
+        Gradient and batch size; None takes all rows.
+    reading : Reading
+        Rows that batches are drawn of, those that are in every batch, and the mode.
+    noise : NoiseLevel or None
+        Noise of minibatches, where it was measured.
+    """
+
+    choices: dict[str, Choice]
+    reading: Reading
+    noise: NoiseLevel | None = None
+
+
 def choose_gradient(
     posterior: BasePosterior,
     settings: Settings,
-    reference: Mode,
+    mode: Mode | None,
     seed: int,
     fallback: Fallback | None,
-) -> tuple[dict[str, Choice], NoiseLevel | None]:
-    """Gradient and batch size (None: all rows), and the minibatches' noise if it was measured."""
+) -> Batches:
+    """Gradient and batch size, and the rows that are in every batch."""
     gradient, batch_size = settings.gradient, settings.batch_size
     n, tau = posterior.n_samples, settings.tau
+    reading = Reading(
+        posterior, mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
+    )
     if gradient is None and batch_size is None:
         n_walkers = expected_walkers(settings, posterior)
         overflowed = fallback is not None and fallback.step_size is None
         sampler = HMC() if overflowed else settings.sampler
         if sampler is not None and sampler.full_gradient:
-            return all_rows(f"{sampler} takes all rows"), None
+            return Batches(all_rows(f"{sampler} takes all rows"), reading)
         if why := reason_for_all_rows(posterior, n_walkers):
-            return all_rows(why), None
-        gradient, batch_size, why, noise = cheapest_gradient(
-            posterior, reference, tau, seed, n_walkers
-        )
-        return {"gradient": Choice(gradient, why), "batch_size": Choice(batch_size, why)}, noise
+            return Batches(all_rows(why), reading)
+        whole = reading = Reading(posterior, _expanded(posterior, reading.mode))
+        if n > THRESHOLDS.few_rows:  # few rows are all read where a batch would need many
+            reading = read_always(*whole[:2])
+        gradient, batch_size, why, noise = cheapest_gradient(reading, tau, seed, n_walkers)
+        if batch_size is None:
+            return Batches(all_rows(why), whole)
+        why_size = why + reading.told
+        choices = {"gradient": Choice(gradient, why), "batch_size": Choice(batch_size, why_size)}
+        return Batches(choices, reading, noise)
     why = why_size = GIVEN
     if gradient is None:
         # the second order takes a matrix of parameters by parameters
@@ -251,7 +287,7 @@ def choose_gradient(
                 "rows; set gradient='minibatch' or batch_size='auto'."
             )
         size = Choice(None, "all rows at every step")
-        return {"gradient": Choice(gradient, why), "batch_size": size}, None
+        return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading)
     if settings.gradient is None and n == 0:
         raise ValueError(
             f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
@@ -260,21 +296,33 @@ def choose_gradient(
     for ability in gradient.requires:
         require(posterior, ability, "gradient", gradient, gradient.remedy)
     check_batch_size(batch_size, n, "or gradient='full', which takes each of them once")
-    noise = None
+    if gradient.reads_always and mode is not None:
+        reading = read_always(posterior, mode)
+    n_sampled, noise = reading.posterior.n_samples, None
     if batch_size is None or settings.step_size is None:
-        noise = measure_noise(posterior, gradient, reference, tau, seed)
+        noise = measure_noise(
+            reading.posterior, gradient, reading.mode, tau, seed, surely=reading.next_rows
+        )
     if batch_size is None:
         assert noise is not None
-        batch_size = min(choose_batch_size(noise, tau), n)
+        batch_size = min(choose_batch_size(noise, tau), n_sampled)
         why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
-        if batch_size == n > THRESHOLDS.few_rows:
+        if batch_size == n_sampled > THRESHOLDS.few_rows:
             warn(
                 f"gradient={gradient!r} would need batches of all {n:,} rows to add less than "
                 "0.5 % to any standard deviation, and takes several times as long to gather them "
                 "as gradient='full' does to read them; set gradient='auto', or give batch_size.",
                 UserWarning,
             )
-    return {"gradient": Choice(gradient, why), "batch_size": Choice(batch_size, why_size)}, noise
+    size = Choice(min(batch_size, n_sampled), why_size + reading.told)
+    return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
+
+
+def _expanded(posterior: BasePosterior, mode: Mode) -> Mode:
+    """Mode with the expansion of the log likelihood there."""
+    if mode.expansion is not None:
+        return mode
+    return mode._replace(expansion=posterior.expand_likelihood(mode.theta))
 
 
 def all_rows(why: str) -> dict[str, Choice]:
@@ -350,6 +398,13 @@ def choose_sampler(
         overflowed = fallback.why if fallback else ""
         tuned = tune(draft, mode, seed, may_switch, overflowed, quiet=free_batches)
         finding = tuned.why_sampler
+        automatic = free_batches and settings.sampler is None and settings.clip is None
+        if automatic and tuned.biased and tuned.run.batch_size is not None:
+            wrong = f"on batches {finding}"
+            tuned = tune(_on_all_rows(draft, mode), mode, seed, may_switch=True)
+            tuned, finding = replace(tuned, why_all_rows=wrong), f"{wrong}; {tuned.why_sampler}"
+        elif tuned.run.sampler.full_gradient:
+            tuned = replace(tuned, why_all_rows=f"{tuned.run.sampler} takes all rows")
         if tuned.run.sampler is not draft.sampler:
             why = f"{draft.sampler}: {finding}"
         elif settings.sampler is None and finding:
@@ -450,8 +505,10 @@ def _on_all_rows(run: Run, mode: Mode) -> Run:
     """Run whose steps take all rows."""
     if run.batch_size is None:
         return run
-    dynamics = replace(run.dynamics, gradient=Full().bind(run.dynamics.gradient.posterior, None))
-    return replace(run, batch_size=None, dynamics=round_gradient(dynamics, mode, _NO_BIAS))
+    posterior = run.dynamics.posterior  # rather than one whose batches leave out some rows
+    dynamics = replace(run.dynamics, gradient=Full().bind(posterior), target=None)
+    dynamics = round_gradient(dynamics, mode, _NO_BIAS)
+    return replace(run, batch_size=None, n_samples=posterior.n_samples, dynamics=dynamics)
 
 
 def _time(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias) -> float:

@@ -22,6 +22,7 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
+from skbayes_sgld.sampling.tuning.leverage import Reading
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, find_modes
@@ -168,15 +169,14 @@ def make_plan(
     elif posterior.facts.has_other_starts and mode is not None:
         mode, modes, found = survey(posterior, mode, settings.tau)
     # algorithm: gradient, sampler and step size
-    center = mode or Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
-    gradient_choices, noise = decisions.choose_gradient(posterior, settings, center, seed, fallback)
-    choices = decisions.as_given(settings) | gradient_choices | {"parameterization": coordinates}
+    made, reading, noise = decisions.choose_gradient(posterior, settings, mode, seed, fallback)
+    choices = decisions.as_given(settings) | made | {"parameterization": coordinates}
     if found:
         choices["modes"] = Choice(max(1, len(modes)), found)
-    draft = _draft(posterior, settings, mode, choices, bool(modes))
+    draft = _draft(posterior, settings, mode, choices, reading, bool(modes))
     tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
     if draft.batch_size is not None and tuned.run.batch_size is None:
-        choices |= decisions.all_rows(f"{tuned.run.sampler} takes all rows")
+        choices |= decisions.all_rows(tuned.why_all_rows)
     # lengths: draws, burn-in, thinning and walkers
     continues, n_draws, n_walkers = positions is not None, settings.n_draws, 1
     may_have_walkers = settings.allows_walkers and not continues
@@ -236,28 +236,30 @@ def _draft(
     settings: Settings,
     mode: Mode | None,
     choices: dict[str, Choice],
+    reading: Reading,
     several_modes: bool,
 ) -> Run:
     """Run before its step size is chosen; a pilot may still find an automatic sampler in error."""
     gradient, batch_size = choices["gradient"].value, choices["batch_size"].value
     at_mode = expansion = metric = None
     if mode is not None:
-        at_mode, expansion, metric = mode.theta, mode.expansion, mode.metric
+        at_mode, expansion, metric = mode.theta, reading.mode.expansion, mode.metric
     tempers = posterior.facts.multimodal or (several_modes and batch_size is None)
     sampler = settings.sampler or (ParallelTempering() if tempers else SGLD())
     check_requirements(sampler, posterior, batch_size)
     return Run(
         sampler,
         Dynamics(
-            gradient.bind(posterior, at_mode, expansion),
+            gradient.bind(reading.posterior, at_mode, expansion),
             choices["preconditioner"].value.bind(posterior.n_params, metric),
             settings.clip,
             settings.tau,
+            target=None if reading.posterior is posterior else posterior,
             center=at_mode if settings.uses_curvature else None,
         ),
         settings.schedule,
         1.0,  # until the step size is chosen
-        posterior.n_samples,
+        reading.posterior.n_samples,
         batch_size,
         gradient.replacement,
         # under "auto" a chain that accepts nothing shows in the diagnosis of its draws instead

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import NoneType
 
 import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
-from skbayes_sgld.inference.decisions import EARLY_ENDS
+from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import cap_problem, describe_point, firmer_priors
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
@@ -31,10 +32,8 @@ def find_problems(result: SamplingResult) -> list[str]:
     noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
     # chains that have not converged tell nothing of the bias
     if result.mode is not None or not apart:
-        schedule = choices["schedule"].value
-        problems += bias_problem(
-            *result.bias, step_size.value, step_size.given, bool(noisy), schedule
-        )
+        remedy, schedule = remedy_of_bias(choices), choices["schedule"].value
+        problems += bias_problem(*result.bias, step_size.value, remedy, bool(noisy), schedule)
     problems += noisy
     n_hot, n_burnin = result.plan.n_hot, choices["n_burnin"].value
     if n_burnin < n_hot:
@@ -97,11 +96,26 @@ def noise_problem(noise_ratio: float, is_given: bool) -> list[str]:
     ]
 
 
+def remedy_of_bias(choices: Mapping[str, Choice]) -> str:
+    """Remedy for a bias of the step size: what was given that "auto" would choose otherwise."""
+    if choices["step_size"].given:
+        return "set step_size='auto', or lower it"
+    names = "sampler", "preconditioner", "gradient", "batch_size"
+    given = [name for name in names if choices[name].given]
+    remedies = [f"set {' and '.join(given)} to 'auto'"] if given else []
+    remedies += [
+        f"set {setting}"
+        for name, setting in (("clip", "clip=None"), ("schedule", "schedule='constant'"))
+        if choices[name].given
+    ]
+    return ", and ".join(remedies) or "set sampler='hmc'"
+
+
 def bias_problem(
     bias: float,
     doubt: float,
     step_size: float,
-    is_given: bool,
+    remedy: str,
     noisy: bool = False,
     schedule: Schedule | None = None,
 ) -> list[str]:
@@ -109,10 +123,8 @@ def bias_problem(
     if bias - doubt <= THRESHOLDS.warn_inflation:
         return []
     cause = f"steps of size {step_size:.3g}"
-    remedy = "set step_size='auto', or lower it" if is_given else "set a lower step_size"
     if not isinstance(schedule, (Constant, NoneType)):
         cause += f" times schedule={schedule!r}"
-        remedy = remedy if is_given else "set schedule='constant'"
     cause += ", with the minibatches' noise," * noisy
     return [f"{cause} bias means or standard deviations by {_share(bias)}; {remedy}"]
 

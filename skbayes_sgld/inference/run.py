@@ -378,7 +378,10 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
     if level is None:
         gradient, metric = plan.choices["gradient"].value, run.dynamics.metric
         center = plan.center_of(chains.draws)
-        level = measure_noise(plan.posterior, gradient, center, tau, 0, metric)
+        sampled = run.dynamics.gradient.posterior
+        if sampled is not plan.posterior:  # the expansion that is known is that of all rows
+            center = center._replace(expansion=None)
+        level = measure_noise(sampled, gradient, center, tau, 0, metric)
     # the mean step over the draws, each weighted by its step size as the draws are
     eta = float(np.average(chains.weights, weights=chains.weights))
     return level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain

@@ -28,6 +28,8 @@ class BasePosterior:
         Names of the coordinates of theta.
     n_samples : int
         Number of rows of data; 0 for a density without rows.
+    n_always : int
+        Number of rows that are read at every step beside a batch of these.
     facts : Facts
         Facts about its shape and cost.
     abilities : frozenset of str
@@ -37,6 +39,7 @@ class BasePosterior:
     n_params: int
     param_names: list[str]
     n_samples: int = 0
+    n_always: int = 0
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -117,6 +120,17 @@ class BasePosterior:
     def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> Batches:
         """Batches of rows for the chains of one run, in one thread."""
         return Batches(self, batch_size)
+
+    def leverages(self, at: Expansion | Array, moves: Array, least: float) -> Array | None:
+        """Leverages of each row ``(k, n)`` at a point, 0 where they are below ``least``.
+
+        The covariance of theta about it is ``moves^T moves``. None where they are not known.
+        """
+        return None
+
+    def always_reading(self, rows: Array) -> Any:
+        """Posterior whose batches leave out some rows, which are read at every step."""
+        raise NotImplementedError
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Log likelihood and its derivatives at one ``theta (P,)``.

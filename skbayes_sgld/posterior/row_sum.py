@@ -198,6 +198,42 @@ class RowSum:
                     curvature = kernel.derivatives(u, 1, 2)[1][0]
                 yield rows, block, curvature
 
+    def variances(self, moves: Array) -> Array:
+        """Variance of each predictor ``(n_products, n)``, where theta's covariance is ``M^T M``.
+
+        ``moves (k, P)`` is M.
+        """
+        coefficients = self._coefficients(moves)
+        variances = np.empty((self.predictors.n_products, self.design.shape[0]))
+
+        def part_variances(part: Blocks) -> None:
+            for rows, _, block in self._blocks(part):
+                u = self.design.apply(coefficients, block)
+                np.einsum("skb,skb->kb", u, u, out=variances[:, rows])
+
+        in_threads(part_variances, self._parts(len(coefficients) * len(variances)))
+        return variances
+
+    def leverages(self, theta: Array, variances: Array, sds: float = 0.0) -> Array:
+        """Leverage of each predictor ``(n_products, n)`` at one ``theta (P,)``.
+
+        It is ``sum_l |W_kl| sqrt(v_k v_l)`` for predictor k, with the predictors' ``variances`` v
+        ``(n_products, n)`` and a row's curvature W, and bounds W where that is indefinite. The
+        largest at ``theta`` and so many ``sds`` of the predictors to either side is taken.
+        """
+        leverages, widths = np.empty_like(variances), np.sqrt(variances)
+        shifts = np.array([0.0, sds, -sds] if sds else [0.0])[:, None, None]
+        coefficients = self._coefficients(theta[None])
+        for part in self._parts(len(shifts) * len(variances)):
+            for rows, kernel, block in self._blocks(part):
+                width = widths[:, rows]
+                u = self.design.apply(coefficients, block) + shifts * width
+                with np.errstate(all="ignore"):
+                    curvature = np.abs(kernel.derivatives(u, 1, 2)[1])
+                    sums = np.einsum("sklb,lb->skb", curvature, width)
+                    leverages[:, rows] = sums.max(axis=0) * width
+        return leverages
+
     def gram(self, weights: Array) -> Array:
         """Sum of the rows' products ``(width, width)``, with weights ``(n,)`` of one predictor."""
         size = self.design.shape[1]

@@ -35,6 +35,9 @@ class Gradient(Component):
         Whether a batch may hold a row twice.
     needs_mode : bool
         Whether the estimator is centred on the mode.
+    reads_always : bool
+        Whether rows of high leverage are read in every batch where the mode is known: the posterior
+        then counts them as part of the prior, and its other rows are sampled.
     """
 
     requires: tuple[str, ...] = ("rows",)
@@ -42,6 +45,7 @@ class Gradient(Component):
     minibatch: bool = True
     replacement: bool = True
     needs_mode: bool = False
+    reads_always: bool = False
 
     def check(self) -> None:
         """Raise if a parameter is out of range."""

@@ -3,9 +3,13 @@
 import joblib
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from skbayes_sgld import SGLDPoissonRegressor
+from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.inference import problems
+from skbayes_sgld.inference.decisions import GIVEN, Choice
 from skbayes_sgld.sampling import SGLD, ChainOverflowError, ValueClip
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning import bias as pilots
@@ -110,3 +114,41 @@ def test_steps_or_samplers_of_the_user_overflow_as_before(given, unseen):
     model = SGLDPoissonRegressor(prior="cauchy", n_chains=64, random_state=0, **given)
     with pytest.raises(ChainOverflowError, match="overflowed at step . in coef"):
         model.fit(*few_events(0))
+
+
+def test_a_step_whose_bias_is_beyond_the_limit_is_not_run_on_automatic_batches(monkeypatch):
+    X, y = make_logistic(10_000, random_state=0)
+    choose = pilots.choose_step_size
+
+    def off_on_batches(run, *args, **kwargs):
+        if kwargs.get("spare") or args[2:] == (True,):  # all rows, and HMC stands by
+            return choose(run, *args, **kwargs)
+        return 0.02, pilots.Bias(0.49, 0.02, 1.0, 100.0, 0.51)
+
+    monkeypatch.setattr(pilots, "choose_step_size", off_on_batches)
+    model = SGLDLogisticRegression(random_state=0).fit(X, y)  # without a warning
+    choices = model.result_.choices
+    assert model.batch_size_ is None
+    assert model.step_size_ > 0.1
+    why = "on batches a pilot's moments are off by 49.0% +- 2.0% at 0.02"
+    assert choices["gradient"].why == choices["batch_size"].why == why
+    assert why in choices["sampler"].why
+    # batches that are asked for are kept, and the report names what was given
+    with pytest.warns(ConvergenceWarning, match="set batch_size to 'auto'"):
+        given = SGLDLogisticRegression(batch_size=32, random_state=0).fit(X, y)
+    assert (given.batch_size_, given.step_size_) == (32, 0.02)
+
+
+@pytest.mark.parametrize(
+    "given, remedy",
+    [
+        ({"step_size": 0.5}, "set step_size='auto', or lower it"),
+        ({"sampler": "psgld", "clip": "norm"}, "set sampler to 'auto', and set clip=None"),
+        ({"gradient": "saga", "batch_size": 9}, "set gradient and batch_size to 'auto'"),
+        ({}, "set sampler='hmc'"),
+    ],
+)
+def test_the_remedy_of_a_bias_is_a_setting_that_was_given(given, remedy):
+    names = "step_size", "sampler", "preconditioner", "gradient", "batch_size", "clip", "schedule"
+    choices = {name: Choice(given.get(name), GIVEN if name in given else "why") for name in names}
+    assert problems.remedy_of_bias(choices) == remedy

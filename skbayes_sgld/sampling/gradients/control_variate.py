@@ -126,6 +126,7 @@ class ControlVariate(Gradient):
     order: int = 2
     replacement: bool = True
     needs_mode = True
+    reads_always = True
 
     def check(self) -> None:
         """Raise unless the order is 1 or 2."""

@@ -76,6 +76,7 @@ class SAGA(Gradient):
     """
 
     replacement = False
+    reads_always = True
 
     def make(
         self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None

@@ -85,6 +85,7 @@ class SVRG(Gradient):
 
     period: int = 100
     replacement: bool = True
+    reads_always = True
 
     def check(self) -> None:
         """Raise unless the period is a positive whole number."""

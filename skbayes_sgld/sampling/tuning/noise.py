@@ -14,6 +14,7 @@ from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
+from skbayes_sgld.sampling.tuning.leverage import Reading
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -72,18 +73,26 @@ def measure_noise(
     seed: int,
     metric: Metric | None = None,
     most_rows: int | None = None,
+    surely: Array | None = None,
 ) -> NoiseLevel:
     """Measure the noise of one-row minibatches at draws from the Laplace approximation.
 
     ``metric`` is that of the preconditioner, by default of the curvature; up to ``most_rows`` rows
     are read, by default 8,000 to 20,000. From few rows the largest eigenvalue of a covariance is
     too large: 1,000, 4,000, 8,000 and all of 10,000 rows of 300 columns gave batches of 1,000, 530,
-    450 and 430 rows.
+    450 and 430 rows. Rows ``surely`` are read besides, so that a sample which misses those of the
+    most noise does not miss the noise.
     """
     n = posterior.n_samples
     stream = ChainStreams(seed, FIRST_CHAIN)
     size = most_rows or int(np.clip(2e8 / posterior.n_params**2, 8_000, 20_000))
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
+    share = np.full(len(idx), 1.0 / len(idx))  # of all rows that each of these stands for
+    if surely is not None and len(surely) and n > size:
+        idx = idx[~np.isin(idx, surely)]
+        share = np.full(len(idx), (n - len(surely)) / (n * max(len(idx), 1)))
+        idx = np.concatenate([surely, idx])
+        share = np.concatenate([np.full(len(surely), 1.0 / n), share])
     normals = start_normals(
         seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
     )
@@ -104,47 +113,47 @@ def measure_noise(
     batch = bound.prepare(idx[None, None])[0]
     with np.errstate(all="ignore"):  # draws about the mode may lie where exponentials overflow
         scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
-    second = np.einsum("sai,sbi->abi", scores, scores) / len(draws)
-    means = np.concatenate([batches.pullback(score[None], rows) for score in scores])
-    means /= len(idx) * np.sqrt(len(draws))
+    second = np.einsum("sai,sbi->abi", scores, scores) * (share / len(draws))
+    means = np.concatenate([batches.pullback(score[None] * share, rows) for score in scores])
+    means /= np.sqrt(len(draws))
     dense = metric.diagonal is None  # a run without a matrix forms none here, either
     if dense and posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
         whole = metric.in_groups_of(None)
 
         def largest(second: Array, means: Array) -> float:
-            covariance = batches.gram(idx, second) / len(idx) - means.T @ means
+            covariance = batches.gram(idx, second) - means.T @ means
             return n**2 * largest_eigenvalue(whole.sqrt_t(whole.sqrt_t(covariance).T))
 
         variance, common = largest(second, means), 0.0
         if posterior.facts.shares_batches:
             # of the products of two different draws
             total, S = scores.sum(axis=0), len(draws)
-            pairs = (np.einsum("ai,bi->abi", total, total) - S * second) / (S * (S - 1))
+            pairs = np.einsum("ai,bi->abi", total, total) * share - S * second
+            pairs /= S * (S - 1)
             common = max(0.0, largest(pairs, means.sum(axis=0, keepdims=True) / np.sqrt(S)))
         return NoiseLevel(variance, common)
 
     def product(z: Array) -> Array:
         x = metric.sqrt(z.reshape(1, -1))
         changes = np.einsum("abi,sbi->sai", second, batches.local(x, rows))
-        pulled = batches.pullback(changes, rows) / len(idx) - (x @ means.T) @ means
+        pulled = batches.pullback(changes, rows) - (x @ means.T) @ means
         return metric.sqrt_t(pulled)[0]
 
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
 
 
 def cheapest_gradient(
-    posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int
+    reading: Reading, temperature: float, seed: int, n_walkers: int
 ) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
     """Cheaper of batches without visible noise and all rows: gradient, batch size, why, and noise.
 
-    The ``n_walkers`` positions of a chain share a batch.
+    The ``n_walkers`` positions of a chain share a batch. The mode of the reading has an expansion.
     """
+    posterior, mode, next_rows = reading
     n, gradient = posterior.n_samples, ControlVariate()
-    if mode.expansion is None:
-        mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
     # more rows cost more than a smaller batch saves
     size = max(2_000, 10 * posterior.n_params)
-    level = measure_noise(posterior, gradient, mode, temperature, seed, most_rows=size)
+    level = measure_noise(posterior, gradient, mode, temperature, seed, None, size, next_rows)
     batch_size = choose_batch_size(level, temperature, n_walkers)
     if not batch_pays(posterior, batch_size, n_walkers):
         size_text = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
@@ -175,7 +184,9 @@ def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]
     numbers, P = _numbers(posterior), posterior.n_params
     batch_cost = batch_size * (numbers @ THRESHOLDS.shared_row)
     batch_cost += np.array([P, P**2]) @ THRESHOLDS.control_variate
-    full_cost = posterior.n_samples * (numbers @ THRESHOLDS.row_of_all)
+    row_of_all = numbers @ THRESHOLDS.row_of_all
+    batch_cost += posterior.n_always * row_of_all
+    full_cost = (posterior.n_samples + posterior.n_always) * row_of_all
     return float(batch_cost), float(full_cost)
 
 

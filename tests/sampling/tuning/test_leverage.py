@@ -1,0 +1,231 @@
+"""Rows of high leverage: found wherever they are, and read in every batch."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.special import gammaln
+
+from skbayes_sgld import SGLDGammaRegressor, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.posterior import (
+    Bernoulli,
+    Categorical,
+    Gamma,
+    GLMPosterior,
+    NegativeBinomial,
+    Normal,
+    Ordinal,
+    Poisson,
+)
+from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch, find_mode
+from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning.leverage import read_always
+from tests.numeric import assert_derivative, derivative
+from tests.references.closed_forms import importance_sampling, laplace_fit
+
+RARE = [3, 17]  # rows of the rare category and far out
+
+
+def with_rare_rows(likelihood, n=400, sparse=False, **options):
+    """A posterior with two rows of high leverage, and its mode."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((n, 2)), np.zeros(n)])
+    X[RARE[0], 2], X[RARE[1], 1] = 1.0, 60.0
+    u = 0.5 + X @ np.array([0.3, 0.02, 1.0])
+    if isinstance(likelihood, Bernoulli | Categorical | Ordinal):
+        n_classes = max(likelihood.n_predictors, 2) if not likelihood.own else 3
+        y = np.digitize(u + rng.logistic(size=n), np.linspace(-0.3, 1.5, n_classes - 1))
+    else:
+        y = rng.poisson(np.exp(u)) if likelihood.whole else rng.gamma(2.0, np.exp(u) / 2.0)
+    design = csr_array(X) if sparse else X
+    posterior = GLMPosterior(design, y.astype(float), likelihood, Normal(1.0), **options)
+    return posterior, find_mode(posterior, posterior.start())
+
+
+LIKELIHOODS = {
+    "logistic": Bernoulli(),
+    "softmax": Categorical(3),
+    "ordinal": Ordinal(3),
+    "counts": Poisson(),
+    "negative binomial": NegativeBinomial(),
+    "gamma": Gamma(),
+}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", LIKELIHOODS)
+def test_the_rows_that_decide_are_in_every_batch(kind, sparse):
+    weight = np.ones(400)
+    weight[5] = 0.0
+    posterior, mode = with_rare_rows(LIKELIHOODS[kind], sparse=sparse, sample_weight=weight)
+    reading = read_always(posterior, mode)
+    assert reading.posterior.n_always < 0.1 * 400
+    assert reading.posterior.n_always + reading.posterior.n_samples == 400
+    kept = np.isin(np.arange(400), reading.posterior._sampled)
+    assert not kept[RARE].any()
+    assert kept[5]
+
+
+@pytest.mark.parametrize("n_columns", [3, 60])
+def test_a_leverage_is_the_curvature_times_the_variance_of_a_predictor(n_columns):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((3000, n_columns))
+    X[7, 0] = 40.0
+    y = (X[:, 1] + rng.logistic(size=3000) > 0.0).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0), center=True)
+    mode = find_mode(posterior, posterior.start())
+    moves = mode.metric.sqrt(np.eye(n_columns + 1))
+    (leverages,) = posterior.leverages(mode.theta, moves, 0.0)
+    design = np.column_stack([X - posterior.origin, np.ones(3000)])
+    covariance = np.linalg.inv(posterior.curvature(mode.theta))
+    variance = np.einsum("ij,jk,ik->i", design, covariance, design)
+    u = design @ mode.theta + np.sqrt(variance) * np.array([[0.0], [2.0], [-2.0]])
+    p = 1.0 / (1.0 + np.exp(-u))
+    np.testing.assert_allclose(leverages, (p * (1.0 - p)).max(axis=0) * variance, rtol=1e-5)
+    # random moves find the rows above a bound
+    (rough,) = posterior.leverages(mode.theta, moves, 0.1)
+    np.testing.assert_allclose(rough[7], leverages[7])
+    assert leverages[7] > 0.1
+    assert set(np.flatnonzero(rough > 0.1)) == set(np.flatnonzero(leverages > 0.1))
+
+
+def test_rows_of_about_one_leverage_are_all_sampled():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((600, 20))
+    y = (X[:, 0] + rng.logistic(size=600) > 0.0).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
+    assert read_always(posterior, find_mode(posterior, posterior.start())).posterior is posterior
+
+
+@pytest.mark.parametrize("gradient", [*GRADIENTS, ControlVariate(1)], ids=str)
+@pytest.mark.parametrize("kind", LIKELIHOODS)
+def test_the_mean_over_all_batches_is_the_gradient_from_all_rows(kind, gradient):
+    posterior, mode = with_rare_rows(LIKELIHOODS[kind], n=40)
+    split = posterior.always_reading(np.array([30, *RARE]))
+    estimator = GRADIENTS[gradient]() if isinstance(gradient, str) else gradient
+    if not estimator.minibatch:
+        return
+    bound = estimator.bind(split, mode.theta)
+    theta = (mode.theta + 0.7 * mode.metric.marginal_sd)[None]
+    total = 0.0
+    for row in range(split.n_samples):
+        memory = bound.begin(theta)
+        total = total + bound(theta, bound.prepare(np.array([[[row]]]))[0], memory)
+    truth = derivative(posterior.log_density, theta)[0]
+    assert_derivative(total / 37, truth, "the mean of the estimates", rtol=1e-6)
+
+
+@pytest.mark.parametrize("gradient", [ControlVariate(1), ControlVariate(2), SVRG(), SAGA()])
+def test_a_batchs_gradient_is_far_quieter_with_the_rows_that_decide(gradient):
+    posterior, mode = with_rare_rows(Poisson())
+    theta = (mode.theta + mode.metric.marginal_sd)[None]
+
+    def spread(posterior):
+        bound, estimates = gradient.bind(posterior, mode.theta), []
+        start = bound.begin(mode.theta[None])  # SVRG and SAGA know the rows at the mode
+        if "age" in start:
+            bound(mode.theta[None], bound.prepare(np.zeros((1, 1, 1), int))[0], start)
+        for row in range(posterior.n_samples):
+            memory = {name: np.array(value) for name, value in start.items()}
+            estimates.append(bound(theta, bound.prepare(np.array([[[row]]]))[0], memory)[0])
+        return mode.metric.sqrt_t(np.array(estimates)).std(axis=0).max()
+
+    assert gradient.reads_always
+    assert spread(read_always(posterior, mode).posterior) < 0.1 * spread(posterior)
+
+
+def test_plain_minibatches_are_those_of_the_published_algorithm():
+    assert not Minibatch().reads_always
+
+
+def test_a_row_that_a_sample_misses_is_not_missed_in_the_noise():
+    posterior, mode = with_rare_rows(Poisson(), n=3000)
+    exact, surely, missed = (
+        noise.measure_noise(posterior, ControlVariate(), mode, 1.0, 0, None, size, rows).variance
+        for size, rows in ((3000, None), (200, np.array(RARE)), (200, None))
+    )
+    assert surely == pytest.approx(exact, rel=0.1)
+    assert missed < 0.01 * exact
+
+
+# ---- fits ----------------------------------------------------------------------------------------
+
+
+def cells(seed=0, n=6000):
+    """Columns of few values: their likelihood is known by the sums over equal rows."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.choice([-1.0, 1.0], n), np.zeros((n, 2))])
+    X[:1, 1], X[1:4, 2] = 1.0, 1.0
+    return X, np.exp(0.5 + X @ np.array([0.3, 0.8, -0.7])), rng
+
+
+def counts_of_cells(X, y):
+    """Log density of a Poisson model with normal priors of scale 2, by cells."""
+    rows, at = np.unique(X, axis=0, return_inverse=True)
+    size, total = np.bincount(at), np.bincount(at, y)
+
+    def log_density(theta):
+        u = theta[:, :-1] @ rows.T + theta[:, -1:]
+        return u @ total - np.exp(u) @ size - 0.125 * np.square(theta[:, :-1]).sum(axis=1)
+
+    return log_density
+
+
+def gamma_of_cells(X, y):
+    """Log density of a gamma model with normal priors of scale 2, by cells; last the dispersion."""
+    rows, at = np.unique(X, axis=0, return_inverse=True)
+    size, total, logs = np.bincount(at), np.bincount(at, y), np.log(y).sum()
+
+    def log_density(theta, log_prior):
+        u, shape = theta[:, :-2] @ rows.T + theta[:, -2:-1], np.exp(-theta[:, -1])
+        value = -shape * (u @ size + np.exp(-u) @ total) + (shape - 1.0) * logs
+        value += len(y) * (shape * np.log(shape) - gammaln(shape))
+        return value + log_prior(theta[:, -1]) - 0.125 * np.square(theta[:, :-2]).sum(axis=1)
+
+    return log_density
+
+
+def assert_moments(model, exact, n_params):
+    draws = model.result_.values[..., :n_params]
+    error = 1.0 / np.sqrt(effective_sample_size(draws))
+    flat, limit = draws.reshape(-1, n_params), 4.0 * error + 0.01
+    np.testing.assert_array_less(np.abs(flat.mean(axis=0) - exact.mean) / exact.sd, limit)
+    np.testing.assert_array_less(np.abs(flat.std(axis=0) / exact.sd - 1.0), limit)
+
+
+def test_counts_with_a_category_of_one_row_are_right_on_batches():
+    X, mean, rng = cells()
+    y = rng.poisson(mean)
+    model = SGLDPoissonRegressor(prior=Normal(scale=2.0), random_state=0).fit(X, y)
+    assert 0 < model.batch_size_ < 100
+    assert "4 rows of high leverage" in model.result_.choices["batch_size"].why
+    log_density = counts_of_cells(X, y)
+    exact = importance_sampling(log_density, *laplace_fit(log_density, 4), n_draws=100_000, df=5)
+    assert exact.ess > 10_000
+    assert_moments(model, exact, 4)
+
+
+def test_a_named_gradient_reads_them_too():
+    X, mean, rng = cells()
+    y = rng.poisson(mean)
+    named = {"gradient": ControlVariate(1), "batch_size": 200, "n_draws": 500}
+    model = SGLDPoissonRegressor(prior=Normal(scale=2.0), random_state=0, **named).fit(X, y)
+    assert (model.batch_size_, model.gradient_.order) == (200, 1)
+    log_density = counts_of_cells(X, y)
+    exact = importance_sampling(log_density, *laplace_fit(log_density, 4), n_draws=100_000, df=5)
+    assert_moments(model, exact, 4)
+
+
+def test_a_chain_depends_neither_on_the_number_of_chains_nor_on_processes():
+    X, mean, rng = cells()
+    y = rng.gamma(2.0, mean / 2.0)
+    draws = [
+        SGLDGammaRegressor(n_chains=n, n_draws=250, random_state=0).fit(X, y).result_.values
+        for n in (2, 3)
+    ]
+    np.testing.assert_array_equal(draws[0], draws[1][:2])
+    walkers = [
+        SGLDLogisticRegression(n_chains=n, random_state=0).fit(X, y > 1.0).result_.values
+        for n in (1, 3)
+    ]
+    np.testing.assert_array_equal(walkers[0], walkers[1][:1])
