@@ -1,6 +1,7 @@
 """The screen of every fit: false alarms, detections, and its cost.
 
     python -m benchmarks.screen alarms       1,000 fits of data from the model: how many warn
+    python -m benchmarks.screen classes      the same of 3 to 7 classes, at 3 to 60 rows a column
     python -m benchmarks.screen detections   the sets of ``benchmarks.real_data``: which fits warn
     python -m benchmarks.screen cost         processor time of the screen beside that of the fit
 
@@ -154,6 +155,39 @@ def alarms(n_fits: int) -> None:
             print(f"{name}, {n:,} rows: {total} of {n_total} fits so far warn", flush=True)
 
 
+def of_classes(seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Estimator, columns and labels of 3 to 7 classes, from the model; every other seed ordered."""
+    rng = np.random.default_rng(seed)
+    n, K = int(rng.choice([60, 120, 200, 300, 500])), int(rng.integers(3, 8))
+    d = max(1, int(n / np.exp(rng.uniform(np.log(3.0), np.log(60.0)))))
+    X = rng.standard_normal((n, d))
+    if rng.random() < 0.5:  # categories, some of them rare
+        X = np.where(rng.uniform(-0.5, 1.5, d) < X, 1.0, 0.0)
+        X[0], X[1] = 0.0, 1.0
+    effect = rng.uniform(0.3, 3.0) * rng.standard_normal((d, K)) / np.sqrt(d)
+    model: Any = SGLDLogisticRegression(random_state=0)
+    if seed % 2:
+        model, u = SGLDOrdinalClassifier(random_state=0), X @ effect[:, 0] + rng.logistic(size=n)
+        y = np.digitize(u, np.quantile(u, np.sort(rng.uniform(0.05, 0.95, K - 1))))
+    else:
+        y = (X @ effect + rng.gumbel(size=(n, K))).argmax(axis=1)
+    y[:K] = np.arange(K)
+    return model, X, y
+
+
+def classes(n_fits: int) -> None:
+    """Print the number of fits of several classes that warn."""
+    total = 0
+    for seed in range(n_fits):
+        model, X, y = of_classes(seed)
+        found = told(model, X, y)
+        total += bool(found)
+        for message in found:
+            print(f"  seed {seed}, {X.shape}: {message}")
+        if seed % 100 == 99:
+            print(f"{total} of {seed + 1} fits so far warn", flush=True)
+
+
 def detections() -> None:
     """Print, by real data set, how far default intervals are off and whether the fit says so."""
     kept = json.loads(RESULTS.read_text())
@@ -195,11 +229,11 @@ def cost(n_times: int = 9) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.screen", description=__doc__)
-    parser.add_argument("what", choices=["alarms", "detections", "cost"])
-    parser.add_argument("--fits", type=int, default=1_000, help="of alarms, at least")
+    parser.add_argument("what", choices=["alarms", "classes", "detections", "cost"])
+    parser.add_argument("--fits", type=int, default=1_000, help="of alarms and classes, at least")
     options = parser.parse_args()
-    if options.what == "alarms":
-        alarms(options.fits)
+    if options.what in ("alarms", "classes"):
+        {"alarms": alarms, "classes": classes}[options.what](options.fits)
     else:
         {"detections": detections, "cost": cost}[options.what]()
 

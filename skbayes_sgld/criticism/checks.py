@@ -27,6 +27,7 @@ _TINY = 1e-16  # least transform: residuals reach 8.2
 _FEWEST = 20  # rows, below which moments have no normal distribution
 _FAR = 3.0  # sds at which the squares of a column end
 _FEW_SMALL = 5.0  # variance of a number of rows, below which it is not normal
+_PARTS = "", "lowest third", "middle third", "highest third"  # of the rows, by their mean
 _NAMED = 5  # rows whose labels are shown
 
 
@@ -152,6 +153,11 @@ def binomial_p_value(total: float, n: int, p: float) -> float:
     return two_tailed(bdtr(ceil(total), n, p), above)
 
 
+def bernstein_p_value(total: float, variance: float) -> float:
+    """Bound on the p-value of a sum of independent variables of mean 0 and sizes up to 1."""
+    return float(min(1.0, 2.0 * np.exp(-0.5 * total**2 / max(variance + abs(total) / 3.0, _TINY))))
+
+
 def by_mean(mean: Array, n_groups: int = 3) -> list[Array]:
     """Positions of the rows in groups of equal size, by increasing predicted mean."""
     return np.array_split(np.argsort(mean, kind="stable"), n_groups)
@@ -192,8 +198,7 @@ def interval_name(coverage: float) -> str:
 
 def _with_thirds(mean: Array) -> list[tuple[str, Array]]:
     """All rows, and each third of them by mean, with the names "", "lowest third", ...."""
-    thirds = zip(("lowest third", "middle third", "highest third"), by_mean(mean), strict=True)
-    return [("", np.arange(len(mean))), *thirds]
+    return list(zip(_PARTS, [np.arange(len(mean)), *by_mean(mean)], strict=True))
 
 
 def _shape(z: Array) -> Iterator[Check]:
@@ -255,6 +260,25 @@ def _counts(loo: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
 # ---- labels -------------------------------------------------------------------------------------
 
 
+def sorted_twice(fitted: Array, without: Array) -> list[tuple[Array, Array]]:
+    """All rows, and each third of them: by the fitted probability, and by that without the row.
+
+    A row's own label raises its fitted probability, so that thirds by it have too many of the label
+    above and too few below. Among rows with the same columns the probability without the row is the
+    lowest where the label is there, and sorts them the other way. A departure is one of both.
+    """
+    rows = np.arange(len(fitted))
+    return [(rows, rows), *zip(by_mean(fitted), by_mean(without), strict=True)]
+
+
+def _share(name: str, y: Array, p: Array) -> Check:
+    """Share of the rows with a label, whose probabilities are p."""
+    share, expected = float(y.mean()), float(p.mean())
+    error = float(np.sqrt(np.sum(p * (1.0 - p)))) / len(y)
+    p_value = _two_sided((share - expected) / error)
+    return Check(name, "calibration", share, expected, error, p_value, fmt=".1%")
+
+
 def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any) -> Iterator[Check]:
     p, fitted = loo.probability(), loo.fitted()
     K = p.shape[1]
@@ -263,14 +287,11 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
     for k in codes:
         y, p_class = loo.y == k, p[:, k]
         about = f" of class {class_names[k]}"
-        for third, rows in _with_thirds(fitted[:, k]):
-            variance = float(np.sum(p_class[rows] * (1.0 - p_class[rows])))
-            if variance < _FEW_SMALL:
-                continue
-            share, expected = float(y[rows].mean()), float(p_class[rows].mean())
-            error, name = np.sqrt(variance) / len(rows), f"share{about}, {third or 'all rows'}"
-            p_value = _two_sided((share - expected) / error)
-            yield Check(name, "calibration", share, expected, error, p_value, fmt=".1%")
+        for third, parts in zip(_PARTS, sorted_twice(fitted[:, k], p_class), strict=True):
+            if all(np.sum(p_class[rows] * (1.0 - p_class[rows])) >= _FEW_SMALL for rows in parts):
+                name = f"share{about}, {third or 'all rows'}"
+                both = [_share(name, y[rows], p_class[rows]) for rows in parts]
+                yield max(both, key=lambda check: check.p_value)
         far = 1.0 - 2.0 * p_class  # Spiegelhalter (1986): Brier score against its expectation
         error = float(np.sqrt(np.sum(np.square(far) * p_class * (1.0 - p_class))))
         if error**2 >= 1.0:

@@ -9,8 +9,11 @@ the row, and would sort rows with the same columns by their residuals):
   in ``check_model``; a count whose transform is partly inside counts as that part;
 * the sum of the squared scores is chi-square, and the largest score shows outliers;
 * the p-values of the three thirds together are those of independent tests (Fisher 1925);
+* the probability of a row's own label is on average the sum of squares of its probabilities
+  (Spiegelhalter 1986), with the tails of Bernstein's inequality;
 * the number of labels of the second class (or of the likeliest, of several) varies at most as much
-  as a binomial number with the mean probability (Hoeffding 1956).
+  as a binomial number with the mean probability (Hoeffding 1956). Thirds are by the fit, and by the
+  fit without each row: a finding is one of both.
 
 A p-value below ``_LEVEL`` is a finding. Parameters are estimated from the same rows, which makes
 the tests cautious. The screen finds gross faults; ``check_model`` finds smaller ones too.
@@ -25,11 +28,13 @@ from scipy.special import chdtr, chdtrc
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import (
+    bernstein_p_value,
     binomial_p_value,
     by_mean,
     pearson,
     residuals,
     share_inside,
+    sorted_twice,
     two_tailed,
 )
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
@@ -44,6 +49,15 @@ _UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal nois
 # families with a parameter more for the spread of whole numbers
 _WIDER = {"Poisson": "SGLDNegativeBinomialRegressor", "Binomial": "SGLDBetaBinomialRegressor"}
 _COVERAGES = 0.5, 0.9
+_CURVED = "the log odds are curved in the columns; add their squares or splines"
+_UNSURE = (
+    "the prior keeps probabilities near each other, or the log odds are curved in the columns; "
+    "set prior='hierarchical_normal', or add squares or splines"
+)
+_SURE = (
+    "probabilities are too extreme, as those of many columns under a wide prior are; set "
+    "prior='hierarchical_normal', or leave columns out"
+)
 _OTHERS = "check_model(model, X, y) tries other models"
 
 
@@ -159,32 +173,34 @@ def _together(thirds: list[Group]) -> float:
 
 def _label_message(loo: LeftOut) -> str:
     """Words on probabilities that labels do not have."""
-    probability, rows = loo.probability(), np.arange(len(loo.y))
-    two = probability.shape[1] == 2
-    label = np.ones(len(rows), dtype=int) if two else probability.argmax(axis=1)
-    p, hit = probability[rows, label], loo.y == label
-    fitted = loo.predictive.probability(loo.data[0])[rows, label]
-    names = (
-        "",
-        " with low probabilities",
-        " with middle probabilities",
-        " with high probabilities",
-    )
-    for which, group in zip(names, [rows, *by_mean(fitted)], strict=True):
-        n, mean, n_hit = len(group), float(p[group].mean()), int(hit[group].sum())
-        if binomial_p_value(n_hit, n, mean) < _LEVEL:
+    p, fitted, y = loo.probability(), loo.fitted(), loo.y.astype(np.intp)
+    rows, two = np.arange(len(y)), p.shape[1] == 2
+    square = np.square(p).sum(axis=1)
+    found, expected = float(p[rows, y].mean()), float(square.mean())
+    variance = float(np.sum(np.power(p, 3).sum(axis=1) - np.square(square)))
+    if bernstein_p_value(len(y) * (found - expected), variance) < _LEVEL:
+        return (
+            f"the labels of the rows have a probability of {100 * found:.0f} % on average, and "
+            f"{100 * expected:.0f} % if the model were right: "
+            f"{_UNSURE if found > expected else _SURE}; {_OTHERS}"
+        )
+    labels = [np.ones_like(y) if two else each.argmax(axis=1) for each in (fitted, p)]
+    of_labels = (each[rows, label] for each, label in zip((fitted, p), labels, strict=True))
+    names = "", " with low probabilities", " with middle probabilities", " with high probabilities"
+    for which, parts in zip(names, sorted_twice(*of_labels), strict=True):
+        both = []
+        for part, label in zip(parts, labels, strict=True):
+            n_hit, mean = int((y == label)[part].sum()), float(p[part, label[part]].mean())
+            both.append((binomial_p_value(n_hit, len(part), mean), n_hit / len(part), mean))
+        p_value, share, mean = max(both)
+        if p_value < _LEVEL:
             what = "are of the second class" if two else "have their likeliest label"
-            fault = "the log odds are curved in the columns; add their squares or splines"
-            more = n_hit > n * mean
+            more = share > mean
             # whether probabilities are nearer the middle than the shares of the labels are
             unsure = ("high" if more else "low") in which if two else more
-            if unsure:
-                fault = (
-                    "the prior keeps probabilities near each other, or the log odds are curved in "
-                    "the columns; set prior='hierarchical_normal', or add squares or splines"
-                )
+            fault = _UNSURE if unsure else _CURVED
             return (
-                f"{100 * n_hit / n:.0f} % of the rows{which} {what}, and the model says "
+                f"{100 * share:.0f} % of the rows{which} {what}, and the model says "
                 f"{100 * mean:.0f} %: {fault}; {_OTHERS}"
             )
     return ""
