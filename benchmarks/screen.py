@@ -165,9 +165,10 @@ def of_classes(seed: int) -> tuple[Any, np.ndarray, np.ndarray]:
         X = np.where(rng.uniform(-0.5, 1.5, d) < X, 1.0, 0.0)
         X[0], X[1] = 0.0, 1.0
     effect = rng.uniform(0.3, 3.0) * rng.standard_normal((d, K)) / np.sqrt(d)
-    model: Any = SGLDLogisticRegression(random_state=0)
+    model: Any = SGLDLogisticRegression(n_draws=250, random_state=0)
     if seed % 2:
-        model, u = SGLDOrdinalClassifier(random_state=0), X @ effect[:, 0] + rng.logistic(size=n)
+        model = SGLDOrdinalClassifier(n_draws=250, random_state=0)
+        u = X @ effect[:, 0] + rng.logistic(size=n)
         y = np.digitize(u, np.quantile(u, np.sort(rng.uniform(0.05, 0.95, K - 1))))
     else:
         y = (X @ effect + rng.gumbel(size=(n, K))).argmax(axis=1)

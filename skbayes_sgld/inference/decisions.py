@@ -207,8 +207,9 @@ def choose_prior(
     obstacle : str, default=""
         Setting that a learned scale does not go with; empty if there is none.
     """
-    each = weight / shape[1]
-    why = f"{each:{'.3g' if each < 1000 else ',.0f'}} rows a column"
+    several = max(likelihood.n_predictors - 1, 1)  # one of the predictors of classes is redundant
+    each, of = weight / (shape[1] * several), "column" if several == 1 else "free coefficient"
+    why = f"{each:{'.3g' if each < 1000 else ',.0f'}} rows a {of}"
     if each >= THRESHOLDS.few_rows_each:
         return Choice("normal", why)
     if weight < _TOO_FEW:

@@ -1,6 +1,7 @@
 """Figures of the checks over data drawn from a predictive distribution that is known."""
 
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -89,3 +90,20 @@ def test_curvature_is_looked_at_with_twenty_rows_beyond_its_parameters(n, checke
     """An intercept, a slope and a square."""
     found = find_checks(left_out(NORMAL, X[:n], np.sin(X[:n, 0])), ["x0"], range(n), 0)
     assert any(check.kind == "curvature" for check in found) == checked
+
+
+@pytest.mark.parametrize("kind", ["own label above", "own label below"])
+def test_shares_of_thirds_that_the_rows_own_labels_sort_are_no_misfit(kind):
+    """A fit has the higher probability where the label is there; left out, equal rows the lower."""
+    y = np.random.default_rng(0).integers(0, 2, N).astype(float)
+    eta, shift = 0.01 * X[:, 0], 0.1 * (y - 0.5)
+    above = kind == "own label above"
+    fitted, without = expit(eta + shift * above), expit(eta - shift * (not above))
+    left = mock.Mock(family="labels", y=y, data=(X, y), weight=np.full((N, S), 1.0 / S))
+    left.probability.return_value = np.column_stack([1.0 - without, without])
+    left.fitted.return_value = np.column_stack([1.0 - fitted, fitted])
+    left.pareto_k = np.full(N, -np.inf)
+    checks = find_checks(left, ["x0"], range(N), 0)
+    thirds = [check for check in checks if "third" in check.name]
+    assert len(thirds) == 3
+    assert all(check.verdict == "fits" for check in thirds)

@@ -14,6 +14,7 @@ from skbayes_sgld import (
     SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     check_model,
 )
@@ -99,6 +100,7 @@ HEAVY = SGLDLinearRegression(noise_distribution="student_t", random_state=0)
 GAMMA = SGLDGammaRegressor(random_state=0)
 COUNTS = SGLDPoissonRegressor(random_state=0)
 LABELS = SGLDLogisticRegression(random_state=0)
+FEW = {"n_draws": 400, "random_state": 0}  # draws
 PLANTED = {
     "unequal noise": (LINEAR, unequal, "not the same in all rows; set noise_model='log_linear'"),
     "noise of the middle": (LINEAR, in_middle, "the mean, or the noise, is curved in the columns"),
@@ -164,6 +166,39 @@ def test_two_classes_of_which_the_model_is_too_unsure_are_a_matter_of_the_prior(
     with pytest.warns(ModelMisfitWarning, match="high prob.*set prior='hierarchical_normal'"):
         SGLDLogisticRegression(random_state=0).fit(X, labels)
     SGLDLogisticRegression(prior="hierarchical_normal", random_state=0).fit(X, labels)
+
+
+def test_probabilities_that_a_wide_prior_makes_extreme_are_told():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((200, 20)), rng.integers(0, 5, 200)
+    with pytest.warns(ModelMisfitWarning, match="too extreme.*set prior='hierarchical_normal'"):
+        SGLDLogisticRegression(prior="normal", **FEW).fit(X, y)
+    SGLDLogisticRegression(**FEW).fit(X, y)
+
+
+def indicators(rng, n, d):
+    """Rows of few patterns: of equal rows each without its label is sorted by that label."""
+    return (rng.random((n, d)) < 0.4) * 1.0
+
+
+def normal(rng, n, d):
+    return rng.standard_normal((n, d))
+
+
+@pytest.mark.parametrize("shape", [(120, 16), (200, 2)], ids=str)
+@pytest.mark.parametrize("make", [normal, indicators])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_classes_of_the_model_are_not_told_of(n_classes, make, shape):
+    for seed in range(1):
+        rng = np.random.default_rng(seed)
+        X = make(rng, *shape)
+        eta = X @ rng.standard_normal((shape[1], n_classes)) / np.sqrt(shape[1])
+        y = labels(rng, eta)
+        SGLDLogisticRegression(**FEW).fit(X, y)  # a warning would be an error
+        if n_classes > 2:
+            u = 2.0 * eta[:, 0] + rng.logistic(size=len(X))
+            y = np.digitize(u, np.quantile(u, np.arange(1, n_classes) / n_classes))
+            SGLDOrdinalClassifier(**FEW).fit(X, y)
 
 
 @pytest.mark.parametrize("state", [int, np.random.RandomState, np.random.default_rng])

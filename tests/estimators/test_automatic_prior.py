@@ -6,7 +6,7 @@ import pytest
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.inference.decisions import choose_prior
-from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Poisson
+from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Ordinal, Poisson
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 D = 4
@@ -72,6 +72,17 @@ def test_a_scale_is_learned_of_as_many_parameters_as_take_little_time():
     assert of((most + 1, 3000), Bernoulli()) == of((most, most), Categorical(3)) == "normal"
     assert of((3000, 10_000), Gaussian()) == "hierarchical_normal"
     assert of((3001, 10_000), Gaussian()) == "normal"
+
+
+def test_several_classes_count_the_rows_for_each_free_coefficient():
+    def of(n, likelihood):
+        return choose_prior((n, D), likelihood, float(n)).value
+
+    for n_classes in (3, 7):
+        enough = MANY * (n_classes - 1)
+        assert of(enough, Categorical(n_classes)) == "normal"
+        assert of(enough - 1, Categorical(n_classes)) == "hierarchical_normal"
+    assert of(MANY, Ordinal(7)) == of(MANY, Categorical(2)) == "normal"  # one is free
 
 
 def test_a_row_counts_as_its_weight_or_its_trials():
