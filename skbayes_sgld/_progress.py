@@ -1,4 +1,9 @@
-"""Progress reporting: a bar of tqdm (an extra), or lines of plain text without it."""
+"""Progress reporting: a bar of tqdm (an extra), or lines of plain text without it.
+
+A fit has a bar on request (:func:`progress_bar`). Functions whose stages have names, such as the
+columns of ``effects``, name the stage by themselves once they have taken some seconds
+(:func:`stages`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +15,8 @@ from typing import Self
 
 # Takes the number of steps since the last call; True asks to end the run
 Progress = Callable[[int], bool]
+
+_PATIENCE = 5.0  # seconds before the first line of a named stage, and between lines
 
 
 class TextProgress:
@@ -56,3 +63,31 @@ def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[
             return False
 
         yield report
+
+
+@contextmanager
+def stages(task: str, unit: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Context with a function that takes the name of each stage as it begins.
+
+    Once the task has taken five seconds, lines on standard error say where it is:
+    ``effects: column 5 of 39: hour, 7 s``.
+    """
+    start, terminal = time.monotonic(), sys.stderr.isatty()
+    n_begun, due, width = 0, start + _PATIENCE, 0
+
+    def begin(name: str) -> None:
+        nonlocal n_begun, due, width
+        n_begun, now = n_begun + 1, time.monotonic()
+        if now < due:
+            return
+        due = now + (0.0 if terminal else _PATIENCE)
+        line = f"{task}: {unit} {n_begun} of {total}: {name}, {now - start:.0f} s"
+        text = f"\r{line:{width}s}" if terminal else f"{line}\n"
+        print(text, end="", file=sys.stderr, flush=True)
+        width = len(line)
+
+    try:
+        yield begin
+    finally:
+        if terminal and width:
+            print(file=sys.stderr)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skbayes_sgld import SGLDLinearRegression, sample
+from skbayes_sgld import SGLDLinearRegression, _progress, sample
 from tests.inputs.surface import NORMAL
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
@@ -66,3 +66,29 @@ def test_without_tqdm_progress_is_a_line_of_text_at_every_tenth(monkeypatch, cap
     assert found[-1][2] == found[-1][3]  # all steps are counted
     for line in found:
         assert int(line[4]) == 100 * int(line[2]) // int(line[3])
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_long_task_names_the_stage_that_it_is_in(monkeypatch, capsys, terminal):
+    clock = iter([0.0, 1.0, 5.5, 7.0, 12.0])
+    monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with _progress.stages("effects", "column", 4) as begin:
+        for name in ("age", "body mass", "sex", "bp"):
+            begin(name)
+    lines = [
+        "effects: column 2 of 4: body mass, 6 s",
+        "effects: column 3 of 4: sex, 7 s      ",
+        "effects: column 4 of 4: bp, 12 s",
+    ]
+    found = capsys.readouterr().err
+    if terminal:
+        assert found == "".join(f"\r{line}" for line in lines) + "\n"
+    else:  # a line every five seconds
+        assert found.splitlines() == [lines[0], lines[2]]
+
+
+def test_a_short_task_says_nothing(capsys):
+    with _progress.stages("effects", "column", 1) as begin:
+        begin("age")
+    assert capsys.readouterr() == ("", "")
