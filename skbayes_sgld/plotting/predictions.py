@@ -713,9 +713,12 @@ class PartialDependenceDisplay(Display):
         column: Any,
         *,
         kind: str = "average",
+        factors: Any = None,
         coverage: float = 0.9,
         grid_resolution: int = 50,
         exposure: ArrayLike | None = None,
+        n_rows: int | None = 1000,
+        random_state: Any = 0,
         y_name: str | None = None,
         ax: Any = None,
     ) -> PartialDependenceDisplay:
@@ -726,18 +729,24 @@ class PartialDependenceDisplay(Display):
         estimator : estimator
             As in :func:`skbayes_sgld.effects`.
         X : array-like of shape (n_samples, n_features)
-            Rows to average over, as the outermost wrapper takes them. The time grows with rows,
-            draws, classes and ``grid_resolution``; of many rows give a random part.
+            Rows to average over, as the outermost wrapper takes them.
         column : str or int
             Column of X by name, or by position.
         kind : {"average", "at_mean"}, default="average"
             ``"average"``: the mean over the rows. ``"at_mean"``: one row, of the mean of every
             column of numbers and the most frequent level of every other.
+        factors : str, int or list of these, default=None
+            Columns of numbers that are factors, besides those that :func:`skbayes_sgld.effects`
+            finds.
         coverage : float, default=0.9
         grid_resolution : int, default=50
             Number of values, at most 1,000, equidistant over the range of a column of numbers.
         exposure : array-like of shape (n_samples,) or float, default=None
             Of counts. None: 1, so that rates are drawn.
+        n_rows : int or None, default=1000
+            Rows that are predicted under all draws, as in :func:`skbayes_sgld.effects`.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the choice of rows.
         y_name : str or None, default=None
             Name of the vertical axis, with its unit. None: "probability" of a classifier, of two
             classes with the name of the second, else "y".
@@ -754,7 +763,10 @@ class PartialDependenceDisplay(Display):
         check_number(
             grid_resolution, "grid_resolution", low=2, high=1000, closed="both", integer=True
         )
-        name, values, draws = dependence(estimator, X, column, kind, grid_resolution, exposure)
+        name, values, draws = dependence(
+            *(estimator, X, column, kind, grid_resolution, exposure),
+            *(factors, n_rows, random_state),
+        )
         of, labels = components(unwrap(estimator).model)
         draws = np.reshape(draws, (*draws.shape[:2], -1))
         second = of == "class" and len(labels) == 2

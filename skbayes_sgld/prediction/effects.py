@@ -15,80 +15,105 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from scipy import sparse
 
 from skbayes_sgld._checks import (
-    as_array,
     as_numbers,
     check_choice,
     check_lengths,
     check_number,
     naming,
+    printable,
 )
+from skbayes_sgld._linalg import sum_in_threads
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._progress import stages
+from skbayes_sgld._random import as_random_state, draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import tails
-from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
+from skbayes_sgld.prediction.factors import Columns, close_by, numbers_of, reactions, spread_of
+from skbayes_sgld.prediction.tables import Table
+from skbayes_sgld.prediction.wrappers import layers, unwrap, unwrap_for
 
-_LONG = 5e9  # predictions of a row under a draw; a logistic model makes 1e9 in 45 s
-_NUMBERS = 2**23  # of the response that are held at once: 64 megabytes
+_NUMBERS = 2**20  # of the response in a part of the rows: of more, most of the time is memory's
+_FEWEST = 32  # draws, beyond two for each parameter, that predict all rows where others do not
+_MOST_LEVELS = 50  # of a column that was not named; more are names, dates or codes
 
 
 @dataclass(frozen=True)
 class Response:
-    """Expected response of a fitted model at the rows X, under every draw.
+    """Expected response of a fitted model at the rows of a table, under every draw.
 
     Attributes
     ----------
     estimator : estimator
         Model, or wrappers around it.
-    X : DataFrame, csr_array or ndarray of float
+    table : Table
         Rows as the outermost wrapper takes them.
     exposure : ndarray of shape (n,) or None
         Of counts.
+    n_rows : int or None
+        Rows that are predicted under all draws, chosen at random; None: all.
+    seed : int
+        Of the choice.
     """
 
     estimator: Any
-    X: Any
+    table: Table
     exposure: Array | None = None
+    n_rows: int | None = None
+    seed: int = 0
 
     @classmethod
-    def of(cls, caller: str, estimator: Any, X: Any, exposure: Any) -> Self:
+    def of(
+        cls, caller: str, estimator: Any, X: Any, exposure: Any, n_rows: Any, random_state: Any
+    ) -> Self:
         """Response at checked rows."""
+        if n_rows is not None:
+            check_number(n_rows, "n_rows", low=1, closed="left", integer=True)
         params = () if exposure is None else ("exposure",)
         unwrap_for(caller, "posterior_mean_draws", estimator, params=params)
-        X = X.to_pandas() if hasattr(X, "to_pandas") else X  # of Polars and Arrow
-        if not isinstance(X, pd.DataFrame):
-            numbers = {"dtype": np.float64, "accept_sparse": "csr"}
-            X = as_array(X, "X", (2,), ensure_all_finite="allow-nan", **numbers)
-        if not X.shape[0]:
+        table = Table.of(X)
+        if not table.n_rows:
             raise ValueError("X has no rows; give one at least.")
         if exposure is not None:
             exposure = as_numbers(exposure, "exposure")
-            exposure = exposure if exposure.ndim else np.full(X.shape[0], exposure)
-            check_lengths(X=X, exposure=exposure)
-        return cls(estimator, X, exposure)
+            exposure = exposure if exposure.ndim else np.full(table.n_rows, exposure)
+            check_lengths(X=table.X, exposure=exposure)
+        return cls(estimator, table, exposure, n_rows, draw_seed(random_state))
 
-    def averaged(self, kind: Any) -> Self:
+    def columns(self, factors: Any) -> Columns:
+        """The columns: numbers or factors, those in ``factors`` by name or position included."""
+        prepared = any(layer.is_step and len(outer) > 1 for outer, layer in layers(self.estimator))
+        # no encoder takes sparse rows
+        see = self._seen if prepared and not sparse.issparse(self.table.X) else None
+        named = [] if factors is None else self.positions(factors, "factors")
+        return Columns(self.table, see, frozenset(named))
+
+    def _seen(self, table: Table) -> Any:
+        return unwrap(self.estimator, table.X).X
+
+    def averaged(self, kind: Any, columns: Columns) -> Self:
         """Response at the rows, or at one row: means of numbers, most frequent levels of others."""
         check_choice(kind, "kind", ("average", "at_mean"))
         if kind == "average":
             return self
         with np.errstate(over="ignore", invalid="ignore"):  # the model refuses infinities
             exposure = None if self.exposure is None else self.exposure.mean(keepdims=True)
-            return replace(self, X=_typical(self.X), exposure=exposure)
+            return replace(self, table=columns.typical(), exposure=exposure)
 
-    @property
-    def names(self) -> list[Any]:
-        """Names of the columns, or x0, x1, ...."""
-        is_frame = isinstance(self.X, pd.DataFrame)
-        return list(self.X.columns) if is_frame else [f"x{j}" for j in range(self.X.shape[1])]
+    def positions(self, columns: Any, argument: str) -> list[int]:
+        """Positions of columns, given one or several by name or position."""
+        if isinstance(columns, np.ndarray):
+            columns = np.atleast_1d(columns)
+        elif not isinstance(columns, (list, pd.Index)):
+            columns = [columns]
+        return [self.position(column, argument) for column in columns]
 
     def position(self, column: Any, argument: str) -> int:
         """Position of the column that has this name or position."""
-        names = self.names
+        names = self.table.names
         if isinstance(column, (str, int, np.integer, tuple)) and column in names:
             return names.index(column)
         whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
@@ -97,112 +122,100 @@ class Response:
         listed = ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
         raise ValueError(f"{argument}={column!r} is not a column of X, which has {listed}.")
 
-    def column(self, j: int) -> Any:
-        """Column of the rows, a series or an array."""
-        X = self.X
-        if isinstance(X, pd.DataFrame):
-            return X.iloc[:, j]
-        return X[:, [j]].toarray().ravel() if sparse.issparse(X) else X[:, j]
-
-    def levels(self, j: int) -> list[Any] | None:
-        """Levels of a factor, the reference first; None of a column of numbers."""
-        column = pd.Series(self.column(j))
-        if isinstance(column.dtype, pd.CategoricalDtype):
-            return list(column.cat.remove_unused_categories().cat.categories)
-        if is_bool_dtype(column):
-            return [False, True]
-        levels = column.dropna().unique()
-        if is_numeric_dtype(column):
-            return [0, 1] if np.isin(levels, (0, 1)).all() else None
-        if len(levels) > 50:  # names or dates
-            raise ValueError(
-                f"X has {len(levels)} different values in the column {self.names[j]!r}, which is "
-                "not of numbers; name the columns of interest in columns=."
-            )
-        with naming("X"):
-            return sorted(levels)
-
-    def at(self, j: int, values: Any) -> Self:
-        """Response at the rows with other values in a column."""
-        X = self.X
-        if isinstance(X, pd.DataFrame):
-            X = X.copy(deep=False)
-            X.isetitem(j, values)
-        elif sparse.issparse(X):
-            column = sparse.csr_array(np.reshape(values, (-1, 1)))
-            X = sparse.hstack([X[:, :j], column, X[:, j + 1 :]], format="csr")
-        else:
-            X = X.copy()
-            X[:, j] = values
-        return replace(self, X=X)
+    def at(self, table: Table) -> Self:
+        """Response at the same rows with other values in a column."""
+        return replace(self, table=table)
 
     def at_level(self, j: int, level: Any) -> Self:
         """Response at the rows with one value in a column."""
-        column = self.column(j)
-        return self.at(j, _constant(level, column, len(column)))
+        return self.at(self.table.replaced(j, [level] * self.table.n_rows))
+
+    def at_number(self, j: int, number: float) -> Self:
+        """Response at the rows with one number in a column."""
+        return self.at(self.table.moved(j, np.full(self.table.n_rows, number)))
+
+    def some(self, keep: Array) -> Self:
+        """Response at the rows that a mask keeps."""
+        if keep.all():
+            return self
+        rows = np.flatnonzero(keep)
+        exposure = None if self.exposure is None else self.exposure[rows]
+        return replace(self, table=self.table.take(rows), exposure=exposure)
 
     def without_gaps(self, j: int) -> tuple[Self, Array]:
         """Response at the rows whose number in a column is not missing, and these numbers."""
-        x = np.asarray(self.column(j), dtype=float)
-        rows = np.flatnonzero(np.isfinite(x))
-        if len(rows) == len(x):
-            return self, x
-        exposure = None if self.exposure is None else self.exposure[rows]
-        return replace(self, X=_rows(self.X, rows), exposure=exposure), x[rows]
+        x = numbers_of(self.table.column(j))
+        known = np.isfinite(x)
+        return self.some(known), x[known]
 
-    def mean(self) -> Array:
-        """Mean over the rows under every draw ``(S,)``, or ``(S, K)`` of classes and outputs."""
-        n = self.X.shape[0]
-        return self.total(np.full(n, 1.0 / n))
+    def mean(self, scale: Array | None = None) -> Array:
+        """Mean over the rows under every draw ``(S,)``, or ``(S, K)`` of classes and outputs.
 
-    def total(self, weight: Array) -> Array:
-        """Weighted sum over the rows under every draw ``(S,)`` or ``(S, K)``."""
-        model, total = unwrap(self.estimator).model, 0.0
-        n_chains, n_draws, _ = model.posterior_.values.shape
-        size = max(1, _NUMBERS // (n_chains * n_draws * len(components(model)[1])))
-        for start in range(0, self.X.shape[0], size):
-            rows = np.arange(start, min(start + size, self.X.shape[0]))
-            row_data = {} if self.exposure is None else {"exposure": self.exposure[rows]}
-            core = unwrap(self.estimator, _rows(self.X, rows))
-            draws = core.from_model(core.model.posterior_mean_draws(core.X, **row_data))
-            total = total + np.einsum("sn...,n->s...", draws, weight[rows], optimize=True)
-        return np.asarray(total)
+        ``scale (n,)`` multiplies the rows' responses. Of very many rows all draws predict a part,
+        and some of the draws predict all. By these, what the mean over all rows adds to that over
+        the part is known under every draw: it is nearly linear in the parameters.
+        """
+        n, draws = self.table.n_rows, unwrap(self.estimator).model.posterior_
+        scale = np.ones(n) if scale is None else scale
+        some = 2 * len(draws.names) + _FEWEST
+        if self.n_rows is None or n <= self.n_rows or some >= len(draws.flat):
+            return self._total(np.arange(n), scale / n)
+        rng = np.random.RandomState(self.seed)
+        part = np.sort(rng.choice(n, self.n_rows, replace=False))
+        of_part = np.zeros(n)
+        of_part[part] = scale[part] / len(part)
+        added = self._total(np.arange(n), scale / n - of_part, some)
+        given, wanted = (draws.choose(k, as_random_state(0)) for k in (some, None))
+        return self._total(part, of_part[part]) + _linear(draws.flat, given, added, wanted)
 
-    def slope(self, j: int, spread: float) -> Array:
-        """Mean over the rows of the derivative by a column of a spread, under every draw."""
+    def _total(self, rows: Array, weight: Array, n_draws: int | None = None) -> Array:
+        """Weighted sum over some rows under all draws, or under a few ``(S,)`` or ``(S, K)``."""
+        core = unwrap(self.estimator, self.table.take(rows).X)
+        seen, model = Table.of(core.X), core.model
+        n_all = n_draws or len(model.posterior_.flat)
+        size = max(1, _NUMBERS // (n_all * len(components(model)[1])))
+
+        def total(start: int) -> Array:
+            some = np.arange(start, min(start + size, len(rows)))
+            row_data = {} if self.exposure is None else {"exposure": self.exposure[rows[some]]}
+            draws = model.posterior_mean_draws(seen.take(some).X, n_draws, 0, **row_data)
+            return np.einsum("sn...,n->s...", core.from_model(draws), weight[some], optimize=True)
+
+        return sum_in_threads(total, range(0, len(rows), size))
+
+    def slope(self, j: int, spread: float, jumps: bool) -> Array:
+        """Mean over the rows of the derivative by a column of a spread, under every draw.
+
+        Rows that a step before the model moves by a jump, as at the edge of a bin, have none.
+        """
         some, x = self.without_gaps(j)
-        # the error of the difference is below that of rounding, 1e-8, and no value of a column of
-        # positive numbers becomes negative, unless it is a ten millionth of the range
-        width = np.clip(1e-4 * np.abs(x), 1e-7 * spread, 1e-4 * spread)
+        if jumps:
+            keep = reactions(self._seen, some.table, j, x, close_by(x, spread)) >= 0
+            some, x = some.some(keep), x[keep]
+        width = close_by(x, spread)
         low, high = x - width, x + width
-        weight = 1.0 / (high - low) / len(x)
-        return some.at(j, high).total(weight) - some.at(j, low).total(weight)
+        scale = 1.0 / (high - low)
+        ends = [some.at(some.table.moved(j, at)).mean(scale) for at in (high, low)]
+        return ends[0] - ends[1]
 
 
-def _rows(X: Any, rows: Array) -> Any:
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+def _linear(theta: Array, given: Array, values: Array, wanted: Array) -> Array:
+    """Values at other draws of a function that is nearly linear in the parameters.
 
-
-def _typical(X: Any) -> Any:
-    """One row: means of columns of numbers, the most frequent levels of others."""
-    if not isinstance(X, pd.DataFrame):
-        mean = X.mean(axis=0) if sparse.issparse(X) else np.nanmean(X, axis=0)
-        return np.reshape(mean, (1, -1))
-    row = X.iloc[:1].copy()
-    for j in range(X.shape[1]):
-        column = X.iloc[:, j]
-        numeric = is_numeric_dtype(column) and not is_bool_dtype(column)
-        value = column.mean() if numeric else column.mode(dropna=False).iloc[0]
-        row.isetitem(j, _constant(value, column, 1))
-    return row
-
-
-def _constant(value: Any, column: Any, n: int) -> Any:
-    """Column of one value; text and categories keep their type."""
-    if not isinstance(column, pd.Series) or is_numeric_dtype(column):
-        return np.full(n, value)
-    dtype: Any = column.dtype
-    return pd.array([value] * n, dtype=dtype)
+    Parameters
+    ----------
+    theta : ndarray of shape (S, P)
+        Draws.
+    given, wanted : ndarray of int
+        Draws at which the function is known, and at which it is wanted.
+    values : ndarray of shape (len(given), ...)
+        At the given draws.
+    """
+    sd = theta.std(axis=0)
+    z = (theta[:, sd > 0.0] - theta.mean(axis=0)[sd > 0.0]) / sd[sd > 0.0]
+    z = np.column_stack([np.ones(len(z)), z.clip(-4.0, 4.0)])  # no lever of a heavy tail
+    slopes = np.linalg.lstsq(z[given], values.reshape(len(given), -1), rcond=None)[0]
+    return (z[wanted] @ slopes).reshape(len(wanted), *values.shape[1:])
 
 
 def components(model: Any) -> tuple[str | None, list[Any]]:
@@ -220,9 +233,12 @@ def effects(
     columns: Any = None,
     kind: str = "average",
     *,
+    factors: Any = None,
     step: float | None = None,
     coverage: float = 0.9,
     exposure: ArrayLike | None = None,
+    n_rows: int | None = 1000,
+    random_state: Any = 0,
 ) -> pd.DataFrame:
     r"""Marginal effects of columns on the response, with credible intervals, through wrappers.
 
@@ -248,20 +264,29 @@ def effects(
         order. Of a transformed target the response is the inverse of the transformed mean, as
         ``predict`` gives it: for a log of the target the median of y.
     X : array-like of shape (n_samples, n_features)
-        Rows to average over, as the outermost wrapper takes them; those of ``fit``, usually. The
-        time grows with rows, draws and columns; of many rows give a random part.
+        Rows to average over, as the outermost wrapper takes them; those of ``fit``, usually.
     columns : str, int or list of these, default=None
         Columns of X by name, or by position. None: all.
     kind : {"average", "at_mean"}, default="average"
         ``"average"``: the mean effect over the rows. ``"at_mean"``: the effect in one row, of the
         mean of every column of numbers and the most frequent level of every other.
+    factors : str, int or list of these, default=None
+        Columns of numbers whose values are compared as the levels of a factor, besides those that
+        are factors anyway (see Notes).
     step : float or None, default=None
         For columns of numbers: None is the derivative, by central differences; a number is the
-        mean difference between the response at ``x + step`` and at ``x``.
+        mean difference between the response at ``x + step`` and at ``x``. Factors have no step.
     coverage : float, default=0.9
         Probability of the equal-tailed credible interval, in (0, 1).
     exposure : array-like of shape (n_samples,) or float, default=None
         Of counts: time, area or population of each row. None: 1, so that effects are on the rate.
+    n_rows : int or None, default=1000
+        Number of rows, chosen at random, that are predicted under all draws. The other rows are
+        predicted under some of the draws, two for each parameter and 32, which corrects for the
+        choice: the table is that of all rows, to a few hundredths of an sd or better. None: all
+        draws predict all rows.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the choice of rows.
 
     Returns
     -------
@@ -276,24 +301,39 @@ def effects(
         ``class`` or ``output``
             Of a classifier, or of several outputs. Effects on the probabilities of all classes add
             up to 0.
-        ``estimate``, ``sd``, ``lower``, ``upper``
-            Posterior mean and sd, and the ends of the interval.
+        ``sd``, ``estimate``, ``lower``, ``upper``
+            Posterior sd and mean, and the ends of the interval. The sd comes first because a narrow
+            screen leaves out the middle of a table.
 
     Raises
     ------
     ValueError
-        For columns that X does not have, or that have no effect to measure: one level, or more than
-        50 of them.
+        For columns that X does not have, or that have no effect to measure: one level, or where
+        columns is None more than 50 of them.
+
+    Warns
+    -----
+    UserWarning
+        Where the predictions do not change with a column although its values differ, as where a
+        ``ColumnTransformer`` drops it.
 
     Notes
     -----
-    A factor is a column of a data frame that holds no numbers: text, categories or truth values. A
-    column of numbers that are all 0 or 1 is a factor too. The levels are those in X, in the order
-    of their categories, or sorted; for another reference reorder the categories of ``X``. Rows in
-    which a number is missing have no derivative by it and are left out of its mean.
+    A factor is a column that holds no numbers (text, categories or truth values), a column of
+    numbers that are all 0 or 1, and a column of numbers that the steps before the model take for
+    codes, such as a ``OneHotEncoder``, ``OrdinalEncoder``, ``TargetEncoder`` or
+    ``KBinsDiscretizer`` or a function of your own, even if they also pass it on as a number. It is
+    found by what the steps make of numbers close by. Of values that the steps do not tell apart,
+    such as those in a bin, each range is one level, ``[a, b]``.
+
+    The levels are those in X, in the order of their categories, or sorted, with numbers in text
+    taken for numbers; for another reference reorder the categories of ``X``. Rows in which a number
+    is missing have no derivative by it and are left out of its mean. So are rows at which what the
+    model sees of a number jumps, such as the edge of a bin.
 
     The interval is that of the mean over these very rows. That other rows could have been drawn is
-    not part of it.
+    not part of it. After five seconds lines on standard error name the column that is being
+    measured.
 
     Examples
     --------
@@ -305,30 +345,32 @@ def effects(
     >>> model = make_pipeline(StandardScaler(), SGLDLogisticRegression(random_state=0))
     >>> table = effects(model.fit(X, y > 200), X, columns=["bmi", "bp"])
     >>> print(table[table["class"]].round(3))
-      column contrast  class  estimate     sd  lower  upper
-    1    bmi    dy/dx   True     0.024  0.004  0.017  0.030
-    3     bp    dy/dx   True     0.006  0.001  0.004  0.008
+      column contrast  class     sd  estimate  lower  upper
+    1    bmi    dy/dx   True  0.004     0.024  0.017  0.030
+    3     bp    dy/dx   True  0.001     0.006  0.004  0.008
     """
     check_number(coverage, "coverage", low=0, high=1)
     if step is not None:
         check_number(step, "step")
         if step == 0:
             raise ValueError("step=0 is out of range; give a number that is not 0, or None.")
-    rows = Response.of("effects", estimator, X, exposure)
-    at, names = rows.averaged(kind), rows.names
-    listed = names if columns is None else columns
-    if isinstance(listed, np.ndarray):
-        listed = np.atleast_1d(listed)
-    elif not isinstance(listed, (list, pd.Index)):
-        listed = [listed]
-    positions = [rows.position(column, "columns") for column in listed]
-    _warn_of_time(at, len(positions))
-    by_column = {j: _contrasts(rows, at, j, step) for j in positions}
+    rows = Response.of("effects", estimator, X, exposure, n_rows, random_state)
+    known, names = rows.columns(factors), rows.table.names
+    at = rows.averaged(kind, known)
+    positions = list(range(len(names))) if columns is None else rows.positions(columns, "columns")
+    if not positions:
+        raise ValueError("columns is empty; name one column at least, or give None for all.")
+    by_column = dict[int, dict[str, Array]]()
+    with stages("effects", "column", len(positions)) as begin:
+        for j in positions:
+            begin(printable(names[j]))
+            by_column[j] = _contrasts(rows, at, known, j, step, columns is not None)
     for j, contrasts in by_column.items():
         if not contrasts and (columns is not None or not any(by_column.values())):
             raise ValueError(
                 f"X has one level in the column {names[j]!r}; a comparison needs rows of two."
             )
+    _warn_of_no_effect(rows, by_column)
     return _table(
         {(names[j], name): draws for j, each in by_column.items() for name, draws in each.items()},
         *components(unwrap(estimator).model),
@@ -336,54 +378,88 @@ def effects(
     )
 
 
-def _warn_of_time(at: Response, n_columns: int) -> None:
-    """Warn of effects that take minutes, of very many rows."""
-    draws = getattr(getattr(unwrap(at.estimator).model, "posterior_", None), "values", None)
-    n_rows, n_draws = at.X.shape[0], 0 if draws is None else draws.shape[0] * draws.shape[1]
-    if 2 * n_rows * n_draws * n_columns > _LONG:
+def _warn_of_no_effect(rows: Response, by_column: dict[int, dict[str, Array]]) -> None:
+    """Warn of columns that no prediction depends on, although their values differ."""
+    names = [
+        repr(rows.table.names[j])
+        for j, contrasts in by_column.items()
+        if contrasts
+        and not any(draws.any() for draws in contrasts.values())
+        and rows.table.column(j).nunique() > 1
+    ]
+    if names:
+        listed = ", ".join(names[:8]) + ", ..." * (len(names) > 8)
+        each = "s" * (len(names) > 1)
         warn(
-            f"effects predicts {n_rows:,} rows under {n_draws:,} draws twice for each of "
-            f"{n_columns} columns, which takes minutes or more; give a random part of the rows, "
-            "such as 2,000, or one column by columns=.",
+            f"The predictions do not change with the column{each} {listed}, whose values differ: "
+            "the steps before the model leave out what tells them apart, so the effect is exactly "
+            "0.",
             UserWarning,
         )
 
 
 def dependence(
-    estimator: Any, X: Any, column: Any, kind: Any, n_points: int, exposure: Any
+    estimator: Any,
+    X: Any,
+    column: Any,
+    kind: Any,
+    n_points: int,
+    exposure: Any,
+    factors: Any,
+    n_rows: Any,
+    random_state: Any,
 ) -> tuple[str, Array, Array]:
     """Name of a column, a grid of its values, and the mean response there ``(G, S[, K])``.
 
-    The grid of a column of numbers is equidistant over its range, and that of a factor holds its
-    levels, as objects.
+    The grid of a column of numbers is equidistant over its range, and that of a factor holds the
+    names of its levels, as objects.
     """
-    rows = Response.of("PartialDependenceDisplay", estimator, X, exposure)
-    at, j = rows.averaged(kind), rows.position(column, "column")
-    levels = rows.levels(j)
+    caller = "PartialDependenceDisplay"
+    rows = Response.of(caller, estimator, X, exposure, n_rows, random_state)
+    known = rows.columns(factors)
+    at, j = rows.averaged(kind, known), rows.position(column, "column")
+    name, levels = str(rows.table.names[j]), known.levels(j)
     if levels is None:
         x = rows.without_gaps(j)[1]
         grid = np.linspace(x.min(), x.max(), n_points)
+        responses = [at.at_number(j, value) for value in grid]
     else:
-        grid = np.array(levels, dtype=object)
-    draws = np.array([at.at_level(j, value).mean() for value in grid])
-    return str(rows.names[j]), grid, draws
+        grid = np.empty(len(levels.names), dtype=object)
+        grid[:] = levels.names
+        responses = [at.at_level(j, value) for value in levels.values]
+    draws = []
+    with stages(caller, "value", len(grid)) as begin:
+        for value, response in zip(grid, responses, strict=True):
+            begin(printable(value))
+            draws.append(response.mean())
+    return name, grid, np.array(draws)
 
 
-def _contrasts(rows: Response, at: Response, j: int, step: float | None) -> dict[str, Array]:
+def _contrasts(
+    rows: Response, at: Response, known: Columns, j: int, step: float | None, is_named: bool
+) -> dict[str, Array]:
     """Draws of the effects of a column by the contrasts' names.
 
     ``rows`` have the levels and the spread of the column; effects are averaged over ``at``.
     """
-    levels = rows.levels(j)
+    levels = known.levels(j)
     if levels is not None:
-        reference = at.at_level(j, levels[0]).mean() if len(levels) > 1 else 0.0
-        return {f"{b} - {levels[0]}": at.at_level(j, b).mean() - reference for b in levels[1:]}
+        size = len(levels.values)
+        if size > _MOST_LEVELS and not is_named and known.is_open(j):
+            raise ValueError(
+                f"X has {size} different values in the column {rows.table.names[j]!r}, which is "
+                "not of numbers, or of numbers that the pipeline takes for codes; name the columns "
+                f"of interest in columns=, with this one if all {size} are to be compared."
+            )
+        first, *others = zip(levels.names, levels.values, strict=True) if size else [(None, None)]
+        reference = at.at_level(j, first[1]).mean() if others else 0.0
+        return {f"{b} - {first[0]}": at.at_level(j, v).mean() - reference for b, v in others}
     if step is not None:
         some, x = at.without_gaps(j)
         with naming("step"):
-            return {f"{step:+g}": some.at(j, x + step).mean() - some.mean()}
-    x = rows.without_gaps(j)[1]
-    return {"dy/dx": at.slope(j, float(np.ptp(x) or np.abs(x).max() or 1.0))}
+            return {f"{step:+g}": some.at(some.table.moved(j, x + step)).mean() - some.mean()}
+    spread = spread_of(rows.without_gaps(j)[1])
+    return {"dy/dx": at.slope(j, spread, known.jumps(j))}
 
 
 def _table(
@@ -395,6 +471,6 @@ def _table(
         for name, each in zip(names, np.reshape(values, (len(values), -1)).T, strict=True):
             lower, upper = np.quantile(each, tails(coverage))
             of = {} if kind is None else {kind: name}
-            row = {"column": column, "contrast": contrast, **of, "estimate": each.mean()}
-            table.append(row | {"sd": each.std(), "lower": lower, "upper": upper})
+            row = {"column": column, "contrast": contrast, **of, "sd": each.std()}
+            table.append(row | {"estimate": each.mean(), "lower": lower, "upper": upper})
     return pd.DataFrame(table)

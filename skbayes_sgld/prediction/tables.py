@@ -6,7 +6,7 @@ because the transformers of a user's pipeline may expect both.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -27,8 +27,6 @@ class Table:
         Names of the columns, or x0, x1, ....
     """
 
-    _kinds: ClassVar[dict[str, type[Table]]] = {}
-
     def __init__(self, X: Any) -> None:
         self.X = X
 
@@ -42,12 +40,10 @@ class Table:
             return _Polars(X)
         if module == "pyarrow" and hasattr(X, "set_column"):
             return _Arrow(X)
-        how = {"ensure_all_finite": "allow-nan", "accept_sparse": "csr"}
-        kind = getattr(getattr(X, "dtype", None), "kind", "f")
-        if not (kind in "OiubSU" and isinstance(X, np.ndarray)):  # of these the type is kept
-            how["dtype"] = np.float64
-            return _Numbers(as_array(X, "X", (2,), **how))
-        return _Numbers(as_array(X, "X", (2,), **{**how, "dtype": None}))
+        keeps_type = isinstance(X, np.ndarray) and X.dtype.kind in "OSUbiu"
+        how: dict[str, Any] = {"ensure_all_finite": "allow-nan", "accept_sparse": "csr"}
+        how["dtype"] = None if keeps_type else np.float64
+        return _Numbers(as_array(X, "X", (2,), **how))
 
     @property
     def names(self) -> list[Any]:
@@ -58,6 +54,15 @@ class Table:
     def n_rows(self) -> int:
         """Number of rows."""
         return int(self.X.shape[0])
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether all columns are of numbers of one type, dense or sparse."""
+        return False
+
+    def means(self) -> Self:
+        """One row of the means of a matrix's columns, of the numbers that are not missing."""
+        raise NotImplementedError
 
     def column(self, j: int) -> pd.Series:
         """Values of a column."""
@@ -95,9 +100,8 @@ class _Pandas(Table):
 class _Polars(Table):
     def column(self, j: int) -> pd.Series:
         column = self.X.to_series(j)
-        categories = getattr(column.dtype, "categories", None)
         if type(column.dtype).__name__ == "Enum":  # the categories of others have no order
-            names = categories.to_list()
+            names = column.dtype.categories.to_list()
             return pd.Series(pd.Categorical(column.to_list(), names, ordered=True))
         if column.dtype.is_numeric():
             return pd.Series(column.to_numpy())
@@ -153,6 +157,15 @@ class _Numbers(Table):
     @property
     def names(self) -> list[Any]:
         return [f"x{j}" for j in range(self.X.shape[1])]
+
+    @property
+    def is_matrix(self) -> bool:
+        return bool(self.X.dtype.kind in "iuf")
+
+    def means(self) -> Self:
+        X = self.X
+        mean = X.mean(axis=0) if sparse.issparse(X) else np.nanmean(X, axis=0)
+        return type(self)(np.reshape(mean, (1, -1)))
 
     def column(self, j: int) -> pd.Series:
         column = self.X[:, [j]]

@@ -119,12 +119,23 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
         check_is_fitted(estimator)
     model, transformers = estimator, tuple[Any, ...]()
     for outer, layer in layers(estimator):
-        if layer.is_step and X is not None and len(outer) > 1:
-            X = outer[:-1].transform(X)
+        if layer.is_step and X is not None:
+            X = _transformed(outer, X)
         if layer.transformer is not None:
             transformers = (*transformers, layer.transformer)
         model = layer.estimator
     return Core(model, X, transformers)
+
+
+def _transformed(pipeline: Any, X: Any) -> Any:
+    """Rows as the last step takes them.
+
+    ``pipeline[:-1].transform`` would refuse a user's transformer that sets nothing in ``fit``.
+    """
+    for _, step in pipeline.steps[:-1]:
+        if step is not None and step != "passthrough":
+            X = step.transform(X)
+    return X
 
 
 def unless_random_walks(model: Any, score: float) -> float:

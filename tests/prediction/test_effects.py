@@ -20,6 +20,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPClassifier,
     SGLDPoissonRegressor,
+    _progress,
     effects,
 )
 from skbayes_sgld.prediction import effects as module
@@ -251,15 +252,41 @@ def test_differences_stay_in_the_range_of_positive_columns():
 # ---- errors -------------------------------------------------------------------------------------
 
 
-def test_effects_that_take_minutes_are_told_before_they_begin(monkeypatch):
-    X = np.random.default_rng(0).standard_normal((60, 2))
-    model = SGLDLinearRegression(random_state=0).fit(X, X[:, 0] + np.arange(60) % 7)
-    module.effects(model, X)  # a warning would be an error
-    monkeypatch.setattr(module, "_LONG", 900_000)
-    with pytest.warns(UserWarning, match=r"60 rows under 4,000 draws .* 2 columns, .*random part"):
-        module.effects(model, X)
-    for fewer in ({"columns": 0}, {"kind": "at_mean"}):
-        module.effects(model, X, **fewer)
+def test_a_part_of_the_rows_gives_the_effects_of_all():
+    rng = np.random.default_rng(3)
+    n = 3000
+    rows = np.column_stack([2.0 * rng.normal(size=n), rng.normal(size=n), rng.integers(0, 2, n)])
+    exposure = rng.uniform(0.5, 2.0, n)
+    z = 0.6 * rows[:, 0] - 0.3 * rows[:, 1] + 0.5 * rows[:, 2]
+    model = SGLDPoissonRegressor(random_state=0)
+    model.fit(rows, rng.poisson(exposure * np.exp(z)), exposure=exposure)
+    full = effects(model, rows, exposure=exposure, n_rows=None)
+    assert_array_equal(effects(model, rows, exposure=exposure, n_rows=n), full)
+    m, sd = 300, full["sd"].to_numpy()[:, None]
+    alone = effects(model, rows[:m], exposure=exposure[:m])
+    assert np.abs((alone["estimate"] - full["estimate"]).to_numpy() / sd[:, 0]).max() > 1.0
+    for seed in range(5):
+        part = effects(model, rows, exposure=exposure, n_rows=m, random_state=seed)
+        apart = np.abs(estimates(part) - estimates(full)) / sd
+        assert apart.max() < 0.1  # at most 0.03 over 20 seeds
+    again = effects(model, rows, exposure=exposure, n_rows=m, random_state=4)
+    assert_array_equal(estimates(again), estimates(part))
+    holes = rows.copy()
+    holes[::3, 0] = np.nan
+    known = np.isfinite(holes[:, 0])
+    found, theirs = effects(model, holes, 0, n_rows=m), effects(model, rows[known], 0, n_rows=None)
+    assert np.abs(found["estimate"] - theirs["estimate"])[0] < 0.1 * sd[0, 0]
+
+
+def test_effects_that_take_seconds_say_which_column_they_are_at(monkeypatch, capsys):
+    model = clone(LINEAR).fit(FRAME[["age", "old"]], Z)
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
+    effects(model, FRAME[["age", "old"]])
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.rpartition(",")[0] for line in lines] == [
+        "effects: column 1 of 2: age",
+        "effects: column 2 of 2: old",
+    ]
 
 
 def test_columns_without_a_contrast_and_models_without_a_posterior_are_refused(mixed):
@@ -271,6 +298,12 @@ def test_columns_without_a_contrast_and_models_without_a_posterior_are_refused(m
     with pytest.raises(ValueError, match="150 different values in the column 'name'.*columns="):
         effects(mixed, names)
     assert_array_equal(effects(mixed, names, "old"), effects(mixed, FRAME, "old"))
+    with pytest.warns(UserWarning, match="do not change with the column 'name', whose values"):
+        assert len(effects(mixed, names, "name")) == N - 1
+    with pytest.raises(ValueError, match="columns is empty; name one column at least"):
+        effects(mixed, FRAME, columns=[])
+    with pytest.raises(ValueError, match="n_rows=0 is out of range"):
+        effects(mixed, FRAME, n_rows=0)
     with pytest.raises(ValueError, match="X has no rows|X: Found array with 0 sample"):
         effects(mixed, FRAME[:0])
     with pytest.raises(TypeError, match="effects needs .* Ridge has no posterior_mean_draws"):

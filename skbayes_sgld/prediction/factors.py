@@ -1,0 +1,282 @@
+"""Which columns of a table are factors, and their levels.
+
+A column is a factor where it holds no numbers, where its numbers are 0 and 1, and where the steps
+before the model take its numbers for codes. The last is found by what the steps do to numbers
+close by, whatever their names: an encoder refuses these or turns them into something far away, and
+bins do not tell them apart.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_bool_dtype, is_numeric_dtype
+from scipy import sparse
+
+from skbayes_sgld._checks import naming
+from skbayes_sgld._typing import Array
+from skbayes_sgld.prediction.tables import Table
+
+_PROBED = 200  # rows whose numbers are moved
+_SEEN = 20_000  # rows with other levels, and as many levels at most
+_DENSE = 2**24  # numbers that the model sees of these rows, beyond which no bins are looked for
+_DIGITS = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Levels of a factor, the reference first.
+
+    Attributes
+    ----------
+    values : list
+        A value of each level.
+    names : list
+        Names of the levels: values, or ranges of bins.
+    upper : list
+        Largest number of each level.
+    """
+
+    values: list[Any]
+    names: list[Any]
+    upper: list[Any]
+
+    @classmethod
+    def of_values(cls, values: list[Any]) -> Levels:
+        """Levels that are called by their values."""
+        return cls(values, [_name(value) for value in values], values)
+
+    def most_frequent(self, x: Array) -> Any:
+        """Value of the level that most of the numbers ``x (n,)`` have."""
+        return self.values[np.bincount(np.searchsorted(self.upper, x)).argmax()]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table: numbers or factors.
+
+    Attributes
+    ----------
+    table : Table
+    see : callable or None
+        Function from a table to the rows that the model sees; None where it sees the table itself.
+    named : collection of int
+        Positions of columns of numbers that the user calls factors.
+    """
+
+    table: Table
+    see: Callable[[Table], Any] | None
+    named: Collection[int] = ()
+    _found: dict[int, tuple[Levels | None, bool]] = field(default_factory=dict)
+
+    def levels(self, j: int) -> Levels | None:
+        """Levels of a factor; None of a column of numbers."""
+        column = self.table.column(j)
+        if not _is_numbers(column):
+            return Levels.of_values(_ordered(column))
+        values = set(_distinct(column))
+        if values == {0, 1}:  # of which both are known to the steps
+            return Levels.of_values([0, 1])
+        codes = self._codes(j)
+        return Levels.of_values([0, 1]) if codes is None and values <= {0, 1} else codes
+
+    def is_open(self, j: int) -> bool:
+        """Whether a factor's values may be names or dates: text, or codes that nobody named."""
+        column = self.table.column(j)
+        declared = isinstance(column.dtype, pd.CategoricalDtype) or is_bool_dtype(column)
+        return not declared and j not in self.named
+
+    def jumps(self, j: int) -> bool:
+        """Whether what the model sees of a column of numbers jumps at some of them."""
+        return _is_numbers(self.table.column(j)) and self._reaction(j)[1]
+
+    def typical(self) -> Table:
+        """One row: means of columns of numbers, the most frequent levels of others."""
+        if self.see is None and not self.named and self.table.is_matrix:
+            return self.table.means()
+        row = self.table.take(np.arange(1))
+        for j in range(len(self.table.names)):
+            column = self.table.column(j)
+            if not _is_numbers(column):
+                row = row.replaced(j, [column.mode(dropna=False).iloc[0]])
+                continue
+            x, codes = numbers_of(column), self._codes(j)
+            known = x[np.isfinite(x)]
+            if codes is None:
+                row = row.moved(j, np.atleast_1d(np.nanmean(x)))
+            else:
+                row = row.replaced(j, [codes.most_frequent(known)])
+        return row
+
+    def _codes(self, j: int) -> Levels | None:
+        """Levels of a column whose numbers are codes."""
+        if j in self.named:
+            return Levels.of_values(_distinct(self.table.column(j)))
+        return self._reaction(j)[0]
+
+    def _reaction(self, j: int) -> tuple[Levels | None, bool]:
+        """Levels of a column of codes, and whether there are jumps in one of numbers."""
+        if self.see is None:
+            return None, False
+        if j not in self._found:
+            self._found[j] = self._probe(self.see, j)
+        return self._found[j]
+
+    def _probe(self, see: Callable[[Table], Any], j: int) -> tuple[Levels | None, bool]:
+        column = self.table.column(j)
+        x, values = numbers_of(column), _distinct(column)
+        if not values:
+            return None, False
+        rows = np.flatnonzero(np.isfinite(x))
+        rows = rows[np.argsort(x[rows], kind="stable")]
+        rows = rows[np.unique(np.linspace(0, len(rows) - 1, _PROBED).astype(int))]
+        width = close_by(x[rows], spread_of(x))
+        moves = reactions(see, self.table.take(rows), j, x[rows], width)
+        if (moves > 0).any():
+            return None, bool((moves < 0).any())
+        of_value = self._alike(see, j, values)
+        n_groups = of_value[-1] + 1 if np.all(np.diff(of_value) >= 0) else len(values)
+        if not of_value.any():  # alike, all of them
+            ends = values if len(values) == 1 else [values[0], values[-1]]
+            return (Levels.of_values(ends) if (moves < 0).any() else None), False
+        if n_groups == len(values):
+            return Levels.of_values(values), False
+        first = np.searchsorted(of_value, np.arange(n_groups))
+        bins = [values[a:b] for a, b in zip(first, [*first[1:], len(values)], strict=True)]
+        middles = [one[len(one) // 2] for one in bins]
+        return Levels(middles, _ranges(bins), [one[-1] for one in bins]), False
+
+    def _alike(self, see: Callable[[Table], Any], j: int, values: list[Any]) -> Array:
+        """Numbers of the groups of values, from 0, between which the model sees no difference."""
+        if len(values) > _SEEN:
+            values[:] = [values[k] for k in np.linspace(0, len(values) - 1, _SEEN).astype(int)]
+        size = len(values)
+        n_bases = int(np.clip(_SEEN // size, 1, 3))
+        bases = np.linspace(0, self.table.n_rows - 1, n_bases).astype(int)
+        rows = self.table.take(np.repeat(bases, size)).replaced(j, values * n_bases)
+        seen = _matrix(see(rows))
+        if seen.shape[0] * seen.shape[1] > _DENSE:
+            return np.arange(size)
+        seen = seen.toarray() if sparse.issparse(seen) else seen
+        by_value = np.ascontiguousarray(seen.reshape(n_bases, size, -1).swapaxes(0, 1)) + 0.0
+        numbers: dict[bytes, int] = {}
+        keys = [each.tobytes() for each in by_value]
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+
+
+def numbers_of(column: pd.Series) -> Array:
+    """Numbers of a column, with nan for those that are missing."""
+    return column.to_numpy(dtype=float, na_value=np.nan)
+
+
+def spread_of(x: Array) -> float:
+    """Range of numbers, or their size where all are equal."""
+    x = x[np.isfinite(x)]
+    return float(np.ptp(x) or np.abs(x).max() or 1.0)
+
+
+def close_by(x: Array, spread: float) -> Array:
+    """Distance to numbers close by.
+
+    The error of a difference over it is below that of rounding, 1e-8, and no value of a column of
+    positive numbers becomes negative, unless it is a ten millionth of the range.
+    """
+    return np.clip(1e-4 * np.abs(x), 1e-7 * spread, 1e-4 * spread)
+
+
+def reactions(see: Callable[[Table], Any], table: Table, j: int, x: Array, width: Array) -> Array:
+    """Reactions of each row that the model sees to numbers close by ``(n,)``.
+
+    1 where it moves in proportion, 0 where it does not move, -1 where it jumps or where there is no
+    such row.
+    """
+    here = see(table)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of unknown categories
+            ends = [_matrix(see(table.moved(j, x + to * width))) for to in (-1.0, 1.0)]
+    except Exception:  # a user's transformer may raise anything where it knows no such code
+        return np.full(len(x), -1)
+    here, (low, high) = _matrix(here), ends
+    if not here.shape == low.shape == high.shape:
+        return np.full(len(x), -1)
+    with np.errstate(invalid="ignore"):
+        slope, bend = abs(high - low), abs(high + low - 2.0 * here)
+        size = abs(here).max(axis=0)
+        limit = 1e-3 * (here.max(axis=0) - here.min(axis=0)) + 1e-9 * size
+        excess = bend - 0.5 * slope
+    moves = np.asarray((slope > 0).sum(axis=1)).ravel() > 0
+    if sparse.issparse(excess):
+        excess = excess.tocoo()
+        far = ~(excess.data <= np.asarray(limit.toarray()).ravel()[excess.col])
+        jumps = np.zeros(len(x), dtype=bool)
+        jumps[excess.row[far]] = True
+    else:
+        jumps = ~(excess <= limit).all(axis=1)
+    return np.where(jumps, -1, moves.astype(int))
+
+
+def _matrix(X: Any) -> Any:
+    """Rows that a model sees as floats, dense or sparse."""
+    return sparse.csr_array(X, dtype=float) if sparse.issparse(X) else np.asarray(X, dtype=float)
+
+
+def _is_numbers(column: pd.Series) -> bool:
+    return is_numeric_dtype(column) and not is_bool_dtype(column)
+
+
+def _name(value: Any) -> Any:
+    """Name of a level; whole floats have no decimals."""
+    return f"{value:.12g}" if isinstance(value, (float, np.floating)) else value
+
+
+def _ranges(bins: list[list[Any]]) -> list[str]:
+    """Names of bins ``[lowest, highest]``, of as few digits as tell their ends apart."""
+    ends = {value for one in bins for value in (one[0], one[-1])}
+    digits = next((k for k in range(3, 12) if len({f"{v:.{k}g}" for v in ends}) == len(ends)), 12)
+    return [
+        f"[{one[0]:.{digits}g}, {one[-1]:.{digits}g}]" if len(one) > 1 else str(_name(one[0]))
+        for one in bins
+    ]
+
+
+def _distinct(column: pd.Series) -> list[Any]:
+    """Different numbers of a column, ordered, in its own type."""
+    return sorted(value for value in column.dropna().unique() if np.isfinite(value))
+
+
+def _ordered(column: pd.Series) -> list[Any]:
+    """Levels of a column that holds no numbers, in the order of their categories, or sorted."""
+    if is_bool_dtype(column):
+        return [False, True]
+    levels = list(column.dropna().unique())
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        levels = list(column.cat.remove_unused_categories().cat.categories)
+        by_letters = all(isinstance(one, str) for one in levels) and levels == sorted(levels)
+        if column.cat.ordered or not by_letters:  # an order that somebody chose
+            return levels
+    with naming("X"):
+        return sorted(levels, key=_natural(levels))
+
+
+def _natural(levels: list[Any]) -> Callable[[Any], Any] | None:
+    """Sorting key that takes numbers in text for numbers: 2 before 10, g2 before g10."""
+    if not all(isinstance(one, str) for one in levels):
+        return None
+    try:
+        if np.isfinite([float(one) for one in levels]).all():
+            return lambda text: (float(text), text)
+    except ValueError:
+        pass
+
+    def key(text: str) -> Any:
+        parts = _DIGITS.split(text)
+        return [int(part) if k % 2 else part for k, part in enumerate(parts)], text
+
+    return key
