@@ -289,9 +289,9 @@ def summarize(
     Returns
     -------
     table : pandas.DataFrame
-        Mean, sd, ends of the interval, bulk and tail effective sample size, R-hat and the Monte
-        Carlo standard errors of mean and sd. That of an sd is infinite where the draws' tails are
-        so heavy that it cannot be known.
+        Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
+        mean and sd, and the ends of the interval. The standard error of an sd is infinite where the
+        draws' tails are so heavy that it cannot be known.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def summarize(
     >>> from skbayes_sgld.diagnostics import summarize
     >>> draws = np.random.default_rng(0).standard_normal((4, 500, 1))
     >>> list(summarize(draws, ["x"]).columns)
-    ['mean', 'sd', '5%', '95%', 'ess_bulk', 'ess_tail', 'r_hat', 'mcse_mean', 'mcse_sd']
+    ['mean', 'sd', 'ess_bulk', 'ess_tail', 'r_hat', 'mcse_mean', 'mcse_sd', '5%', '95%']
     """
     check_draws(draws)
     if np.shape(np.asarray(names, dtype=object)) != (draws.shape[2],):
@@ -317,13 +317,14 @@ def summarize(
         {
             "mean": mean,
             "sd": sd,
-            f"{100 * ends[0]:.4g}%": low,
-            f"{100 * ends[1]:.4g}%": high,
             "ess_bulk": effective_sample_size(draws),
             "ess_tail": effective_sample_size(draws, "tail"),
             "r_hat": potential_scale_reduction(draws),
             "mcse_mean": sd / np.sqrt(ess),
             "mcse_sd": sd * _sd_errors(draws)[2],
+            # at an end: a narrow screen leaves out the middle of a table
+            f"{100 * ends[0]:.4g}%": low,
+            f"{100 * ends[1]:.4g}%": high,
         },
         index=pd.Index(names, name="parameter"),
     )

@@ -471,13 +471,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             Summarise exp(draws) of the coefficients and the intercept: odds ratios
             ``odds_ratio[column]`` and the ``odds`` where all columns are 0, for two classes; rate
             ratios ``rate_ratio[column]`` and the ``rate`` of counts; ``mean_ratio[column]`` and the
-            ``mean`` of a gamma regression. Other models raise a ValueError.
+            ``mean`` of a gamma regression. The interval's ends are the exponentials of those of the
+            parameter. Figures beyond the range of floats are infinite. Other models raise a
+            ValueError.
 
         Returns
         -------
         table : pandas.DataFrame
-            Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard error of the mean. Its ``attrs`` have the value of every setting
+            Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
+            mean and sd, and the interval's ends. Its ``attrs`` have the value of every setting
             by its name, and under ``"plan"`` a table of the values and their reasons.
         """
         check_is_fitted(self)
@@ -495,8 +497,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         ratios |= {n: f"{unit}_ratio{n[4:]}" for n in draws.names if n.startswith("coef[")}
         positions = [k for k, name in enumerate(draws.names) if name in ratios]
         names = [ratios[draws.names[k]] for k in positions]
-        values = np.exp(draws.values[..., positions])
-        return replace(draws, values=values, names=names).summary(coverage)
+        return exponentiated(
+            replace(draws, values=draws.values[..., positions], names=names), coverage
+        )
 
     def to_arviz(
         self,
@@ -562,6 +565,19 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 UserWarning,
             )
         super().__setstate__(state)
+
+
+@np.errstate(over="ignore")  # what floats do not hold is infinite
+def exponentiated(draws: PosteriorDraws, coverage: float) -> pd.DataFrame:
+    """Summary table of exp(draws), without an overflow where only some of it is out of range."""
+    unit = draws.values.max(axis=(0, 1))
+    table = replace(draws, values=np.exp(draws.values - unit)).summary(coverage)
+    for name in ("mean", "sd", "mcse_mean", "mcse_sd"):
+        with np.errstate(divide="ignore"):  # of an sd of 0
+            table[name] = np.exp(np.log(table[name]) + unit)
+    ends = table.columns[-2:]
+    table[ends] = np.exp(draws.summary(coverage)[ends])
+    return table
 
 
 def _plan_html(choices: dict[str, Choice]) -> str:

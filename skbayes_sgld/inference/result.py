@@ -152,9 +152,9 @@ class PosteriorDraws:
         Returns
         -------
         table : pandas.DataFrame
-            Mean, sd, the interval's ends, bulk and tail effective sample size, R-hat and the
-            Monte Carlo standard errors of mean and sd; the latter is infinite under tails too heavy
-            to know it. ``attrs`` has the value of every setting by its name, and under ``"plan"`` a
+            Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
+            mean and sd (the latter is infinite under tails too heavy to know it), and the
+            interval's ends. ``attrs`` has the value of every setting by its name, and under ``"plan"`` a
             table of the values and their reasons.
         """
         check_number(coverage, "coverage", low=0, high=1)

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy.special import logsumexp
+from sklearn.base import clone
 
 from skbayes_sgld import (
     SGDMAPClassifier,
@@ -42,7 +44,8 @@ def test_ratios_are_summaries_of_exponentials_of_the_draws(unit):
             row = table.loc[name]
             assert_allclose(row["mean"], ratio.mean(), rtol=1e-12)
             assert_allclose(row["sd"], ratio.std(), rtol=1e-12)
-            assert_allclose(row[["10%", "90%"]], np.quantile(ratio, [0.1, 0.9]), rtol=1e-12)
+            ends = np.quantile(np.log(ratio), [0.1, 0.9])
+            assert_allclose(row[["10%", "90%"]], np.exp(ends), rtol=1e-12)
         without = type(model)(**model.get_params() | {"fit_intercept": False}).fit(X, y)
         assert without.summary(exponentiate=True).index.tolist() == names[:2]
 
@@ -63,3 +66,25 @@ def test_models_without_odds_or_rates_are_refused(name):
         model.summary(exponentiate=True)
     with pytest.raises(TypeError, match="exponentiate='yes' is not accepted"):
         model.summary(exponentiate="yes")
+
+
+@pytest.mark.parametrize("center", [1000.0, 600.0, -1000.0])
+def test_ratios_beyond_the_range_of_floats_are_infinite_and_their_quantiles_are_kept(center):
+    model, y = FITS["rate"][0]
+    model = clone(model).fit(X, y)
+    draws = model.posterior_
+    coef = center + 300.0 * np.random.default_rng(0).standard_normal(draws.values.shape[:2])
+    draws.values[..., 0] = coef  # as of a column of size 1e-3 that separates the counts
+    with np.errstate(all="raise"):
+        row = model.summary(exponentiate=True).iloc[0]
+    assert not row.isna().any()
+    ends = np.quantile(coef, [0.05, 0.95])
+    representable = np.abs(ends) < 700.0
+    assert representable.any()
+    assert_allclose(np.log(row[["5%", "95%"]][representable]), ends[representable], rtol=1e-12)
+    logs = logsumexp(coef) - np.log(coef.size)
+    if logs < 700.0:
+        assert_allclose(np.log(row["mean"]), logs, rtol=1e-12)
+    else:
+        assert row["mean"] == row["sd"] == row["mcse_mean"] == np.inf
+    assert row[["ess_bulk", "ess_tail", "r_hat"]].between(0.9, 500.0).all()

@@ -141,7 +141,7 @@ def test_the_forests_lines_end_where_the_summary_says(model):
         thin, thick = (
             np.array([path[:, 0] for path in lines.get_segments()]) for lines in display.lines_
         )
-        assert_allclose(thin, table.iloc[:, 2:4], rtol=1e-12)
+        assert_allclose(thin, table.iloc[:, -2:], rtol=1e-12)
         assert_allclose(thick, inner.iloc[:, 2:4], rtol=1e-12)
         assert_allclose(display.points_.get_xdata(), table["mean"], rtol=1e-12)
         assert_array_equal(display.points_.get_ydata(), np.arange(len(table)))
@@ -156,7 +156,7 @@ def test_densities_have_the_mass_of_their_interval():
     x, density = display.lines_[0].get_data()
     assert np.trapezoid(density, x) == pytest.approx(1.0, abs=0.01)
     assert_allclose(density, stats.norm.pdf(x, 2.0, 0.5), atol=0.06)
-    assert_allclose(display.intervals_, draws.summary(0.8).iloc[:, 2:4])
+    assert_allclose(display.intervals_, draws.summary(0.8).iloc[:, -2:])
     shaded = display.ax_[0].collections[0].get_paths()[0].vertices[:, 0]
     assert_allclose([shaded.min(), shaded.max()], display.intervals_[0])
     assert display.ax_[0].get_xlabel() == "a"
