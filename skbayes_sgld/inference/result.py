@@ -154,8 +154,8 @@ class PosteriorDraws:
         table : pandas.DataFrame
             Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
             mean and sd (the latter is infinite under tails too heavy to know it), and the
-            interval's ends. ``attrs`` has the value of every setting by its name, and under ``"plan"`` a
-            table of the values and their reasons.
+            interval's ends. ``attrs`` has the value of every setting by its name, and under
+            ``"plan"`` a table of the values and their reasons.
         """
         check_number(coverage, "coverage", low=0, high=1)
         table = summarize(self.values, self.names, self.weights, coverage)

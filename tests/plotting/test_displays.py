@@ -142,7 +142,7 @@ def test_the_forests_lines_end_where_the_summary_says(model):
             np.array([path[:, 0] for path in lines.get_segments()]) for lines in display.lines_
         )
         assert_allclose(thin, table.iloc[:, -2:], rtol=1e-12)
-        assert_allclose(thick, inner.iloc[:, 2:4], rtol=1e-12)
+        assert_allclose(thick, inner.iloc[:, -2:], rtol=1e-12)
         assert_allclose(display.points_.get_xdata(), table["mean"], rtol=1e-12)
         assert_array_equal(display.points_.get_ydata(), np.arange(len(table)))
         assert [text.get_text() for text in display.ax_.get_yticklabels()] == display.names
