@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
+from skbayes_sgld._fingerprint import Fingerprint, add_pairs, with_fingerprint
 from skbayes_sgld._typing import Array
 
 Value = TypeVar("Value")
@@ -236,6 +238,8 @@ class RowSource(ABC):
         Whether blocks may have exposures, over which their counts were made, or numbers of trials.
     by_row : {"exposure", "n_trials", ""}
         Which of them; empty where the source does not say.
+    fingerprint : Fingerprint or None
+        Of the rows with a weight above 0, without exposures; None before the first pass.
     """
 
     n_features: int
@@ -245,6 +249,7 @@ class RowSource(ABC):
     n_passes: int = 0
     has_exposure: bool = False
     by_row: str = ""
+    fingerprint: Fingerprint | None = None
     _dtype: Any = None  # of X in the block that was read first
     _prints: dict[int, Prints] | None = None  # of the blocks that have rows, from the last pass
     _promise = "a source of blocks must yield the same rows in the same order whenever it is read"
@@ -272,6 +277,9 @@ class RowSource(ABC):
             Naming the block and the row that cannot be used; if there are no rows; and naming the
             block if one bit of its X, y or weights has changed since the pass before.
         """
+        first = self._prints is None
+        if first:
+            function, plus = partial(with_fingerprint, function), partial(add_pairs, plus)  # type: ignore[assignment]
         work = BlockWork(
             function, self.n_features, self._dtype, self._prints, self._promise, self.by_row
         )
@@ -282,8 +290,11 @@ class RowSource(ABC):
         self._prints, self.n_passes = prints, self.n_passes + 1
         if total is None:
             raise ValueError("the blocks have no rows; give at least one.")
-        value: Value = total[1]
-        return value
+        value: Any = total[1]
+        if first:
+            self.fingerprint, value = value
+        result: Value = value
+        return result
 
     def workers(self, n_jobs: int | None) -> Any:
         """Workers that run chains side by side; None: the processes of ``n_jobs``.

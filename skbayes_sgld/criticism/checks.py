@@ -92,8 +92,9 @@ def find_checks(
     """
     rng = np.random.RandomState(seed)
     X = _columns(loo.data[0])
+    influence = [] if loo.held_out else [_influence(loo, labels)]
     if loo.family == "labels":
-        return judged([*_label_checks(loo, X, names, classes), _influence(loo, labels)])
+        return judged([*_label_checks(loo, X, names, classes), *influence])
     z = residuals(loo, rng)
     checks = [*_coverage(loo), *_shape(z)]
     if X is not None:
@@ -102,7 +103,7 @@ def find_checks(
         checks += _counts(loo, rng)
     if X is not None:
         checks += _curvature([(z, loo.slope() / np.sqrt(loo.numbers.variance), "")], X, names)
-    return judged([*checks, _influence(loo, labels)])
+    return judged([*checks, *influence])
 
 
 def judged(checks: list[Check]) -> list[Check]:

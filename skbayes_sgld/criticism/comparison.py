@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import naming
+from skbayes_sgld._checks import check_flag, naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
@@ -24,6 +24,7 @@ def compare_models(
     *,
     sample_weight: Any = None,
     n_rows: int | None = 2000,
+    held_out: bool = False,
     random_state: Any = 0,
     **params: Any,
 ) -> pd.DataFrame:
@@ -38,12 +39,15 @@ def compare_models(
         Fitted estimators by name, each to the same rows: of this package, or pipelines, searches
         and transformed targets around one.
     X : array-like of shape (n_samples, n_features)
-        Rows of the fits, as the outermost wrappers take them.
+        Rows of the fits, in any order, as the outermost wrappers take them; or with
+        ``held_out=True`` new rows, of which none is left out.
     y : array-like of shape (n_samples,)
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fits. A row of weight w counts as w equal rows.
     n_rows : int or None, default=2000
         Number of rows to leave out, one at a time, chosen at random. None: all rows.
+    held_out : bool, default=False
+        Whether the rows are new to all models, whose fits may then be to different rows.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice.
     **params : dict
@@ -57,6 +61,11 @@ def compare_models(
         best, and ``se_difference`` the standard error of the difference. ``weight`` is that of
         stacking: of the mixture of the models that predicts best (Yao et al. 2018). ``bad_k``
         counts rows that cannot be left out reliably.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not those of every fit, and ``held_out`` is False.
 
     See Also
     --------
@@ -90,11 +99,12 @@ def compare_models(
         raise TypeError(
             f"models={models!r} is not accepted; give a dict of fitted estimators by name."
         )
+    check_flag(held_out, "held_out")
     each: dict[str, Array] = {}
     bad, families, seed = {}, {}, draw_seed(random_state)
     for name, model in models.items():
         with naming(f"models[{name!r}]"):
-            fit = rows_of_fit("compare_models", model, X, y, sample_weight, params)
+            fit = rows_of_fit("compare_models", model, X, y, sample_weight, params, held_out)
         rows = fit.choose(n_rows, seed)
         loo = fit.leave_out(rows)
         each[name], families[name] = loo.log_density - fit.log_slope[rows], loo.family

@@ -16,11 +16,17 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from skbayes_sgld._checks import as_weights, check_number, check_size
+from skbayes_sgld._fingerprint import Fingerprint
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.prediction.wrappers import Core, check_row_data_given, unwrap_for
+from skbayes_sgld.prediction.wrappers import (
+    Core,
+    check_row_data_given,
+    encodes_by_target,
+    unwrap_for,
+)
 
 
 class Numbers(NamedTuple):
@@ -59,6 +65,8 @@ class LeftOut:
         Log density of each observation under the posterior without it.
     log_density_with : ndarray of shape (m,)
         Log density of each observation under the posterior of all rows.
+    held_out : bool
+        Whether the rows are new: none was left out.
     """
 
     predictive: Any
@@ -67,6 +75,7 @@ class LeftOut:
     pareto_k: Array
     log_density: Array
     log_density_with: Array
+    held_out: bool = False
 
     @property
     def likelihood(self) -> Any:
@@ -212,6 +221,14 @@ def leave_out(
     return LeftOut(predictive, data, weight, k, without, with_row)
 
 
+def mix(predictive: Any, data: tuple[Array, ...]) -> LeftOut:
+    """Predictive distributions of new rows, under the posterior of the fit: none is left out."""
+    log_density = predictive.log_density(*data)
+    weight = np.broadcast_to(predictive.share, (len(log_density), len(predictive.share)))
+    k = np.full(len(log_density), -np.inf)
+    return LeftOut(predictive, data, weight, k, log_density, log_density, held_out=True)
+
+
 def good_k(n_draws: int) -> float:
     """Pareto k up to which weights are reliable (Vehtari et al. 2024)."""
     return min(1.0 - 1.0 / np.log10(n_draws), 0.7)
@@ -239,7 +256,7 @@ def _blocks(n_rows: int, n_draws: int) -> Iterator[slice]:
 
 @dataclass(frozen=True)
 class FittedRows:
-    """Rows that a fitted estimator has seen, as its innermost model takes them.
+    """Rows of a fit, or new ones, as the innermost model of an estimator takes them.
 
     Attributes
     ----------
@@ -253,6 +270,8 @@ class FittedRows:
         Their positions.
     log_slope : ndarray of shape (n,)
         Log derivative, at each row, of the inverse transformation of the target.
+    held_out : bool
+        Whether they are new rows, of which none is left out.
     """
 
     core: Core
@@ -260,17 +279,26 @@ class FittedRows:
     weight: Array
     counted: Array
     log_slope: Array
+    held_out: bool = False
 
     def choose(self, n_rows: int | None, random_state: Any) -> Array:
-        """Positions, among the rows with a weight, of those to leave out; increasing."""
+        """Positions, among the rows with a weight, of those to look at; increasing."""
         n = len(self.counted)
         if n_rows is None:
             return np.arange(n)
         check_number(n_rows, "n_rows", low=2, closed="left", integer=True)
         return np.sort(as_random_state(random_state).choice(n, min(n_rows, n), replace=False))
 
+    def some_draws(self, n_draws: int | None) -> Any:
+        """Predictive distribution under at most so many draws; None: all."""
+        n = len(self.core.model.posterior_.flat)
+        step = 1 if n_draws is None else -(-n // n_draws)
+        return self.core.model._predictive(slice(None, None, step))
+
     def leave_out(self, rows: Array, n_draws: int | None = None) -> LeftOut:
         """Distributions of the model's target in the chosen rows, each without that row.
+
+        New rows are not left out.
 
         ``n_draws`` is the most draws to use; None: all.
         """
@@ -280,17 +308,24 @@ class FittedRows:
             raise ValueError(
                 f"the fit has {n} draws; leaving rows out needs at least 25. Raise n_draws."
             )
-        step = 1 if n_draws is None else -(-n // n_draws)
-        predictive = self.core.model._predictive(slice(None, None, step))
+        predictive, data = self.some_draws(n_draws), tuple(each[rows] for each in self.data)
+        if self.held_out:
+            return mix(predictive, data)
         ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
         # with fewer effective draws the tail would be all draws
         relative = float(np.clip(ess / len(predictive.share), 0.01, 1.0))
-        data, power = tuple(each[rows] for each in self.data), np.minimum(self.weight[rows], 1.0)
+        power = np.minimum(self.weight[rows], 1.0)
         return leave_out(predictive, data, power=power, relative_ess=relative)
 
 
 def rows_of_fit(
-    caller: str, estimator: Any, X: Any, y: ArrayLike, sample_weight: Any, params: dict[str, Any]
+    caller: str,
+    estimator: Any,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: Any,
+    params: dict[str, Any],
+    held_out: bool = False,
 ) -> FittedRows:
     """Rows of a fit; errors name the function that the user called.
 
@@ -303,11 +338,13 @@ def rows_of_fit(
         Of the fit, as the outermost wrapper takes them.
     params : dict
         Further arguments of the model's ``log_likelihood``, such as ``exposure``.
+    held_out : bool, default=False
+        Whether the rows are new. Otherwise raise where they are not those of the fit.
     """
     if isinstance(X, RowSource):
         raise TypeError(
-            f"X is {type(X).__name__}, and {caller} takes arrays or memory maps; give a random "
-            "part of the rows as an array."
+            f"X is {type(X).__name__}, and {caller} takes arrays or memory maps; give all rows as "
+            f"an array, or for a random part of them {_FOR_NEW_ROWS[caller]}."
         )
     core = unwrap_for(caller, "log_likelihood", estimator, X, params)
     if y is None:
@@ -330,6 +367,50 @@ def rows_of_fit(
         )
     if len(counted) < len(weight):
         weight, data = weight[counted], tuple(each[counted] for each in data)
+    if not held_out:
+        _check_same(caller, core.model, estimator, data, weight, sample_weight is None)
     z = data[1]
     slope = np.log(core.slope(z, np.full(len(z), z.std()))) if core.transformers else 0.0
-    return FittedRows(core, data, weight, counted, np.broadcast_to(slope, len(z)))
+    return FittedRows(core, data, weight, counted, np.broadcast_to(slope, len(z)), held_out)
+
+
+_FOR_NEW_ROWS = {
+    "check_model": "check_model(model, X, y, held_out=True)",
+    "compare_models": "compare_models(models, X, y, held_out=True)",
+    "loo": "skbayes_sgld.metrics.get_scorer('log_predictive_density')(model, X, y)",
+}
+
+
+def _check_same(
+    caller: str,
+    model: Any,
+    estimator: Any,
+    data: tuple[Array, ...],
+    weight: Array,
+    unweighted: bool,
+) -> None:
+    """Raise where rows with a weight are not those of the fit, as far as sums over them tell."""
+    of_fit: Fingerprint | None = model._fingerprint
+    if of_fit is None:  # a pickle of an older version
+        return
+    given = Fingerprint.of(data[0], data[1], data[2] if len(data) > 2 else None, weight)
+    differs = of_fit.difference(given)
+    if differs == "X" and encodes_by_target(estimator):
+        differs = ""
+    if differs:
+        what = {
+            "rows": f"they are {given.n_rows:,}, and the fit had {of_fit.n_rows:,}",
+            "y": "y differs",
+            "X": "X, or the order of y beside it, differs",
+            "offset": f"{model._row_argument} differs",
+        }[differs]
+        raise ValueError(
+            f"X and y are not the rows of the fit: {what}. Give the rows of the fit, in any order, "
+            f"to leave each out; for new rows call {_FOR_NEW_ROWS[caller]}."
+        )
+    if abs(of_fit.weight - given.weight) > 1e-6 * of_fit.weight:
+        none = "is None" if unweighted else f"has the sum {given.weight:g}"
+        raise ValueError(
+            f"sample_weight {none}, and that of the fit has the sum {of_fit.weight:g}; give the "
+            f"weights of the fit: {caller}(..., sample_weight=sample_weight)."
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from textwrap import wrap
 from typing import Any
 
@@ -22,6 +23,7 @@ from skbayes_sgld.criticism.checks import (
     prior_check,
 )
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
+from skbayes_sgld.criticism.new_rows import draws_of_data_sets, with_shared_parameters
 from skbayes_sgld.criticism.remedies import (
     MOST_ROWS,
     Misfit,
@@ -59,7 +61,7 @@ class ModelCheck:
     n_samples : int
         Rows with a weight above 0.
     rows : ndarray of shape (n_rows,)
-        Positions of the rows that were left out.
+        Positions of the rows that were left out, or of the new rows that were looked at.
     below, most : ndarray of shape (n_rows,) or None
         Probabilities of an observation below each row's own, and of one at most as large, under the
         posterior without it; None for labels.
@@ -67,6 +69,8 @@ class ModelCheck:
         Fitted mean of the model's target, or probabilities of the classes.
     name : str
         Class of the model.
+    held_out : bool
+        Whether the rows are new: none was left out.
     """
 
     table: pd.DataFrame
@@ -79,6 +83,7 @@ class ModelCheck:
     most: Array | None
     mean: Array
     name: str
+    held_out: bool = False
     _checks: list[Check] = field(default_factory=list)
     _trials: list[Trial] = field(default_factory=list)
 
@@ -86,6 +91,12 @@ class ModelCheck:
     def fits(self) -> bool:
         """Whether no check found a misfit."""
         return self._n_misfits == 0
+
+    @property
+    def _which(self) -> str:
+        """Rows that were looked at."""
+        n = f"{len(self.rows)} of {self.n_samples}"
+        return f"{n} new rows" if self.held_out else f"{n} rows left out, one at a time"
 
     @property
     def _n_misfits(self) -> int:
@@ -103,7 +114,7 @@ class ModelCheck:
         answer = "yes: no check finds a misfit." if self.fits else misfits
         lines = [
             f"Does the model fit? {answer}",
-            f"{self.name}, {len(self.rows)} of {self.n_samples} rows left out, one at a time",
+            f"{self.name}, {self._which}",
             "",
             f"  {'check':{_NAME}s}{'measured':>10s}{'expected':>18s}   verdict",
         ]
@@ -139,6 +150,7 @@ def check_model(
     sample_weight: Any = None,
     remedies: bool = True,
     n_rows: int | None = 2000,
+    held_out: bool = False,
     random_state: Any = 0,
     **params: Any,
 ) -> ModelCheck:
@@ -156,14 +168,20 @@ def check_model(
         Fitted estimator of this package with draws, or a pipeline, a search or a transformed target
         around one.
     X : array-like of shape (n_samples, n_features)
-        Rows of the fit, as the outermost wrapper takes them.
+        Rows of the fit, in any order, as the outermost wrapper takes them; or with
+        ``held_out=True`` new rows.
     y : array-like of shape (n_samples,)
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fit.
     remedies : bool, default=True
-        Whether to try remedies of a misfit.
+        Whether to try remedies of a misfit. They are fitted to the rows of the fit: none is tried
+        on new rows.
     n_rows : int or None, default=2000
         Number of rows to leave out, one at a time, chosen at random. None: all rows.
+    held_out : bool, default=False
+        Whether the rows are new, of which none is left out. The errors of the figures then include
+        that all new rows are predicted from the same parameters, which few rows of a fit leave
+        uncertain.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows, and of the transform of counts.
     **params : dict
@@ -174,6 +192,12 @@ def check_model(
     check : ModelCheck
         ``print`` gives a report; ``table`` is a frame, and ``suggestion`` the estimator to use
         instead.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not those of the fit, and ``held_out`` is False. A fit remembers the number
+        of its rows and sums over them, not the rows.
 
     See Also
     --------
@@ -194,24 +218,30 @@ def check_model(
     SGLDLinearRegression(noise_model='log_linear', random_state=0)
     """
     check_flag(remedies, "remedies")
-    fit = rows_of_fit("check_model", model, X, y, sample_weight, params)
+    check_flag(held_out, "held_out")
+    fit = rows_of_fit("check_model", model, X, y, sample_weight, params, held_out)
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
     loo = fit.leave_out(rows, enough_draws(len(rows)))
     names = column_names(model) or [f"x{j}" for j in range(loo.data[0].shape[1])]
     labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
-    checks = find_checks(loo, names, labels, seed, classes)
+    find = partial(find_checks, names=names, labels=labels, seed=seed, classes=classes)
+    checks = find(loo)
+    if held_out and any(check.verdict == "misfit" for check in checks):
+        some = fit.some_draws(draws_of_data_sets(len(rows)))
+        rng = np.random.RandomState(seed)
+        checks = with_shared_parameters(checks, some, loo.data, find, rng)
     checks += prior_check(fit.core.model, parameter_namer(model))
     wrong = [check for check in checks if check.verdict == "misfit"]
     trials = list[Trial]()
-    if wrong and remedies and hasattr(fit.core.model, "coef_"):
+    if wrong and remedies and not held_out and hasattr(fit.core.model, "coef_"):
         pointwise = loo.log_density - fit.log_slope[rows]
         data = X, y, {"sample_weight": sample_weight, **params}
         misfit = Misfit(model, fit, wrong)
         trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed)
     choice = choose(trials, len(wrong))
     trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
-    n_bad = next(int(check.measured) for check in checks if check.kind == "influence")
+    n_bad = sum(int(check.measured) for check in checks if check.kind == "influence")
     doubt = (
         f" {n_bad} of {len(rows)} rows cannot be left out reliably (Pareto k), so all figures are "
         "uncertain; compare models by cross-validation."
@@ -221,7 +251,7 @@ def check_model(
         _table(checks, len(wrong), trials),
         _trials(trials),
         None if choice is None else choice.estimator,
-        _reason(checks, len(wrong), trials, choice, remedies, names)
+        _reason(checks, len(wrong), trials, choice, remedies, names, held_out)
         + _arguments_of_fit(choice, model, {"sample_weight": sample_weight, **params})
         + doubt,
         len(fit.counted),
@@ -230,6 +260,7 @@ def check_model(
         most,
         loo.fitted(),
         type(fit.core.model).__name__,
+        held_out,
         checks,
         trials,
     )
@@ -285,9 +316,12 @@ def _reason(
     choice: Trial | None,
     has_trials: bool,
     names: list[str],
+    held_out: bool,
 ) -> str:
     if not wrong:
         return "Nothing is wrong, so there is nothing to suggest."
+    if held_out:
+        return "No remedy was tried on new rows; check_model with the rows of the fit tries them."
     if choice is None:
         if not has_trials:
             return "No remedy was tried; set remedies=True."

@@ -26,6 +26,7 @@ from sklearn.utils.validation import (
 from skbayes_sgld._checks import check_flag, check_number, naming
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
+from skbayes_sgld._fingerprint import Fingerprint
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
@@ -125,6 +126,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _stream: Any = None  # earlier batches of partial_fit; None after fit
     _prior_choice: Any = None  # prior="auto": the choice of the last fit
     _by_row = cast("bool", False)  # whether the rows of the fit had that argument
+    _fingerprint: Fingerprint | None = None  # of the rows of the fit
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Give methods their argument by row, and keep the caller's ``np.errstate`` from them."""
@@ -259,12 +261,28 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             self._stream = stream
             settings = self._settings()
             rows = self._source(**data) or self._check_data(**data)
+            earlier = self._fingerprint if self._is_later_batch else None
             n_columns = rows.n_features if isinstance(rows, RowSource) else rows.X.shape[1]
             # with few columns, passes over rows share the cores: threads of BLAS would compete
             with one_blas_thread() if n_columns < 500 else nullcontext():
                 posterior = self._model(settings, rows)
                 self._run(settings, posterior, rows)
+            self._fingerprint = self._fingerprint_of(rows, earlier)
         return self
+
+    def _fingerprint_of(self, rows: Any, earlier: Fingerprint | None) -> Fingerprint | None:
+        """Fingerprint of the rows of this fit, and of earlier batches."""
+        if isinstance(rows, RowSource):
+            found = rows.fingerprint
+            labels = hasattr(self, "classes_") and not self._likelihood().totals
+            return found.without_target() if found is not None and labels else found
+        y, present = rows.y, getattr(self, "_present", None)
+        if present is not None:
+            y = present[y.astype(int)]
+        found = Fingerprint.of(rows.X, y, rows.offset, rows.weight)
+        if getattr(self, "class_weight", None) is not None:
+            found = replace(found, weight=np.nan)
+        return found if earlier is None else earlier.plus(found)
 
     def _source(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> RowSource | None:
         """Rows in blocks; None where they are an array like any other."""

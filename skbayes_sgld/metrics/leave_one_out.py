@@ -109,7 +109,7 @@ def loo(
     estimator : estimator
         Fitted; or a pipeline, a search or a transformed target around one.
     X : array-like of shape (n_samples, n_features)
-        Rows of the fit, as the outermost wrapper takes them.
+        Rows of the fit, in any order, as the outermost wrapper takes them.
     y : array-like of shape (n_samples,)
         Observations of the rows. Densities are in the units of y, before any transformation.
     n_rows : int or None, default=1000
@@ -127,6 +127,13 @@ def loo(
     result : LeaveOneOut
         ``elpd``, its ``se`` and ``subsampling_se``, ``p_loo`` and ``pareto_k``; ``print`` gives a
         report.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not those of the fit. For new rows use ``get_scorer``, with
+        ``"log_predictive_density"``, or :func:`skbayes_sgld.compare_models` with
+        ``held_out=True``.
 
     Warns
     -----

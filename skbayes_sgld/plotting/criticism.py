@@ -56,6 +56,8 @@ class ModelCheckDisplay(Display):
         Probability of the band and of the intervals.
     name : str or None, default=None
         Name of the model, in the title.
+    held_out : bool, default=False
+        Whether the rows are new, for the title.
 
     Attributes
     ----------
@@ -75,6 +77,7 @@ class ModelCheckDisplay(Display):
     n_groups: int = 5
     band: float = 0.95
     name: str | None = None
+    held_out: bool = False
 
     @classmethod
     def from_estimator(
@@ -155,7 +158,9 @@ class ModelCheckDisplay(Display):
                 "ReliabilityDisplay shows the calibration of its probabilities."
             )
         called = check.name if name is None else name
-        display = cls(check.below, check.most, check.mean, n_bins, n_groups, band, called)
+        display = cls(
+            check.below, check.most, check.mean, n_bins, n_groups, band, called, check.held_out
+        )
         return display.plot(ax=ax)
 
     def plot(self, ax: Any = None) -> ModelCheckDisplay:
@@ -182,9 +187,9 @@ class ModelCheckDisplay(Display):
             [0.0, 1.0], low, high, color=GREY, alpha=0.3, linewidth=0, label=label
         )
         upper.axhline(1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-        upper.set(xlabel="probability integral transform, left out", ylabel="density", xlim=(0, 1))
+        upper.set(xlabel="probability integral transform", ylabel="density", xlim=(0, 1))
         upper.set_ylim(0.0, 1.25 * max(float(density.max()), high))
-        title = f"{n} rows, left out one at a time"
+        title = f"{n} new rows" if self.held_out else f"{n} rows, left out one at a time"
         finish(upper, title if self.name is None else f"{self.name}: {title}", "upper right", "y")
         self._plot_coverage(lower)
         return self

@@ -213,6 +213,23 @@ def layers(estimator: Any) -> Iterator[tuple[Any, Layer]]:
         estimator = layer.estimator
 
 
+def encodes_by_target(estimator: Any) -> bool:
+    """Whether a step before the model looks at y, as TargetEncoder does.
+
+    Such steps may give the model other columns in ``fit`` than they give for the same rows later.
+    """
+    steps = [
+        step
+        for outer, layer in layers(estimator)
+        if layer.is_step and len(outer) > 1
+        for step in outer[:-1].get_params().values()
+    ]
+    return any(
+        hasattr(step, "__sklearn_tags__") and step.__sklearn_tags__().target_tags.required
+        for step in steps
+    )
+
+
 def column_names(estimator: Any) -> list[str] | None:
     """Names of the columns that the model inside the wrappers sees; None where it has no names."""
     model = unwrap(estimator).model

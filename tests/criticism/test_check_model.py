@@ -373,14 +373,18 @@ def test_exposures_and_weights_reach_the_checks_and_are_asked_for():
     y = rng.poisson(years * np.exp(0.2 + ETA))
     model = clone(COUNTS).fit(X, y, exposure=years)
     right, wrong = (
-        check_model(model, X, y, exposure=given, remedies=False).table.set_index("check")
-        for given in (years, 1.0)
+        check_model(model, X, y, exposure=given, held_out=new, remedies=False).table
+        for given, new in ((years, False), (1.0, True))
     )
+    right, wrong = right.set_index("check"), wrong.set_index("check")
     name = "spread of counts (Pearson)"
     assert abs(right.loc[name, "measured"] - 1.0) < 4.0 * right.loc[name, "standard_error"]
     assert wrong.loc[name, "measured"] > 2.0
     weight = np.where(np.arange(N) < 300, 1.0, 0.0)
-    part = check_model(model, X, y, exposure=years, sample_weight=weight, remedies=False)
+    with pytest.raises(ValueError, match="rows of the fit: exposure differs"):
+        check_model(model, X, y, exposure=2.0 * years)
+    weighted = clone(COUNTS).fit(X, y, exposure=years, sample_weight=weight)
+    part = check_model(weighted, X, y, exposure=years, sample_weight=weight, remedies=False)
     assert part.n_samples == 300
     assert part.rows.max() < 300
     by_batch = clone(COUNTS).partial_fit(X[:200], y[:200], exposure=years[:200])
@@ -411,7 +415,7 @@ def test_a_diagnosis_has_both_parts(capsys):
     with pytest.raises(ValueError, match="X and y must be given together"):
         model.diagnose(X)
     both = clone(LINEAR).fit(X, np.column_stack([y, ETA + RNG.standard_normal(N)]))
-    each = both.diagnose(X, np.column_stack([y, y]), remedies=False)
+    each = both.diagnose(X, np.column_stack([y, y]), held_out=True)
     assert not each["y0"].model_check.fits
 
 

@@ -282,7 +282,7 @@ FOUND = [
     (lambda: metrics.loo(linear(), X, Y, sample_weight=HUGE), "sample_weight has values of size"),
     (
         lambda: compare_models({"a": linear()}, 1e20 * X, Y),
-        r"models\['a'\] gives some row of X and y no finite log density",
+        r"models\['a'\]: X and y are not the rows of the fit",
     ),
     (lambda: skbayes_sgld.effects(linear(), X, columns=np.array(2.5)), "columns=.*2.5"),
     (
@@ -325,7 +325,9 @@ FOUND = [
         "y has 2 outputs, and loo takes one",
     ),
     (
-        lambda: compare_models({"a": of_linear(X, ONES + (X[:, 0] > 0)), "b": counter()}, X, ONES),
+        lambda: compare_models(
+            {"a": of_linear(X, ONES + (X[:, 0] > 0)), "b": counter()}, X, ONES, held_out=True
+        ),
         "not comparable: a is of numbers, b is of counts",
     ),
     (

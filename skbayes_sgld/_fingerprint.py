@@ -1,0 +1,137 @@
+"""Sums over the rows of a fit, by which a later call finds out whether it is given the same rows.
+
+Sums do not depend on the order of the rows, on the dtype, or on whether X is sparse. They are a few
+numbers a column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skbayes_sgld._linalg import row_slices
+from skbayes_sgld._typing import Array
+
+# Difference of two sums, in roots of the sum of squares, up to which rows are the same. Rounding to
+# float32 changes a sum by 1e-7 of that root, and by 1e-4 if a standardised column was rounded in
+# units in which its mean is 1,000 sds. Other rows change it by about 1.
+_SAME = 1e-3
+_NUMBERS = 2**19  # in X, beyond which only some of its columns are summed up; a few milliseconds
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """Number of rows, and sums over them of the columns alone and times y.
+
+    Attributes
+    ----------
+    n_rows : int
+        Rows with a weight above 0.
+    weight : float
+        Sum of their weights, as the user gave them.
+    sums : ndarray of shape (2, d + 2)
+        Sums of the columns of X, of y and of the offset (of totals the number of trials): as they
+        are, and times y. nan where a sum is not known.
+    squares : ndarray of shape (d + 2,)
+        Sums of squares of the columns, of y and of the offset.
+    """
+
+    n_rows: int
+    weight: float
+    sums: Array
+    squares: Array
+
+    @classmethod
+    def of(cls, X: Any, y: Array, offset: Array | None, weight: Array | None) -> Fingerprint:
+        """Fingerprint of rows with a weight above 0; y may hold successes among trials."""
+        if y.dtype.names is not None:
+            y, offset = y["successes"], y["trials"]
+        n, d = X.shape
+        y = np.asarray(y, dtype=float)
+        sums, squares = np.full((2, d + 2), np.nan), np.zeros(d + 2)
+        some = _chosen(X)
+        with np.errstate(all="ignore"):  # squares of data near the ends of floats' range
+            sums[:, some], squares[some] = _sums(X[:, some], y)
+            sums[:, -2], squares[-2], sums[:, -1] = (y.sum(), y @ y), y @ y, 0.0
+            if offset is not None:
+                sums[:, -1:], squares[-1:] = _sums(np.asarray(offset, dtype=float)[:, None], y)
+        return cls(n, float(n if weight is None else weight.sum()), sums, squares)
+
+    def plus(self, other: Fingerprint) -> Fingerprint:
+        """Fingerprint of the rows of both."""
+        return Fingerprint(
+            self.n_rows + other.n_rows,
+            self.weight + other.weight,
+            self.sums + other.sums,
+            self.squares + other.squares,
+        )
+
+    def without_target(self) -> Fingerprint:
+        """Fingerprint of the columns of X alone."""
+        sums = self.sums.copy()
+        sums[1], sums[:, -2:] = np.nan, np.nan
+        return replace(self, sums=sums)
+
+    def difference(self, other: Fingerprint) -> str:
+        """Kind of what differs in other rows: "rows", "y", "X" or "offset"; "" if nothing does."""
+        if self.n_rows != other.n_rows:
+            return "rows"
+        with np.errstate(all="ignore"):
+            size = np.sqrt(np.maximum(self.squares, other.squares))
+            bound = np.stack([size, size * size[-2] / np.sqrt(max(self.n_rows, 1))])
+            apart = np.abs(self.sums - other.sums) > _SAME * bound  # False for nan
+        if apart[0, -2]:
+            return "y"
+        if apart[:, :-2].any():
+            return "X"
+        return "offset" if apart.any() else ""
+
+
+def _chosen(X: Any) -> slice:
+    """Columns of X to sum up: all; where there are many numbers the first, and some others."""
+    n, d = X.shape
+    few = sparse.issparse(X) or n * d <= _NUMBERS
+    return slice(0, d, 1 if few else -(-d // max(_NUMBERS // n, 1)))
+
+
+def _sums(X: Any, y: Array) -> tuple[Array, Array]:
+    """Sums of the columns, as they are and times y ``(2, k)``, and of their squares ``(k,)``."""
+    sums, squares = np.zeros((2, X.shape[1])), np.zeros(X.shape[1])
+    if sparse.issparse(X):
+        values = X.astype(float, copy=False)
+        sums += np.stack([np.ones(len(y)), y]) @ values
+        return sums, np.asarray(values.multiply(values).sum(axis=0)).ravel()
+    for rows in row_slices(X.shape[0], X.shape[1], 2**15):
+        block = X[rows].astype(float)
+        sums += np.stack([np.ones(len(block)), y[rows]]) @ block
+        squares += np.einsum("ij,ij->j", block, block)
+    return sums, squares
+
+
+def with_fingerprint(function: Callable[[Any], Any], block: Any) -> tuple[Fingerprint | None, Any]:
+    """Fingerprint of a block's rows, without an offset, and the function of the block."""
+    X, y, weight = block.X, block.y, block.weight
+    known = y.dtype.kind in "fiub"
+    if weight is not None:
+        positive = weight > 0
+        X, y, weight = X[positive], y[positive], weight[positive]
+    if not len(y):
+        return None, function(block)
+    found = Fingerprint.of(X, y if known else np.zeros(len(y)), None, weight)
+    found.sums[:, -1] = np.nan
+    return found if known else found.without_target(), function(block)
+
+
+def add_pairs(
+    plus: Callable[[Any, Any], Any],
+    a: tuple[Fingerprint | None, Any],
+    b: tuple[Fingerprint | None, Any],
+) -> tuple[Fingerprint | None, Any]:
+    """Sum of two values of :func:`with_fingerprint`."""
+    first, second = a[0], b[0]
+    both = first.plus(second) if first and second else first or second
+    return both, plus(a[1], b[1])
