@@ -37,7 +37,6 @@ BELOW_LAYER = {
     },
 }
 BELOW_MODULE = {
-    "_fingerprint": {"_linalg"},
     "_linalg": {"_random", "_sparse"},
     "_numpy_errors": {"_linalg"},
 }

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import issparse
 
-from skbayes_sgld._fingerprint import Fingerprint, add_pairs, with_fingerprint
 from skbayes_sgld._typing import Array
+from skbayes_sgld.blocks.fingerprint import Fingerprint, add_pairs, with_fingerprint
 
 Value = TypeVar("Value")
 

@@ -17,6 +17,7 @@ import numpy as np
 from scipy import sparse, stats
 from scipy.special import bdtr, bdtrc, ndtri
 
+from skbayes_sgld._checks import printable
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
 from skbayes_sgld.diagnostics import moments_of_draws
@@ -40,7 +41,7 @@ class Check:
     name : str
     kind : str
         What a remedy would be for: "coverage", "skew", "tails", "noise", "dispersion", "zeros",
-        "curvature", "calibration", "influence" or "prior".
+        "curvature", "calibration", "range", "influence" or "prior".
     measured, expected, error : float
         Figure, its expectation under the model, and the standard error of the figure there.
     p_value : float
@@ -52,7 +53,8 @@ class Check:
     column : int
         Column that the check is of; -1 for all.
     verdict : str
-        "fits" or "misfit" of a test, once all tests are known; else "-" or "look at it".
+        "fits" or "misfit" of a test, once all tests are known, or "unknown" where its figure is
+        nan; else "-" or "look at it".
     """
 
     name: str
@@ -91,12 +93,18 @@ def find_checks(
         Labels of the classes; None for their codes.
     """
     rng = np.random.RandomState(seed)
-    X = _columns(loo.data[0])
+    X, names = _columns(loo.data[0]), [printable(name) for name in names]
     influence = [] if loo.held_out else [_influence(loo, labels)]
     if loo.family == "labels":
         return judged([*_label_checks(loo, X, names, classes), *influence])
     z = residuals(loo, rng)
     checks = [*_coverage(loo), *_shape(z)]
+    unknown = np.flatnonzero(np.isnan(z))
+    if len(unknown):
+        name, about = "rows without a finite prediction", _listed(labels, unknown)
+        checks.append(
+            Check(name, "range", len(unknown), 0.0, 0.0, np.nan, about, ".0f", -1, "unknown")
+        )
     if X is not None:
         checks += _noise(z, X, loo.fitted(), names)
     if loo.likelihood.whole:
@@ -108,8 +116,8 @@ def find_checks(
 
 def judged(checks: list[Check]) -> list[Check]:
     """Checks with verdicts: no test of a true model is a misfit, in 95 % of data sets (Holm)."""
-    verdicts = list(checks)
-    tests = [j for j in range(len(checks)) if np.isfinite(checks[j].p_value)]
+    verdicts = [replace(c, verdict="unknown") if np.isnan(c.measured) else c for c in checks]
+    tests = [j for j, c in enumerate(verdicts) if np.isfinite(c.p_value) and c.verdict != "unknown"]
     tests.sort(key=lambda j: checks[j].p_value)
     wrong = True
     for k, j in enumerate(tests):
@@ -131,11 +139,12 @@ def share_inside(below: Array, most: Array, coverage: float) -> Array:
 
 
 def share_between(below: Array, most: Array, low: float, high: float) -> Array:
-    """Share ``(m,)`` of each observation's transform between two numbers."""
+    """Share ``(m,)`` of each observation's transform between two numbers; nan of nan."""
     width = most - below
     part = np.minimum(most, high) - np.maximum(below, low)
     whole = (low <= most) & (most <= high)
-    return np.where(width > 0, np.clip(part, 0.0, None) / np.where(width > 0, width, 1.0), whole)
+    share = np.where(width > 0, np.clip(part, 0.0, None) / np.where(width > 0, width, 1.0), whole)
+    return np.where(np.isnan(width), np.nan, share)
 
 
 def two_tailed(at_most: float, at_least: float) -> float:
@@ -149,6 +158,8 @@ def binomial_p_value(total: float, n: int, p: float) -> float:
     Twice the probability of a number at least as far out. Fractions of a row, as the shares of
     counts have, make the spread smaller, and are rounded to the side of no departure.
     """
+    if np.isnan(total):
+        return np.nan
     least = floor(total)
     above = float(bdtrc(least - 1, n, p)) if least > 0 else 1.0
     return two_tailed(bdtr(ceil(total), n, p), above)
@@ -284,7 +295,7 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
     p, fitted = loo.probability(), loo.fitted()
     K = p.shape[1]
     codes = [1] if K == 2 else range(K)
-    class_names = [str(k) for k in range(K)] if classes is None else [str(c) for c in classes]
+    class_names = [str(k) for k in range(K)] if classes is None else [printable(c) for c in classes]
     for k in codes:
         y, p_class = loo.y == k, p[:, k]
         about = f" of class {class_names[k]}"
@@ -363,11 +374,16 @@ def _influence(loo: LeftOut, labels: Any) -> Check:
     k, most = loo.pareto_k, good_k(loo.weight.shape[1])
     bad = np.flatnonzero(k > most)
     bad = bad[np.argsort(-k[bad])]
-    listed = ", ".join(str(labels[row]) for row in bad[:_NAMED])
-    listed += f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     name = f"influential rows (Pareto k above {most:.2g})"
     verdict = "look at it" if len(bad) else "-"
-    return Check(name, "influence", len(bad), about=listed, fmt=".0f", verdict=verdict)
+    about = _listed(labels, bad)
+    return Check(name, "influence", len(bad), about=about, fmt=".0f", verdict=verdict)
+
+
+def _listed(labels: Any, rows: Array) -> str:
+    """Labels of the first rows, and how many more there are."""
+    listed = ", ".join(printable(labels[row]) for row in rows[:_NAMED])
+    return listed + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
 
 
 # ---- the prior ----------------------------------------------------------------------------------
@@ -387,12 +403,15 @@ def prior_check(model: Any, name_of: Callable[[str], str]) -> list[Check]:
         return []
     worst, pull = conflict.furthest
     verdict = "-" if pull <= 1.0 else "look at it"
-    name, column = "pull of the prior, in posterior sds", name_of(conflict.names[worst])
+    name = "pull of the prior, in posterior sds"
+    column = printable(name_of(conflict.names[worst]))
     return [Check(name, "prior", pull, about=column, verdict=verdict)]
 
 
 def _decimals(error: float) -> str:
     """Format with as many decimals as the first two digits of a standard error have."""
+    if not 0.0 < error < np.inf:
+        return ".2f"
     return f".{int(np.clip(1 - np.floor(np.log10(error)), 0, 6))}f"
 
 

@@ -16,9 +16,9 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from skbayes_sgld._checks import as_weights, check_number, check_size
-from skbayes_sgld._fingerprint import Fingerprint
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
+from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.prediction.wrappers import (
@@ -200,25 +200,21 @@ def leave_out(
     """
     values = predictive.log_likelihood(*data)
     log_share = np.log(predictive.share)
-    ratio = log_share - np.reshape(power, (-1, 1)) * values
-    ratio -= ratio.max(axis=1, keepdims=True)
-    weight = np.exp(ratio)
-    weight /= weight.sum(axis=1, keepdims=True)
-    n_draws = weight.shape[1]
-    k = np.full(len(weight), -np.inf if smooth else np.nan)
+    log_weight = log_share - np.reshape(power, (-1, 1)) * values
+    log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
+    n_draws = log_weight.shape[1]
+    k = np.full(len(log_weight), -np.inf if smooth else np.nan)
     if smooth:
-        effective = 1.0 / (n_draws * np.square(weight).sum(axis=1))
+        effective = 1.0 / (n_draws * np.exp(2.0 * log_weight).sum(axis=1))
         for row in np.flatnonzero(effective < 0.97):  # smoothing others changes no digit shown
-            weight[row], k[row] = _smoothed(ratio[row], relative_ess)
+            log_weight[row], k[row] = _smoothed(log_weight[row], relative_ess)
     else:  # bounded by the mean weight times the root of their number
-        np.minimum(weight, n_draws**-0.5, out=weight)
-        weight /= weight.sum(axis=1, keepdims=True)
-    largest = values.max(axis=1)
-    density = np.exp(values - largest[:, None])
-    with np.errstate(divide="ignore"):
-        without = np.log(np.einsum("ij,ij->i", density, weight)) + largest
-        with_row = np.log(density @ predictive.share) + largest
-    return LeftOut(predictive, data, weight, k, without, with_row)
+        np.minimum(log_weight, -0.5 * np.log(n_draws), out=log_weight)
+        log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
+    # sums of logarithms: a draw of large weight has a density that underflows beside the others
+    without = logsumexp(values + log_weight, axis=1)
+    with_row = logsumexp(values + log_share, axis=1)
+    return LeftOut(predictive, data, np.exp(log_weight), k, without, with_row)
 
 
 def mix(predictive: Any, data: tuple[Array, ...]) -> LeftOut:
@@ -235,15 +231,21 @@ def good_k(n_draws: int) -> float:
 
 
 def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
-    """Smoothed weights ``(S,)``, which sum to 1, and the shape of their tail."""
+    """Logs of smoothed weights ``(S,)``, which sum to 1, and the shape of their tail.
+
+    Where the tail is so long that no distribution can be fitted to it, its shape is infinite, and
+    the weights stay as they are.
+    """
     from arviz_stats.base import array_stats  # its import costs a fifth of this package's
 
     try:
         with np.errstate(all="ignore"):
             log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative_ess)
     except ValueError:  # the largest weights are all the same: there is no tail
-        log_weight, k = log_ratio - logsumexp(log_ratio), -np.inf
-    return np.exp(log_weight), float(k)
+        return log_ratio, -np.inf
+    if np.isnan(log_weight).any() or not np.isfinite(log_weight.max()) or np.isnan(k):
+        return log_ratio, np.inf
+    return log_weight, float(k)
 
 
 def _blocks(n_rows: int, n_draws: int) -> Iterator[slice]:

@@ -396,7 +396,9 @@ def choose(trials: list[Trial], wrong: int) -> Trial | None:
     best = max(helping, key=lambda trial: trial.gain)
 
     def is_near(trial: Trial) -> bool:
-        return best.gain - trial.gain <= max(_SMALL, _error(best.each - trial.each))
+        return trial is best or best.gain - trial.gain <= max(
+            _SMALL, _error(best.each - trial.each)
+        )
 
     return min(filter(is_near, helping), key=lambda trial: trial.wrong)
 
@@ -440,4 +442,7 @@ def _scored(
     result = vars(fit.core.model).get("result_")
     problems = () if result is None else result.problems
     failed = parameter_namer(fitted)(problems[0]) if problems else ""
-    return loo.log_density - fit.log_slope[rows] - pointwise, checks, failed, fit
+    each = loo.log_density - fit.log_slope[rows] - pointwise
+    if not failed and not np.isfinite(each).all():
+        failed = "The log density of some row is not finite."
+    return each, checks, failed, fit

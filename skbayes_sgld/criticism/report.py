@@ -47,8 +47,8 @@ class ModelCheck:
     table : pandas.DataFrame
         A row for each check: ``check``, ``about`` (a column, or labels of rows), ``measured``,
         ``expected`` under the model, ``standard_error`` of the figure there, ``p_value``,
-        ``verdict`` ("fits", "misfit", "look at it" or "-") and ``remedy``, the one that was tried
-        and helps most.
+        ``verdict`` ("fits", "misfit", "unknown" where the figure is nan, "look at it" or "-") and
+        ``remedy``, the one that was tried and helps most.
     remedies : pandas.DataFrame
         A row for each remedy that was tried, by ``gain``, its leave-one-out log density minus that
         of the model, with the standard error ``se``; ``coverage_50`` and ``coverage_90`` of its
@@ -89,8 +89,8 @@ class ModelCheck:
 
     @property
     def fits(self) -> bool:
-        """Whether no check found a misfit."""
-        return self._n_misfits == 0
+        """Whether no check found a misfit, and all tests have a figure."""
+        return self._n_misfits == 0 and not self._n_unknown
 
     @property
     def _which(self) -> str:
@@ -102,18 +102,30 @@ class ModelCheck:
     def _n_misfits(self) -> int:
         return int((self.table["verdict"] == "misfit").sum())
 
+    @property
+    def _n_unknown(self) -> int:
+        return int((self.table["verdict"] == "unknown").sum())
+
     def __repr__(self) -> str:
         """One line; ``print`` gives the report."""
         n = self._n_misfits
         return f"ModelCheck(fits={self.fits}, {n} of {len(self.table)} checks find a misfit)"
 
+    @property
+    def _answer(self) -> str:
+        """Answer to the first question."""
+        n, unknown = self._n_misfits, self._n_unknown
+        rest = f" {unknown} ha{'ve' if unknown > 1 else 's'} no figure." if unknown else ""
+        if n:
+            return f"NO: {n} check{'s find' if n > 1 else ' finds'} a misfit.{rest}"
+        if unknown:
+            return f"not known: of {len(self.table)} checks{rest}"
+        return "yes: no check finds a misfit."
+
     def __str__(self) -> str:
         """Report."""
-        n = self._n_misfits
-        misfits = f"NO: {n} checks find a misfit." if n > 1 else "NO: 1 check finds a misfit."
-        answer = "yes: no check finds a misfit." if self.fits else misfits
         lines = [
-            f"Does the model fit? {answer}",
+            f"Does the model fit? {self._answer}",
             f"{self.name}, {self._which}",
             "",
             f"  {'check':{_NAME}s}{'measured':>10s}{'expected':>18s}   verdict",

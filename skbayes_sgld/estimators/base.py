@@ -26,7 +26,6 @@ from sklearn.utils.validation import (
 from skbayes_sgld._checks import check_flag, check_number, naming
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
-from skbayes_sgld._fingerprint import Fingerprint
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
@@ -34,6 +33,7 @@ from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
 from skbayes_sgld.blocks import as_source
+from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks

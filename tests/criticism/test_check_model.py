@@ -21,6 +21,7 @@ from skbayes_sgld import (
     SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     check_model,
@@ -28,7 +29,7 @@ from skbayes_sgld import (
     predict_interval,
 )
 from skbayes_sgld.criticism import remedies, report
-from skbayes_sgld.criticism.checks import Check, judged
+from skbayes_sgld.criticism.checks import Check, find_checks, judged
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import Trial, choose
 from skbayes_sgld.metrics import interval_coverage, loo
@@ -398,6 +399,49 @@ def test_exposures_and_weights_reach_the_checks_and_are_asked_for():
     with pytest.raises(ValueError, match=r"compare_models\(..., exposure="):
         compare_models({"a": model}, X, y)
     assert check_model(model.fit(X, y), X, y, remedies=False) is not None  # none in this fit
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
+def test_counts_far_from_the_model_are_a_misfit_at_any_size(try_only):
+    try_only("target")
+    rng = np.random.default_rng(5)
+    for level in (8.5, 15.0):
+        y = rng.poisson(np.exp(level + ETA + 0.3 * rng.standard_normal(N)))
+        found = check_model(clone(COUNTS).fit(X, y), X, y, n_rows=100)
+        assert not found.fits
+        assert np.isfinite(found.table["measured"]).all()
+        assert isinstance(found.suggestion, SGLDNegativeBinomialRegressor), found
+        assert np.isfinite(found.remedies["gain"]).all()
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
+def test_noise_that_is_far_too_small_is_a_misfit():
+    model = clone(LINEAR).set_params(noise_variance=1e-8)
+    y = ETA + np.random.default_rng(0).standard_normal(N)
+    found = check_model(model.fit(X, y), X, y, remedies=False)
+    assert found.table["measured"].notna().all()
+    assert not found.fits and "NO: 9 checks" in str(found)
+
+
+def test_a_figure_that_is_not_a_number_is_no_verdict():
+    y = TRUE["linear"][1](np.random.default_rng(5))
+    model = clone(LINEAR).fit(X, y)
+    fit = rows_of_fit("check_model", model, X, y, None, {})
+    left = fit.leave_out(np.arange(N))
+    weight = left.weight.copy()
+    weight[7] = np.nan  # a row whose prediction is beyond the range of floats
+    checks = find_checks(replace(left, weight=weight), ["age", "size"], X.index, 0)
+    verdicts = {check.name: check.verdict for check in checks}
+    assert "fits" in verdicts.values()  # thirds without the row
+    for name in ("50 % intervals", "90 % intervals", "skew of the residuals"):
+        assert verdicts[name] == "unknown"
+    row = next(check for check in checks if check.name == "rows without a finite prediction")
+    assert (row.about, row.measured) == ("row 7", 1)
+    found = check_model(model, X, y, remedies=False)
+    assert found.fits
+    unknown = replace(found, table=report._table(checks, 0, []), _checks=checks)
+    assert not unknown.fits
+    assert str(unknown).startswith("Does the model fit? not known: of ")
 
 
 def test_a_diagnosis_has_both_parts(capsys):

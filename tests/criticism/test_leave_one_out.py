@@ -1,9 +1,12 @@
 """Leave-one-out distributions against posteriors without each row, by quadrature."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
+from scipy.special import logsumexp
 from sklearn.base import clone
 
 from skbayes_sgld import SGLDPoissonRegressor
@@ -96,3 +99,24 @@ def test_p_values_of_shares_are_those_of_binomial_numbers():
         assert binomial_p_value(k, 60, 0.1) == pytest.approx(expected)
     assert binomial_p_value(30.4, 60, 0.1) == binomial_p_value(30, 60, 0.1)
     assert binomial_p_value(1.6, 60, 0.1) == binomial_p_value(2, 60, 0.1)
+
+
+@pytest.mark.parametrize("level", [5.0, 9.0, 14.0])
+def test_densities_that_underflow_are_summed_as_logarithms(level):
+    """Weights are 1 / p(y), so that the density is the draws' harmonic mean."""
+    rng = np.random.default_rng(0)
+    draws, y = level + 0.01 * rng.standard_normal((300, 1)), np.exp(level + rng.standard_normal(40))
+    law = stats.poisson(np.exp(draws.T))
+    values = law.logpmf(np.round(y)[:, None])
+    predictive = SimpleNamespace(share=np.full(300, 1 / 300), log_likelihood=lambda *data: values)
+    left = leave_out(predictive, (None, y), smooth=True)
+    assert np.isfinite(left.weight).all()
+    assert_allclose(left.weight.sum(axis=1), 1.0)
+    assert_allclose(left.log_density_with, logsumexp(values, axis=1) - np.log(300))
+    exact = np.log(300) - logsumexp(-values, axis=1)
+    far = np.ptp(values, axis=1) > 1000.0
+    assert far.any() == (level > 5.0)
+    assert np.isfinite(left.log_density).all()
+    # a bound on the largest weight, and smoothing, give draws of a higher density more weight
+    assert np.all(left.log_density[far] > exact[far] - 1.0)
+    assert np.all(left.pareto_k[far] > 0.7)

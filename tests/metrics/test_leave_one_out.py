@@ -21,7 +21,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPRegressor,
 )
-from skbayes_sgld._fingerprint import Fingerprint
+from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.metrics import log_predictive_density, loo
 from tests.left_out import FAMILIES, GRID, N, X, average_without, density
 
