@@ -267,15 +267,11 @@ def choose_gradient(
             return Batches(all_rows(f"{sampler} takes all rows"), reading)
         if why := reason_for_all_rows(posterior, n_walkers):
             return Batches(all_rows(why), reading)
-        whole = reading = Reading(posterior, _expanded(posterior, reading.mode))
-        if n > THRESHOLDS.few_rows:  # few rows are all read where a batch would need many
-            reading = read_always(*whole[:2])
-        gradient, batch_size, why, noise = cheapest_gradient(reading, tau, seed, n_walkers)
-        if batch_size is None:
-            return Batches(all_rows(why), whole)
-        why_size = why + reading.told
-        choices = {"gradient": Choice(gradient, why), "batch_size": Choice(batch_size, why_size)}
-        return Batches(choices, reading, noise)
+        gradient, batch_size, why, reading, noise = cheapest_gradient(
+            posterior, reading.mode, tau, seed, n_walkers
+        )
+        size = Choice(batch_size, why + reading.told)
+        return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
     why = why_size = GIVEN
     if gradient is None:
         # the second order takes a matrix of parameters by parameters
@@ -317,13 +313,6 @@ def choose_gradient(
             )
     size = Choice(min(batch_size, n_sampled), why_size + reading.told)
     return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
-
-
-def _expanded(posterior: BasePosterior, mode: Mode) -> Mode:
-    """Mode with the expansion of the log likelihood there."""
-    if mode.expansion is not None:
-        return mode
-    return mode._replace(expansion=posterior.expand_likelihood(mode.theta))
 
 
 def all_rows(why: str) -> dict[str, Choice]:

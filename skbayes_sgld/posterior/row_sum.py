@@ -218,8 +218,9 @@ class RowSum:
         """Leverage of each predictor ``(n_products, n)`` at one ``theta (P,)``.
 
         It is ``sum_l |W_kl| sqrt(v_k v_l)`` for predictor k, with the predictors' ``variances`` v
-        ``(n_products, n)`` and a row's curvature W, and bounds W where that is indefinite. The
-        largest at ``theta`` and so many ``sds`` of the predictors to either side is taken.
+        ``(n_products, n)`` and a row's curvature W, and bounds W where that is indefinite. So many
+        ``sds`` of the predictors to either side W may be larger, and so may its mean on the way,
+        which the change of the score tells: the largest is taken.
         """
         leverages, widths = np.empty_like(variances), np.sqrt(variances)
         shifts = np.array([0.0, sds, -sds] if sds else [0.0])[:, None, None]
@@ -229,8 +230,10 @@ class RowSum:
                 width = widths[:, rows]
                 u = self.design.apply(coefficients, block) + shifts * width
                 with np.errstate(all="ignore"):
-                    curvature = np.abs(kernel.derivatives(u, 1, 2)[1])
-                    sums = np.einsum("sklb,lb->skb", curvature, width)
+                    score, curvature = kernel.derivatives(u, 1, 2)
+                    sums = np.einsum("sklb,lb->skb", np.abs(curvature), width)
+                    if sds:
+                        sums[1:] = np.maximum(sums[1:], np.abs(score[1:] - score[0]) / sds)
                     leverages[:, rows] = sums.max(axis=0) * width
         return leverages
 

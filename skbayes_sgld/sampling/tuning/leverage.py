@@ -55,12 +55,19 @@ class Reading(NamedTuple):
         return f"; besides, {m:,} rows of high leverage are in every batch" if m else ""
 
 
-def read_always(posterior: BasePosterior, mode: Mode) -> Reading:
-    """Reading of a posterior in which rows that decide are in every batch."""
+def least_bound(posterior: BasePosterior) -> float:
+    """Bound below which rows of a usual leverage would be always read, too."""
+    return 5.0 * posterior.n_params / posterior.n_samples
+
+
+def read_always(
+    posterior: BasePosterior, mode: Mode, bound: float = THRESHOLDS.leverages[0]
+) -> Reading:
+    """Reading of a posterior in which rows of a leverage beyond the bound are in every batch."""
     P = posterior.n_params
     units = np.eye(P) if P <= MAX_DENSE else probe_generator().standard_normal((_PROBES, P))
     moves = mode.metric.sqrt(units if P <= MAX_DENSE else units / np.sqrt(_PROBES))
-    bound = max(THRESHOLDS.max_leverage, 5.0 * P / posterior.n_samples)
+    bound = max(bound, least_bound(posterior))
     at = mode.theta if mode.expansion is None else mode.expansion
     leverages = posterior.leverages(at, moves, bound)
     if leverages is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
-from skbayes_sgld.sampling.tuning.leverage import Reading
+from skbayes_sgld.sampling.tuning.leverage import Reading, least_bound, read_always
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -142,27 +143,66 @@ def measure_noise(
     return NoiseLevel(n**2 * largest_eigenvalue_of(product, posterior.n_params))
 
 
-def cheapest_gradient(
-    reading: Reading, temperature: float, seed: int, n_walkers: int
-) -> tuple[Gradient, int | None, str, NoiseLevel | None]:
-    """Cheaper of batches without visible noise and all rows: gradient, batch size, why, and noise.
+class Cheapest(NamedTuple):
+    """Cheaper of batches without visible noise and all rows.
 
-    The ``n_walkers`` positions of a chain share a batch. The mode of the reading has an expansion.
+    Attributes
+    ----------
+    gradient : Gradient
+    batch_size : int or None
+        None takes all rows.
+    why : str
+    reading : Reading
+        Rows that batches are drawn of, and those that are in every batch.
+    noise : NoiseLevel or None
+        Noise of the batches; None of all rows.
     """
-    posterior, mode, next_rows = reading
+
+    gradient: Gradient
+    batch_size: int | None
+    why: str
+    reading: Reading
+    noise: NoiseLevel | None = None
+
+
+def cheapest_gradient(
+    posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int
+) -> Cheapest:
+    """Find the cheaper of batches without visible noise and all rows.
+
+    The ``n_walkers`` positions of a chain share a batch.
+    """
     n, gradient = posterior.n_samples, ControlVariate()
+    if mode.expansion is None:
+        mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
     # more rows cost more than a smaller batch saves
-    size = max(2_000, 10 * posterior.n_params)
-    level = measure_noise(posterior, gradient, mode, temperature, seed, None, size, next_rows)
-    batch_size = choose_batch_size(level, temperature, n_walkers)
-    if not batch_pays(posterior, batch_size, n_walkers):
+    most_rows = max(2_000, 10 * posterior.n_params)
+    least, bound, whole = np.inf, np.inf, Reading(posterior, mode)
+    # a row that is always read costs a third of one in a batch
+    for next_bound in THRESHOLDS.leverages:
+        next_bound = max(next_bound, least_bound(posterior))
+        if next_bound >= bound:
+            break
+        bound = next_bound
+        # few rows are all read where a batch would need many
+        read = whole if n <= THRESHOLDS.few_rows else read_always(posterior, mode, bound)
+        level = measure_noise(
+            read.posterior, gradient, read.mode, temperature, seed, None, most_rows, read.next_rows
+        )
+        size = choose_batch_size(level, temperature, n_walkers)
+        cost, _ = step_costs(read.posterior, size)
+        if cost < least:
+            least, reading, batch_size, noise = cost, read, size, level
+        if size <= 32 or not len(read.next_rows):
+            break
+    if not batch_pays(reading.posterior, batch_size, n_walkers):
         size_text = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {size_text} rows"
-        return Full(), None, why, None
+        return Cheapest(Full(), None, why, whole)
     why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
     if n_walkers > 1:
         why += f", and {n_walkers} walkers share each"
-    return gradient, batch_size, why, level
+    return Cheapest(gradient, batch_size, why, reading, noise)
 
 
 def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:

@@ -58,8 +58,9 @@ class Thresholds:
     control_variate: tuple[float, float] = (10.0, 0.075)
     # Leverage beyond which a row is in every batch. Columns of one to ten rows, batches of 32 with
     # control variates: beyond 0.03 the sds of their coefficients are 1 to 3 % too wide, beyond 0.1
-    # up to 28 %, and without such rows 130 % to 58 times
-    max_leverage: float = 0.03
+    # up to 28 %, and without such rows 130 % to 58 times. The lower ones are tried where batches
+    # would have more than 32 rows
+    leverages: tuple[float, ...] = 0.03, 0.01, 0.003
     # Rows below which a batch costs no less: the step's own overhead is in the way
     min_batch: int = 8
 

@@ -81,12 +81,26 @@ def test_a_leverage_is_the_curvature_times_the_variance_of_a_predictor(n_columns
     variance = np.einsum("ij,jk,ik->i", design, covariance, design)
     u = design @ mode.theta + np.sqrt(variance) * np.array([[0.0], [2.0], [-2.0]])
     p = 1.0 / (1.0 + np.exp(-u))
-    np.testing.assert_allclose(leverages, (p * (1.0 - p)).max(axis=0) * variance, rtol=1e-5)
+    curvature = np.concatenate([p * (1.0 - p), np.abs(p[1:] - p[0]) / (2.0 * np.sqrt(variance))])
+    np.testing.assert_allclose(leverages, curvature.max(axis=0) * variance, rtol=1e-5)
     # random moves find the rows above a bound
     (rough,) = posterior.leverages(mode.theta, moves, 0.1)
     np.testing.assert_allclose(rough[7], leverages[7])
     assert leverages[7] > 0.1
     assert set(np.flatnonzero(rough > 0.1)) == set(np.flatnonzero(leverages > 0.1))
+
+
+def test_a_row_that_bends_between_the_mode_and_two_sds_away_is_found():
+    # a wall at 1,000 sds in a column: flat at the mode, and where it was crossed
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((3000, 2))
+    X[7, 0] = 1000.0
+    y = (X[:, 1] + rng.logistic(size=3000) > 0.0).astype(float)
+    y[7] = 1.0
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
+    mode = find_mode(posterior, posterior.start())
+    assert X[7] @ mode.theta[:2] > 15.0
+    assert 7 not in read_always(posterior, mode).posterior._sampled
 
 
 def test_rows_of_about_one_leverage_are_all_sampled():

@@ -10,7 +10,6 @@ from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.leverage import Reading
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import logistic_posterior, posterior_of
 
@@ -32,7 +31,7 @@ def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, pays, monkeyp
     level = noise.NoiseLevel(0.02 * batch_size - 1e-3)
     monkeypatch.setattr(noise, "measure_noise", lambda *args, **kwargs: level)
     mode = Mode(np.zeros(D + 1), Diagonal(np.ones(D + 1)))
-    found, chosen, why, _ = noise.cheapest_gradient(Reading(posterior, mode), 1.0, 0, n_walkers)
+    found, chosen, why, *_ = noise.cheapest_gradient(posterior, mode, 1.0, 0, n_walkers)
     assert isinstance(found, ControlVariate if pays else Full)
     assert chosen == (batch_size if pays else None)
     assert ("16 walkers share each" in why) == (pays and n_walkers == 16)
