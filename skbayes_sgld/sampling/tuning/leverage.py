@@ -52,7 +52,9 @@ class Reading(NamedTuple):
     def told(self) -> str:
         """Words on the rows that are in every batch, for the reason of a choice."""
         m = self.posterior.n_always
-        return f"; besides, {m:,} rows of high leverage are in every batch" if m else ""
+        rows = "a row" if m == 1 else f"{m:,} rows"
+        verb = "is" if m == 1 else "are"
+        return f"; besides, {rows} of high leverage {verb} in every batch" if m else ""
 
 
 def least_bound(posterior: BasePosterior) -> float:
