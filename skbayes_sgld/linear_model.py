@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from skbayes_sgld.estimators.base import unchanged_on_error
 from skbayes_sgld.estimators.classification import LinearClassifier
@@ -384,6 +384,11 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     dispersion_prior: Any = "inverse_gamma"
 
     _family = "gamma"
+    _row_argument = "n_averaged"
+    _argument_hints: ClassVar[dict[str, str]] = {
+        **RegressionModel._argument_hints,
+        "offset": "an offset is the log of a factor of the mean: divide y by np.exp(offset)",
+    }
     _score = D2_GAMMA
     _positive = True
     _target = "Above 0."

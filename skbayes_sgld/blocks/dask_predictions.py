@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.dask_rows import align, check_columns, is_frame, joined_graph
+from skbayes_sgld.blocks.source import BY_ROW
 
 
 def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:
@@ -35,7 +36,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
 
     check_is_fitted(model)
     X = check_columns(X)
-    one_a_row = [k for k in ("exposure", "n_trials") if np.ndim(given.get(k, 0)) > 0]
+    one_a_row = [k for k in BY_ROW if np.ndim(given.get(k, 0)) > 0]
     by_row = {k: align(given[k], X, k) for k in one_a_row}
     given = {k: value for k, value in given.items() if k not in by_row}
     slim = without_rows(model)

@@ -26,9 +26,9 @@ class RowBlocks(RowSource):
         Without arguments; returns an iterable of ``(X, y)`` or ``(X, y, weight)``, the same each
         time: a pass that reads other values than the one before raises an error. X is dense, of
         the same columns and dtype in every block. Blocks of counts may be
-        ``(X, y, weight, exposure)``, and those of totals ``(X, y, weight, n_trials)``, weight an
-        array or None. Blocks that are for predictions may
-        be X alone.
+        ``(X, y, weight, exposure)``, those of totals ``(X, y, weight, n_trials)`` and those of
+        averages ``(X, y, weight, n_averaged)``, weight an array or None. Blocks that are for
+        predictions may be X alone.
     pool_size : int, default=50_000
         Number of rows of the sample next to which chains run; a source of at most as many rows is
         read into memory.
@@ -80,6 +80,7 @@ class RowBlocks(RowSource):
         exposure: Any = None,
         *,
         n_trials: Any = None,
+        n_averaged: Any = None,
         pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
         """Rows of arrays in files of NumPy.
@@ -93,8 +94,9 @@ class RowBlocks(RowSource):
             Of an array of shape (n_samples, n_features), in C order.
         y : path of a ``.npy`` file
             Of an array of shape (n_samples,).
-        sample_weight, exposure, n_trials : path of a ``.npy`` file or None, default=None
-            Weights, and the exposures of counts or the numbers of trials of totals.
+        sample_weight, exposure, n_trials, n_averaged : path of a file or None, default=None
+            Weights, and the exposures of counts, the numbers of trials of totals or the sizes of
+            averages.
         pool_size : int, default=50_000
             As of :class:`RowBlocks`.
 
@@ -108,7 +110,7 @@ class RowBlocks(RowSource):
             Where the files do not hold such arrays of as many rows.
         """
         rows = NpyFile(X, 2, "X")
-        by_row = _one_of(exposure, n_trials)
+        by_row = _one_of(exposure=exposure, n_trials=n_trials, n_averaged=n_averaged)
         paths = {"y": y, "sample_weight": sample_weight, **by_row}
         beside = {k: None if path is None else NpyFile(path, 1, k) for k, path in paths.items()}
         blocks = cls(blocks_of(rows, **beside), pool_size=pool_size)
@@ -124,6 +126,7 @@ class RowBlocks(RowSource):
         exposure: str | None = None,
         *,
         n_trials: str | None = None,
+        n_averaged: str | None = None,
         pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
         """Rows of a Parquet file, or of a folder of them; it needs the extra ``parquet``.
@@ -136,9 +139,9 @@ class RowBlocks(RowSource):
         columns : sequence of str or None, default=None
             Names of the columns of X, of numbers or booleans. None: all that are not named
             otherwise.
-        weight, exposure, n_trials : str or None, default=None
-            Names of the columns of weights, and of the exposures of counts or the numbers of trials
-            of totals.
+        weight, exposure, n_trials, n_averaged : str or None, default=None
+            Names of the columns of weights, and of the exposures of counts, the numbers of trials
+            of totals or the sizes of averages.
         pool_size : int, default=50_000
             As of :class:`RowBlocks`.
 
@@ -155,7 +158,7 @@ class RowBlocks(RowSource):
         TypeError
             Where a column of X, or one that is named beside it, is not of numbers.
         """
-        by_row = _one_of(exposure, n_trials)
+        by_row = _one_of(exposure=exposure, n_trials=n_trials, n_averaged=n_averaged)
         read, n_rows, names = blocks_of_parquet(path, target, columns, weight, *by_row.values())
         blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows, by_row)
         blocks.feature_names = names
@@ -224,13 +227,15 @@ class RowBlocks(RowSource):
         return total
 
 
-def _one_of(exposure: Any, n_trials: Any) -> dict[str, Any]:
+def _one_of(**by_row: Any) -> dict[str, Any]:
     """The one that is given, by its name."""
-    if exposure is not None and n_trials is not None:
+    given = {name: value for name, value in by_row.items() if value is not None}
+    if len(given) > 1:
         raise ValueError(
-            "exposure and n_trials are both given; counts have exposures, and totals n_trials."
+            f"{' and '.join(given)} are both given; counts have exposure, totals n_trials, and "
+            "averages n_averaged."
         )
-    return {"exposure": exposure} if n_trials is None else {"n_trials": n_trials}
+    return given or {"exposure": None}
 
 
 def _in_bytes(size: float) -> str:
@@ -251,9 +256,11 @@ def _names_of(X: Any) -> list[str] | None:
 
 def _split(parts: Any, number: int) -> tuple[Any, ...]:
     if not isinstance(parts, tuple) or len(parts) not in (2, 3, 4):
+        is_tuple = isinstance(parts, tuple)
+        of_parts = f" of {len(parts)}" if is_tuple else ""
         raise TypeError(
-            f"block {number} is a {type(parts).__name__}; a block must be a tuple (X, y), "
-            "(X, y, weight), or (X, y, weight, exposure) of counts and (X, y, weight, n_trials) "
-            "of totals."
+            f"block {number} is a {type(parts).__name__}{of_parts}; a block must be a tuple (X, "
+            "y), (X, y, weight), or (X, y, weight, by_row), by_row being the exposure of counts, "
+            "the n_trials of totals or the n_averaged of averages."
         )
     return parts

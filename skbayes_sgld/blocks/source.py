@@ -20,11 +20,15 @@ Value = TypeVar("Value")
 
 POOL_SIZE = 50_000
 # name of the fourth array of a block in errors, and what it accepts; a source that yields tuples
-# does not say which of the two it is
+# does not say which of them it is
 BY_ROW = {
     "exposure": ("exposure", "exposures must be positive"),
     "n_trials": ("n_trials", "numbers of trials must be 1 or more"),
-    "": ("exposure, or n_trials,", "exposures must be positive, and n_trials 1 or more"),
+    "n_averaged": ("n_averaged", "sizes of averages must be positive"),
+    "": (
+        "exposure, n_trials or n_averaged,",
+        "exposures and n_averaged must be positive, and n_trials 1 or more",
+    ),
 }
 _KINDS = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UTO", "text"), "S": "bytes"}
 
@@ -41,7 +45,7 @@ class Block(NamedTuple):
     number : int
         Position of the block in the source, which seeds what is drawn from its rows.
     exposure : ndarray of shape (n,), float64, or None
-        Of counts; of totals the number of trials.
+        Of counts; of totals the number of trials, and of averages their size.
     """
 
     X: Array
@@ -235,8 +239,9 @@ class RowSource(ABC):
     n_passes : int
         Passes made so far.
     has_exposure : bool
-        Whether blocks may have exposures, over which their counts were made, or numbers of trials.
-    by_row : {"exposure", "n_trials", ""}
+        Whether blocks may have exposures, over which their counts were made, numbers of trials, or
+        sizes of averages.
+    by_row : {"exposure", "n_trials", "n_averaged", ""}
         Which of them; empty where the source does not say.
     fingerprint : Fingerprint or None
         Of the rows with a weight above 0, without exposures; None before the first pass.
@@ -305,12 +310,12 @@ class RowSource(ABC):
 
 
 def refuse_exposure(source: RowSource | None) -> RowSource | None:
-    """Source; raises if its blocks have exposures or trials, which few models take."""
+    """Source; raises if its blocks have a fourth array, which some models do not take."""
     if source is not None and source.has_exposure:
         raise TypeError(
-            "the blocks have exposures, or numbers of trials, which this model has no use for; "
-            "give blocks (X, y) or (X, y, weight), or use SGLDPoissonRegressor for counts, or "
-            "SGLDLogisticRegression for totals."
+            "the blocks have exposures, numbers of trials or sizes of averages, which this model "
+            "has no use for; give blocks (X, y) or (X, y, weight), or use SGLDPoissonRegressor for "
+            "counts, SGLDLogisticRegression for totals, or SGLDLinearRegression for averages."
         )
     return source
 

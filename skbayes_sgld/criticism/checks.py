@@ -41,7 +41,7 @@ class Check:
     name : str
     kind : str
         What a remedy would be for: "coverage", "skew", "tails", "noise", "dispersion", "zeros",
-        "curvature", "calibration", "range", "influence" or "prior".
+        "curvature", "calibration", "range", "influence", "prior" or "weights".
     measured, expected, error : float
         Figure, its expectation under the model, and the standard error of the figure there.
     p_value : float
@@ -226,21 +226,21 @@ def _shape(z: Array) -> Iterator[Check]:
 
 def _noise(z: Array, X: Array, mean: Array, names: list[str]) -> Iterator[Check]:
     """Rank correlation of the residuals' sizes with the mean, and with the column where largest."""
-    n, size = len(z), _ranks(np.abs(z))
+    n, size = len(z), ranks(np.abs(z))
     if n < _FEWEST:
         return
     error = 1.0 / np.sqrt(n - 1.0)
-    rho = float(_ranks(mean) @ size)
+    rho = float(ranks(mean) @ size)
     name = "spread of residuals against the mean"
     yield Check(name, "noise", rho, 0.0, error, _two_sided(rho / error), "rank correlation")
-    each = np.array([_ranks(column) @ size for column in X.T])
+    each = np.array([ranks(column) @ size for column in X.T])
     j = int(np.abs(each).argmax())
     p = min(1.0, X.shape[1] * _two_sided(each[j] / error))
     name = "spread of residuals against a column"
     yield Check(name, "noise", float(each[j]), 0.0, error, p, names[j], column=j)
 
 
-def _ranks(values: Array) -> Array:
+def ranks(values: Array) -> Array:
     """Ranks of unit length about their mean; zeros where all are equal."""
     ranks = stats.rankdata(values)
     ranks -= ranks.mean()

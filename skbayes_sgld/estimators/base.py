@@ -121,6 +121,16 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument by row
     _target: ClassVar[str] = ""  # contents of y, for the documentation of fit
     _advice_on_columns: ClassVar[str] = ""  # what to give instead of a y with several columns
+    # what to do instead of giving an argument that a method does not take
+    _argument_hints: ClassVar[dict[str, str]] = {
+        "exposure": "times, areas and populations are of counts, as of SGLDPoissonRegressor",
+        "n_trials": (
+            "totals of trials are of SGLDLogisticRegression and SGLDBetaBinomialRegressor"
+        ),
+        "n_averaged": "means of several observations are of SGLDLinearRegression and "
+        "SGLDGammaRegressor",
+        "offset": "a known part of the mean is subtracted from y before the fit",
+    }
     _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
     _n_predictors: int  # set by linear models only
     _stream: Any = None  # earlier batches of partial_fit; None after fit
@@ -361,8 +371,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         formats, y_numeric = "csr" if self._takes_sparse else False, checks.pop("y_numeric", False)
         checks = {"dtype": FLOATS, "accept_sparse": formats, **checks}
         check_real(X)
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; give "
+                "the observation of each row of X."
+            )
         with np.errstate(all="ignore"), naming("X"):  # infinities are added
-            rows = validate_data(self, X, **checks, **({"y": None} if y is None else {}))
+            rows = validate_data(self, X, **checks)
         rows = as_rows(rows) if issparse(rows) else rows
         if isinstance(y, str) and y == "no_validation":
             return rows
@@ -392,7 +407,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _offset(self, X: Any, row_data: dict[str, Any]) -> Array | None:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
         values = self._row_values(X, row_data)
-        return np.log(values) if self._row_argument == "exposure" and values is not None else values
+        return None if values is None else ROW_ARGUMENTS[self._row_argument].offset(values)
 
     def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
         """Rows, observations (numbers or codes of labels) and, if there is one, the offset."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -44,6 +44,11 @@ class CountRegressor(RegressionModel, LinearEstimator):
         "give one count a row. What the counts were made over is exposure; for several kinds of "
         "counts fit a model of each column, as sklearn.multioutput.MultiOutputRegressor does."
     )
+    _argument_hints: ClassVar[dict[str, str]] = {
+        **RegressionModel._argument_hints,
+        "offset": "an offset is the log of an exposure: exposure=np.exp(offset)",
+        "n_averaged": "for means of several counts give their sums as y, and how many as exposure",
+    }
     _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
@@ -83,6 +88,11 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
     _score = D2_BINOMIAL
     _positive = True
     _target = "Whole numbers of successes."
+    _argument_hints: ClassVar[dict[str, str]] = {
+        **RegressionModel._argument_hints,
+        "n_averaged": "for shares of successes give the successes as y, and n_trials",
+        "offset": "the log odds have no known part; give a column of X",
+    }
 
     def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
         if not source.has_exposure:

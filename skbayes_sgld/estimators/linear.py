@@ -28,6 +28,7 @@ from skbayes_sgld.estimators.validation import (
     warn_of_light_rows,
 )
 from skbayes_sgld.inference.passes import (
+    AVERAGES,
     NUMBERS,
     TOTALS,
     Encoding,
@@ -113,8 +114,15 @@ class LinearEstimator(BayesianEstimator):
         """Model of how the noise depends on the row."""
         return self._resolve("noise_model")
 
-    def _priors(self, likelihood: Likelihood, y: Array, weight: Array | None) -> Priors:
+    def _priors(
+        self,
+        likelihood: Likelihood,
+        y: Array,
+        weight: Array | None,
+        offset: Array | None = None,
+    ) -> Priors:
         """Priors given the target; automatic scales are left to the posterior."""
+        size = np.exp(-offset) if offset is not None and likelihood.offset_at else None
         for own in likelihood.own:
             if not hasattr(self, own.argument):
                 raise TypeError(
@@ -124,7 +132,7 @@ class LinearEstimator(BayesianEstimator):
                 )
         prior = self._resolve_conditional("prior", likelihood)
         intercept = self._resolve_conditional("intercept_prior", likelihood)
-        pairs = zip(likelihood.own, own_units(likelihood, y, weight), strict=True)
+        pairs = zip(likelihood.own, own_units(likelihood, y, weight, size), strict=True)
         own_priors = tuple(self._resolve(own.argument).for_data(unit) for own, unit in pairs)
         return prior, intercept, own_priors
 
@@ -148,7 +156,7 @@ class LinearEstimator(BayesianEstimator):
         """
         X, y, weight, columns, offset = rows
         likelihood = self._likelihood()
-        priors = self._priors(likelihood, y, weight) if priors is None else priors
+        priors = self._priors(likelihood, y, weight, offset) if priors is None else priors
         prior, intercept, own_priors = priors
         if likelihood.infers_noise and prior.scaled_by_noise and prior.automatic:
             warn_of_few_rows(weight, *X.shape)
@@ -215,12 +223,15 @@ class LinearEstimator(BayesianEstimator):
         self, settings: Any, source: RowSource, likelihood: Likelihood
     ) -> GLMPosterior:
         """Posterior by sums of products, which one pass adds up: all that a normal model needs."""
-        sums, extent = sum_up(source)
+        sums, extent, moments = sum_up(source)
         check_ranges(extent.low, extent.high, self)
-        X, y, weight = sums.as_rows()
+        X, y, weight, size = sums.as_rows()
         likelihood.check_target(y)
-        sd = np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
-        rows = Rows(X, y, weight, (sums.mean[:-1], extent.spread(sd)))
+        mean, sd = sums.mean[:-1], np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
+        if moments is not None:  # of averages, whose sizes are in the sums
+            mean, sd = moments.together(np.ones(1))
+        offset = None if size is None else -np.log(size)
+        rows = Rows(X, y, weight, (mean, extent.spread(sd)), offset)
         self._choose_prior(settings, rows, likelihood)
         posterior = self._bind(rows, center=settings.uses_curvature)
         check_proper(posterior)
@@ -241,6 +252,7 @@ class LinearEstimator(BayesianEstimator):
             encoding = self._encoding(moments)
         else:
             encoding = TOTALS if likelihood.totals else NUMBERS
+            encoding = AVERAGES if likelihood.offset_at else encoding
         X, y, weight, offset = encoding.sampled(sample, moments)
         if weight is not None:
             total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())

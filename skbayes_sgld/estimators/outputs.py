@@ -32,7 +32,7 @@ def has_outputs(y: Any) -> bool:
         return False
 
 
-def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
+def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> None:
     """Fit a copy of the estimator to each column of y, and set the attributes of all together."""
     shape = np.asarray(y).shape
     n_outputs = shape[1]
@@ -51,7 +51,7 @@ def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any) -> None:
     with shared_columns():
         for model, column in zip(models, split_columns(y, n_outputs), strict=True):
             model.set_params(**settings | {"random_state": stream})
-            model.fit(X, column, sample_weight)
+            model.fit(X, column, sample_weight, **row_data)
             model.set_params(random_state=estimator.random_state)
     draws = join_draws([model.posterior_ for model in models], names)
     for name in [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]:

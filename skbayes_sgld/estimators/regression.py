@@ -51,7 +51,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return tags
 
     def _likelihood(self) -> Likelihood:
-        return LIKELIHOODS[self._family]()
+        return self._of_averages(LIKELIHOODS[self._family]())
+
+    def _of_averages(self, likelihood: Likelihood) -> Likelihood:
+        """Likelihood whose rows may be averages, where the estimator takes these."""
+        takes = self._row_argument == "n_averaged" and likelihood.spread_at is not None
+        return likelihood.of_averages() if takes else likelihood
 
     # ---- the target ---------------------------------------------------------------------------
 
@@ -265,7 +270,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
         The deviance is that of the family; of a normal model, the square of the residual, which
         makes the score R^2. Of counts over exposures, or of totals of trials, it is that of
-        rates or shares, weighted by these.
+        rates or shares, weighted by these; averages are weighted by their sizes.
 
         Parameters
         ----------
@@ -298,8 +303,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return False
 
     def _shares(self, y: Array, exposure: Array) -> Array:
-        """Observations over their exposures or trials."""
-        return y / exposure
+        """Observations over their exposures or trials; averages stay what they are."""
+        return y if self._row_argument == "n_averaged" else y / exposure
 
     def _check_scored(self, y: Any) -> Array:
         """Numbers of y to score predictions of; an error names y."""
@@ -343,9 +348,9 @@ class NormalModel(RegressionModel):
                     f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
                     "positive number."
                 )
-            return _DISTRIBUTIONS[family]()
+            return self._of_averages(_DISTRIBUTIONS[family]())
         FixedGaussian(self.noise_variance).check()
-        return FixedGaussian(float(self.noise_variance))
+        return self._of_averages(FixedGaussian(float(self.noise_variance)))
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         if fitting and not self._is_later_batch:
@@ -368,6 +373,8 @@ class NormalRegressor(NormalModel, LinearEstimator):
         those of the models, except ``posterior_``, the draws of all.
     """
 
+    _row_argument = "n_averaged"
+
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: y may have several columns."""
         tags = super().__sklearn_tags__()
@@ -376,7 +383,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Self:
         if not has_outputs(y):
-            super()._fit(X, y, sample_weight, stream)
+            super()._fit(X, y, sample_weight, stream, **row_data)
             for name in ("estimators_", "output_names_"):
                 self.__dict__.pop(name, None)
             return self
@@ -385,9 +392,18 @@ class NormalRegressor(NormalModel, LinearEstimator):
                 f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape "
                 "(n_samples,). Use an estimator for each output."
             )
-        fit_outputs(self, X, y, sample_weight)
-        self._stream = None
+        fit_outputs(self, X, y, sample_weight, **row_data)
+        self._stream, self._by_row = None, self.estimators_[0]._by_row
         return self
+
+    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array | None:
+        if row_data.get("n_averaged") is not None and self._likelihood().spread_at is None:
+            raise ValueError(
+                f"n_averaged is given, and noise_distribution={self.noise_distribution!r}: a mean "
+                "of several observations with t-distributed noise has another distribution, with "
+                "lighter tails; set noise_distribution='normal'."
+            )
+        return super()._row_values(X, row_data)
 
     # ---- draws --------------------------------------------------------------------------------
 
@@ -411,7 +427,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
         elif not own:
             own = [np.full(len(parts["coef"]), self.noise_variance_)]
         draws = np.log(np.column_stack(own)) if own else None
-        return self._mixture(predictor, likelihood, draws, selection)
+        return self._mixture(predictor, self._of_averages(likelihood), draws, selection)
 
     def _mean(self, X: Array, offset: Array | None) -> Array:
         return X @ self.coef_ + self.intercept_

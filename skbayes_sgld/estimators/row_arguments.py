@@ -1,4 +1,4 @@
-"""Arguments of methods that have one number a row: exposures of counts, trials of totals.
+"""Arguments of methods that have one number a row: exposures, trials, sizes of averages.
 
 A method that takes such an argument is written once, with ``**row_data``. An estimator names the
 argument in ``_row_argument``; its methods then have the argument in their signature and
@@ -17,7 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.estimators.validation import Array, check_exposure, one_a_row, trials_of
+from skbayes_sgld.estimators.validation import (
+    Array,
+    check_exposure,
+    check_n_averaged,
+    one_a_row,
+    trials_of,
+)
 from skbayes_sgld.posterior import Binomial
 from skbayes_sgld.posterior.likelihoods import as_totals
 
@@ -33,11 +39,14 @@ class RowArgument:
     ----------
     check : callable
         Numbers as floats ``(n,)``, from the argument and the rows X; errors name the argument.
+    offset : callable
+        Known part of a local parameter, from these numbers; numbers of trials stay what they are.
     text, in_fit : str
         Documentation, of predictions and of ``fit``.
     """
 
     check: Callable[[Any, Any], Array]
+    offset: Callable[[Array], Array]
     text: str
     in_fit: str
 
@@ -45,6 +54,7 @@ class RowArgument:
 ROW_ARGUMENTS = {
     "exposure": RowArgument(
         check_exposure,
+        np.log,
         """exposure : array-like of shape (n_samples,) or float, default=None
             Time, area or population of each row's count. None: 1, which makes a mean a rate,
             whatever ``fit`` saw (as in statsmodels). What compares y with predictions needs it
@@ -58,6 +68,7 @@ ROW_ARGUMENTS = {
     ),
     "n_trials": RowArgument(
         trials_of,
+        np.asarray,
         """n_trials : array-like of shape (n_samples,) or int, default=None
             Trials of each row. None: 1, which makes a mean a share. What compares y with
             predictions needs it where ``fit`` had it. scikit-learn's scorers by name do not pass
@@ -67,6 +78,21 @@ ROW_ARGUMENTS = {
         """n_trials : array-like of shape (n_samples,) or int, default=None
             Trials of each row, of which ``y`` were successes; rows of 0 trials are left out. None:
             y of a classifier holds labels. ``partial_fit`` has them in all calls or in none.
+""",
+    ),
+    "n_averaged": RowArgument(
+        check_n_averaged,
+        lambda size: -np.log(size),
+        """n_averaged : array-like of shape (n_samples,) or float, default=None
+            Number of observations that each row's y is, or shall be, the mean of. None: 1, one
+            observation, whatever ``fit`` saw. What compares y with predictions needs it where
+            ``fit`` had it.
+""",
+        """n_averaged : array-like of shape (n_samples,) or float, default=None
+            Number of observations that each row's y is the mean of; positive. A mean of k has the
+            k-th part of the variance of one observation, whose noise is inferred
+            (``var_weights`` of statsmodels). A ``sample_weight`` of k would count as k rows of the
+            same y. None: 1 in every row.
 """,
     ),
 }

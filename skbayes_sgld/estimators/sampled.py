@@ -17,6 +17,7 @@ from skbayes_sgld._warnings import ModelMisfitWarning, warn
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.criticism.screen import screen, screen_size
+from skbayes_sgld.criticism.weights import screen_weights
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
@@ -308,12 +309,16 @@ class SampledEstimator(LinearEstimator):
         """Warn where the model is decisively wrong about rows that are left out in turn.
 
         Nothing is screened if rows are in blocks or batches of ``partial_fit`` (they are not all at
-        hand), or weighted (a row may stand for several, or for part of one); if the temperature is
-        not 1; if a class has no weight; if there are at most as many rows as columns (a row then
-        says too much of the parameters to be left out by weights); or if the draws have problems.
+        hand); if the temperature is not 1; if a class has no weight; if there are at most as many
+        rows as columns (a row then says too much of the parameters to be left out by weights); or
+        if the draws have problems. Of weighted rows, each of which may stand for several or for
+        part of one, it is asked whether the weights are sizes of averages.
         """
         result = self.result_
-        if isinstance(rows, RowSource) or self._stream is not None or rows.weight is not None:
+        if isinstance(rows, RowSource) or self._stream is not None:
+            return
+        weighted, likelihood = rows.weight is not None, self._likelihood()
+        if weighted and (rows.offset is not None or not likelihood.offset_at):
             return
         absent = getattr(self, "_present", None) is not None  # the rows have codes of those present
         if result.temperature != 1.0 or result.problems or absent:
@@ -321,7 +326,7 @@ class SampledEstimator(LinearEstimator):
         n, S = len(rows.y), len(result.draws.flat)
         if n <= rows.X.shape[1]:
             return
-        n_rows, n_draws = screen_size(n, self._likelihood())
+        n_rows, n_draws = screen_size(n, likelihood)
         if n_rows == 0 or n_draws > S:
             return
         rng = screen_generator(result.plan.seed)
@@ -329,7 +334,10 @@ class SampledEstimator(LinearEstimator):
         y = (rows.y,) if rows.y.dtype.names is None else (rows.y["successes"], rows.y["trials"])
         data = tuple(each[sample] for each in (rows.X, *y, rows.offset) if each is not None)
         predictive = self._predictive(np.linspace(0, S - 1, n_draws).astype(int))
-        message = screen(predictive, data, np.random.RandomState(rng.bit_generator))
+        if weighted:
+            message = screen_weights(predictive, data, rows.weight[sample])
+        else:
+            message = screen(predictive, data, np.random.RandomState(rng.bit_generator))
         if message:
             warn(f"{type(self).__name__}: {message}.", ModelMisfitWarning)
 
@@ -437,11 +445,13 @@ class SampledEstimator(LinearEstimator):
         """Posterior by the sums of products of all batches, which are all a normal model needs."""
         if stream.priors is None:
             stream = replace(stream, priors=self._priors_of(self._bind(rows, center=False)))
-        statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight)
+        size = None if rows.offset is None else np.exp(-rows.offset)
+        statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight, size=size)
         if stream.summary is not None:
             assert isinstance(stream.summary, GaussianStatistics)
             statistics = stream.summary.tempered(float(self.forgetting)).plus(statistics)
-        sums = Rows(*statistics.as_rows())
+        X, y, weight, size = statistics.as_rows()
+        sums = Rows(X, y, weight, offset=None if size is None else -np.log(size))
         posterior = self._bind(sums, center=settings.uses_curvature, priors=stream.priors)
         return posterior, replace(stream, summary=statistics)
 

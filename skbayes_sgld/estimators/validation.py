@@ -124,14 +124,23 @@ def one_a_row(row_values: Any, argument: str, X: Any) -> Array:
 
 def check_exposure(exposure: Any, X: Any) -> Array:
     """Exposures of the rows X as floats; one number stands for all."""
-    values = one_a_row(exposure, "exposure", X)
+    return _positive(exposure, "exposure", X, "exposures must be positive and finite")
+
+
+def check_n_averaged(n_averaged: Any, X: Any) -> Array:
+    """Sizes of averages of the rows X as floats; one number stands for all."""
+    accepted = "y is a mean of one observation at least; leave rows without any out"
+    return _positive(n_averaged, "n_averaged", X, accepted)
+
+
+def _positive(row_values: Any, argument: str, X: Any, accepted: str) -> Array:
+    """Positive numbers as floats, one a row of X."""
+    values = one_a_row(row_values, argument, X)
     wrong = ~((values > 0) & (values < np.inf))
     if wrong.any():
-        raise ValueError(
-            f"exposure has the value {values[wrong][0]:g} in row {np.flatnonzero(wrong)[0]}; "
-            "exposures must be positive and finite."
-        )
-    check_weight_sizes(values, "exposure")
+        row = np.flatnonzero(wrong)[0]
+        raise ValueError(f"{argument} has the value {values[row]:g} in row {row}; {accepted}.")
+    check_weight_sizes(values, argument)
     return values
 
 
@@ -184,11 +193,31 @@ def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
 
 
 def check_no_gap(y: Any) -> None:
-    """Raise where an observation is NaN, naming the first such row; scikit-learn names none."""
-    values = np.asarray(y)
-    if values.dtype.kind == "f" and values.ndim and np.isnan(values).any():
-        row = np.argwhere(np.isnan(values))[0, 0]
+    """Raise where an observation is missing, naming the first such row; scikit-learn names none."""
+    row = _first_gap(y)
+    if row is not None:
         raise ValueError(f"Input y contains NaN, first in row {row}; leave such rows out.")
+
+
+def check_classes(classes: Any) -> None:
+    """Raise where the classes that ``partial_fit`` is given have one that is no label."""
+    position = None if classes is None else _first_gap(classes)
+    if position is not None:
+        raise ValueError(
+            f"classes has no label at position {position}, but a missing value; give the labels "
+            "that there will be, and leave rows without one out."
+        )
+
+
+def _first_gap(values: Any) -> int | None:
+    """Position of the first value that is missing: NaN, None, NaT or pandas' NA."""
+    if type(values) in (list, tuple):  # in which a NaN beside text would become text
+        values = np.asarray(values, dtype=object)
+    values = np.asarray(values)
+    if values.dtype.kind not in "fO" or not values.ndim:
+        return None
+    missing = np.isnan(values) if values.dtype.kind == "f" else pd.isna(values)
+    return int(np.argwhere(missing)[0, 0]) if missing.any() else None
 
 
 def check_real(X: Any) -> None:

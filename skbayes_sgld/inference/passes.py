@@ -72,15 +72,21 @@ def _numbers(block: Block) -> Block:
     return block._replace(y=block.y.astype(np.float64))
 
 
-def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None]:
-    X, y, weight, *_ = _with_weight(_numbers(block))
+def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None, Moments | None]:
+    block = _with_weight(_numbers(block))
+    X, y, weight, _, size = block
     if not len(y):
-        return None, None
-    return GaussianStatistics.from_rows(X, y, weight), Extent.from_rows(X)
+        return None, None, None
+    moments = None if size is None else Moments.from_block(block, np.zeros(1), None)
+    sums = GaussianStatistics.from_rows(X, y, weight, size=size)
+    return sums, Extent.from_rows(X), moments
 
 
-def sum_up(source: RowSource) -> tuple[GaussianStatistics, Extent]:
-    """Sufficient statistics of a normal likelihood, and ranges of the columns, in one pass."""
+def sum_up(source: RowSource) -> tuple[GaussianStatistics, Extent, Moments | None]:
+    """Sufficient statistics of a normal likelihood, and ranges of the columns, in one pass.
+
+    Of averages, moments of the columns too: sizes do not count in these.
+    """
     return _require_rows(source.reduce(_sums, add_up))
 
 
@@ -163,12 +169,15 @@ class Encoding:
         Code of each label, and factor on the weights of its rows.
     totals : bool, default=False
         Whether the target is a number of successes among trials.
+    sign : float, default=1.0
+        Of the log exposure in the offset: -1 where it is the size of an average.
     """
 
     labels: Array | None
     codes: Array
     factors: Array
     totals: bool = False
+    sign: float = 1.0
 
     def rows(self, block: Block) -> Rows:
         """Rows of positive weight, with y encoded; weights are None where all are 1."""
@@ -186,7 +195,9 @@ class Encoding:
         X, y, weight, *_, exposure = _with_weight(block)
         if weight is not None and np.all(weight == 1.0):
             weight = None
-        offset = None if exposure is None or np.all(exposure == 1.0) else np.log(exposure)
+        offset = None
+        if exposure is not None and np.any(exposure != 1.0):
+            offset = self.sign * np.log(exposure)
         return X, y, weight, offset
 
     def sampled(self, sample: Sample, moments: Moments) -> Rows:
@@ -203,6 +214,8 @@ class Encoding:
 
 NUMBERS = Encoding(None, np.zeros(1), np.ones(1))
 """Encoding of a target that is a number as it is."""
+AVERAGES = Encoding(None, np.zeros(1), np.ones(1), sign=-1.0)
+"""Encoding of averages, whose sizes stand where counts have exposures."""
 TOTALS = Encoding(None, np.zeros(1), np.ones(1), totals=True)
 """Encoding of totals: numbers of successes, whose trials stand where counts have exposures."""
 

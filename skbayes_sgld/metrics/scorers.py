@@ -153,13 +153,18 @@ class Scorer:
         self.set_score_request()
 
     def set_score_request(
-        self, *, sample_weight: Any = None, exposure: Any = None, n_trials: Any = None
+        self,
+        *,
+        sample_weight: Any = None,
+        exposure: Any = None,
+        n_trials: Any = None,
+        n_averaged: Any = None,
     ) -> Any:
         """Choose the metadata that searches pass to the score, with metadata routing enabled.
 
         Parameters
         ----------
-        sample_weight, exposure, n_trials : bool, str or None, default=None
+        sample_weight, exposure, n_trials, n_averaged : bool, str or None, default=None
             True: pass it. False: do not. A string: pass the metadata of that name. None: raise if
             it is given.
 
@@ -168,8 +173,8 @@ class Scorer:
         self : Scorer
         """
         self._request = MetadataRequest(owner=repr(self))
-        asked = {"sample_weight": sample_weight, "exposure": exposure, "n_trials": n_trials}
-        for param, alias in asked.items():
+        by_row = {"exposure": exposure, "n_trials": n_trials, "n_averaged": n_averaged}
+        for param, alias in {"sample_weight": sample_weight, **by_row}.items():
             self._request.score.add_request(param=param, alias=alias)
         return self
 

@@ -63,7 +63,9 @@ class GLMPosterior(BasePosterior):
     sample_weight : ndarray of shape (n,) or None, default=None
         Weight of each row: a weight of w counts as w rows.
     offset : ndarray of shape (n,) or None, default=None
-        Known part of each row's first linear predictor, such as the log of an exposure.
+        Known part of each row's first linear predictor, such as the log of an exposure. Of a
+        likelihood ``of_averages()``: minus the log of the number of observations that each y is
+        the mean of.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     center : bool, default=False
@@ -104,12 +106,14 @@ class GLMPosterior(BasePosterior):
         columns: tuple[Array, Array] | None = None,
     ) -> None:
         X = as_rows(X) if issparse(X) else X
-        if offset is not None and isinstance(likelihood, Gaussian | FixedGaussian):
+        by_row = offset is not None and likelihood.offset_at == 0
+        if by_row and isinstance(likelihood, Gaussian | FixedGaussian):
             y, offset = y - offset, None
+        self.likelihood, self.offset = likelihood, offset
         statistics: GaussianStatistics | None = None
         if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
             statistics = GaussianStatistics.from_rows(
-                X, y, sample_weight, bool(fit_intercept), refine=True
+                X, y, sample_weight, bool(fit_intercept), refine=True, size=self.size
             )
         by_trial = likelihood.trial_weight(y, sample_weight)
         if columns is None and prior.automatic:
@@ -122,9 +126,9 @@ class GLMPosterior(BasePosterior):
                 mean = (columns or column_moments(X, sample_weight))[0]
 
         self.X: Any = X
-        self.y, self.weight, self.offset = y, sample_weight, offset
+        self.y, self.weight = y, sample_weight
         self.n_samples, self.n_features = X.shape
-        self.likelihood, self.n_predictors = likelihood, likelihood.n_predictors
+        self.n_predictors = likelihood.n_predictors
         self.n_own, self._infers_noise = len(likelihood.own), likelihood.infers_noise
         self.fit_intercept, self.origin = bool(fit_intercept), mean
         self._width = self.n_features + self.fit_intercept
@@ -132,7 +136,7 @@ class GLMPosterior(BasePosterior):
         self.n_params = self._n_linear + self.n_own
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         if own_priors is None:
-            units = own_units(likelihood, y, sample_weight)
+            units = own_units(likelihood, y, sample_weight, self.size)
             pairs = zip(likelihood.own, units, strict=True)
             own_priors = [NOISE_PRIORS[own.default]().for_data(unit) for own, unit in pairs]
         parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
@@ -344,6 +348,12 @@ class GLMPosterior(BasePosterior):
         return self.own_priors.parts[0] if self._infers_noise else None
 
     @property
+    def size(self) -> Array | None:
+        """Observations ``(n,)`` that each row's y is the mean of; None where it is one."""
+        of_averages = self.offset is not None and self.likelihood.offset_at > 0
+        return np.exp(-self.offset) if of_averages and self.offset is not None else None
+
+    @property
     def column_spread(self) -> Array:
         """Spread of each column ``(d,)``, which automatic scales are in units of."""
         if self._columns is None:
@@ -402,9 +412,14 @@ class GLMPosterior(BasePosterior):
     def start(self) -> Array:
         """Point ``(P,)`` to search for the mode from: coefficients 0, the rest estimated from y."""
         theta = np.zeros(self.n_params)
-        local = self.likelihood.start(self.y, self.weight, self.fit_intercept)
-        if self.offset is not None:  # under a log link the mean is that of y then
-            weight = np.ones(self.n_samples) if self.weight is None else self.weight
+        size, weight = self.size, self.weight
+        if size is not None:  # which the starts of one observation count as rows
+            weight = size if weight is None else weight * size
+        local = self.likelihood.start(self.y, weight, self.fit_intercept)
+        if size is not None:
+            local[self.likelihood.offset_at :] += np.log(np.average(size, weights=self.weight))
+        elif self.offset is not None:  # under a log link the mean is that of y then
+            weight = np.ones(self.n_samples) if weight is None else weight
             local[0] -= logsumexp(self.offset, b=weight) - np.log(weight.sum())
         if self.fit_intercept:
             self._linear(theta[None])[0, :, -1] = local[: self.n_predictors]
@@ -546,9 +561,12 @@ class GLMPosterior(BasePosterior):
             return self
         if self._infers_noise:
             prior = prior.given_noise(float(np.exp(own[0])))
-        noise = float(np.exp(own[0]))
+        given: Likelihood = GivenOwn(likelihood, own)
+        if likelihood.quadratic:
+            given = FixedGaussian(float(np.exp(own[0])))
+            given.offset_at = likelihood.offset_at
         return self._with(
-            likelihood=FixedGaussian(noise) if likelihood.quadratic else GivenOwn(likelihood, own),
+            likelihood=given,
             own_priors=OwnPriors(()),
             linear_prior=prior,
             n_params=self._n_linear,
@@ -709,13 +727,17 @@ class _StatisticsSum:
         return Expansion(theta, grad.mean(axis=0), H, value=float(value.mean()))
 
 
-def own_units(likelihood: Likelihood, y: Array, weight: Array | None) -> list[float]:
+def own_units(
+    likelihood: Likelihood, y: Array, weight: Array | None, size: Array | None = None
+) -> list[float]:
     """Unit of the automatic scale of each own parameter's prior.
 
-    The noise variance has the variance of y; parameters without a unit have 1.
+    The noise variance has the variance of y, or of one of the observations that the means y are of;
+    parameters without a unit have 1.
     """
     units = [1.0] * len(likelihood.own)
     if likelihood.infers_noise:
-        level = np.average(y, weights=weight)
-        units[0] = float(np.average(np.square(y - level), weights=weight))
+        size = np.ones(len(y)) if size is None else size
+        level = np.average(y, weights=size if weight is None else size * weight)
+        units[0] = float(np.average(size * np.square(y - level), weights=weight))
     return units

@@ -149,7 +149,10 @@ class LogLinearNoise(NoiseModel):
                 f"{self!r} infers it; set noise_variance='infer' or noise_model='constant'."
             )
         columns = self._positions(X.shape[1], options.get("feature_names"))
-        by_row = HeteroscedasticGaussian() if likelihood.quadratic else likelihood
+        by_row = likelihood
+        if likelihood.quadratic:
+            by_row = HeteroscedasticGaussian()
+            by_row.offset_at = likelihood.offset_at
         return LogLinearNoisePosterior(
             X, y, by_row, prior, own_priors, columns, self.scale, **options
         )
@@ -355,7 +358,10 @@ class LogLinearNoisePosterior(GLMPosterior):
         assert self.noise_columns is not None
         Z = design.take([*self.noise_columns, -1], axis=1)
         Z[:, :-1] -= self._shift
-        return design[:, : self._width], Z, Z @ theta[self._n_linear :]
+        log_variance = Z @ theta[self._n_linear :]
+        if self.offset is not None:
+            log_variance += self.offset
+        return design[:, : self._width], Z, log_variance
 
     def prior_precision(self, theta: Array) -> Array:
         """Curvature of the log prior without what couples noise and coefficients."""

@@ -58,6 +58,9 @@ class GaussianStatistics:
         About the mean.
     centred : bool, default=True
         Whether the model has an intercept.
+    count : float or None, default=None
+        Weight of the rows, where each y is the mean of several observations and W is the weighted
+        number of these; None: W.
     residuals : ndarray of shape (d + 1,) or None, default=None
         Products of the columns with the residuals at the reference, then the residual sum of
         squares, both from the rows; None if the products give them as exactly.
@@ -68,17 +71,28 @@ class GaussianStatistics:
     products: Array
     centred: bool = True
     residuals: Array | None = None
+    count: float | None = None
 
     @classmethod
     def from_rows(
-        cls, X: Any, y: Array, weight: Array | None, centred: bool = True, refine: bool = False
+        cls,
+        X: Any,
+        y: Array,
+        weight: Array | None,
+        centred: bool = True,
+        refine: bool = False,
+        size: Array | None = None,
     ) -> GaussianStatistics:
-        """Statistics of rows, dense or sparse.
+        """Statistics of rows, dense or sparse; ``size (n,)`` is of the averages that y holds.
 
         One pass over the rows sums products of deviations from a typical row. A second pass follows
         if these would lose digits: if the means are far from that row or, under ``refine``, if the
         fit is close.
         """
+        count = None
+        if size is not None:
+            count = float(len(y) if weight is None else weight.sum())
+            weight = size if weight is None else weight * size
         rows = _SparseRows(X, y, weight) if issparse(X) else _DenseRows(X, y, weight)
         origin = rows.typical_row() if centred else np.zeros(X.shape[1] + 1)
         products = rows.products(origin)
@@ -92,7 +106,7 @@ class GaussianStatistics:
         about = products[:-1, :-1]
         if centred:
             about, origin = about - np.outer(products[-1, :-1], shift), origin + shift
-        statistics = cls(float(products[-1, -1]), origin, about, centred)
+        statistics = cls(float(products[-1, -1]), origin, about, centred, count=count)
         if not refine:
             return statistics
         size = np.sqrt(np.maximum(np.diagonal(statistics.gram), 0.0)) * statistics.reference
@@ -109,14 +123,24 @@ class GaussianStatistics:
         apart = other.mean - self.mean
         between = np.outer(apart, apart) * (self.total * other.total / total)
         mean = self.mean + apart * (other.total / total)
-        return GaussianStatistics(total, mean, self.products + other.products + between)
+        count = None
+        if self.count is not None or other.count is not None:
+            count = self.n_rows + other.n_rows
+        products = self.products + other.products + between
+        return GaussianStatistics(total, mean, products, count=count)
 
     def tempered(self, power: float) -> GaussianStatistics:
         """Statistics of rows whose weights are multiplied by ``power``."""
-        return GaussianStatistics(power * self.total, self.mean, power * self.products)
+        count = None if self.count is None else power * self.count
+        return GaussianStatistics(power * self.total, self.mean, power * self.products, count=count)
 
-    def as_rows(self) -> tuple[Array, Array, Array]:
-        """X, y and weights of ``2 (d + 1)`` rows that have these statistics.
+    @property
+    def n_rows(self) -> float:
+        """Weight of the rows."""
+        return self.total if self.count is None else self.count
+
+    def as_rows(self) -> tuple[Array, Array, Array, Array | None]:
+        """X, y, weights and sizes of ``2 (d + 1)`` rows that have these statistics.
 
         They lie at equal distances on both sides of the mean along a root of the products. A
         normal likelihood depends on its rows through their statistics alone.
@@ -129,7 +153,8 @@ class GaussianStatistics:
         deviations = root * np.sqrt(0.5 * n / self.total)
         rows = self.mean + np.concatenate([deviations, -deviations])
         X: Array = np.ascontiguousarray(rows[:, :-1])
-        return X, rows[:, -1].copy(), np.full(n, self.total / n)
+        size = None if self.count is None else np.full(n, self.total / self.count)
+        return X, rows[:, -1].copy(), np.full(n, self.n_rows / n), size
 
     # ---- the log likelihood ---------------------------------------------------------------------
 
@@ -197,9 +222,9 @@ class GaussianStatistics:
             grad[:, d] = in_level / variance
         grad[:, :d] = in_coef / np.reshape(variance, (-1, 1))
         log_variance = np.log(variance) if gamma is None else gamma
-        value = -0.5 * (self.total * (np.log(2 * np.pi) + log_variance) + rss / variance)
+        value = -0.5 * (self.n_rows * (np.log(2 * np.pi) + log_variance) + rss / variance)
         if gamma is not None:
-            grad[:, -1] = 0.5 * (rss / variance - self.total)
+            grad[:, -1] = 0.5 * (rss / variance - self.n_rows)
         return value, grad
 
     def curvature(
@@ -216,7 +241,7 @@ class GaussianStatistics:
         if gamma is not None:
             _, grad = self.value_and_grad(theta, variance, gamma, at_mean)
             H[-1] = H[:, -1] = grad.mean(axis=0)
-            H[-1, -1] += 0.5 * self.total
+            H[-1, -1] += 0.5 * self.n_rows
         return H
 
 

@@ -41,53 +41,52 @@ class NormalMixtures:
     ----------
     spread : Spread
         Mean and deviations of the rows' predictors.
-    unit : float
-        Unit of the deviations and of the scale.
     scale, share : ndarray of shape (S,)
+        The scale in units ``(n,)`` of each row, which the methods take.
     """
 
-    def __init__(self, spread: Spread, unit: float, scale: Array, share: Array) -> None:
-        self._spread, self._unit = spread, unit
+    def __init__(self, spread: Spread, scale: Array, share: Array) -> None:
+        self._spread = spread
         self._scale, self._share = scale, share
         self._moments_of = Moments(scale, share)
         self._noise = float(np.linalg.norm(share))
 
-    def quantiles(self, X: Array, q: Array) -> Array:
+    def quantiles(self, X: Array, unit: Array, q: Array) -> Array:
         """Quantiles ``(n, m)`` of the rows' mixtures, accurate to 1e-5 of their sds."""
-        center, moments = self._moments(X)
+        center, moments = self._moments(X, unit)
         expansion = expand(moments, q, self._noise)
         t, _, error = expansion
         far = np.flatnonzero(~(error < 1e-5).all(axis=1))
 
         def quantiles_of(part: slice) -> Array:
             rows = far[part]
-            _, deviation = self._spread.deviations(X[rows], self._unit)
+            _, deviation = self._spread.deviations(X[rows], unit[rows])
             starts = zip(q, expansion[:, rows].transpose(2, 0, 1), strict=True)
             mixtures = deviation, self._scale, self._share
             return np.column_stack([search(*mixtures, *start) for start in starts])
 
         if len(far):
             t[far] = by_blocks(quantiles_of, len(far), block_size(4 * len(self._share)))
-        return center[:, None] + self._unit * t
+        return center[:, None] + unit[:, None] * t
 
-    def cdf(self, X: Array, t: Array) -> Array:
+    def cdf(self, X: Array, unit: Array, t: Array) -> Array:
         """Probabilities ``(n, m)`` of at most each of ``t``; nan where the moments do not tell."""
-        center, moments = self._moments(X)
+        center, moments = self._moments(X, unit)
         with np.errstate(all="ignore"):  # a series that diverges has a large error
             sd = np.sqrt(1.0 + moments[2, 0])
             c, last = _coefficients(moments, sd, self._noise)
             cdf = np.empty(t.shape)
             for number, at in enumerate(t.T):
-                below, normal, hermite = _series((at - center) / self._unit / sd, c)
+                below, normal, hermite = _series((at - center) / unit / sd, c)
                 sure = normal * _remainder(hermite, last) < 1e-6
                 cdf[:, number] = np.where(sure, np.clip(below, 0.0, 1.0), np.nan)
         return cdf
 
-    def _moments(self, X: Array) -> tuple[Array, _ByPower]:
+    def _moments(self, X: Array, unit: Array) -> tuple[Array, _ByPower]:
         """Centres ``(n,)`` and moments of the rows."""
 
         def moments_of(rows: slice) -> Array:
-            center, deviation = self._spread.deviations(X[rows], self._unit)
+            center, deviation = self._spread.deviations(X[rows], unit[rows])
             return np.column_stack([center, self._moments_of(deviation)])
 
         center, *moments = by_blocks(moments_of, X.shape[0], block_size(2 * len(self._share))).T

@@ -42,7 +42,8 @@ class Predictive:
     """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
     Methods take rows ``X (n, d)`` and an optional ``offset (n,)``, which is added to their
-    predictors; of totals it is the number of trials instead. Predictions of many rows are in
+    predictors. Of totals it is the number of trials instead, and of averages a part of the log
+    spread, minus the log of their size. Predictions of many rows are in
     single precision. Its error, 1e-6, is far below that of the draws.
 
     Attributes
@@ -121,8 +122,9 @@ class Predictive:
     def predictors(self, X: Array, offset: Array | float = 0.0) -> Array:
         """Predictors ``(K, n, S)`` of the rows."""
         eta = self.predictor(X)
-        if np.ndim(offset) and not self.likelihood.totals:
-            eta += np.asarray(offset)[:, None]
+        of_predictor = self._of_predictor(offset)
+        if np.ndim(of_predictor):
+            eta += np.asarray(of_predictor)[:, None]
         return eta
 
     def local(self, X: Array, offset: Array | float = 0.0) -> Array:
@@ -132,14 +134,27 @@ class Predictive:
             eta = np.minimum(eta, HIGHEST)
         else:
             self.likelihood.check_predictors(eta)
-        return self._with_trials(self._with_own(eta), offset)
+        return self._beside(self._with_own(eta), offset)
 
-    def _with_trials(self, u: Array, trials: Array | float) -> Array:
-        """Local parameters with the rows' numbers of trials, if these are known, as a last row."""
-        if not (self.likelihood.totals and np.ndim(trials)):
+    def _of_predictor(self, offset: Array | float) -> Array | float:
+        """Offset of the predictors: 0 where it is of trials or of the log spread."""
+        return 0.0 if self.likelihood.totals or self.likelihood.offset_at else offset
+
+    def _beside(self, u: Array, offset: Array | float) -> Array:
+        """Local parameters with what the offset means beside the predictors, if it is given.
+
+        Numbers of trials are a last row, and the sizes of averages are in the log spread.
+        """
+        likelihood = self.likelihood
+        if not np.ndim(offset) or not (likelihood.totals or likelihood.offset_at):
             return u
-        column = np.asarray(trials)[:, None, None]
-        return np.concatenate([u, np.broadcast_to(column, (len(u), 1, u.shape[2]))], axis=1)
+        column = np.asarray(offset)[:, None]
+        if likelihood.totals:
+            trials = np.broadcast_to(column[:, None], (len(u), 1, u.shape[2]))
+            return np.concatenate([u, trials], axis=1)
+        u = u.copy()
+        u[:, likelihood.offset_at] += column
+        return u
 
     def _with_own(self, eta: Array) -> Array:
         """Local parameters ``(n, n_local, S)``, given the predictors ``(K, n, S)``."""
@@ -185,8 +200,9 @@ class Predictive:
 
         def normal_moments_of(X: Array, offset: Any) -> Array:
             coordinates = spread.coordinates(X)[0]
-            variance = spread.variance(coordinates) + share @ self._noise_variance
-            return np.column_stack([coordinates[:, -1] + offset, variance])
+            noise = share @ self._noise_variance * self._noise_share(offset)
+            variance = spread.variance(coordinates) + noise
+            return np.column_stack([coordinates[:, -1] + self._of_predictor(offset), variance])
 
         if likelihood.quadratic:
             return self._by_blocks(normal_moments_of, 2, X, offset, each=spread.n_coordinates)
@@ -214,7 +230,7 @@ class Predictive:
 
         def transformed_quantiles_of(X: Array, offset: Any) -> Array:
             center, deviation = spread.deviations(X, unit)
-            center += offset
+            center += self._of_predictor(offset)
             if likelihood.log_link:
                 likelihood.check_predictors(center + deviation.max(axis=1))
 
@@ -232,8 +248,10 @@ class Predictive:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         likelihood = self.likelihood
         if likelihood.quadratic:
-            t = self._mixture_values(lambda mixtures, X: mixtures.quantiles(X, q), X)
-            return t if offset is None else t + offset[:, None]
+            t = self._mixture_values(
+                lambda mixtures, *rows: mixtures.quantiles(*rows, q), X, offset
+            )
+            return t if offset is None else t + np.reshape(self._of_predictor(offset), (-1, 1))
 
         def averaged(average: Average, n: int) -> Array:
             return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
@@ -241,16 +259,24 @@ class Predictive:
         by = self._by_quadrature if self._allows_quadrature else self._by_sums
         return by(averaged, X, offset)
 
-    def _mixture_values(self, function: Callable[..., Array], X: Array, *more: Array) -> Array:
-        """Values of ``function(mixtures, X, *more)``, by blocks of rows."""
+    def _noise_share(self, offset: Array | float) -> Array | float:
+        """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
+        return np.exp(offset) if np.ndim(offset) and self.likelihood.offset_at else 1.0
+
+    def _mixture_values(
+        self, function: Callable[..., Array], X: Array, offset: Array | None, *more: Array
+    ) -> Array:
+        """Values of ``function(mixtures, X, unit, *more)``, by blocks of rows."""
         unit, n_rows = self._unit, X.shape[0]
         scale = np.sqrt(self._noise_variance) / unit
+        noise_share = 1.0 if offset is None else self._noise_share(offset)
+        units = np.broadcast_to(unit * np.sqrt(noise_share), n_rows)
 
         def values_of(rows: slice) -> Array:
-            return function(mixtures, X[rows], *(each[rows] for each in more))
+            return function(mixtures, X[rows], units[rows], *(each[rows] for each in more))
 
         with one_blas_thread():
-            mixtures = NormalMixtures(self._spread(X), unit, scale, self.share)
+            mixtures = NormalMixtures(self._spread(X), scale, self.share)
             # rows of a block: their expansions are solved together
             return map_blocks(values_of, n_rows, int(np.clip(n_rows // 8, 512, 4096)))
 
@@ -288,15 +314,17 @@ class Predictive:
         def values_of(X: Array, offset: Any, *more: Array) -> Array:
             totals = likelihood.totals
             center, deviation = spread.deviations(X)
-            if not totals:
-                center += offset
+            of_predictor = self._of_predictor(offset)
+            center += of_predictor
             likelihood.check_predictors(center + deviation.max(axis=1))
 
             def exact(rows: Array) -> Array:
-                part = offset[rows] if np.ndim(offset) and not totals else 0.0
+                part = of_predictor[rows] if isinstance(of_predictor, np.ndarray) else 0.0
                 return self.local(X[rows], part)
 
             u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
+            if likelihood.offset_at:
+                u[likelihood.offset_at] += offset
             y = likelihood.mean(u[None])[0]
             if totals:  # the likelihood's mean is that of one trial
                 trials = np.broadcast_to(offset if np.ndim(offset) else 1.0, y.shape)
@@ -307,7 +335,7 @@ class Predictive:
             def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
                 def node_values(u: Array, some: Array) -> Array:
                     part = offset[some] if np.ndim(offset) else offset
-                    return draw_values(self._with_trials(u, part), some)
+                    return draw_values(self._beside(u, part), some)
 
                 return mean(node_values, rows)
 
@@ -354,8 +382,10 @@ class Predictive:
             return np.column_stack([mean_of(at) for at in t.T])
 
         if many and likelihood.quadratic:
-            at = t if offset is None else t - offset[:, None]
-            values = self._mixture_values(lambda mixtures, X, t: mixtures.cdf(X, t), X, at)
+            at = t if offset is None else t - np.reshape(self._of_predictor(offset), (-1, 1))
+            values = self._mixture_values(
+                lambda mixtures, *rows: mixtures.cdf(*rows), X, offset, at
+            )
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
                 some = None if offset is None else offset[rest]

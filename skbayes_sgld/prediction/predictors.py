@@ -80,12 +80,15 @@ class Spread:
         variance: Array = np.square(coordinates[..., :-1]) @ self._share
         return variance
 
-    def deviations(self, X: Array, unit: float = 1.0) -> tuple[Array, Array]:
-        """Mean ``(n,)`` of the first predictor, and its deviations ``(n, S)`` over the unit."""
+    def deviations(self, X: Array, unit: Array | float = 1.0) -> tuple[Array, Array]:
+        """Mean ``(n,)`` of the first predictor, and its deviations ``(n, S)`` over the unit.
+
+        The unit is a number, or one for each row ``(n,)``.
+        """
         coordinates = self.coordinates(X)[0]
         mean = coordinates[:, -1].copy()
         coordinates[:, -1] = 0.0
-        coordinates /= unit  # before the cast: single precision ends at 1e38
+        coordinates /= np.reshape(unit, (-1, 1))  # before the cast: single precision ends at 1e38
         return mean, self.predictors(coordinates)
 
 

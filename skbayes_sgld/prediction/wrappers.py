@@ -286,6 +286,7 @@ def unwrap_for(
 _FITTED_TO = {
     "exposure": "counts with exposures",
     "n_trials": "totals of trials",
+    "n_averaged": "averages of several observations",
 }
 
 

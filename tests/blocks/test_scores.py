@@ -12,6 +12,7 @@ from skbayes_sgld import (
     RowBlocks,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.blocks import files
@@ -76,7 +77,7 @@ def test_what_cannot_be_scored_is_named(models):
     with pytest.raises(TypeError, match="y is given beside RowBlocks"):
         logistic.score(in_blocks(X, ETA), ETA)
     with pytest.raises(TypeError, match="the blocks have exposures"):
-        linear.score(in_blocks(X, ETA, None, EXPOSURE))
+        SGLDOrdinalClassifier().fit(in_blocks(X, ETA > 0, None, EXPOSURE))
     with pytest.raises(TypeError, match="transform each block where it is read"):
         make_pipeline(StandardScaler(), SGLDLogisticRegression()).fit(in_blocks(X, ETA > 0))
 
@@ -119,7 +120,8 @@ def test_wrong_exposures_name_the_row():
     y, wrong = TARGETS[SGLDPoissonRegressor], EXPOSURE.copy()
     wrong[707] = -1.0
     with pytest.raises(
-        ValueError, match="exposure, or n_trials, in row 207 of block 1 is -1; .*positive"
+        ValueError,
+        match="exposure, n_trials or n_averaged, in row 207 of block 1 is -1; .*positive",
     ):
         SGLDPoissonRegressor().fit(in_blocks(X, y, None, wrong))
     with pytest.raises(TypeError, match="exposure is given beside RowBlocks"):

@@ -21,6 +21,7 @@ from skbayes_sgld.posterior import (
     Exponential,
     Gamma,
     GammaPrior,
+    Gaussian,
     InverseGamma,
     NegativeBinomial,
     Normal,
@@ -42,6 +43,20 @@ def heavy(n, seed=0, df=3.0):
 def positive(n, seed=0):
     rng, X = rows(n, seed)
     return X, np.exp(0.4 * X[:, 0] - 0.2 * X[:, 1] + 0.8) * rng.gamma(2.5, 0.4, n), None
+
+
+def averages(n, seed=0):
+    """Means of several normal observations, and of how many."""
+    rng, X = rows(n, seed)
+    size = rng.integers(1, 40, n).astype(float)
+    return X, X @ [1.0, -0.5] + 2.0 + 1.5 * rng.standard_normal(n) / np.sqrt(size), size
+
+
+def positive_averages(n, seed=0):
+    rng, X = rows(n, seed)
+    size = rng.integers(1, 40, n).astype(float)
+    mean = np.exp(0.4 * X[:, 0] - 0.2 * X[:, 1] + 0.8)
+    return X, mean * rng.gamma(0.8 * size) / (0.8 * size), size
 
 
 def scattered_counts(n, seed=0):
@@ -155,6 +170,24 @@ FAMILIES = {
         lambda eta, t, _: stats.gamma(np.exp(-t), scale=np.exp(eta + t)),
         {"dispersion_prior": EXPONENTIAL},
         ("dispersion",),
+    ),
+    "gamma_of_averages": Family(
+        SGLDGammaRegressor,
+        Gamma().of_averages(),
+        positive_averages,
+        lambda eta, t, size: stats.gamma(size * np.exp(-t), scale=np.exp(eta + t) / size),
+        {"dispersion_prior": EXPONENTIAL},
+        ("dispersion",),
+        "n_averaged",
+    ),
+    "normal_of_averages": Family(
+        SGLDLinearRegression,
+        Gaussian().of_averages(),
+        averages,
+        lambda eta, gamma, size: stats.norm(eta, np.exp(0.5 * gamma) / np.sqrt(size)),
+        {"noise_prior": (InverseGamma(2.0, 1.5), log_inverse_gamma)},
+        ("noise_variance",),
+        "n_averaged",
     ),
     "negative_binomial": Family(
         SGLDNegativeBinomialRegressor,

@@ -9,6 +9,8 @@ from sklearn.model_selection import cross_val_score
 from skbayes_sgld import (
     RowBlocks,
     SGLDBetaBinomialRegressor,
+    SGLDGammaRegressor,
+    SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDNegativeBinomialRegressor,
     SGLDPoissonRegressor,
@@ -29,6 +31,7 @@ X = RNG.standard_normal((N, 2))
 SIZE = RNG.integers(1, 30, N)
 COUNTS = RNG.poisson(SIZE * np.exp(0.3 * X[:, 0] - 0.5))
 SUCCESSES = RNG.binomial(SIZE, expit(X[:, 0]))
+AVERAGES = 1.0 + 0.3 * X[:, 0] + RNG.standard_normal(N) / np.sqrt(SIZE)
 FEW = {"n_draws": 50, "n_chains": 2, "random_state": 0}
 # 50 draws of two chains are too few, and fit says so
 few_draws = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -38,6 +41,8 @@ MODELS = {
     "negative binomial": (SGLDNegativeBinomialRegressor(**FEW), COUNTS, "exposure"),
     "logistic": (SGLDLogisticRegression(**FEW), SUCCESSES, "n_trials"),
     "beta-binomial": (SGLDBetaBinomialRegressor(**FEW), SUCCESSES, "n_trials"),
+    "normal averages": (SGLDLinearRegression(**FEW), AVERAGES, "n_averaged"),
+    "gamma averages": (SGLDGammaRegressor(**FEW), np.exp(AVERAGES), "n_averaged"),
 }
 JUDGES = {
     "score": lambda model, y: model.score(X, y),

@@ -39,7 +39,9 @@ class OfAnyTarget(SGLDBetaBinomialRegressor):
     """Whole numbers of 20 trials for any y: scikit-learn's checks of regressors have no totals."""
 
     def _target_of_fit(self, X, y, weight, n_trials=None):
-        return super()._target_of_fit(X, np.clip(np.rint(y), 0, 20), weight, 20)
+        found = super()._target_of_fit(X, np.clip(np.rint(y), 0, 20), weight, n_trials=20)
+        self._by_row = False  # the checks give methods no trials
+        return found
 
     def _shares(self, y, given):
         return np.clip(np.rint(y), 0, 20) / 20

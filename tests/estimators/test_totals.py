@@ -265,7 +265,7 @@ REFUSED = {
     ),
     "trials in blocks": (
         lambda _: SGLDLogisticRegression().fit(RowBlocks(lambda: [(X, Y, None, TRIALS - 1)])),
-        "n_trials, in row .* of block 0 is 0; .*n_trials 1 or more",
+        "n_trials or n_averaged, in row .* of block 0 is 0; .*n_trials 1 or more",
     ),
 }
 

@@ -39,7 +39,10 @@ class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     """Totals of 100 trials where none are given: the other families are given X and y alone."""
 
     def _target_of_fit(self, X, y, weight, n_trials=None):
-        return super()._target_of_fit(X, y, weight, 100 if n_trials is None else n_trials)
+        given = 100 if n_trials is None else n_trials
+        found = super()._target_of_fit(X, y, weight, n_trials=given)
+        self._by_row = n_trials is not None  # methods are given none either
+        return found
 
     def _row_values(self, X, row_data):
         return super()._row_values(X, row_data if row_data.get("n_trials") is not None else TRIALS)

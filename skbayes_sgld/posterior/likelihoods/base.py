@@ -24,7 +24,8 @@ cut points, override :meth:`Likelihood.constrain_own` and :meth:`Likelihood.unco
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from copy import copy
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.sparse import sparray
@@ -93,6 +94,12 @@ class Likelihood(Component):
         leaves the range of numbers; else empty.
     sizes : tuple of float
         Between which the largest absolute value of y must be, unless it is 0.
+    spread_at : int or None
+        Position among the local parameters of the log of a variance, or of a dispersion, that falls
+        by log k for the mean of k observations; None where such a mean has another distribution.
+    offset_at : int
+        Position of the local parameter that a row's offset is a part of: the first predictor, or
+        of :meth:`of_averages` the log spread.
     kernel : type of RowKernel
         Functions of the rows that sums call. A family with a kernel of its own defines
         :meth:`log_density`, :meth:`score` and :meth:`curvature` there alone.
@@ -113,7 +120,19 @@ class Likelihood(Component):
     improper: ClassVar[str] = ""
     log_link: ClassVar[tuple[str, ...]] = ()
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST
+    spread_at: ClassVar[int | None] = None
+    offset_at = 0
     kernel: ClassVar[type[RowKernel]] = RowKernel
+
+    def of_averages(self) -> Self:
+        """Likelihood of means of k observations each, whose offset is ``-log k``.
+
+        Without an offset it is the likelihood of one observation.
+        """
+        assert self.spread_at is not None
+        other = copy(self)
+        other.offset_at = self.spread_at
+        return other
 
     @property
     def n_local(self) -> int:
@@ -268,9 +287,10 @@ class Likelihood(Component):
         dtype : type, default=numpy.float64
             float64 or float32.
         offset : ndarray of shape (..., B) or None, default=None
-            Known part of each row's first predictor, which the kernel adds to u.
+            Known part of a local parameter of each row, which the kernel adds to u.
         """
-        return with_offset_and_weight(self._kernel(y, dtype), offset, weight, dtype)
+        kernel = self._kernel(y, dtype)
+        return with_offset_and_weight(kernel, offset, weight, dtype, self.offset_at)
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         return self.kernel.bind(self, y.astype(dtype, copy=False))

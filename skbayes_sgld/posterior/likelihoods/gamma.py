@@ -57,6 +57,7 @@ class Gamma(Likelihood):
     own = (OwnParameter("dispersion", "dispersion_prior", "inverse_gamma"),)
     kernel = GammaKernel
     increasing = True
+    spread_at = 1
     log_link = "mean", "the units of its columns"
     bounded_curvature = False
 

@@ -25,6 +25,7 @@ class _Normal(Likelihood):
 
     quadratic = True
     increasing = True
+    spread_at: ClassVar[int | None] = 1
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; any finite number is accepted."""
@@ -132,6 +133,19 @@ class FixedGaussian(_Normal):
     def check(self) -> None:
         """Raise where the variance is not positive."""
         check_number(self.sigma2, "noise_variance", low=0)
+
+    def bind(
+        self,
+        y: Array,
+        weight: Array | None = None,
+        dtype: type = np.float64,
+        offset: Array | None = None,
+    ) -> RowKernel:
+        """Kernel of observations; an average of k counts k times, up to a constant."""
+        if offset is not None and self.offset_at == self.spread_at:
+            size, offset = np.exp(-offset), None
+            weight = size if weight is None else weight * size
+        return super().bind(y, weight, dtype, offset)
 
     def noise_variance(self, gamma: Array | None) -> float:
         """``sigma2``, the known variance."""

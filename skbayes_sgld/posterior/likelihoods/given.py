@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, with_offset_and_weight
 
 
 class GivenOwnKernel(RowKernel):
@@ -46,11 +46,19 @@ class GivenOwn(Likelihood):
         self.likelihood, self.own_values = likelihood, own
         self.n_predictors = likelihood.n_predictors
         self.bounded_curvature = likelihood.bounded_curvature
-        self.totals = likelihood.totals
+        self.totals, self.offset_at = likelihood.totals, likelihood.offset_at
 
-    def _kernel(self, y: Array, dtype: type) -> RowKernel:
+    def bind(
+        self,
+        y: Array,
+        weight: Array | None = None,
+        dtype: type = np.float64,
+        offset: Array | None = None,
+    ) -> RowKernel:
+        """Kernel of observations; the offsets may be parts of the own parameters."""
         own: Array = self.own_values.astype(dtype)[:, None]
-        return self.kernel(self.likelihood.bind(y, dtype=dtype), own)
+        kernel = self.kernel(self.likelihood.bind(y, None, dtype, offset), own)
+        return with_offset_and_weight(kernel, None, weight, dtype)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Linear predictors where a search begins."""

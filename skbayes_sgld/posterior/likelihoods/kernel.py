@@ -49,18 +49,18 @@ class RowKernel:
 
 
 class OffsetKernel(RowKernel):
-    """A kernel whose first predictor has known offsets ``(..., B)``, which u leaves out."""
+    """A kernel one of whose local parameters has known offsets ``(..., B)``, which u leaves out."""
 
-    def __init__(self, kernel: RowKernel, offset: Array) -> None:
-        self.kernel, self.offset = kernel, offset
+    def __init__(self, kernel: RowKernel, offset: Array, position: int = 0) -> None:
+        self.kernel, self.offset, self.position = kernel, offset, position
 
     def __getitem__(self, at: Any) -> OffsetKernel:
         """Kernel of some of the rows."""
-        return OffsetKernel(self.kernel[at], self.offset[at])
+        return OffsetKernel(self.kernel[at], self.offset[at], self.position)
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
-        """Log density and derivatives at the predictor with its offset."""
-        u[:, 0] += self.offset
+        """Log density and derivatives at the local parameter with its offset."""
+        u[:, self.position] += self.offset
         return self.kernel.derivatives(u, *orders)
 
 
@@ -83,14 +83,19 @@ class WeightedKernel(RowKernel):
 
 
 def with_offset_and_weight(
-    kernel: RowKernel, offset: Array | None, weight: Array | None, dtype: type
+    kernel: RowKernel,
+    offset: Array | None,
+    weight: Array | None,
+    dtype: type,
+    position: int = 0,
 ) -> RowKernel:
     """Kernel whose rows have these offsets and weights ``(..., B)``, in ``dtype``; None for none.
 
-    An offset is a known part of each row's first predictor, which the kernel adds to u.
+    An offset is a known part of a row's local parameter at ``position``, which the kernel adds to
+    u; of the first predictor by default.
     """
     if offset is not None:
-        kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False))
+        kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False), position)
     if weight is not None:
         kernel = WeightedKernel(kernel, weight.astype(dtype, copy=False))
     return kernel

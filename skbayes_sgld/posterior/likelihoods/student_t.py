@@ -88,6 +88,7 @@ class StudentTNoise(Gaussian):
     quadratic = False
     log_concave = False
     several_modes = True
+    spread_at = None
     kernel = StudentTKernel
     own = (
         *Gaussian.own,

@@ -37,8 +37,9 @@ class NormalGivenUnequalNoise(Map):
         design, self._noise_design, _ = posterior.mean_and_noise(posterior.start())
         self._design, L = design, design.shape[1]
         self._products = (design[:, :, None] * design[:, None, :]).reshape(-1, L * L)
-        weight = posterior.weight
-        self._weight = np.ones(len(design)) if weight is None else weight
+        self._weight = np.ones(len(design)) if posterior.weight is None else posterior.weight
+        if posterior.size is not None:
+            self._weight = self._weight * posterior.size
         self.origin = np.zeros(L)
         # the prior precision is U + S / sigma^2, sigma being the noise at the centre
         theta = np.zeros(posterior.n_params)

@@ -1,0 +1,87 @@
+"""Whether weights are sizes of averages: squared residuals that fall as the weights grow.
+
+A row of weight w counts as w rows of the same y. The mean of w observations has the w-th part of
+their variance instead, and counts as one row about the noise. Given as a weight, the size of an
+average makes standard deviations far too small.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.criticism.checks import Check, ranks
+
+_FEWEST = 20  # rows, below which a rank correlation has no normal distribution
+_MOST = 0.5  # leverage beyond which a row says little of its residual
+_LEVEL = 5e-6  # of the screen, as of its other tests
+_DECISIVE = 12.0  # difference of log densities, of the residuals as those of averages
+
+
+def weight_check(predictive: Any, data: tuple[Array, ...], weight: Array) -> list[Check]:
+    """Rank correlation of the residuals' sizes with the weights; nothing where these do not vary.
+
+    Parameters
+    ----------
+    predictive : Predictive
+        Of a fit with these weights.
+    data : tuple of ndarray
+        X, y and the offset, if any, of some rows.
+    weight : ndarray of shape (m,)
+    """
+    found = _sizes(predictive, data, weight)
+    if found is None:
+        return []
+    size, weight = found
+    rho, p = _correlation(size, weight)
+    name, error = "spread of residuals against sample_weight", 1.0 / np.sqrt(len(size) - 1.0)
+    return [Check(name, "weights", rho, 0.0, error, p, "rank correlation")]
+
+
+def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> str:
+    """Sentence on weights that are decisively sizes of averages, with the remedy; or ""."""
+    found = _sizes(predictive, data, weight)
+    if found is None:
+        return ""
+    size, weight = found
+    square, n = np.square(size), len(size)
+    # log density of residuals of variance proportional to 1 / w, less that of a constant variance:
+    # above 12 with a probability below 6e-6 where the variance is constant
+    gain = np.log(square.mean()) - np.log((weight * square).mean()) + np.log(weight).mean()
+    if 0.5 * n * gain < _DECISIVE or _correlation(size, weight)[1] >= _LEVEL:
+        return ""
+    order = np.argsort(weight, kind="stable")
+    light, *_, heavy = (square[rows].mean() for rows in np.array_split(order, 3))
+    return (
+        f"squared residuals fall as sample_weight grows, to {heavy / light:.2g} times those of the "
+        "rows with the least: a row of weight w counts as w rows of the same y, and standard "
+        "deviations are too small where y holds means of w observations; give their numbers as "
+        "n_averaged= instead"
+    )
+
+
+def _sizes(predictive: Any, data: tuple[Array, ...], weight: Array) -> tuple[Array, Array] | None:
+    """Sizes ``(m,)`` of residuals in sds of an observation, each without its own row; and weights.
+
+    None where the weights are equal, or too few rows have a residual.
+    """
+    X, y, *offset = data
+    u, share, law = predictive.local(X, *offset), predictive.share, predictive.likelihood
+    each = law.mean(u)
+    mean, variance = each @ share, np.broadcast_to(law.variance(u), each.shape) @ share
+    spread = np.square(each - mean[:, None]) @ share
+    leverage = weight * spread / variance
+    rows = np.flatnonzero(leverage < _MOST)
+    if len(rows) < _FEWEST or np.ptp(weight[rows]) == 0.0:
+        return None
+    away = np.abs(y - mean)[rows] / (np.sqrt(variance[rows]) * (1.0 - leverage[rows]))
+    return away, weight[rows]
+
+
+def _correlation(size: Array, weight: Array) -> tuple[float, float]:
+    """Rank correlation, and the probability of one as far below 0 by chance."""
+    rho = float(ranks(weight) @ ranks(size))
+    return rho, float(stats.norm.cdf(rho * np.sqrt(len(size) - 1.0)))
