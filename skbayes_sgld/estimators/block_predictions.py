@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from skbayes_sgld._checks import check_lengths
 from skbayes_sgld.blocks.files import block_slices, check_whole
-from skbayes_sgld.blocks.source import RowSource, kind_of
+from skbayes_sgld.blocks.source import BY_ROW, RowSource, kind_of
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
@@ -51,8 +52,8 @@ def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        def predict(rows: Any) -> Any:
-            predictions = method(self, rows, *args, **kwargs)
+        def predict(rows: Any, **of_rows: Any) -> Any:
+            predictions = method(self, rows, *args, **{**kwargs, **of_rows})
             labels = method.__name__ == "predict" and hasattr(self, "classes_")
             return _in_single(predictions) if _is_single(rows) and not labels else predictions
 
@@ -61,7 +62,7 @@ def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[
             return predict(X)
         check_is_fitted(self)
         if out is not None:
-            return _write(predict, X, out, method.__name__)
+            return _write(predict, X, out, method.__name__, kwargs)
         if not lazy:
             return (predict(rows) for rows in X.columns())
         from skbayes_sgld.blocks.dask_predictions import predict_lazily
@@ -98,7 +99,8 @@ def _in_single(predictions: Any) -> Any:
     return single if np.isfinite(single).sum() == np.isfinite(predictions).sum() else predictions
 
 
-def _write(predict: Callable[[Any], Any], X: Any, out: Any, name: str) -> Any:
+def _write(predict: Callable[..., Any], X: Any, out: Any, name: str, given: dict[str, Any]) -> Any:
+    """Write predictions block by block; ``given`` may have arguments by row."""
     if isinstance(X, RowSource) or np.ndim(X) != 2 or not isinstance(X, np.ndarray):
         raise TypeError(
             f"out is for arrays and memory maps of rows, and X is {type(X).__name__}; leave it "
@@ -108,12 +110,18 @@ def _write(predict: Callable[[Any], Any], X: Any, out: Any, name: str) -> Any:
         raise ValueError(
             f"out is {type(out).__name__} of shape {np.shape(out)}; give an array of {len(X)} rows."
         )
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; give an array, or a memory map of mode 'r+'.")
+    by_row = {key: v for key, v in given.items() if key in BY_ROW and np.ndim(v) > 0}
+    check_lengths(X=X, **by_row)
     for rows in block_slices(*X.shape):
         check_whole(X)
-        predictions = predict(X[rows])
+        predictions = predict(X[rows], **{key: np.asarray(v)[rows] for key, v in by_row.items()})
         if isinstance(predictions, tuple) or predictions.shape[1:] != out.shape[1:]:
             single = not isinstance(predictions, tuple)
             shape = (len(X), *predictions.shape[1:]) if single else "several arrays"
             raise ValueError(f"out has shape {out.shape}; {name} returns {shape}.")
+        if not np.can_cast(predictions.dtype, out.dtype, "same_kind"):
+            raise TypeError(f"out has dtype {out.dtype}; {name} returns {predictions.dtype}.")
         out[rows] = predictions
     return out

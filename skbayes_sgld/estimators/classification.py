@@ -26,7 +26,7 @@ from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.row_arguments import totals_of_fit
 from skbayes_sgld.estimators.scores import ACCURACY, share_of_hits
-from skbayes_sgld.estimators.validation import check_weight, check_weight_sizes
+from skbayes_sgld.estimators.validation import check_classes, check_weight, check_weight_sizes
 from skbayes_sgld.inference.passes import Encoding
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -68,7 +68,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         "first and the totals: fit(X, y[:, 0], n_trials=y.sum(axis=1))."
     )
     _argument_hints: ClassVar[dict[str, str]] = {
-        "return_std": "the uncertainty of a probability is in predict_proba_interval"
+        **BayesianEstimator._argument_hints,
+        "return_std": "the uncertainty of a probability is in predict_proba_interval",
+        "n_averaged": "for shares of successes give fit the successes as y, and n_trials",
+        "offset": "the log odds have no known part; give a column of X",
     }
 
     def _target_of_fit(
@@ -97,7 +100,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         # the check sorts its argument: the labels stand for y
         few = 2 * len(classes) <= len(y)
         with naming("y"), np.errstate(invalid="ignore"):  # the check rounds numbers beyond 2**63
-            check_classification_targets(np.repeat(classes, 2) if few else y)
+            try:
+                check_classification_targets(np.repeat(classes, 2) if few else y)
+            except ValueError as error:
+                raise ValueError(f"{error}{_hint_of_shares(y)}") from None
         if len(classes) < 2:
             raise ValueError(
                 f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two "
@@ -338,9 +344,19 @@ def codes_of(y: Array, classes: Array, known_from: str) -> Array:
     if not member.all():
         raise ValueError(
             f"y has the label {y[~member].tolist()[0]!r}, which is not among the classes of "
-            f"{known_from}, {classes.tolist()}."
+            f"{known_from}, {classes.tolist()}.{_hint_of_shares(y)}"
         )
     return positions(y, classes)
+
+
+def _hint_of_shares(y: Array) -> str:
+    """Words on what to give instead of shares of successes; "" where y has other values."""
+    if y.dtype.kind != "f" or not np.all((y >= 0) & (y <= 1)) or np.all(y == np.floor(y)):
+        return ""
+    return (
+        " Of shares of successes among trials give SGLDLogisticRegression the numbers: "
+        "fit(X, successes, n_trials=n)."
+    )
 
 
 def positions(y: Array, classes: Array) -> Array:
@@ -430,6 +446,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         if self._stream is None and classes is not None:  # fit may have seen others
             self.__dict__.pop("classes_", None)
         with naming("classes"):
+            check_classes(classes)
             _check_partial_fit_first_call(self, classes)
 
     def _classes_of(self, y: Array) -> Array:

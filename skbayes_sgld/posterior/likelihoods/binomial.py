@@ -108,10 +108,11 @@ class Binomial(Likelihood):
         check_trials(trials)
         wrong = ~((successes >= 0) & (successes <= trials)) | (successes != np.floor(successes))
         if wrong.any():
-            row = int(wrong.argmax())
+            row, shares = int(wrong.argmax()), np.all((successes >= 0) & (successes <= 1))
+            hint = " Shares of successes times n_trials are numbers of successes." * bool(shares)
             raise ValueError(
                 f"y has the value {successes[row]:g} in row {row}, of n_trials={trials[row]:g}; "
-                "numbers of successes must be whole, and from 0 to n_trials."
+                f"numbers of successes must be whole, and from 0 to n_trials.{hint}"
             )
         return as_totals(successes, trials)
 
