@@ -4,6 +4,7 @@ from skbayes_sgld._warnings import ModelMisfitWarning, gather_warnings
 from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.criticism.comparison import compare_models
 from skbayes_sgld.criticism.report import check_model
+from skbayes_sgld.estimators.diagnose import diagnose
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.sample import sample
@@ -56,6 +57,7 @@ __all__ = [
     "SamplingResult",
     "check_model",
     "compare_models",
+    "diagnose",
     "effects",
     "gather_warnings",
     "predict_interval",

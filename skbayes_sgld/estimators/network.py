@@ -317,20 +317,25 @@ class SGLDNetwork(NetworkEstimator):
             three or more less their mean), the share of bounded steps, and the problems, each
             with its remedy.
         """
-        check_is_fitted(self)
-        if X is None:
-            diagnosis: Any = self.result_.predictions
-        else:
-            outputs = self._predictor()(self._check_rows(X)).transpose(2, 1, 0)
-            chains = self.posterior_.values.shape[:2]
-            diagnosis = diagnose_outputs(
-                outputs.reshape(*chains, *outputs.shape[1:]),
-                self.clipped_fraction_,
-                self._likelihood().shift_invariant,
-                self.posterior_.choices.get("stopped_by"),
-            )
+        diagnosis = self._diagnosis(X)
         print(diagnosis)
         return diagnosis
+
+    def _diagnosis(self, X: Any = None) -> NetworkDiagnosis:
+        """Diagnosis of the draws by their predictions at rows; None: at those of ``fit``."""
+        check_is_fitted(self)
+        if X is None:
+            diagnosis = self.result_._diagnosis()
+            assert isinstance(diagnosis, NetworkDiagnosis)
+            return diagnosis
+        outputs = self._predictor()(self._check_rows(X)).transpose(2, 1, 0)
+        chains = self.posterior_.values.shape[:2]
+        return diagnose_outputs(
+            outputs.reshape(*chains, *outputs.shape[1:]),
+            self.clipped_fraction_,
+            self._likelihood().shift_invariant,
+            self.posterior_.choices.get("stopped_by"),
+        )
 
 
 @parameters

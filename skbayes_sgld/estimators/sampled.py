@@ -8,22 +8,21 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._random import draw_seed, screen_generator
 from skbayes_sgld._warnings import ModelMisfitWarning, warn
 from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.criticism.screen import screen, screen_size
 from skbayes_sgld.criticism.weights import screen_weights
 from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.callbacks import show_progress
+from skbayes_sgld.estimators.diagnose import diagnose
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
-from skbayes_sgld.estimators.outputs import split_columns
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.decisions import GIVEN, Choice, choose_prior
+from skbayes_sgld.inference.diagnosis import Diagnosis
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
@@ -350,6 +349,8 @@ class SampledEstimator(LinearEstimator):
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
         """Diagnosis of the draws, and of the model where X and y are given; it is printed too.
 
+        Of a pipeline or a search call :func:`skbayes_sgld.diagnose`, which names its columns.
+
         The first part of the report asks whether the sampler worked, the second whether the model
         fits the data.
 
@@ -372,23 +373,12 @@ class SampledEstimator(LinearEstimator):
             the data; and the problems, each with its remedy. ``model_check`` is the second part.
             Of a fit of several outputs a dict: one for each, by its name.
         """
-        check_is_fitted(self)
-        if (X is None) != (y is None):
-            raise ValueError("X and y must be given together, the rows of the fit; or neither.")
-        models = vars(self).get("estimators_")
-        if models is not None:
-            names, columns, reports = self.output_names_, split_columns(y, len(models)), {}
-            for name, model, column in zip(names, models, columns, strict=True):
-                print(f"{name}:")
-                reports[name] = model.diagnose(X, column, **params)
-            return reports
-        print("Did the sampler work?")
-        diagnosis = self.result_.diagnose()
-        if X is None:
-            print("\nDoes the model fit? Not checked: give the rows of the fit, diagnose(X, y).")
-        else:
-            diagnosis.model_check = check_model(self, X, y, **params)
-            print(f"\n{diagnosis.model_check}")
+        return diagnose(self, X, y, **params)
+
+    def _diagnosis(self, X: Any = None) -> Diagnosis:
+        """Diagnosis of the draws, which no rows are needed for."""
+        diagnosis = self.result_._diagnosis()
+        assert isinstance(diagnosis, Diagnosis)
         return diagnosis
 
     # ---- batches of partial_fit ---------------------------------------------------------------

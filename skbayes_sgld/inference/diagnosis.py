@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from textwrap import wrap
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -48,6 +48,10 @@ class Judgement:
     def __repr__(self) -> str:
         """One line; ``print`` gives the report."""
         return f"{type(self).__name__}(usable={self.usable}, {len(self.problems)} problems)"
+
+    def renamed(self, rename: Callable[[str], str]) -> Self:
+        """Diagnosis with other names of columns, by a function of text that has them."""
+        return self
 
     def _verdict(self) -> list[str]:
         """First lines of the report."""
@@ -112,6 +116,19 @@ class Diagnosis(Judgement):
     conflict: PriorConflict | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def renamed(self, rename: Callable[[str], str]) -> Self:
+        """Diagnosis with other names of columns, by a function of text that has them."""
+        conflict = self.conflict
+        if conflict is not None:
+            conflict = replace(conflict, names=[rename(name) for name in conflict.names])
+        return replace(
+            self,
+            table=self.table.rename(index=rename),
+            conflict=conflict,
+            problems=[rename(problem) for problem in self.problems],
+            notes=[rename(note) for note in self.notes],
+        )
 
     def __str__(self) -> str:
         """Report of several lines."""

@@ -285,8 +285,13 @@ class SamplingResult(PosteriorDraws):
         -------
         diagnosis : Diagnosis, or NetworkDiagnosis of a network
         """
+        diagnosis = self._diagnosis()
+        print(diagnosis)
+        return diagnosis
+
+    def _diagnosis(self) -> Diagnosis | NetworkDiagnosis:
+        """Diagnosis of the draws, which is not printed."""
         if self.predictions is not None:
-            print(self.predictions)
             return self.predictions
         table = self.summary()
         table["error_mean"] = table["mcse_mean"] / table["sd"]
@@ -299,7 +304,7 @@ class SamplingResult(PosteriorDraws):
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
         schedule, exact = self.choices["schedule"].value, self.choices["sampler"].value.adjusted
-        diagnosis = Diagnosis(
+        return Diagnosis(
             table,
             self.noise_ratio,
             *self.bias,
@@ -312,8 +317,6 @@ class SamplingResult(PosteriorDraws):
             problems,
             [*self.notes, *condition_27_notes(schedule) * (not exact), *prior_notes(conflict)],
         )
-        print(diagnosis)
-        return diagnosis
 
     def _halved_bias(self) -> float:
         """Bias at half the step size; nan without the mode or the data."""

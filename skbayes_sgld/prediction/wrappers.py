@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -230,6 +231,24 @@ def encodes_by_target(estimator: Any) -> bool:
     )
 
 
+def rewrapped(estimator: Any, model: Any) -> Any:
+    """Fitted pipelines and transformed targets around another model than theirs.
+
+    The model is one output of several. Searches are left out.
+    """
+    layer = wrapped(estimator)
+    if layer is None:
+        return model
+    inner = rewrapped(layer.estimator, model)
+    if layer.is_step:
+        return type(estimator)([*estimator.steps[:-1], (layer.parameter, inner)])
+    if layer.transformer is None:
+        return inner
+    other = copy(estimator)
+    other.regressor_ = inner
+    return other
+
+
 def column_names(estimator: Any) -> list[str] | None:
     """Names of the columns that the model inside the wrappers sees; None where it has no names."""
     model = unwrap(estimator).model
@@ -250,6 +269,7 @@ def parameter_namer(estimator: Any) -> Callable[[str], str]:
 
 _KINDS = {
     "posterior_": "draws of a posterior",
+    "diagnose": "draws of a sampled posterior",
     "predict_proba": "a classifier",
     "predict_proba_interval": "a Bayesian classifier",
     "predict_quantiles": "a Bayesian estimator",

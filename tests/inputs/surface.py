@@ -346,6 +346,7 @@ def _own():
             **{"estimator": fitted(skbayes_sgld.SGLDPoissonRegressor), "columns": [0]},
             **{"kind": "at_mean", "step": 1.0, "exposure": WEIGHT[:4]},
         },
+        skbayes_sgld.diagnose: {"model": fitted(LINEAR), "X": None, "y": None},
         skbayes_sgld.check_model: {"model": fitted(LINEAR), **rows, "remedies": False},
         compare_models: {"model": fitted(LINEAR), **rows},
         metrics.loo: {"estimator": fitted(LINEAR), **rows, "n_rows": 2},

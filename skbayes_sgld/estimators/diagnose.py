@@ -1,0 +1,106 @@
+"""Diagnosis of a fit through wrappers, with the columns' names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld.criticism.report import check_model
+from skbayes_sgld.estimators.outputs import split_columns
+from skbayes_sgld.prediction.wrappers import parameter_namer, rewrapped, unwrap, unwrap_for
+
+
+@numpy_defaults
+def diagnose(model: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
+    """Diagnosis of the draws, and of the model where X and y are given; it is printed too.
+
+    The first part of the report asks whether the sampler worked, the second whether the model fits
+    the data. Columns have the names that the steps of a pipeline give them.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted estimator of this package whose posterior was sampled, or a pipeline, a search, a
+        transformed target, a ``MultiOutputRegressor`` or a ``MultiOutputClassifier`` around one.
+    X : array-like of shape (n_samples, n_features) or None, default=None
+        Rows of the fit, as the outermost wrapper takes them. None: the second part is left out. A
+        network takes rows without y too, and its predictions are judged there.
+    y : array-like of shape (n_samples,) or None, default=None
+    **params : dict
+        Further arguments of :func:`check_model`, such as ``exposure``, or ``remedies=False``.
+
+    Returns
+    -------
+    diagnosis : Diagnosis
+        R-hat, effective sample sizes and standard errors by parameter; the ratio of minibatch to
+        injected noise; the bias of the step size, and at half of it; the Metropolis acceptance that
+        the chain's own transitions would have had; the distance from the Laplace approximation;
+        clipped steps and divergent chains; how far the prior is from the data; and the problems,
+        each with its remedy. ``model_check`` is the second part. Of a network a
+        ``NetworkDiagnosis``, and of several outputs a dict: one for each, by its name.
+
+    Raises
+    ------
+    TypeError
+        For a model whose posterior was not sampled.
+    ValueError
+        For y without X, or X without y unless the model is a network; and for X and y of several
+        outputs that a ``TransformedTargetRegressor`` transforms together.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.compose import TransformedTargetRegressor
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skbayes_sgld import SGLDLinearRegression, diagnose
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0))
+    >>> model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp)
+    >>> diagnosis = diagnose(model.fit(X[["bmi", "bp"]], y))
+    Did the sampler work?
+    The draws are usable: no problem was found.
+    ...
+    >>> list(diagnosis.table.index)
+    ['coef[bmi]', 'coef[bp]', 'intercept', 'noise_variance']
+    """
+    core = unwrap(model)
+    names = _output_names(core.model, y)
+    if names is None:
+        core = unwrap_for("diagnose", "diagnose", model, X)
+    result = vars(core.model).get("result_")
+    is_network = result is not None and result.predictions is not None
+    if (X is None) != (y is None) and not (is_network and y is None):
+        raise ValueError("X and y must be given together, the rows of the fit; or neither.")
+    if names is not None and y is not None and core.transformers:
+        raise ValueError(
+            "several outputs that are transformed together cannot be checked one at a time; call "
+            "diagnose without X and y."
+        )
+    if names is not None:
+        models, reports = core.model.estimators_, {}
+        for name, one, column in zip(names, models, split_columns(y, len(models)), strict=True):
+            print(f"{name}:")
+            reports[name] = diagnose(rewrapped(model, one), X, column, **params)
+        return reports
+    print("Did the sampler work?")
+    diagnosis = core.model._diagnosis(core.X).renamed(parameter_namer(model))
+    print(diagnosis)
+    if y is None:
+        print("\nDoes the model fit? Not checked: give the rows of the fit, X and y.")
+    else:
+        diagnosis.model_check = check_model(model, X, y, **params)
+        print(f"\n{diagnosis.model_check}")
+    return diagnosis
+
+
+def _output_names(model: Any, y: Any) -> list[str] | None:
+    """Names of several outputs, each with an estimator of its own; None of other models."""
+    from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
+
+    if isinstance(model, (MultiOutputRegressor, MultiOutputClassifier)):
+        numbered = [f"y{k}" for k in range(len(model.estimators_))]
+        return [str(name) for name in getattr(y, "columns", numbered)]
+    names: list[str] | None = vars(model).get("output_names_")
+    return names
