@@ -8,7 +8,7 @@ the true model, whatever the family; those of counts are randomised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Any
@@ -75,7 +75,12 @@ def enough_draws(n_rows: int) -> int:
 
 
 def find_checks(
-    loo: LeftOut, names: list[str], labels: Any, seed: int, classes: Any = None
+    loo: LeftOut,
+    names: list[str],
+    labels: Any,
+    seed: int,
+    classes: Any = None,
+    more: Sequence[Check] = (),
 ) -> list[Check]:
     """All checks that the family of the model has, with their verdicts.
 
@@ -91,6 +96,8 @@ def find_checks(
         Of the randomised transforms and of the replicates.
     classes : sequence or None, default=None
         Labels of the classes; None for their codes.
+    more : sequence of Check, default=()
+        Further checks, which are judged together with these.
     """
     rng = np.random.RandomState(seed)
     X, names = _columns(loo.data[0]), [printable(name) for name in names]
@@ -111,7 +118,7 @@ def find_checks(
         checks += _counts(loo, rng)
     if X is not None:
         checks += _curvature([(z, loo.slope() / np.sqrt(loo.numbers.variance), "")], X, names)
-    return judged([*checks, *influence])
+    return judged([*checks, *more, *influence])
 
 
 def judged(checks: list[Check]) -> list[Check]:

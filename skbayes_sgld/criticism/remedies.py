@@ -21,6 +21,7 @@ from sklearn.utils import _safe_indexing
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
+from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.wrappers import layers, parameter_namer, wrapped
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
@@ -122,6 +123,8 @@ class Remedy:
         Whether it is for a target whose values are all positive.
     target : tuple of two functions, or None
         Transformation of a positive target to model, and its inverse.
+    sizes : bool
+        Whether the weights of the fit become the sizes of averages, ``n_averaged``.
     terms : callable or None
         Makes a transformer of each column along which residuals are curved.
     """
@@ -134,6 +137,7 @@ class Remedy:
     settings: dict[str, str] = field(default_factory=dict)
     positive: bool = False
     target: tuple[Callable[[Array], Array], Callable[[Array], Array]] | None = None
+    sizes: bool = False
     terms: Callable[[], Any] | None = None
 
 
@@ -156,7 +160,7 @@ def _splines() -> Any:
 
 
 _UNEQUAL = {"coverage", "noise", "skew", "tails"}
-_SKEWED = _UNEQUAL | {"curvature"}
+_SKEWED, _WEIGHTED = _UNEQUAL | {"curvature"}, _UNEQUAL | {"weights"}
 _MISJUDGED = {"coverage", "calibration", "tails"}
 _SPREAD = {"coverage", "noise", "skew", "tails", "dispersion", "zeros"}
 _LOG, _ROOT = (np.log, np.exp), (np.sqrt, positive_square)
@@ -171,6 +175,7 @@ def _set(part: str, family: str, kinds: set[str], **settings: str) -> Remedy:
 
 
 REMEDIES = (
+    Remedy("n_averaged=sample_weight", {"weights"}, "numbers", _WEIGHTED, sizes=True),
     _set("noise", "numbers", _UNEQUAL, noise_model="log_linear"),
     _set("tails", "numbers", _UNEQUAL, noise_distribution="student_t"),
     Remedy("square root of the target", {"target"}, "numbers", _SKEWED, target=_ROOT),
@@ -195,6 +200,10 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         return None
     if remedy.parts & {"noise", "tails"} and X.shape[0] <= X.shape[1]:
         return None  # a mean that fits every row leaves no mode, after 300 Newton steps
+    if remedy.sizes and "weights" not in misfit.kinds:
+        return None
+    if "noise_distribution" in remedy.settings and core.model._by_row:
+        return None  # averages have no such noise
     if remedy.terms and (not misfit.curved or sparse.issparse(core.X)):
         return None
     if "prior" in remedy.settings:
@@ -207,6 +216,8 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
 
     def change(model: Any) -> Any:
         params = model.get_params(deep=False)
+        if remedy.sizes:
+            return model
         if remedy.model:
             return _sibling(model, remedy)
         if remedy.target == _LOG and "noise_distribution" not in params:
@@ -363,7 +374,9 @@ def try_remedies(
                 if estimator is None:
                     continue
                 tried.add(names)
-                each, checks, failed, fit = _scored(estimator, data, at, pointwise, seed)
+                sizes = any(one.sizes for one in remedies)
+                of_fit = _with_sizes(data) if sizes else data
+                each, checks, failed, fit = _scored(estimator, of_fit, at, pointwise, seed)
                 wrong = [check for check in checks if check.verdict == "misfit"]
                 columns = tuple(last_misfit.curved) if remedy.terms else last.columns
                 trial = Trial(remedies, estimator, each, len(wrong), checks, failed, columns)
@@ -422,6 +435,12 @@ def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Arr
     return data, np.searchsorted(part, rows)
 
 
+def _with_sizes(data: Data) -> Data:
+    """Data whose weights are the sizes of averages."""
+    X, y, params = data
+    return X, y, {**params, "sample_weight": None, "n_averaged": params["sample_weight"]}
+
+
 def _scored(
     estimator: Any, data: Data, rows: Array, pointwise: Array, seed: int
 ) -> tuple[Array, list[Check], str, Any]:
@@ -436,7 +455,8 @@ def _scored(
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             loo = fit.leave_out(rows, enough_draws(len(rows)))
             names = [f"x{j}" for j in range(loo.data[0].shape[1])]
-            checks = find_checks(loo, names, np.arange(len(rows)), seed)
+            more = weight_checks(fit, rows, loo)
+            checks = find_checks(loo, names, np.arange(len(rows)), seed, None, more)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
         return np.full(len(rows), np.nan), [], str(error).splitlines()[0], None
     result = vars(fit.core.model).get("result_")

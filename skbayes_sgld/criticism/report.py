@@ -32,6 +32,7 @@ from skbayes_sgld.criticism.remedies import (
     names_in_fit,
     try_remedies,
 )
+from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
 _NAME = 54  # letters of the name of a check or remedy, of 100 a line
@@ -237,7 +238,8 @@ def check_model(
     names = column_names(model) or [f"x{j}" for j in range(loo.data[0].shape[1])]
     labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
-    find = partial(find_checks, names=names, labels=labels, seed=seed, classes=classes)
+    more = weight_checks(fit, rows, loo)
+    find = partial(find_checks, names=names, labels=labels, seed=seed, classes=classes, more=more)
     checks = find(loo)
     if held_out and any(check.verdict == "misfit" for check in checks):
         some = fit.some_draws(draws_of_data_sets(len(rows)))
@@ -264,7 +266,10 @@ def check_model(
         _trials(trials),
         None if choice is None else choice.estimator,
         _reason(checks, len(wrong), trials, choice, remedies, names, held_out)
-        + _arguments_of_fit(choice, model, {"sample_weight": sample_weight, **params})
+        + (
+            _sizes_in_fit(choice)
+            or _arguments_of_fit(choice, model, {"sample_weight": sample_weight, **params})
+        )
         + doubt,
         len(fit.counted),
         fit.counted[rows],
@@ -365,6 +370,14 @@ def _arguments_of_fit(choice: Trial | None, model: Any, params: dict[str, Any]) 
         return ""
     arguments = ", ".join(f"{long}={short}" for short, long in names.items())
     return f" Fit it by fit(X, y, {arguments})."
+
+
+def _sizes_in_fit(choice: Trial | None) -> str:
+    """Words on the call of ``fit``, if the weights are to be given as sizes of averages."""
+    if choice is None or not any(remedy.sizes for remedy in choice.remedies):
+        return ""
+    (name,) = names_in_fit(choice.estimator, ["n_averaged"]).values()
+    return f" Fit it by fit(X, y, {name}=sample_weight), without weights."
 
 
 def _thirds_of(checks: list[Check]) -> str:

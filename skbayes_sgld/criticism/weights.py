@@ -14,6 +14,7 @@ from scipy import stats
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, ranks
+from skbayes_sgld.criticism.leave_one_out import FittedRows, LeftOut
 
 _FEWEST = 20  # rows, below which a rank correlation has no normal distribution
 _MOST = 0.5  # leverage beyond which a row says little of its residual
@@ -21,19 +22,15 @@ _LEVEL = 5e-6  # of the screen, as of its other tests
 _DECISIVE = 12.0  # difference of log densities, of the residuals as those of averages
 
 
-def weight_check(predictive: Any, data: tuple[Array, ...], weight: Array) -> list[Check]:
-    """Rank correlation of the residuals' sizes with the weights; nothing where these do not vary.
+def weight_checks(fit: FittedRows, rows: Array, loo: LeftOut) -> list[Check]:
+    """Rank correlation of the residuals' sizes with the weights of a fit.
 
-    Parameters
-    ----------
-    predictive : Predictive
-        Of a fit with these weights.
-    data : tuple of ndarray
-        X, y and the offset, if any, of some rows.
-    weight : ndarray of shape (m,)
+    Nothing where the weights are equal, and of models that take no sizes or have some.
     """
-    found = _sizes(predictive, data, weight)
-    if found is None:
+    model = fit.core.model
+    takes = loo.family == "numbers" and loo.likelihood.offset_at > 0 and not model._by_row
+    found = _sizes(loo.predictive, loo.data, fit.weight[rows]) if takes else None
+    if found is None or loo.held_out:
         return []
     size, weight = found
     rho, p = _correlation(size, weight)
@@ -42,7 +39,16 @@ def weight_check(predictive: Any, data: tuple[Array, ...], weight: Array) -> lis
 
 
 def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> str:
-    """Sentence on weights that are decisively sizes of averages, with the remedy; or ""."""
+    """Sentence on weights that are decisively sizes of averages, with the remedy; or "".
+
+    Parameters
+    ----------
+    predictive : Predictive
+        Of a fit with these weights.
+    data : tuple of ndarray
+        X and y of some rows.
+    weight : ndarray of shape (m,)
+    """
     found = _sizes(predictive, data, weight)
     if found is None:
         return ""
