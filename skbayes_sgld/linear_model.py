@@ -36,7 +36,9 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
 
     The model is y ~ N(X beta + intercept, sigma^2) with priors on beta and sigma^2 (Karagiannis,
     Handout 6, Section 4); theta = (beta, intercept, log sigma^2) is sampled by the recursion of
-    :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned.
+    :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned. Of y that are means of several
+    observations, ``fit`` takes the numbers as ``n_averaged``: the variance is then sigma^2 over
+    these.
 
     y may have a column for each of several outputs. Given X they are independent, with noise and
     coefficients of their own: ``estimators_`` holds the model of each, as if each output were
@@ -341,7 +343,9 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
 
     The observations are positive, and their standard deviation is in proportion to their mean: the
     mean is mu = exp(X beta + intercept) and the variance dispersion * mu^2. The dispersion, the
-    inverse of the gamma distribution's shape, is inferred. Nothing has to be tuned.
+    inverse of the gamma distribution's shape, is inferred. Nothing has to be tuned. Of y that are
+    means of several observations, ``fit`` takes the numbers as ``n_averaged``: the variance is then
+    dispersion * mu^2 over these.
 
     Parameters
     ----------

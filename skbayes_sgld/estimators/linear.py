@@ -83,6 +83,7 @@ class LinearEstimator(BayesianEstimator):
     intercept_prior: Any = "flat"
 
     noise_model = "constant"  # a parameter of the normal model alone
+    _takes_rates: ClassVar[bool] = False  # whether fractions that have weights are rates
 
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
@@ -245,7 +246,7 @@ class LinearEstimator(BayesianEstimator):
         ``likelihood`` is None where y is a label.
         """
         seed = int(self.random_state) if isinstance(self.random_state, Integral) else 0
-        moments, extent, sample, fraction = first_pass(source, likelihood, seed)
+        moments, extent, sample, fraction = first_pass(source, likelihood, seed, self._takes_rates)
         check_ranges(extent.low, extent.high, self)
         warn_of_fraction(fraction, source.has_exposure)
         if likelihood is None:

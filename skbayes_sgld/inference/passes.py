@@ -99,7 +99,7 @@ class Fraction(float):
 
 
 def _moments_and_sample(
-    block: Block, likelihood: Likelihood | None, how: Sampling
+    block: Block, likelihood: Likelihood | None, how: Sampling, takes_rates: bool
 ) -> tuple[Moments, Extent | None, Sample, Fraction | None]:
     labels, codes, fraction = np.zeros(1), None, None
     if likelihood is None:
@@ -111,7 +111,8 @@ def _moments_and_sample(
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
         # rates without an exposure are what weights are for
-        if likelihood.whole and (block.exposure is not None or block.weight is None):
+        are_rates = takes_rates and block.exposure is None and block.weight is not None
+        if likelihood.whole and not are_rates:
             broken = block.y[block.y != np.floor(block.y)]
             fraction = Fraction(broken[0]) if len(broken) else None
     X = _with_weight(block).X
@@ -139,14 +140,17 @@ def _check_labels(block: Block) -> Array:
 
 
 def first_pass(
-    source: RowSource, likelihood: Likelihood | None, seed: int
+    source: RowSource, likelihood: Likelihood | None, seed: int, takes_rates: bool = False
 ) -> tuple[Moments, Extent, Sample, Fraction | None]:
     """Moments and ranges of the columns, a sample of rows and the first fraction, in one pass.
 
-    ``likelihood`` is None where y is a label.
+    ``likelihood`` is None where y is a label, and ``takes_rates`` whether fractions that have
+    weights are rates.
     """
     how = Sampling(source.pool_size, seed, _GROUP_ROWS, likelihood is None, source.n_rows)
-    block_values = partial(_moments_and_sample, likelihood=likelihood, how=how)
+    block_values = partial(
+        _moments_and_sample, likelihood=likelihood, how=how, takes_rates=takes_rates
+    )
     totals: tuple[Any, ...] = source.reduce(block_values, add_up)
     return _require_rows(totals)
 

@@ -1,5 +1,7 @@
 """Arguments by row: where a fit had one, nothing compares y with predictions without it."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -104,6 +106,24 @@ def test_batches_and_blocks_are_judged_as_arrays_are(name):
         assert np.isfinite(each.score(X, y, **{argument: SIZE}))
     if argument == "exposure":  # a later fit to counts of one unit
         assert np.isfinite(in_blocks.fit(X, y).score(X, y))
+
+
+@few_draws
+def test_fractions_are_rates_where_weights_are_their_exposures():
+    rates = COUNTS / SIZE
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        SGLDPoissonRegressor(**FEW).fit(X, rates, sample_weight=SIZE)
+    assert not any("whole counts" in str(each.message) for each in caught)
+    for cls, given in (
+        (SGLDNegativeBinomialRegressor, {"sample_weight": SIZE}),
+        (SGLDPoissonRegressor, {"sample_weight": SIZE, "exposure": SIZE}),
+        (SGLDPoissonRegressor, {}),
+    ):
+        with pytest.warns(UserWarning, match="the model is of whole counts"):
+            cls(**FEW).fit(X, rates, **given)
+    with pytest.warns(UserWarning, match="the model is of whole counts"):
+        SGLDNegativeBinomialRegressor(**FEW).fit(RowBlocks(lambda: iter([(X, rates, SIZE)])))
 
 
 @few_draws

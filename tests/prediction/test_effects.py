@@ -102,6 +102,23 @@ def test_slopes_of_three_classes_are_those_of_the_softmax():
     assert_allclose(estimates(table), summarised(slope), rtol=1e-6, atol=1e-9)
 
 
+def test_exposures_stay_with_their_rows_where_a_number_is_missing():
+    rng = np.random.default_rng(11)
+    exposure = np.exp(rng.uniform(-3.0, 3.0, N))
+    model = make_pipeline(SimpleImputer(), SGLDPoissonRegressor(n_draws=50, random_state=0))
+    model.fit(X, rng.poisson(exposure * np.exp(Z)), sgldpoissonregressor__exposure=exposure)
+    rows, some = X.copy(), rng.random(N) < 0.6
+    rows[~some, 1] = np.nan
+    draws = model[-1].sample_posterior()
+    each = exposure[some] * np.exp(draws.coef @ X[some].T + draws.intercept[:, None])
+    known = each.mean(axis=1) * draws.coef[:, 1]
+    found = effects(model, rows, [1], exposure=exposure)
+    assert_allclose(found["estimate"].iloc[0], known.mean(), rtol=1e-5)
+    whole = effects(model, rows, [1], exposure=exposure, step=0.5)
+    known = each.mean(axis=1) * np.expm1(0.5 * draws.coef[:, 1])
+    assert_allclose(whole["estimate"].iloc[0], known.mean(), rtol=1e-5)
+
+
 def test_effects_on_counts_are_multiplied_by_the_exposures_of_the_rows():
     exposure = RNG.uniform(0.5, 4.0, N)
     model = SGLDPoissonRegressor(**DRAWS)

@@ -253,6 +253,10 @@ def check_start(name, likelihood):
         most = np.log(likelihood.n_classes) if isinstance(likelihood, LabelLikelihood) else 0.01
         worse = -best - mean_value(start)
         assert worse <= most * weight.mean() + 1e-9, f"a start that is {worse:.3g} nats a row worse"
+        times = rng.integers(1, 4, 300)  # a weight of w counts as w rows
+        repeated = likelihood.start(np.repeat(y, times), None, True)
+        weighted = likelihood.start(y, times.astype(float), True)
+        np.testing.assert_allclose(weighted, repeated, rtol=1e-3, atol=1e-3)
         bare = likelihood.start(y, weight, False)
         assert not bare[: likelihood.n_predictors].any(), "predictors without a level are zero"
 
