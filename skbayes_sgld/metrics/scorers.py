@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skbayes_sgld._checks import check_number
+from skbayes_sgld._checks import as_weights, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld.metrics.distributions import integrated_crps, mean_of_rows, summed_crps
@@ -91,8 +91,22 @@ def _neg_pinball_loss(
     return -pinball_loss(y, quantiles, q, sample_weight=weight)
 
 
+def _labels(
+    fitted: Any, X: Any, y: Any, weight: Any, params: dict[str, Any]
+) -> tuple[Any, Array, Any]:
+    """Labels, probabilities and weights of rows; totals are two rows, of the two outcomes."""
+    if params.get("n_trials") is None:
+        return y, fitted.predict_proba(X, **params), weight
+    core = unwrap(fitted, X)
+    _, successes, trials = core.model._observed(core.X, y, **params)
+    own = as_weights(weight, "sample_weight", len(trials))
+    proba = np.tile(fitted.predict_proba(X), (2, 1))
+    outcomes = np.repeat(core.model.classes_[::-1], len(trials))
+    return outcomes, proba, np.concatenate([own * successes, own * (trials - successes)])
+
+
 def _neg_brier_score(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
-    proba = fitted.predict_proba(X, **params)
+    y, proba, weight = _labels(fitted, X, y, weight, params)
     return -brier_score(y, proba, labels=fitted.classes_, sample_weight=weight)
 
 
@@ -100,7 +114,8 @@ def _neg_calibration_error(
     fitted: Any, X: Any, y: Any, weight: Any, params: Any, n_bins: int = 10, norm: str = "l1"
 ) -> float:
     if is_classifier(fitted):
-        labels, proba = fitted.classes_, fitted.predict_proba(X, **params)
+        labels = fitted.classes_
+        y, proba, weight = _labels(fitted, X, y, weight, params)
         return -calibration_error(
             y, proba, n_bins=n_bins, norm=norm, labels=labels, sample_weight=weight
         )

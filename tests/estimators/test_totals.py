@@ -16,7 +16,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     check_model,
 )
-from skbayes_sgld.metrics import loo
+from skbayes_sgld.metrics import brier_score, calibration_error, get_scorer, loo
 from skbayes_sgld.posterior import Bernoulli, Binomial, GLMPosterior, ImproperPosteriorError, Normal
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.likelihoods import as_totals
@@ -227,6 +227,21 @@ def test_the_score_is_that_of_the_rows_written_out(fitted):
     assert fitted.score(blocks_of(X, Y, WEIGHT, TRIALS, size=60)) == pytest.approx(found)
     one = (TRIALS == 1) & (fitted.predict(X) == 1)
     assert fitted.score(X[one], Y[one], n_trials=1) == pytest.approx(Y[one].mean())
+
+
+@pytest.mark.parametrize(
+    "name", ["neg_brier_score", "neg_calibration_error", "log_predictive_density"]
+)
+def test_scorers_take_totals_as_the_rows_written_out(name, fitted):
+    scorer = get_scorer(name)
+    found = scorer(fitted, X, Y, WEIGHT, n_trials=TRIALS)
+    if name == "log_predictive_density":
+        each = fitted.log_predictive_density(X, Y, n_trials=TRIALS)
+        assert found == pytest.approx(np.average(each, weights=WEIGHT))
+        return
+    proba = fitted.predict_proba(X)[ROWS]
+    of_rows = {"neg_brier_score": brier_score, "neg_calibration_error": calibration_error}[name]
+    assert found == pytest.approx(-of_rows(LABELS, proba, sample_weight=WEIGHT[ROWS]))
 
 
 def test_sgd_climbs_to_the_mode_of_totals():
