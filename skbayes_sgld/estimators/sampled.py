@@ -285,7 +285,7 @@ class SampledEstimator(LinearEstimator):
         seed = draw_seed(self.random_state) + n_fits + n_batches
         workers = rows.workers(settings.n_jobs) if isinstance(rows, RowSource) else None
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
-        data["exposure"] = posterior.offset
+        data[self._row_argument or "offset"] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
         watch = partial(show_progress, self)
         try:
