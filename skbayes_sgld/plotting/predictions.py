@@ -28,6 +28,7 @@ from skbayes_sgld.plotting.axes import (
 from skbayes_sgld.prediction.effects import components, dependence
 from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import (
+    Core,
     check_row_data_given,
     predict_interval,
     predict_proba_interval,
@@ -287,14 +288,24 @@ class CoverageDisplay(Display):
         -------
         display : CoverageDisplay
         """
-        model = unwrap_for(cls.__name__, "predict_interval", estimator, params=params).model
-        check_row_data_given(model, params, f"{cls.__name__}.from_estimator")
+        core = unwrap_for(cls.__name__, "predict_interval", estimator, X, params)
+        check_row_data_given(core.model, params, f"{cls.__name__}.from_estimator")
+        check_number(band, "band", low=0, high=1)
         y = as_array(y, "y")
         check_size(float(np.abs(y).max(initial=0.0)), "y", low=0.0)
-        interval = predict_interval(estimator, X, coverage, **params)
-        check_lengths(X=interval, y=y)
-        name = type(model).__name__ if name is None else name
-        return cls.from_predictions(y, interval, coverage, band=band, name=name, ax=ax, color=color)
+        levels = check_levels(coverage, "coverage")
+        name = type(core.model).__name__ if name is None else name
+        with np.errstate(all="ignore"):
+            z = np.asarray(core.to_model(np.sort(y)), dtype=float)
+        steps = np.diff(z[np.isfinite(z)])
+        if "kind" in params or not (np.all(steps >= 0) or np.all(steps <= 0)):
+            interval = predict_interval(estimator, X, levels, **params)
+            check_lengths(X=interval, y=y)
+            return cls.from_predictions(
+                y, interval, levels, band=band, name=name, ax=ax, color=color
+            )
+        observed = _share_inside(core, y, levels, params)
+        return cls(levels, observed, len(y), band, name).plot(ax=ax, color=color)
 
     @classmethod
     def from_predictions(
@@ -834,6 +845,26 @@ def _position(estimator: Any, pos_label: Any) -> int:
     if pos_label not in classes:
         raise ValueError(f"pos_label={pos_label!r} is not a class; there are {classes.tolist()}.")
     return int(np.flatnonzero(classes == pos_label)[0])
+
+
+def _share_inside(core: Core, y: Array, coverage: Array, params: dict[str, Any]) -> Array:
+    """Share of the observations in intervals of each coverage ``(n_coverages,)``.
+
+    The distribution function at y tells it without quantiles, which take a search each. Ends of the
+    intervals of whole numbers are inside: y is beyond the upper one if a smaller number would be.
+    """
+    with np.errstate(all="ignore"):
+        z = np.asarray(core.to_model(y), dtype=float)[:, None]
+    known = np.isfinite(z)  # the others are beyond what the transformation allows
+    z = np.where(known, z, 0.0)
+    if core.model._likelihood().whole:
+        z = np.hstack([z, np.ceil(z) - 1.0])
+    cdf = core.model.predict_cdf(core.X, z, **params)
+    low, high = tails(coverage)
+    above = cdf[:, [0]] >= low
+    below = cdf[:, [1]] < high if z.shape[1] > 1 else cdf <= high
+    share: Array = np.mean(known & above & below, axis=0)
+    return share
 
 
 def _draw_diagonal(panel: Any, margin: float) -> None:

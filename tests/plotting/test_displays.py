@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from sklearn.base import clone
 from sklearn.calibration import calibration_curve
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -15,12 +16,16 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
     PosteriorDraws,
+    SGLDBetaBinomialRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
+    SGLDPoissonRegressor,
     predict_interval,
     predict_proba_interval,
     predict_quantiles,
 )
+from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.plotting import (
     AutocorrelationDisplay,
     CoverageDisplay,
@@ -220,6 +225,43 @@ def test_coverage_is_drawn_with_its_credible_interval(model, data):
     assert display.line_.get_label() == "SGLDLinearRegression"
     with pytest.raises(ValueError, match="3 coverages on its last axis; coverage has 2"):
         CoverageDisplay.from_predictions(y, interval, [0.5, 0.9])
+
+
+def families():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 2))
+    eta, settings = X[:, 0], {"n_draws": 250, "random_state": 0}
+    plain = SGLDLinearRegression(**settings)
+    heavy = SGLDLinearRegression(noise_distribution="student_t", **settings)
+    logs = TransformedTargetRegressor(clone(plain), func=np.log, inverse_func=np.exp)
+    falling = TransformedTargetRegressor(clone(plain), func=np.negative, inverse_func=np.negative)
+    y = eta + rng.standard_normal(120)
+    yield plain, X, y, {}
+    yield heavy, X, eta + rng.standard_t(4, 120), {}
+    yield logs, X, np.exp(y), {}
+    yield falling, X, y, {}
+    yield SGLDPoissonRegressor(**settings), X, rng.poisson(np.exp(eta)), {}
+    years = rng.uniform(0.5, 4.0, 120)
+    counts = rng.poisson(years * np.exp(eta))
+    yield SGLDNegativeBinomialRegressor(**settings), X, counts, {"exposure": years}
+    trials = rng.integers(1, 30, 120)
+    totals = rng.binomial(trials, stats.logistic.cdf(eta))
+    yield SGLDBetaBinomialRegressor(**settings), X, totals, {"n_trials": trials}
+
+
+@pytest.mark.parametrize("which", range(7))
+def test_coverage_by_the_distribution_function_is_that_of_the_intervals(which):
+    model, X, y, by_row = list(families())[which]
+    model.fit(X, y, **by_row)
+    levels = [0.2, 0.5, 0.8, 0.95]
+    display = CoverageDisplay.from_estimator(model, X, y, coverage=levels, **by_row)
+    interval = predict_interval(model, X, levels, **by_row)
+    expected = interval_coverage(y, interval)
+    assert_allclose(display.observed, expected, atol=1e-12)
+    if which == 2:  # numbers that have no logarithm are in no interval
+        y = np.where(np.arange(120) < 50, -1.0, y)
+        display = CoverageDisplay.from_estimator(model, X, y, coverage=levels)
+        assert_allclose(display.observed, interval_coverage(y, interval), atol=1e-12)
 
 
 # ---- probabilities ------------------------------------------------------------------------------
