@@ -555,3 +555,45 @@ def test_no_remedy_of_the_noise_is_tried_where_the_mean_can_fit_every_row():
         noise = [one for one in remedies.REMEDIES if one.parts & {"noise", "tails"}]
         assert len(noise) == 3
         assert [remedies.build(one, misfit) is not None for one in noise] == [tried] * 3
+
+
+def test_a_part_of_the_rows_keeps_the_arguments_of_each_row(monkeypatch):
+    monkeypatch.setattr(remedies, "MOST_ROWS", 30)
+    number = np.arange(80)
+    counted = number[number % 3 > 0]  # rows with a weight
+    rows = np.array([4, 11, 40])
+    by_row = {"exposure": 1.0 * number, "sample_weight": number.tolist(), "n_trials": 5, "z": None}
+    data, at = remedies._part((X[:80], number, by_row), counted, rows, 0)
+    part, y, params = data
+    assert len(y) == 30 and set(y) <= set(counted)
+    assert part.index.tolist() == [f"row {i}" for i in y]
+    np.testing.assert_array_equal(params["exposure"], y)
+    np.testing.assert_array_equal(params["sample_weight"], y)
+    assert params["n_trials"] == 5 and params["z"] is None
+    np.testing.assert_array_equal(y[at], counted[rows])
+
+
+def test_the_gain_of_a_remedy_is_that_of_leaving_out_weighted_rows_in_the_units_of_y(try_only):
+    """The model takes the log of y, so densities have a Jacobian; weights below 1 are left out."""
+    try_only("tails")
+    rng = np.random.default_rng(5)
+    y = np.exp(20.0 + ETA + 0.5 * rng.standard_t(2, N))
+    weight = rng.choice([0.0, 0.3, 1.0], N)
+    model = TransformedTargetRegressor(clone(LINEAR), func=np.log, inverse_func=np.exp)
+    found = check_model(model.fit(X, y, sample_weight=weight), X, y, sample_weight=weight)
+    gain = found.remedies["gain"].iloc[0]
+    assert found.remedies["failed"].tolist() == [""]
+    better = clone(found.suggestion).fit(X, y, sample_weight=weight)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # rows that are influential
+        new, old = (loo(each, X, y, sample_weight=weight).pointwise for each in (better, model))
+        whole = fit_unweighted(better, X, y, weight)
+    assert gain == pytest.approx((new - old).sum(), abs=0.2)
+    assert abs((whole - new).sum()) > 2.0  # rows that are left out as though their weight were 1
+
+
+def fit_unweighted(model, X, y, weight):
+    """Log densities of the weighted rows, each left out as a whole one."""
+    fit = rows_of_fit("loo", model, X, y, weight, {})
+    one = replace(fit, weight=np.ones_like(fit.weight))
+    return one.leave_out(np.arange(len(one.weight))).log_density - one.log_slope

@@ -270,3 +270,15 @@ def test_its_numbers_of_rows_and_draws_are_bounded(n):
     rows, draws = screen.screen_size(n, model)
     assert rows == min(n, 500) and 10 <= draws <= 400 and rows * draws <= 15_000
     assert screen.screen_size(9, model) == (0, 0)
+
+
+def test_one_row_far_away_is_told():
+    """The shares inside and the sum of squares of 400 rows do not show it."""
+    rng = np.random.default_rng(0)
+    X = columns(rng, 400)
+    y = unequal(rng, X, False)
+    y[7] += 9.0
+    score = (y - 3.0 * X[:, 0]) ** 2
+    assert stats.chi2.sf(score.sum(), 400) > 1e-4
+    with pytest.warns(ModelMisfitWarning, match="tails are not normal"):
+        SGLDLinearRegression(random_state=0).fit(X, y)
