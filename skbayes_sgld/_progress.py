@@ -91,3 +91,9 @@ def stages(task: str, unit: str, total: int) -> Iterator[Callable[[str], None]]:
     finally:
         if terminal and width:
             print(file=sys.stderr)
+
+
+def stage(verbose: bool | int, text: str) -> None:
+    """Print a line on standard error about what begins now; nothing if ``verbose`` is 0."""
+    if verbose:
+        print(text, file=sys.stderr, flush=True)

@@ -82,7 +82,8 @@ def warn(message: str, category: type[Warning]) -> None:
     if record.candidate:
         message += (
             f" This is of candidate {record.candidate} of {record.n_candidates} "
-            f"({record.settings}), split {record.split} of {record.n_splits}."
+            f"({record.settings}), split {record.split} of {record.n_splits}; the "
+            "context gather_warnings() makes one warning of all."
         )
     warnings.warn(message, category, stacklevel=len(frames) + 2)
 

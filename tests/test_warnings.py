@@ -102,7 +102,7 @@ def test_a_warning_of_a_search_names_its_candidate_its_split_and_its_column():
     for number, (message, temperature) in enumerate(zip(found, [1.0, 1.0, 2.0, 2.0], strict=False)):
         assert message.endswith(
             f" This is of candidate {1 + number // 2} of 2 (temperature={temperature}, thin=1), "
-            f"split {1 + number % 2} of 2."
+            f"split {1 + number % 2} of 2; the context gather_warnings() makes one warning of all."
         )
         assert "[x" not in message
     assert "This is of" not in found[-1]  # of the best candidate, fitted to all rows

@@ -194,6 +194,14 @@ def residuals(loo: LeftOut, rng: np.random.RandomState) -> Array:
     return ndtri(np.clip(u, _TINY, 1.0 - _TINY))
 
 
+def noiseless(most: Array) -> bool:
+    """Whether all rows are so near their predictions that y has no noise.
+
+    Of 20 rows from the model all are within half a standard deviation once in 3e8 data sets.
+    """
+    return len(most) >= _FEWEST and bool(np.all(np.abs(ndtri(most)) < 0.5))
+
+
 # ---- numbers ------------------------------------------------------------------------------------
 
 

@@ -106,9 +106,9 @@ def compare_models(
         with naming(f"models[{name!r}]"):
             fit = rows_of_fit("compare_models", model, X, y, sample_weight, params, held_out)
         rows = fit.choose(n_rows, seed)
-        loo = fit.leave_out(rows)
-        each[name], families[name] = loo.log_density - fit.log_slope[rows], loo.family
-        bad[name] = int((loo.pareto_k > good_k(loo.weight.shape[1])).sum())
+        log_density, _, k = fit.log_densities(rows)
+        each[name], families[name] = log_density - fit.log_slope[rows], fit.family
+        bad[name] = int((k > good_k(len(fit.core.model.posterior_.flat))).sum())
         weight = fit.weight
         if not np.isfinite(each[name]).all():
             raise ValueError(

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
 from skbayes_sgld._checks import as_weights, check_number, check_size
+from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.fingerprint import Fingerprint
@@ -27,6 +28,8 @@ from skbayes_sgld.prediction.wrappers import (
     encodes_by_target,
     unwrap_for,
 )
+
+_SAMPLES = 200  # observations of each row that the checks draw
 
 
 class Numbers(NamedTuple):
@@ -90,11 +93,7 @@ class LeftOut:
     @property
     def family(self) -> str:
         """Kind of the observations: "totals", "labels", "counts" or "numbers"."""
-        if self.likelihood.totals:
-            return "totals"
-        if hasattr(self.likelihood, "n_classes"):
-            return "labels"
-        return "counts" if self.likelihood.whole else "numbers"
+        return family_of(self.likelihood)
 
     def fitted(self) -> Array:
         """Means ``(m,)``, or probabilities ``(m, n_classes)``, under the posterior of all rows.
@@ -170,6 +169,15 @@ class LeftOut:
         return np.concatenate(samples)
 
 
+def family_of(likelihood: Any) -> str:
+    """Kind of a likelihood's observations."""
+    if likelihood.totals:
+        return "totals"
+    if hasattr(likelihood, "n_classes"):
+        return "labels"
+    return "counts" if likelihood.whole else "numbers"
+
+
 def leave_out(
     predictive: Any,
     data: tuple[Array, ...],
@@ -198,9 +206,25 @@ def leave_out(
     -------
     left : LeftOut
     """
+    n, n_draws = len(data[1]), len(predictive.share)
+    weight, (k, without, with_row) = np.empty((n, n_draws)), np.empty((3, n))
+    power = np.broadcast_to(power, n)
+    for rows in _blocks(n, n_draws):
+        some = tuple(each[rows] for each in data)
+        log_weight, k[rows], without[rows], with_row[rows] = _left_out(
+            predictive, some, power[rows], relative_ess, smooth
+        )
+        np.exp(log_weight, out=weight[rows])
+    return LeftOut(predictive, data, weight, k, without, with_row)
+
+
+def _left_out(
+    predictive: Any, data: tuple[Array, ...], power: Array, relative_ess: float, smooth: bool
+) -> tuple[Array, Array, Array, Array]:
+    """Logs of the weights ``(b, S)``, Pareto k, and log densities without each row, and with it."""
     values = predictive.log_likelihood(*data)
     log_share = np.log(predictive.share)
-    log_weight = log_share - np.reshape(power, (-1, 1)) * values
+    log_weight = log_share - power[:, None] * values
     log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     n_draws = log_weight.shape[1]
     k = np.full(len(log_weight), -np.inf if smooth else np.nan)
@@ -213,8 +237,7 @@ def leave_out(
         log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
     # sums of logarithms: a draw of large weight has a density that underflows beside the others
     without = logsumexp(values + log_weight, axis=1)
-    with_row = logsumexp(values + log_share, axis=1)
-    return LeftOut(predictive, data, np.exp(log_weight), k, without, with_row)
+    return log_weight, k, without, logsumexp(values + log_share, axis=1)
 
 
 def mix(predictive: Any, data: tuple[Array, ...]) -> LeftOut:
@@ -283,6 +306,11 @@ class FittedRows:
     log_slope: Array
     held_out: bool = False
 
+    @property
+    def family(self) -> str:
+        """Kind of the observations, as of :class:`LeftOut`."""
+        return family_of(self.core.model._likelihood())
+
     def choose(self, n_rows: int | None, random_state: Any) -> Array:
         """Positions, among the rows with a weight, of those to look at; increasing."""
         n = len(self.counted)
@@ -310,7 +338,11 @@ class FittedRows:
             raise ValueError(
                 f"the fit has {n} draws; leaving rows out needs at least 25. Raise n_draws."
             )
-        predictive, data = self.some_draws(n_draws), tuple(each[rows] for each in self.data)
+        predictive = self.some_draws(n_draws)
+        n_numbers = 2 * len(predictive.share) + 4 * _SAMPLES + 8 * min(self.data[0].shape[1], 200)
+        what = f"{len(rows):,} rows and {len(predictive.share):,} draws of each"
+        check_memory(8 * len(rows) * n_numbers, what, "give n_rows=2000")
+        data = tuple(each[rows] for each in self.data)
         if self.held_out:
             return mix(predictive, data)
         ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
@@ -318,6 +350,15 @@ class FittedRows:
         relative = float(np.clip(ess / len(predictive.share), 0.01, 1.0))
         power = np.minimum(self.weight[rows], 1.0)
         return leave_out(predictive, data, power=power, relative_ess=relative)
+
+    def log_densities(self, rows: Array) -> tuple[Array, Array, Array]:
+        """Log densities without each of the rows, and with it, and Pareto k; by blocks of rows."""
+        found = np.empty((3, len(rows)))
+        for part in _blocks(len(rows), len(self.core.model.posterior_.flat)):
+            one = self.leave_out(rows[part])
+            found[:, part] = one.log_density, one.log_density_with, one.pareto_k
+        without, with_row, k = found
+        return without, with_row, k
 
 
 def rows_of_fit(

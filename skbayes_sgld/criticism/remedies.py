@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -18,6 +18,8 @@ from sklearn import config_context
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from skbayes_sgld._checks import printable
+from skbayes_sgld._progress import stage
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
@@ -117,7 +119,7 @@ class Remedy:
         Kinds of misfit that it is for.
     model : str
         Class of the package to use instead, with the settings that both have; "" for the same.
-    settings : dict of str to str
+    settings : dict
         Settings of the model.
     positive : bool
         Whether it is for a target whose values are all positive.
@@ -134,7 +136,7 @@ class Remedy:
     family: str
     kinds: set[str]
     model: str = ""
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     positive: bool = False
     target: tuple[Callable[[Array], Array], Callable[[Array], Array]] | None = None
     sizes: bool = False
@@ -168,7 +170,7 @@ _LINEAR, _GAMMA = "SGLDLinearRegression", "SGLDGammaRegressor"
 _NEGATIVE, _BETA = "SGLDNegativeBinomialRegressor", "SGLDBetaBinomialRegressor"
 
 
-def _set(part: str, family: str, kinds: set[str], **settings: str) -> Remedy:
+def _set(part: str, family: str, kinds: set[str], **settings: Any) -> Remedy:
     """Remedy by one setting."""
     ((name, value),) = settings.items()
     return Remedy(f"{name}={value!r}", {part}, family, kinds, settings=settings)
@@ -184,6 +186,7 @@ REMEDIES = (
     Remedy(_GAMMA, {"target", "noise", "tails"}, "numbers", _SKEWED, _GAMMA, positive=True),
     Remedy(_NEGATIVE, {"target"}, "counts", _SPREAD, _NEGATIVE),
     Remedy(_BETA, {"target"}, "totals", _SPREAD, _BETA),
+    _set("weights", "labels", {"calibration"}, class_weight=None),
     _set("prior", "", _MISJUDGED, prior="normal"),
     _set("prior", "", _MISJUDGED, prior="hierarchical_normal"),
     Remedy("squares of columns", {"columns"}, "", {"curvature"}, terms=_squares),
@@ -289,6 +292,8 @@ class Trial:
         Why it could not be used, if so.
     columns : tuple of int
         Columns whose squares or splines were added.
+    below_zero : float
+        Share of the rows whose 90 % interval goes below 0 although all y are positive.
     """
 
     remedies: tuple[Remedy, ...] = ()
@@ -298,6 +303,7 @@ class Trial:
     checks: list[Check] = field(default_factory=list)
     failed: str = ""
     columns: tuple[int, ...] = ()
+    below_zero: float = 0.0
 
     @property
     def name(self) -> str:
@@ -338,7 +344,13 @@ def _error(each: Array) -> float:
 
 
 def try_remedies(
-    misfit: Misfit, family: str, rows: Array, pointwise: Array, data: Data, seed: int
+    misfit: Misfit,
+    family: str,
+    rows: Array,
+    pointwise: Array,
+    data: Data,
+    seed: int,
+    verbose: bool | int = 0,
 ) -> list[Trial]:
     """Remedies that apply, fitted; and, of the best that leave misfits, combinations with others.
 
@@ -356,13 +368,15 @@ def try_remedies(
         X and y, all rows as the estimator takes them, and a dict of arguments of the fit by row,
         such as ``sample_weight`` and ``exposure``.
     seed : int
+    verbose : bool or int, default=0
+        Whether to print a line about each.
     """
     data, at = _part(data, misfit.fit.counted, rows, seed)
     baseline = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
     trials, tried, best = list[Trial](), set[frozenset[str]](), [(baseline, misfit)]
     useful = [remedy for remedy in REMEDIES if remedy.family in ("", family)]
     for _ in range(3):
-        step, harmful = [], set[str]()
+        candidates, step, harmful = [], [], set[str]()
         for last, last_misfit in best:
             for remedy in useful:
                 remedies = (*last.remedies, remedy)
@@ -374,24 +388,47 @@ def try_remedies(
                 if estimator is None:
                     continue
                 tried.add(names)
-                sizes = any(one.sizes for one in remedies)
-                of_fit = _with_sizes(data) if sizes else data
-                each, checks, failed, fit = _scored(estimator, of_fit, at, pointwise, seed)
-                wrong = [check for check in checks if check.verdict == "misfit"]
                 columns = tuple(last_misfit.curved) if remedy.terms else last.columns
-                trial = Trial(remedies, estimator, each, len(wrong), checks, failed, columns)
-                trials.append(trial)
-                change = trial.gain - last.gain
-                if not failed and change > _SMALL:
-                    step.append((trial, Misfit(estimator, fit, wrong)))
-                elif not change > -_SMALL:
-                    harmful.add(remedy.name)
+                candidates.append((last, Trial(remedies, estimator, columns=columns)))
+        total = len(trials) + len(candidates)
+        for last, one in candidates:
+            stage(verbose, f"check_model: remedy {len(trials) + 1} of {total}: {one.name}")
+            of_fit = _with_sizes(data) if any(each.sizes for each in one.remedies) else data
+            each, checks, failed, fit, below_zero = _scored(
+                one.estimator, of_fit, at, pointwise, seed
+            )
+            wrong = [check for check in checks if check.verdict == "misfit"]
+            trial = replace(
+                one,
+                each=each,
+                wrong=len(wrong),
+                checks=checks,
+                failed=failed,
+                below_zero=below_zero,
+            )
+            trials.append(trial)
+            change = trial.gain - last.gain
+            if not failed and change > _SMALL:
+                step.append((trial, Misfit(one.estimator, fit, wrong)))
+            elif not change > -_SMALL:
+                harmful.add(one.remedies[-1].name)
         useful = [remedy for remedy in useful if remedy.name not in harmful]
         step.sort(key=lambda one: -one[0].gain)
         if not step or step[0][0].wrong == 0:
             break
         best = [one for one in step if one[0].wrong][:2]
     return trials
+
+
+def near_ties(trials: list[Trial], choice: Trial) -> list[Trial]:
+    """Trials that the choice is not told apart from: by 4, or by two errors of the difference."""
+    return [
+        trial
+        for trial in trials
+        if trial is not choice
+        and not trial.failed
+        and abs(choice.gain - trial.gain) <= max(_SMALL, 2.0 * _error(choice.each - trial.each))
+    ]
 
 
 def choose(trials: list[Trial], wrong: int) -> Trial | None:
@@ -443,8 +480,11 @@ def _with_sizes(data: Data) -> Data:
 
 def _scored(
     estimator: Any, data: Data, rows: Array, pointwise: Array, seed: int
-) -> tuple[Array, list[Check], str, Any]:
-    """Differences of log density, checks, why it failed or "", and the rows of a fitted copy."""
+) -> tuple[Array, list[Check], str, Any, float]:
+    """Differences of log density, checks, why it failed or "", the rows of a fitted copy.
+
+    Last the share of the rows whose 90 % interval goes below 0 although all y are positive.
+    """
     X, y, params = data
     rest = {key: value for key, value in params.items() if key != "sample_weight"}
     row_data = {key: value for key, value in params.items() if value is not None}
@@ -458,11 +498,14 @@ def _scored(
             more = weight_checks(fit, rows, loo)
             checks = find_checks(loo, names, np.arange(len(rows)), seed, None, more)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
-        return np.full(len(rows), np.nan), [], str(error).splitlines()[0], None
+        return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0
     result = vars(fit.core.model).get("result_")
     problems = () if result is None else result.problems
-    failed = parameter_namer(fitted)(problems[0]) if problems else ""
+    failed = printable(parameter_namer(fitted)(problems[0])) if problems else ""
     each = loo.log_density - fit.log_slope[rows] - pointwise
     if not failed and not np.isfinite(each).all():
         failed = "The log density of some row is not finite."
-    return each, checks, failed, fit
+    below_zero = 0.0
+    if loo.family == "numbers" and not fit.core.transformers and loo.y.min() > 0.0:
+        below_zero = float(np.mean(loo.zero() > 0.05))
+    return each, checks, failed, fit, below_zero

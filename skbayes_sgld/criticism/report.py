@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import check_flag
+from skbayes_sgld._checks import check_flag, check_number, printable
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._progress import stage
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import (
@@ -20,6 +21,7 @@ from skbayes_sgld.criticism.checks import (
     enough_draws,
     find_checks,
     interval_name,
+    noiseless,
     prior_check,
 )
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
@@ -30,6 +32,7 @@ from skbayes_sgld.criticism.remedies import (
     Trial,
     choose,
     names_in_fit,
+    near_ties,
     try_remedies,
 )
 from skbayes_sgld.criticism.weights import weight_checks
@@ -37,6 +40,12 @@ from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
 _NAME = 54  # letters of the name of a check or remedy, of 100 a line
 _SHOWN = 6  # remedies that the report shows
+_TIES = 3  # near ties that the reason names
+_NO_NOISE = (
+    "No row is half a standard deviation from its prediction: y is a function of the columns "
+    "without noise, and the noise of the model is what its prior allows at least. No model of the "
+    "noise is right then; set noise_variance to that of the measurement."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,7 +130,11 @@ class ModelCheck:
             return f"NO: {n} check{'s find' if n > 1 else ' finds'} a misfit.{rest}"
         if unknown:
             return f"not known: of {len(self.table)} checks{rest}"
-        return "yes: no check finds a misfit."
+        doubts = [check for check in self._checks if check.verdict == "look at it"]
+        if not doubts:
+            return "yes: no check finds a misfit."
+        named = " and the ".join(check.name.split(" (")[0].split(",")[0] for check in doubts)
+        return f"yes, but look at the {named}: no check finds a misfit."
 
     def __str__(self) -> str:
         """Report."""
@@ -136,8 +149,7 @@ class ModelCheck:
             measured, expected = format(check.measured, check.fmt), ""
             if np.isfinite(check.error):
                 expected = f"{check.expected:{check.fmt}} +- {check.error:{check.fmt}}"
-            cell = "MISFIT" if check.verdict == "misfit" else check.verdict
-            lines += _row(check.name + about, f"{measured:>10s}{expected:>18s}   {cell}")
+            lines += _row(check.name + about, f"{measured:>10s}{expected:>18s}   {check.verdict}")
         if self._trials:
             cell = "remedy that was tried"
             if self.n_samples > MOST_ROWS:
@@ -165,6 +177,7 @@ def check_model(
     n_rows: int | None = 2000,
     held_out: bool = False,
     random_state: Any = 0,
+    verbose: bool | int | None = None,
     **params: Any,
 ) -> ModelCheck:
     """Check a fitted model against its own rows, each left out, and try remedies of what is wrong.
@@ -197,6 +210,10 @@ def check_model(
         uncertain.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows, and of the transform of counts.
+    verbose : bool, int or None, default=None
+        Whether to print a line on standard error about each remedy before it is fitted. There may
+        be twenty, each of which takes about as long as the fit. None: as the model's own
+        ``verbose``.
     **params : dict
         Further arguments of the fit by row, such as ``exposure``.
 
@@ -232,10 +249,18 @@ def check_model(
     """
     check_flag(remedies, "remedies")
     check_flag(held_out, "held_out")
+    if verbose is not None:
+        check_number(
+            int(verbose) if isinstance(verbose, bool) else verbose, "verbose", low=0, closed="left"
+        )
     fit = rows_of_fit("check_model", model, X, y, sample_weight, params, held_out)
+    verbose = getattr(fit.core.model, "verbose", 0) if verbose is None else verbose
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
+    stage(verbose, f"check_model: {len(rows)} rows {'predicted' if held_out else 'left out'}")
     loo = fit.leave_out(rows, enough_draws(len(rows)))
-    names = column_names(model) or [f"x{j}" for j in range(loo.data[0].shape[1])]
+    names = [printable(name) for name in column_names(model) or []] or [
+        f"x{j}" for j in range(loo.data[0].shape[1])
+    ]
     labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
     more = weight_checks(fit, rows, loo)
@@ -248,11 +273,12 @@ def check_model(
     checks += prior_check(fit.core.model, parameter_namer(model))
     wrong = [check for check in checks if check.verdict == "misfit"]
     trials = list[Trial]()
-    if wrong and remedies and not held_out and hasattr(fit.core.model, "coef_"):
+    exact = loo.family == "numbers" and noiseless(loo.numbers.most)
+    if wrong and remedies and not held_out and not exact and hasattr(fit.core.model, "coef_"):
         pointwise = loo.log_density - fit.log_slope[rows]
         data = X, y, {"sample_weight": sample_weight, **params}
         misfit = Misfit(model, fit, wrong)
-        trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed)
+        trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed, verbose)
     choice = choose(trials, len(wrong))
     trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
     n_bad = sum(int(check.measured) for check in checks if check.kind == "influence")
@@ -265,7 +291,12 @@ def check_model(
         _table(checks, len(wrong), trials),
         _trials(trials),
         None if choice is None else choice.estimator,
-        _reason(checks, len(wrong), trials, choice, remedies, names, held_out)
+        (
+            _NO_NOISE
+            if exact and wrong
+            else _reason(checks, len(wrong), trials, choice, remedies, names, held_out)
+        )
+        + _of_class_weight(fit.core.model, wrong, choice)
         + (
             _sizes_in_fit(choice)
             or _arguments_of_fit(choice, model, {"sample_weight": sample_weight, **params})
@@ -335,6 +366,9 @@ def _reason(
     names: list[str],
     held_out: bool,
 ) -> str:
+    doubts = sum(check.verdict == "look at it" for check in checks)
+    if not wrong and doubts:
+        return "No check finds a misfit, so there is nothing to suggest."
     if not wrong:
         return "Nothing is wrong, so there is nothing to suggest."
     if held_out:
@@ -351,6 +385,20 @@ def _reason(
     held = f" 90 % intervals hold {after} of the rows; before, {before}." if after else ""
     n = choice.wrong
     rest = f" {n} check{'s' * (n > 1)} still find{'s' * (n == 1)} a misfit." if n else ""
+    if any(check.kind == "coverage" and check.verdict == "misfit" for check in choice.checks):
+        rest += " Its intervals do not hold either."
+    if choice.below_zero > 0.01:
+        rest += (
+            f" Its 90 % intervals go below 0 in {choice.below_zero:.0%} of the rows, and every y "
+            "is positive."
+        )
+    near = near_ties(trials, choice)
+    if near:
+        listed = "; ".join(
+            f"{each.name} ({each.gain:+.1f}{_misfits(each.wrong)})" for each in near[:_TIES]
+        )
+        more = f"; and {len(near) - _TIES} more" if len(near) > _TIES else ""
+        rest += f" Near ties, which other draws or rows may prefer: {listed}{more}."
     added = ", ".join(names[j] for j in choice.columns)
     what = ", ".join(
         f"{each.name} ({added})" if each.terms else each.name for each in choice.remedies
@@ -360,6 +408,24 @@ def _reason(
         f"Suggestion: {what}. Its leave-one-out log density is {way} by "
         f"{abs(choice.gain):.1f} (standard error {choice.se:.1f}).{held}{rest}"
     )
+
+
+def _misfits(n: int) -> str:
+    return f", {n} misfit{'s' * (n > 1)}" if n else ""
+
+
+def _of_class_weight(model: Any, wrong: list[Check], choice: Trial | None) -> str:
+    """Words on class weights, which make the model predict other shares than its rows have."""
+    weights = getattr(model, "class_weight", None)
+    shares = any(check.name.startswith("share of class") for check in wrong)
+    told = choice is not None and "class_weight" in choice.name
+    if weights is None or not shares:
+        return ""
+    because = (
+        f" class_weight={weights!r} weighs the classes, so that the probabilities are of shares "
+        "that the rows do not have."
+    )
+    return because if told else f"{because} Fit without it for probabilities of these rows."
 
 
 def _arguments_of_fit(choice: Trial | None, model: Any, params: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ from skbayes_sgld.criticism.checks import (
     bernstein_p_value,
     binomial_p_value,
     by_mean,
+    noiseless,
     pearson,
     residuals,
     share_inside,
@@ -57,6 +58,10 @@ _UNSURE = (
 _SURE = (
     "probabilities are too extreme, as those of many columns under a wide prior are; set "
     "prior='hierarchical_normal', or leave columns out"
+)
+_NO_NOISE = (
+    "y is a function of the columns without noise, for which no model of the noise is right; set "
+    "noise_variance to that of the measurement"
 )
 _OTHERS = "check_model(model, X, y) tries other models"
 
@@ -111,7 +116,8 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         ratio = float(np.mean(pearson(loo.y, mean, variance)))
         fault = _spread_message(ratio, type(likelihood).__name__)
     else:
-        fault = _noise_message(each, inside[0].mean(), likelihood, loo.y)
+        exact = noiseless(most)
+        fault = _NO_NOISE if exact else _noise_message(each, inside[0].mean(), likelihood, loo.y)
     share, *by_third = (f"{100 * inside[1, rows].mean():.0f}" for rows in groups)
     return (
         f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "

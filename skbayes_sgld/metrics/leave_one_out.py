@@ -14,7 +14,7 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LeaveOneOut:
     """Estimate of a fit's log predictive density for rows that it has not seen.
 
@@ -68,6 +68,11 @@ class LeaveOneOut:
     def n_rows(self) -> int:
         """Number of rows that were left out, one at a time."""
         return len(self.rows)
+
+    def __repr__(self) -> str:
+        """One line; ``print`` gives the report."""
+        of = f"{self.n_rows} of {self.n_samples} rows"
+        return f"LeaveOneOut(elpd={self.elpd:.1f}, se={self.se:.1f}, p_loo={self.p_loo:.1f}, {of})"
 
     def __str__(self) -> str:
         """Report in eight lines."""
@@ -173,12 +178,7 @@ def loo(
     rows = fit.choose(n_rows, random_state)
     model = fit.core.model
     surrogate = _surrogate(model, fit.data, counted) - slope
-    pointwise, log_density, k = columns = np.empty((3, len(rows)))
-    size = max(1, 2**21 // len(model.posterior_.flat))  # their log likelihoods: 16 megabytes
-    for first in range(0, len(rows), size):
-        part = slice(first, first + size)
-        part_rows = fit.leave_out(rows[part])
-        columns[:, part] = part_rows.log_density, part_rows.log_density_with, part_rows.pareto_k
+    pointwise, log_density, k = fit.log_densities(rows)
     pointwise -= slope[rows]
     elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
     losses = weight[rows] * (log_density - slope[rows] - pointwise)

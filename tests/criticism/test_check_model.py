@@ -24,6 +24,7 @@ from skbayes_sgld import (
     SGLDNegativeBinomialRegressor,
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
+    _memory,
     check_model,
     compare_models,
     predict_interval,
@@ -597,3 +598,134 @@ def fit_unweighted(model, X, y, weight):
     fit = rows_of_fit("loo", model, X, y, weight, {})
     one = replace(fit, weight=np.ones_like(fit.weight))
     return one.leave_out(np.arange(len(one.weight))).log_density - one.log_slope
+
+
+def test_the_answer_names_what_to_look_at(monkeypatch):
+    y = TRUE["linear"][1](np.random.default_rng(5))
+    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    assert str(found).startswith("Does the model fit? yes: no check finds a misfit.")
+    pull = Check("pull of the prior, in posterior sds", "prior", np.inf, verdict="look at it")
+    rows = Check("influential rows (Pareto k above 0.7)", "influence", 3, verdict="look at it")
+    doubtful = replace(found, _checks=[*found._checks, pull, rows])
+    assert str(doubtful).startswith(
+        "Does the model fit? yes, but look at the pull of the prior and the influential rows: no"
+    )
+
+
+def test_the_report_and_the_table_have_the_same_verdicts():
+    model, draw, _ = FAULTS["skew"]
+    y = draw(np.random.default_rng(5))
+    found = check_model(clone(model).fit(X, y), X, y, remedies=False)
+    rows = [line.split()[-1] for line in str(found).splitlines() if "intervals" in line]
+    assert rows[1:] == found.table["verdict"][: len(rows) - 1].tolist() or rows == (
+        found.table["verdict"][: len(rows)].tolist()
+    )
+    assert "misfit" in rows
+
+
+def test_near_ties_and_intervals_below_zero_are_said():
+    noise = np.random.default_rng(0).standard_normal(100)
+    noise -= noise.mean()
+
+    def trial(name, gain, wrong=0, below_zero=0.0, apart=0.0, checks=()):
+        each = gain / 100 + 0.1 * noise + apart * noise[::-1]
+        remedy = remedies.Remedy(name, set(), "", set())
+        return Trial((remedy,), None, each, wrong, list(checks), "", (), below_zero)
+
+    choice = trial("squares", 50.0, 2, 0.25)
+    others = [trial("log", 48.0, 1), trial("t", 20.0), trial("far", 40.0, apart=1.0)]
+    assert remedies.near_ties([choice, *others], choice) == [others[0], others[2]]
+    told = report._reason([], 3, [choice, *others], choice, True, [], False)
+    assert "Near ties, which other draws or rows may prefer: log (+48.0, 1 misfit); far (+" in told
+    assert "Its 90 % intervals go below 0 in 25% of the rows, and every y is positive." in told
+    assert "2 checks still find a misfit." in told
+    narrow = Check("90 % intervals", "coverage", 0.7, 0.9, 0.01, 1e-9, verdict="misfit")
+    alone = trial("squares", 50.0, 9, checks=[narrow])
+    told = report._reason([], 3, [alone], alone, True, [], False)
+    assert "9 checks still find a misfit. Its intervals do not hold either." in told
+    assert "Near ties" not in told and "below 0" not in told
+
+
+def test_intervals_of_positive_numbers_that_go_below_zero_are_counted(try_only):
+    try_only("tails")
+    y = FAULTS["skew"][1](np.random.default_rng(5))
+    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    trial = found._trials[0]
+    better = clone(trial.estimator).fit(X, y)
+    share = (predict_interval(better, X, 0.9)[:, 0] < 0).mean()
+    assert share > 0.05
+    assert trial.below_zero == pytest.approx(share, abs=0.02)
+    if found.suggestion is not None:
+        assert "every y is positive" in found.reason
+
+
+def test_class_weights_are_named_as_the_reason_of_other_shares(try_only):
+    try_only("weights")
+    y = (np.random.default_rng(5).random(N) < stats.logistic.cdf(ETA - 2.0)).astype(int)
+    model = clone(LABELS).set_params(class_weight="balanced").fit(X, y)
+    found = check_model(model, X, y)
+    assert not found.fits
+    assert found.suggestion.class_weight is None
+    assert "class_weight='balanced' weighs the classes" in found.reason
+    assert check_model(found.suggestion.fit(X, y), X, y).fits
+    told = check_model(model, X, y, remedies=False).reason
+    assert told.endswith("Fit without it for probabilities of these rows.")
+
+
+@pytest.mark.parametrize("n", [25, 200])
+def test_a_target_without_noise_has_no_model_of_the_noise(n):
+    rows = np.linspace(0.0, 5.0, n)[:, None]
+    y = 2.0 * rows[:, 0] + 1.0
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = clone(LINEAR).fit(rows, y)
+    assert "student_t" not in " ".join(str(each.message) for each in said)
+    found = check_model(model, rows, y)
+    assert found.remedies.empty and found.suggestion is None
+    assert "set noise_variance to that of the measurement" in found.reason
+    better = clone(LINEAR).set_params(noise_variance=0.01)
+    noisy = y + 0.1 * np.random.default_rng(0).standard_normal(n)
+    assert check_model(better.fit(rows, noisy), rows, noisy).fits
+
+
+def test_each_remedy_is_announced_before_it_is_fitted(capsys, try_only):
+    try_only("noise", "tails")
+    y = FAULTS["heavy tails"][1](np.random.default_rng(5))
+    model = clone(LINEAR).fit(X, y)
+    found = check_model(model, X, y)
+    assert capsys.readouterr().err == ""
+    check_model(model, X, y, verbose=1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "check_model: 400 rows left out"
+    names = [re.fullmatch(r"check_model: remedy (\d+) of (\d+): (.+)", line) for line in lines[1:]]
+    assert [int(each[1]) for each in names] == list(range(1, len(found._trials) + 1))
+    assert all(int(each[1]) <= int(each[2]) for each in names)
+    assert {each[3] for each in names} == set(found.remedies.index)
+    model.verbose = 1
+    check_model(model, X, y, remedies=False)
+    assert capsys.readouterr().err == "check_model: 400 rows left out\n"
+
+
+def test_names_and_labels_print_no_escapes_to_a_terminal(try_only):
+    try_only("columns")
+    evil = "\x1b[31mage\x07"
+    far = X.rename(columns={"age": evil}, index={"row 7": "\x1b]0;row\x07"})
+    y = FAULTS["curved column"][1](np.random.default_rng(5))
+    far.iloc[7], y[7] = [40.0, -40.0], -300.0
+    found = check_model(clone(LINEAR).fit(far, y), far, y)
+    told = f"{found}{found!r}{found.reason}" + "".join(found.table["about"])
+    assert "\x1b" not in told and "\x07" not in told
+    assert "\\x1b[31mage" in told and "\\x1b]0;row" in told
+    classes = np.where(y > 1, "\x1b[31myes", "no")
+    labels = check_model(clone(LABELS).fit(X, classes), X, classes, remedies=False)
+    assert "\x1b" not in str(labels) + "".join(labels.table["check"])
+
+
+def test_rows_that_do_not_fit_into_memory_are_refused_before_it_is_taken(monkeypatch):
+    y = TRUE["poisson"][1](np.random.default_rng(5))
+    model = clone(COUNTS).fit(X, y)
+    monkeypatch.setattr(_memory, "_ASKED", 2**20)
+    monkeypatch.setattr(_memory, "available_memory", lambda: 2**20)
+    with pytest.raises(MemoryError, match=r"400 rows and 1,000 draws of each takes .* GB"):
+        check_model(model, X, y, n_rows=None)
+    assert check_model(model, X, y, n_rows=20, remedies=False) is not None

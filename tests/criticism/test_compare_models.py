@@ -1,5 +1,7 @@
 """Comparisons of models against exact leave-one-out densities and the best mixture."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -70,3 +72,17 @@ def test_some_rows_tell_the_totals_of_all():
     assert np.all(np.abs(away) < 4 * part["se"])
     assert np.all(part["se"] > 0)
     assert part["difference"].tolist() == [0.0, 0.0]
+
+
+def test_all_of_many_rows_take_the_memory_of_a_block():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((6000, 2))
+    y = rows @ [1.0, 2.0] + rng.standard_normal(6000)
+    models = {"a": SGLDLinearRegression(n_draws=250, random_state=0).fit(rows, y)}
+    compare_models(models, rows, y, n_rows=50)  # imports
+    tracemalloc.start()
+    table = compare_models(models, rows, y, n_rows=None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2.4e8  # without blocks 4e8, and proportional to the rows
+    assert table.loc["a", "elpd"] == pytest.approx(loo(models["a"], rows, y, n_rows=None).elpd)

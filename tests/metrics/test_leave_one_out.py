@@ -210,3 +210,9 @@ def test_a_row_that_does_not_depend_on_the_parameters_is_left_out():
     rows[0] = 0.0
     found = loo(clone(NORMAL).fit(rows, Y), rows, Y)
     assert found.pointwise[0] == pytest.approx(stats.norm.logpdf(Y[0], 0.0, np.sqrt(0.5)))
+
+
+def test_a_result_is_one_line():
+    found = loo(clone(NORMAL).fit(X, Y), X, Y, n_rows=20)
+    expected = f"LeaveOneOut(elpd={found.elpd:.1f}, se={found.se:.1f}, p_loo={found.p_loo:.1f}, "
+    assert repr(found) == expected + "20 of 40 rows)"
