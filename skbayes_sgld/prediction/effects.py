@@ -370,7 +370,7 @@ def effects(
             raise ValueError(
                 f"X has one level in the column {names[j]!r}; a comparison needs rows of two."
             )
-    _warn_of_no_effect(rows, by_column)
+    _warn_of_no_effect(known, by_column)
     return _table(
         {(names[j], name): draws for j, each in by_column.items() for name, draws in each.items()},
         *components(unwrap(estimator).model),
@@ -378,14 +378,13 @@ def effects(
     )
 
 
-def _warn_of_no_effect(rows: Response, by_column: dict[int, dict[str, Array]]) -> None:
+def _warn_of_no_effect(known: Columns, by_column: dict[int, dict[str, Array]]) -> None:
     """Warn of columns that no prediction depends on, although their values differ."""
+    zero = [j for j, each in by_column.items() if each and not any(d.any() for d in each.values())]
     names = [
-        repr(rows.table.names[j])
-        for j, contrasts in by_column.items()
-        if contrasts
-        and not any(draws.any() for draws in contrasts.values())
-        and rows.table.column(j).nunique() > 1
+        repr(known.table.names[j])
+        for j in zero
+        if known.table.column(j).nunique() > 1 and not known.are_told_apart(j)
     ]
     if names:
         listed = ", ".join(names[:8]) + ", ..." * (len(names) > 8)

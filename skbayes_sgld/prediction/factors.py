@@ -96,6 +96,14 @@ class Columns:
         """Whether what the model sees of a column of numbers jumps at some of them."""
         return _is_numbers(self.table.column(j)) and self._reaction(j)[1]
 
+    def are_told_apart(self, j: int) -> bool:
+        """Whether the model sees a difference between any two values of a column."""
+        column = self.table.column(j)
+        values = _distinct(column) if _is_numbers(column) else _ordered(column)
+        return self.see is None or (
+            len(values) > 1 and bool(self._alike(self.see, j, values).any())
+        )
+
     def typical(self) -> Table:
         """One row: means of columns of numbers, the most frequent levels of others."""
         if self.see is None and not self.named and self.table.is_matrix:
@@ -241,7 +249,7 @@ def _ranges(bins: list[list[Any]]) -> list[str]:
     ends = {value for one in bins for value in (one[0], one[-1])}
     digits = next((k for k in range(3, 12) if len({f"{v:.{k}g}" for v in ends}) == len(ends)), 12)
     return [
-        f"[{one[0]:.{digits}g}, {one[-1]:.{digits}g}]" if len(one) > 1 else str(_name(one[0]))
+        f"[{one[0]:.{digits}g}, {one[-1]:.{digits}g}]" if len(one) > 1 else f"{one[0]:.{digits}g}"
         for one in bins
     ]
 

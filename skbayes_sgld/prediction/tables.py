@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from skbayes_sgld._checks import as_array
+from skbayes_sgld._checks import as_array, naming
 from skbayes_sgld._typing import Array
 
 
@@ -40,6 +40,9 @@ class Table:
             return _Polars(X)
         if module == "pyarrow" and hasattr(X, "set_column"):
             return _Arrow(X)
+        if isinstance(X, (list, tuple)):  # an encoder takes its numbers for objects
+            with naming("X"):
+                X = np.asarray(X, dtype=object)
         keeps_type = isinstance(X, np.ndarray) and X.dtype.kind in "OSUbiu"
         how: dict[str, Any] = {"ensure_all_finite": "allow-nan", "accept_sparse": "csr"}
         how["dtype"] = None if keeps_type else np.float64

@@ -213,6 +213,9 @@ def test_a_column_that_changes_no_prediction_is_said():
         table = effects(model, rows)
     assert not estimates(table[table["column"].isin(["old", "id", "town", "one"])]).any()
     effects(model, rows, ["x", "zone", "one"])  # a warning would be an error
+    hinge = FunctionTransformer(lambda x: np.maximum(x - 14.0, 0.0))  # flat at the mean
+    hinge = make_pipeline(columns((hinge, ["x"])), clone(MODEL)).fit(rows, Y)
+    assert not estimates(effects(hinge, rows, "x", "at_mean")).any()
     rare = OneHotEncoder(min_frequency=N, handle_unknown="infrequent_if_exist", sparse_output=False)
     model = make_pipeline(columns((rare, ["zone"]), SCALED), clone(MODEL)).fit(rows, Y)
     with pytest.warns(UserWarning, match="column 'zone', whose values differ"):

@@ -123,6 +123,8 @@ def test_arrays_of_objects_keep_their_text():
     model = make_pipeline(steps, clone(MODEL)).fit(rows, Y)
     table = effects(model, rows)
     assert table["contrast"].tolist() == ["small - large", "dy/dx", "2 - 1", "3 - 1"]
+    assert len(effects(model, rows, kind="at_mean")) == 4
+    assert effects(model.fit(rows.tolist(), Y), rows.tolist()).equals(table)
     alike = FRAME.assign(old=0)
     theirs = effects(make_pipeline(clone(STEPS), clone(MODEL)).fit(alike, Y), alike, "zone")
     assert_allclose(table["estimate"][2:], theirs["estimate"], atol=0.3)
