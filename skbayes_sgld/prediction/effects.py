@@ -9,6 +9,7 @@ whatever the model, its link and the transformers before it.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -57,6 +58,8 @@ class Response:
         Rows that are predicted under all draws, chosen at random; None: all.
     seed : int
         Of the choice.
+    rows : ndarray of int of shape (n,) or None
+        Positions of the rows in the user's X; None: those of the table.
     """
 
     estimator: Any
@@ -64,6 +67,7 @@ class Response:
     exposure: Array | None = None
     n_rows: int | None = None
     seed: int = 0
+    rows: Array | None = None
 
     @classmethod
     def of(
@@ -140,7 +144,8 @@ class Response:
             return self
         rows = np.flatnonzero(keep)
         exposure = None if self.exposure is None else self.exposure[rows]
-        return replace(self, table=self.table.take(rows), exposure=exposure)
+        origin = rows if self.rows is None else self.rows[rows]
+        return replace(self, table=self.table.take(rows), exposure=exposure, rows=origin)
 
     def without_gaps(self, j: int) -> tuple[Self, Array]:
         """Response at the rows whose number in a column is not missing, and these numbers."""
@@ -179,9 +184,27 @@ class Response:
             some = np.arange(start, min(start + size, len(rows)))
             row_data = {} if self.exposure is None else {"exposure": self.exposure[rows[some]]}
             draws = model.posterior_mean_draws(seen.take(some).X, n_draws, 0, **row_data)
-            return np.einsum("sn...,n->s...", core.from_model(draws), weight[some], optimize=True)
+            with np.errstate(over="ignore", invalid="ignore"):
+                draws = core.from_model(draws)
+                sums = np.einsum("sn...,n->s...", draws, weight[some], optimize=True)
+            if not np.isfinite(sums).all():
+                self._refuse(rows[some], draws)
+            return sums
 
-        return sum_in_threads(total, range(0, len(rows), size))
+        with warnings.catch_warnings():  # of a row that is infinite, or nearly so
+            warnings.filterwarnings("ignore", ".*whose square is out of the range", UserWarning)
+            return sum_in_threads(total, range(0, len(rows), size))
+
+    def _refuse(self, rows: Array, draws: Array) -> None:
+        """Raise for the first of the rows whose response is not finite under a draw."""
+        by_row = np.isfinite(draws.swapaxes(0, 1).reshape(len(rows), -1)).all(axis=1)
+        row = int(rows[by_row.argmin()])
+        row = row if self.rows is None else int(self.rows[row])
+        raise ValueError(
+            f"the expected response at row {row} of X (from 0) is out of the range of floating "
+            "point numbers under a draw, so no mean over rows is known; check the units of its "
+            "columns, or leave it out."
+        )
 
     def slope(self, j: int, spread: float, jumps: bool) -> Array:
         """Mean over the rows of the derivative by a column of a spread, under every draw.
@@ -309,7 +332,8 @@ def effects(
     ------
     ValueError
         For columns that X does not have, or that have no effect to measure: one level, or where
-        columns is None more than 50 of them.
+        columns is None more than 50 of them; and for a row whose response under a draw is infinite,
+        as of counts far beyond the rows of the fit.
 
     Warns
     -----

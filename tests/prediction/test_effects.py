@@ -214,6 +214,19 @@ def test_rows_without_a_number_have_no_slope_but_are_compared(mixed):
     assert_allclose(estimates(ours)[1], summarised(old)[0], rtol=1e-9)
 
 
+def test_rows_without_a_number_take_their_exposures_with_them():
+    exposure = np.linspace(0.1, 5.0, N)
+    model = make_pipeline(SimpleImputer(), SGLDPoissonRegressor(**DRAWS))
+    model.fit(X, RNG.poisson(exposure * np.exp(Z)), sgldpoissonregressor__exposure=exposure)
+    holes, known = X.copy(), np.arange(N) % 3 > 0
+    known[:40] = False
+    holes[~known, 0] = np.nan
+    for more in ({}, {"step": 1.0}):
+        found = effects(model, holes, 0, exposure=exposure, **more)
+        theirs = effects(model, X[known], 0, exposure=exposure[known], **more)
+        assert_allclose(estimates(found), estimates(theirs), rtol=1e-9)
+
+
 # ---- other models, targets and rows -------------------------------------------------------------
 
 
@@ -304,6 +317,21 @@ def test_effects_that_take_seconds_say_which_column_they_are_at(monkeypatch, cap
         "effects: column 1 of 2: age",
         "effects: column 2 of 2: old",
     ]
+
+
+def test_a_row_whose_response_is_infinite_is_refused_by_its_number():
+    model = clone(LINEAR).set_params(n_draws=50)
+    counts = SGLDPoissonRegressor(**DRAWS).fit(X, RNG.poisson(np.exp(Z)))
+    logs = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, np.exp(Z))
+    far = np.vstack([X] * 10)
+    far[1234, 0] = 1e5
+    for one in (counts, logs):
+        for n_rows in (None, 100):
+            with pytest.raises(ValueError, match="the expected response at row 1234 of X"):
+                effects(one, far, n_rows=n_rows)
+    far[:1000, 1] = np.nan
+    with pytest.raises(ValueError, match="the expected response at row 1234 of X"):
+        effects(make_pipeline(SimpleImputer(), counts).fit(X, np.ones(N)), far, 1)
 
 
 def test_columns_without_a_contrast_and_models_without_a_posterior_are_refused(mixed):
