@@ -443,6 +443,12 @@ class ReliabilityDisplay(Display):
         display : ReliabilityDisplay
         """
         model = unwrap_for(cls.__name__, "predict_proba", estimator).model
+        if getattr(model, "_by_row", False):
+            raise ValueError(
+                f"{cls.__name__} takes labels, and the model was fitted to totals of trials; write "
+                "the trials out, one a row, with p = estimator.predict_proba(X)[rows, 1]: "
+                f"{cls.__name__}.from_predictions(labels, p)."
+            )
         k = _position(estimator, pos_label)
         y, proba = as_array(y, "y", dtype=None), estimator.predict_proba(X)[:, k]
         check_lengths(X=proba, y=y)

@@ -25,6 +25,7 @@ from skbayes_sgld.plotting import (
     ModelCheckDisplay,
     ModelComparisonDisplay,
     PredictiveIntervalDisplay,
+    ReliabilityDisplay,
 )
 
 RNG = np.random.default_rng(0)
@@ -106,6 +107,13 @@ def test_batches_and_blocks_are_judged_as_arrays_are(name):
         assert np.isfinite(each.score(X, y, **{argument: SIZE}))
     if argument == "exposure":  # a later fit to counts of one unit
         assert np.isfinite(in_blocks.fit(X, y).score(X, y))
+
+
+@few_draws
+def test_the_display_of_labels_takes_no_totals():
+    model = SGLDLogisticRegression(**FEW).fit(X, SUCCESSES, n_trials=SIZE)
+    with pytest.raises(ValueError, match="takes labels, and the model was fitted to totals"):
+        ReliabilityDisplay.from_estimator(model, X, np.minimum(SUCCESSES, 1))
 
 
 @few_draws
