@@ -377,6 +377,7 @@ class GLMPosterior(BasePosterior):
             one_mode=True,
             log_concave=self.prior.log_concave and self.likelihood.log_concave,  # or nearly
             has_other_starts=self.likelihood.several_modes,
+            n_own=self.n_own if self.noise_columns is None else 0,
             light_tailed=light,
             far_from_mode=far and self.likelihood.averages and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,

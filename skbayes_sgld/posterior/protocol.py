@@ -144,6 +144,9 @@ class Facts:
         Whether there are several modes between which chains are not expected to cross.
     has_other_starts : bool
         Whether searches from further starts may find other modes.
+    n_own : int
+        Number of parameters, the last, given which the others are the coefficients of a model with
+        one mode; 0 where there are none, or others beside.
     ensemble : bool
         Whether each chain is to begin at a mode of its own, and chains are compared by their
         predictions, since parameters can change places.
@@ -190,6 +193,7 @@ class Facts:
     one_mode: bool = False
     multimodal: bool = False
     has_other_starts: bool = False
+    n_own: int = 0
     ensemble: bool = False
     log_concave: bool = False
     light_tailed: bool = False

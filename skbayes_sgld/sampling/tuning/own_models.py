@@ -81,9 +81,7 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
                 continue
             if end is not None and all(_apart(posterior, mode, end, other) for other in ends):
                 ends.append(end)
-        # a mode of less is not worth another sampler
-        modes = [each for each in with_shares(posterior, ends, tau) if each.share > 0.01]
-        return modes if len(modes) > 1 else []
+        return _with_shares(posterior, ends, tau) if len(ends) > 1 else []
 
 
 def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Array:
@@ -129,8 +127,8 @@ def are_apart(posterior: BasePosterior, a: Array, b: Array, fall: float) -> bool
     return not value.min() > min(value[0], value[-1]) - fall
 
 
-def with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
-    """Modes of positive definite curvature with their shares of the mass, by Laplace."""
+def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
+    """Modes with their shares of the mass, if two have some, of positive definite curvatures."""
     modes, logs = [], []
     for theta in ends:
         H = posterior.curvature(theta) / tau
@@ -140,7 +138,13 @@ def with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list
             logs.append(value - 0.5 * float(np.log(eigenvalues).sum()))
             modes.append((theta, H))
     shares = softmax(logs) if logs else logs
-    return [KnownMode(*mode, float(share)) for mode, share in zip(modes, shares, strict=True)]
+    # a mode of less is not worth another sampler
+    shared = [
+        KnownMode(*mode, float(share))
+        for mode, share in zip(modes, shares, strict=True)
+        if share > 0.01
+    ]
+    return shared if len(shared) > 1 else []
 
 
 def n_trajectories(posterior: BasePosterior) -> int:

@@ -10,15 +10,19 @@ from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.adaptation import usual_fall
+from skbayes_sgld.sampling.tuning.marginal_mode import marginal_mode
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
-from skbayes_sgld.sampling.tuning.own_models import KnownMode, are_apart, with_shares
+from skbayes_sgld.sampling.tuning.own_models import KnownMode, are_apart
 
 _MOST_PARAMS = 300  # beyond, further searches cost more than the run
 _ROWS = 1000  # rows of the sample, or five a parameter
+_FEW = 5  # rows a parameter, below which the joint mode may be one of rows that are fitted exactly
+_LEAST = 0.01  # share of the mass that is worth another sampler
 _ROUGH = 0.01  # squared distance to a mode, in sds, that is near enough to tell it from others
 
 
@@ -33,6 +37,8 @@ class Survey(NamedTuple):
 def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
     """Look for further modes beside a known one.
 
+    With few rows a column, modes are those of the own parameters, the coefficients integrated out.
+
     Parameters
     ----------
     posterior : BasePosterior
@@ -40,26 +46,52 @@ def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
     tau : float
         Temperature, which flattens the masses.
     """
-    alone = Survey(mode, (), "")
     if mode.theta.size > _MOST_PARAMS:
-        return alone
+        return Survey(mode, (), "")
     with one_blas_thread(), np.errstate(all="ignore"):
-        starts, candidates = _candidates(posterior, mode)
-        if not starts:
-            return alone
-        ends = [mode]
-        for end in candidates:
-            with suppress(NoModeError):
-                _add(posterior, ends, find_mode(posterior, end.theta))
-        if len(ends) == 1:
-            return Survey(mode, (), f"searches from {starts + 1} starts end at one mode")
-        known = with_shares(posterior, [end.theta for end in ends], tau)
-    best = max(known, key=lambda each: each.share)
-    others = [_describe(posterior, each) for each in known if each is not best]
-    finding = f"the mode has {best.share:.1%} of the mass by the curvature; {'; '.join(others)}"
-    (center,) = (end for end in ends if end.theta is best.theta)
-    shared = tuple(each for each in known if each.share > 0.01)
-    return Survey(center, shared if len(shared) > 1 else (), finding)
+        n_own = posterior.facts.n_own
+        few = n_own > 0 and posterior.n_samples < _FEW * mode.theta.size
+        n_starts, ends = (_marginal if few else _joint)(posterior, mode)
+        if n_starts == 0:
+            return Survey(mode, (), "")
+        values = [float(posterior.log_density(end.theta[None])[0]) / tau for end in ends]
+    # Laplace's approximation of the mass, but for what all modes share
+    volumes = [np.linalg.slogdet(end.metric.root)[1] for end in ends]
+    shares = softmax(np.add(values, volumes)).tolist()
+    best = ends[int(np.argmax(shares))]
+    if len(ends) == 1:
+        return Survey(best, (), f"searches from {n_starts} starts end at one mode")
+    others = [
+        _describe(posterior, end, share)
+        for end, share in zip(ends, shares, strict=True)
+        if end is not best
+    ]
+    modes = tuple(
+        KnownMode(end.theta, end.metric.curvature / tau, share)
+        for end, share in zip(ends, shares, strict=True)
+        if share > _LEAST
+    )
+    finding = f"the mode has {max(shares):.1%} of the mass by the curvature; {'; '.join(others)}"
+    return Survey(best, modes if len(modes) > 1 else (), finding)
+
+
+def _marginal(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
+    """Number of starts, and modes of the own parameters with the coefficients integrated out."""
+    starts, ends = posterior.other_starts() or [mode.theta], list[Mode]()
+    for start in starts:
+        with suppress(NoModeError):
+            _add(posterior, ends, marginal_mode(posterior, start, posterior.facts.n_own, ends))
+    return len(starts), ends or [mode]
+
+
+def _joint(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
+    """Number of starts, the known mode included, and the modes that searches from them find."""
+    n_starts, candidates = _candidates(posterior, mode)
+    ends = [mode]
+    for end in candidates:
+        with suppress(NoModeError):
+            _add(posterior, ends, find_mode(posterior, end.theta))
+    return n_starts + 1 if n_starts else 0, ends
 
 
 def _candidates(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
@@ -90,10 +122,10 @@ def _add(posterior: BasePosterior, ends: list[Mode], end: Mode) -> None:
     ends.append(end)
 
 
-def _describe(posterior: BasePosterior, known: KnownMode) -> str:
+def _describe(posterior: BasePosterior, end: Mode, share: float) -> str:
     """Share of a mode, and its parameters but the coefficients."""
-    values = posterior.reported.values(known.theta[None])[0]
+    values = posterior.reported.values(end.theta[None])[0]
     names = posterior.reported.names
     shown = [j for j, name in enumerate(names) if not name.startswith("coef[")]
     where = ", ".join(f"{names[j]}={values[j]:.3g}" for j in shown)
-    return f"another has {known.share:.1%}, at {where}"
+    return f"another has {share:.1%}, at {where}"
