@@ -9,8 +9,9 @@ import numpy as np
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference import decisions
-from skbayes_sgld.inference.decisions import Choice, Fallback
+from skbayes_sgld.inference.decisions import Batches, Choice, Fallback
 from skbayes_sgld.inference.ensemble import choose_ensemble, is_ensemble
+from skbayes_sgld.inference.jumps import may_jump, tune_jumps
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings, check_room
 from skbayes_sgld.inference.starts import choose_start
@@ -169,12 +170,22 @@ def make_plan(
     elif posterior.facts.has_other_starts and mode is not None:
         mode, modes, found = survey(posterior, mode, settings.tau)
     # algorithm: gradient, sampler and step size
-    made, reading, noise = decisions.choose_gradient(posterior, settings, mode, seed, fallback)
+    jumps = bool(found and modes) and may_jump(settings)
+    if jumps:
+        assert mode is not None
+        made, reading, noise = Batches(
+            decisions.all_rows("several modes"), Reading(posterior, mode)
+        )
+    else:
+        made, reading, noise = decisions.choose_gradient(posterior, settings, mode, seed, fallback)
     choices = decisions.as_given(settings) | made | {"parameterization": coordinates}
     if found:
         choices["modes"] = Choice(max(1, len(modes)), found)
-    draft = _draft(posterior, settings, mode, choices, reading, bool(modes))
-    tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
+    draft = _draft(posterior, settings, mode, choices, reading, bool(modes) and not found)
+    if jumps:
+        tuned = tune_jumps(draft, modes, seed)
+    else:
+        tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
     if draft.batch_size is not None and tuned.run.batch_size is None:
         choices |= decisions.all_rows(tuned.why_all_rows)
     # lengths: draws, burn-in, thinning and walkers

@@ -15,6 +15,7 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.samplers import ParallelTempering
+from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -45,7 +46,8 @@ def find_problems(result: SamplingResult) -> list[str]:
     problems += undefined_problem(*result.undefined, result.acceptance is None)
     flat = result.theta.reshape(-1, result.theta.shape[2])
     if np.isfinite(flat).all():
-        problems += missed_problem(result.plan, flat)
+        missed = isinstance(result.plan.run.sampler, JumpingHMC)
+        problems += crossing_problem(result) if missed else missed_problem(result.plan, flat)
         if result.plan.posterior.facts.user_defined:
             problems += jump_problem(result.plan, flat)
     problems += cap_problem(choices.get("stopped_by"))
@@ -168,7 +170,30 @@ def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
     ]
 
 
-# ---- models of a user's own ---------------------------------------------------------------------
+# ---- several modes ------------------------------------------------------------------------------
+
+
+def crossing_problem(result: SamplingResult) -> list[str]:
+    """Sentence on chains that jump between modes too seldom to tell their shares.
+
+    A share p that chains enter and leave n times in all has a standard error of about
+    ``p (1 - p) sqrt(2 / n)``.
+    """
+    plan, modes = result.plan, result.plan.modes
+    C, S, P = result.theta.shape
+    falls = [mode.falls(result.theta.reshape(-1, P)) for mode in modes]
+    nearest = np.argmin(falls, axis=0).reshape(C, S)
+    within = np.arange(1, S) % plan.n_each > 0  # walkers follow one another
+    n = int(np.sum((nearest[:, 1:] != nearest[:, :-1])[:, within]))
+    share = float(np.mean(nearest == np.bincount(nearest.ravel()).argmax()))
+    error = share * (1.0 - share) * np.sqrt(2.0 / max(n, 1))
+    if error <= 0.05:
+        return []
+    return [
+        f"chains jumped between modes {n} times in {C * S:,} draws, and {share:.0%} of the draws "
+        f"are of the mode that has most of them: this share may be off by {2.0 * error:.0%}; raise "
+        "n_draws"
+    ]
 
 
 def missed_problem(plan: Plan, flat: Array) -> list[str]:
@@ -183,13 +208,20 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
     worst = max(missed, key=lambda k: plan.modes[k].share)
     mode = plan.modes[worst]
     remedy = "set sampler='parallel_tempering'"
-    if isinstance(plan.run.sampler, ParallelTempering):
+    if not plan.posterior.facts.user_defined:  # what is given keeps "auto" from jumping
+        names = "sampler", "step_size", "gradient", "batch_size", "preconditioner"
+        given = [name for name in names if plan.choices[name].given]
+        remedy = f"set {' and '.join(given) or 'every setting'} to 'auto'"
+    elif isinstance(plan.run.sampler, ParallelTempering):
         remedy = _TO_CROSS
     where = describe_point(plan.posterior, mode.theta)
     return [
         f"a mode at {where} has about {mode.share:.0%} of the posterior, by its "
         f"curvature, and {shares[worst]:.1%} of the draws: chains do not cross to it; {remedy}"
     ]
+
+
+# ---- models of a user's own ---------------------------------------------------------------------
 
 
 def jump_problem(plan: Plan, flat: Array) -> list[str]:

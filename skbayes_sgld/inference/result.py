@@ -362,8 +362,11 @@ class SamplingResult(PosteriorDraws):
         return float(shift[np.abs(shift).argmax()]), float(width[np.abs(width).argmax()])
 
     def divergent(self, limit: float) -> list[int]:
-        """Chains whose mean is more than ``limit`` sds from the mode in any parameter."""
-        if self.mode is None:
+        """Chains whose mean is more than ``limit`` sds from the mode in any parameter.
+
+        None where several modes have mass, between which a mean may lie.
+        """
+        if self.mode is None or self.plan.modes:
             return []
         far = np.abs(self._standardised().mean(axis=1)).max(axis=1)
         return np.flatnonzero(~(far <= limit)).tolist()

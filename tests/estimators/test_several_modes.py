@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
-from scipy import sparse, stats
+from scipy import sparse, special, stats
+from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.posterior import GammaPrior, InverseGamma, Normal
+from tests.references import heavy_tails
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 
 PRIORS = {
@@ -65,7 +67,7 @@ def test_chains_are_in_the_mode_of_most_mass(share, by, wide):
     other, mode = (laplace_fit(of, start=narrow_and_wide()[k]) for k in (1 - wide, wide))
     mass = [of(m[None])[0] + 0.5 * np.linalg.slogdet(V)[1] for m, V in (other, mode)]
     assert mass[1] > mass[0] + 5.0
-    assert np.abs(z_scores(coordinates(model), *adapted_draws(of, *mode, 10_000))).max() < 4.5
+    assert np.abs(z_scores(coordinates(model), *adapted_draws(of, *mode, 5000))).max() < 4.5
     choice = model.result_.plan.choices["modes"]
     assert choice.value == 1 and "another has 0.0%" in choice.why
     assert model.diagnose().usable
@@ -118,3 +120,77 @@ def test_ordinary_rows_have_one_mode(n, d, df):
     y = X.sum(axis=1) + rng.standard_t(df, n)
     plan = student_t(n_draws=10).fit(X, y).result_.plan
     assert plan.modes == () and plan.choices["modes"].why.endswith("starts end at one mode")
+
+
+# ---- two modes that share the mass -------------------------------------------------------------
+
+
+def mixture(of, starts, n_draws=4000, df=6):
+    """Weighted draws of a density by a t distribution at each of its modes."""
+    proposals = []
+    for start in starts:
+        theta, weight = adapted_draws(of, *laplace_fit(of, start=start), n_draws)
+        mean = weight @ theta
+        V = (theta - mean).T @ ((theta - mean) * weight[:, None])
+        proposals.append(stats.multivariate_t(mean, V, df=df, seed=len(proposals)))
+    theta = np.concatenate([each.rvs(n_draws) for each in proposals])
+    density = special.logsumexp([each.logpdf(theta) for each in proposals], axis=0)
+    return theta, special.softmax(of(theta) - density)
+
+
+SHARED = shifted(share=0.37)
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
+@pytest.mark.parametrize("temperature", [1.0, 1.5])
+def test_chains_jump_between_modes_that_share_the_mass(temperature):
+    of = log_density(*SHARED)
+    theta, weight = mixture(lambda theta: of(theta) / temperature, narrow_and_wide())
+    model = student_t(**PRIORS, temperature=temperature).fit(*SHARED)
+    narrow = weight @ (theta[:, -1] < 1.5)
+    assert 0.02 < narrow < 0.98
+    draws = coordinates(model)
+    by_chain = (draws[..., -1] < 1.5).mean(axis=1)
+    assert by_chain.mean() == pytest.approx(narrow, abs=4.0 * by_chain.std(ddof=1) / 2.0 + 0.01)
+    assert np.abs(z_scores(draws, theta, weight)[:2]).max() < 4.5
+    plan = model.result_.plan
+    assert plan.choices["modes"].value == len(plan.modes) == 2
+    assert "several modes" in plan.choices["sampler"].why and model.diagnose().usable
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
+def test_a_share_that_few_jumps_leave_uncertain_is_said():
+    with pytest.warns(ConvergenceWarning, match=r"jumped between modes \d+ times in 16 draws"):
+        student_t(n_draws=8, n_chains=2).fit(*SHARED)
+
+
+@pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
+def test_a_given_sampler_that_misses_a_mode_is_said_with_the_remedy():
+    with pytest.warns(ConvergenceWarning, match="do not cross to it; set sampler to 'auto'"):
+        student_t(sampler="hmc", n_draws=300).fit(*SHARED)
+
+
+@pytest.mark.filterwarnings("ignore")  # of few draws
+def test_a_chain_that_jumps_is_the_same_beside_others():
+    fits = [student_t(n_chains=n, n_draws=32).fit(*SHARED) for n in (2, 3)]
+    first, second = (fit.posterior_.values for fit in fits)
+    np.testing.assert_array_equal(first, second[:2])
+
+
+# ---- few rows a column -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "df", "seed"), [(100, 30, 5, 0), (100, 30, 5, 1), (40, 10, 2, 2)]
+)
+def test_few_rows_a_column_are_right_to_a_tenth_of_an_sd(n, d, df, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d))
+    y = 0.5 * X.sum(axis=1) + 1.5 * rng.standard_t(df, n)
+    model = student_t(prior="normal").fit(X, y)
+    scale = 2.5 * y.std() / X.std(axis=0)
+    mean, sd = heavy_tails.moments(f"student-t-{n}-{d}-{seed}", X, y, scale)
+    table = model.summary()
+    assert np.abs((table["mean"] - mean) / sd).max() < 0.15  # 0.05 to 0.08 by chance
+    assert np.abs(np.log(table["sd"] / sd)).max() < 0.2
+    assert model.diagnose().usable
