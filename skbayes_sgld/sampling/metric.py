@@ -157,12 +157,6 @@ class Dense(Metric):
         """R."""
         return self._root
 
-    @property
-    def curvature(self) -> Array:
-        """``G^{-1}``."""
-        inverse_t = self._inverse_t
-        return inverse_t @ inverse_t.T if self._curvature is None else self._curvature
-
     @cached_property
     def _matrix(self) -> Array:
         return self._root @ self._root.T

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
-from skbayes_sgld.sampling.metric import Dense
+from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
-Places = tuple[tuple[Array, Dense], ...]
+Places = tuple[tuple[Array, Metric], ...]
 
 
 @dataclass(eq=False, repr=False)
@@ -39,7 +39,7 @@ class JumpingHMC(HMC):
     def between(cls, places: Places) -> JumpingHMC:
         """Sampler that jumps between ``places``: the centre and the metric of each mode."""
         sampler = cls()
-        vars(sampler)["_places"] = places
+        setattr(sampler, "_places", places)  # noqa: B010
         return sampler
 
     def n_normals(self, n_params: int) -> int:
@@ -156,6 +156,6 @@ class JumpingHMC(HMC):
         return total / len(others)
 
 
-def _log_volume(metric: Dense) -> float:
+def _log_volume(metric: Metric) -> float:
     """Log determinant of the metric's root."""
     return float(np.linalg.slogdet(metric.root)[1])

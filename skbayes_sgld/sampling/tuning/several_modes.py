@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import softmax
 
 from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.adaptation import usual_fall
 from skbayes_sgld.sampling.tuning.marginal_mode import marginal_mode
@@ -67,7 +68,7 @@ def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
         if end is not best
     ]
     modes = tuple(
-        KnownMode(end.theta, end.metric.curvature / tau, share)
+        KnownMode(end.theta, _curvature(end) / tau, share)
         for end, share in zip(ends, shares, strict=True)
         if share > _LEAST
     )
@@ -77,7 +78,7 @@ def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
 
 def _marginal(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
     """Number of starts, and modes of the own parameters with the coefficients integrated out."""
-    starts, ends = posterior.other_starts() or [mode.theta], list[Mode]()
+    starts, ends = posterior.other_starts() or [posterior.start()], list[Mode]()
     for start in starts:
         with suppress(NoModeError):
             _add(posterior, ends, marginal_mode(posterior, start, posterior.facts.n_own, ends))
@@ -120,6 +121,12 @@ def _add(posterior: BasePosterior, ends: list[Mode], end: Mode) -> None:
         if near or not are_apart(posterior, end.theta, other.theta, fall):
             return
     ends.append(end)
+
+
+def _curvature(mode: Mode) -> Array:
+    """Inverse of the metric, as a matrix."""
+    root = mode.metric.whiten(np.eye(mode.theta.size))
+    return root @ root.T
 
 
 def _describe(posterior: BasePosterior, end: Mode, share: float) -> str:
