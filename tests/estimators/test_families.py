@@ -93,7 +93,7 @@ def test_few_rows_have_the_same_posterior_in_the_space_of_the_rows(name):
     X, y, row = family.make(200)
     wide, some = np.random.default_rng(0).standard_normal((8, 10)), slice(0, 8)
     of_rows = family.given(None if row is None else row[some])
-    settings = {"n_draws": 700, "prior": Normal(0.3), "intercept_prior": Normal(1.0)}
+    settings = {"n_draws": 500, "prior": Normal(0.3), "intercept_prior": Normal(1.0)}
     draws = []
     for seed, space in enumerate(("row_space", "centered")):
         each = family.estimator(**settings, parameterization=space, random_state=seed)

@@ -26,6 +26,8 @@ _STEP = 0.1  # of the differences, in logs of own parameters
 _LONGEST = 1.0  # move of an own parameter in a step
 _INNER = 1e-4  # squared distance, in sds, to the coefficients' mode given the own parameters
 _OUTER = 0.02  # squared distance to the mode, in sds: any centre near it does
+_CENTRAL = 9.0  # squared distance, in sds, from which a joint mode is no centre
+_MARGIN = 2.0  # nats by which f may be larger at the model's start
 _MOST = 25  # steps of both searches
 
 
@@ -72,6 +74,22 @@ def marginal_mode(
             break
         best, own = new, own + fraction * step
     raise NoModeError(f"the mode of the own parameters was not found in {_MOST} steps.")
+
+
+def is_central(posterior: BasePosterior, mode: Mode, n_own: int) -> bool:
+    """Whether a joint mode is within three sds of the mode of the own parameters.
+
+    Where rows are fitted exactly f may have a mode too, far below its value at the start.
+    """
+    L = mode.theta.size - n_own
+    coef, own = np.split(mode.theta, [L])
+    best = _given(posterior, coef, own)
+    grad, H = _differences(posterior, best, own)
+    if not (np.isfinite(H).all() and np.linalg.eigvalsh(H)[0] > 0.0):
+        return False
+    start = np.split(posterior.start(), [L])
+    near = float(grad @ np.linalg.solve(H, grad)) < _CENTRAL
+    return near and _given(posterior, *start).value < best.value + _MARGIN
 
 
 def _joined(point: _Point, F: Array, L: int) -> Array:

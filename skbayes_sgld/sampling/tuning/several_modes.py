@@ -16,7 +16,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.adaptation import usual_fall
-from skbayes_sgld.sampling.tuning.marginal_mode import marginal_mode
+from skbayes_sgld.sampling.tuning.marginal_mode import is_central, marginal_mode
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, are_apart
 
@@ -38,7 +38,8 @@ class Survey(NamedTuple):
 def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
     """Look for further modes beside a known one.
 
-    With few rows a column, modes are those of the own parameters, the coefficients integrated out.
+    With few rows a column the joint mode may be far from the mass. Modes are then those of the own
+    parameters, the coefficients integrated out.
 
     Parameters
     ----------
@@ -49,17 +50,18 @@ def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
     """
     if mode.theta.size > _MOST_PARAMS:
         return Survey(mode, (), "")
+    n_own = posterior.facts.n_own
+    few = n_own > 0 and posterior.n_samples < _FEW * mode.theta.size
     with one_blas_thread(), np.errstate(all="ignore"):
-        n_own = posterior.facts.n_own
-        few = n_own > 0 and posterior.n_samples < _FEW * mode.theta.size
-        n_starts, ends = (_marginal if few else _joint)(posterior, mode)
-        if n_starts == 0:
-            return Survey(mode, (), "")
-        values = [float(posterior.log_density(end.theta[None])[0]) / tau for end in ends]
-    # Laplace's approximation of the mass, but for what all modes share
-    volumes = [np.linalg.slogdet(end.metric.root)[1] for end in ends]
-    shares = softmax(np.add(values, volumes)).tolist()
-    best = ends[int(np.argmax(shares))]
+        n_starts, ends = _joint(posterior, mode)
+        shares = _shares(posterior, ends, tau)
+        best = ends[int(np.argmax(shares))]
+        if few and not is_central(posterior, best, n_own):
+            n_starts, ends = _marginal(posterior, mode)
+            shares = _shares(posterior, ends, tau)
+            best = ends[int(np.argmax(shares))]
+    if n_starts == 0:
+        return Survey(best, (), "")
     if len(ends) == 1:
         return Survey(best, (), f"searches from {n_starts} starts end at one mode")
     others = [
@@ -74,6 +76,14 @@ def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
     )
     finding = f"the mode has {max(shares):.1%} of the mass by the curvature; {'; '.join(others)}"
     return Survey(best, modes if len(modes) > 1 else (), finding)
+
+
+def _shares(posterior: BasePosterior, ends: list[Mode], tau: float) -> list[float]:
+    """Shares of the mass by Laplace's approximation."""
+    values = [float(posterior.log_density(end.theta[None])[0]) / tau for end in ends]
+    volumes = [np.linalg.slogdet(end.metric.root)[1] for end in ends]
+    shares: list[float] = softmax(np.add(values, volumes)).tolist()
+    return shares
 
 
 def _marginal(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
