@@ -315,7 +315,7 @@ class SamplingResult(PosteriorDraws):
             divergent,
             conflict,
             problems,
-            [*self.notes, *condition_27_notes(schedule) * (not exact), *prior_notes(conflict)],
+            [*self.notes, *prior_notes(conflict), *condition_27_notes(schedule) * (not exact)],
         )
 
     def _halved_bias(self) -> float:

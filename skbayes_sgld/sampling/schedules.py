@@ -38,6 +38,10 @@ def check_multipliers(schedule: Schedule, n_steps: int) -> None:
 class Constant(Schedule):
     """Constant step size, the default: the chain is then stationary.
 
+    The sum of the squared steps is infinite, against Condition 27 of Karagiannis, Handout 6: the
+    steps do not vanish, and neither does their bias, which ``diagnose()`` gives. The pilot of an
+    automatic step size keeps it below what more draws would show.
+
     Examples
     --------
     >>> from skbayes_sgld.sampling import Constant

@@ -96,7 +96,8 @@ def test_the_distance_from_the_laplace_approximation_tells_when_samples_matter()
         (Polynomial(power=0.5), "squared steps is infinite: weighted averages still converge"),
         (Cyclical(period=100), "squared steps is infinite: the steps do not vanish"),
         (Harmonic(t0=10.0), ""),
-        (Constant(), ""),
+        (Polynomial(power=0.0), "squared steps is infinite: the steps do not vanish"),
+        (Constant(), "squared steps is infinite: the steps do not vanish"),
     ],
     ids=repr,
 )
