@@ -8,12 +8,16 @@ import tomllib
 from pathlib import Path
 
 from docutils import nodes
+from matplotlib import pyplot
+from sphinx.util.typing import restify
+from sphinx_gallery.scrapers import matplotlib_scraper
 
 import skbayes_sgld
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent / "examples")]
 import reference  # noqa: E402
+from _figure import save_panel  # noqa: E402
 
 project = "skbayes_sgld"
 author = "the skbayes_sgld developers"
@@ -67,7 +71,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
-    "show_prev_next": False,
+    "show_prev_next": True,
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": [],
@@ -113,11 +117,21 @@ class _AsOnThePage:
         return _ORDER.index(Path(path).name)
 
 
+def _keep_a_panel(block, block_vars, gallery_conf):
+    """Scrape figures as Sphinx-Gallery does; the first panel of the first one is the thumbnail."""
+    script = Path(block_vars["src_file"]).stem
+    path = Path(gallery_conf["src_dir"]) / "auto_examples" / "images" / f"panel_{script}.png"
+    if pyplot.get_fignums() and len(block_vars["image_path_iterator"]) == 0:
+        save_panel(pyplot.figure(pyplot.get_fignums()[0]).axes[0], path)
+    return matplotlib_scraper(block, block_vars, gallery_conf)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/how_to_",
     "ignore_pattern": r"^_",
+    "image_scrapers": (_keep_a_panel,),
     "within_subsection_order": _AsOnThePage,
     "minigallery_sort_order": _AsOnThePage(),
     "backreferences_dir": "auto_examples/backreferences",
@@ -128,6 +142,22 @@ sphinx_gallery_conf = {
     "write_computation_times": False,
     "abort_on_example_error": True,
 }
+
+
+def _list_examples(app, docname, source):
+    """Give each section of examples.md its table of contents, and the gallery's own index none."""
+    if docname == "examples":
+        for section in source[0].split("\n## ")[1:]:
+            names = re.findall(r"\.\./examples/(\w+)\.py", section)
+            pages = "\n".join(f"auto_examples/{name}" for name in names)
+            caption = section.partition("\n")[0]
+            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
+    if docname == "auto_examples/index":
+        begin, end = (
+            source[0].index(".. raw:: html"),
+            source[0].rindex(".. only:: html\n\n  .. con"),
+        )
+        source[0] = source[0][:begin] + source[0][end:]
 
 
 def _show_figures(app, docname, source):
@@ -167,23 +197,28 @@ def _join_lines(app, what, name, obj, options, lines):
     lines[:] = re.sub(r"\s*\\\n\s*", " ", "\n".join(lines)).split("\n")
 
 
-def _show_public_bases(app, name, obj, options, bases):
-    bases[:] = reference.public_bases(obj)
+def _bases(name):
+    """Public bases of a class as links."""
+    return ", ".join(restify(base, "smart") for base in reference.public_bases(name))
 
 
 def _give_to_templates(app):
     """Hand functions to the templates of autosummary; in a setting they could not be cached."""
     app.config.autosummary_context |= {
         "estimator": reference.describe,
-        "public_bases": reference.public_bases,
+        "bases": _bases,
     }
 
 
 def _trim_code(app, doctree):
-    """Leave out the blank line that ends a doctest in Markdown."""
+    """Leave out the blank line that ends a doctest in Markdown.
+
+    Sphinx colours a block only if its text is its source, so both change.
+    """
     for block in doctree.findall(nodes.literal_block):
-        if len(block.children) == 1:
-            block.children = [nodes.Text(block.astext().rstrip())]
+        if block.rawsource == block.astext():
+            block.rawsource = block.astext().rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
 
 
 def _show_source(app, pagename, templatename, context, doctree):
@@ -210,5 +245,5 @@ def setup(app):
     app.connect("build-finished", _write_versions)
     app.connect("builder-inited", _give_to_templates, priority=100)  # before autosummary
     app.connect("autodoc-process-docstring", _join_lines, priority=100)  # before numpydoc
-    app.connect("autodoc-process-bases", _show_public_bases)
     app.connect("source-read", _show_figures)
+    app.connect("source-read", _list_examples)

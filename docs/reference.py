@@ -71,6 +71,7 @@ def describe(name):
         if "See Also" in sections
         else "",
         "notes": sections.get("Notes", ""),
+        "references": sections.get("References", ""),
         "methods": {key: first_sentence(cls, key) for key in in_order(methods, plumbing)},
         "plumbing": plumbing,
     }

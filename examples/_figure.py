@@ -52,15 +52,43 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save(figure: Any, output: Path, name: str) -> Path:
-    """Write a figure as ``name`` (with its .png), say where it is, and return its path."""
-    from PIL import Image  # Matplotlib needs it too
+def save(figure: Any, output: Path, name: str, panel: Any = None) -> Path:
+    """Write a figure as ``name`` (with its .png), say where it is, and return its path.
 
+    ``panel``, one of its axes, becomes ``thumbnail_name``, the example's picture in the gallery.
+    """
     path = output / name
     figure.savefig(path, dpi=150)
-    with Image.open(path) as drawn:  # 256 colours look the same and take a third of the bytes
+    written = [reduce_colors(path)]
+    if panel is not None:
+        written.append(save_panel(panel, output / f"thumbnail_{name}"))
+    for each in written:
+        print(f"  {each}", flush=True)
+    return path
+
+
+def save_panel(panel: Any, path: Path) -> Path:
+    """Write one of the axes of a figure, with its labels and without its neighbours."""
+    figure = panel.get_figure(root=True)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # that of the whole figure stays
+    inches = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted())
+    others = [each for each in figure.get_children() if each not in (panel, figure.patch)]
+    seen = [each for each in others if each.get_visible()]
+    for each in seen:
+        each.set_visible(False)
+    figure.savefig(path, dpi=150, bbox_inches=inches.padded(0.06))
+    for each in seen:
+        each.set_visible(True)
+    return reduce_colors(path)
+
+
+def reduce_colors(path: Path) -> Path:
+    """Keep 256 colours of a picture: it looks the same and takes a third of the bytes."""
+    from PIL import Image  # Matplotlib needs it too
+
+    with Image.open(path) as drawn:
         drawn.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
-    print(f"  {path}", flush=True)
     return path
 
 

@@ -32,13 +32,14 @@ __all__ = [
 
 @parameters
 class SGLDLinearRegression(NormalRegressor, SampledEstimator):
-    """Bayesian linear regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian linear regression sampled by stochastic gradient Langevin dynamics.
 
-    The model is y ~ N(X beta + intercept, sigma^2) with priors on beta and sigma^2 (Karagiannis,
-    Handout 6, Section 4); theta = (beta, intercept, log sigma^2) is sampled by the recursion of
-    :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned. Of y that are means of several
-    observations, ``fit`` takes the numbers as ``n_averaged``: the variance is then sigma^2 over
-    these.
+    The model is :math:`y_i \sim N(x_i^\top \beta + \beta_0, \sigma^2)`, with priors on the
+    coefficients :math:`\beta`, the intercept :math:`\beta_0` and the noise variance
+    :math:`\sigma^2`. The draws are of :math:`\theta = (\beta, \beta_0, \log \sigma^2)`, by
+    :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned. Of y that are
+    means of several observations, ``fit`` takes the numbers as ``n_averaged``: the variance is
+    then :math:`\sigma^2` over these.
 
     y may have a column for each of several outputs. Given X they are independent, with noise and
     coefficients of their own: ``estimators_`` holds the model of each, as if each output were
@@ -73,6 +74,10 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     See Also
     --------
     SGDMAPRegressor : The posterior mode by stochastic gradients.
+
+    References
+    ----------
+    Karagiannis, Handout 6, Section 4.
 
     Examples
     --------
@@ -139,11 +144,12 @@ class SampledClassifier(LinearClassifier, SampledEstimator):
 
 @parameters
 class SGLDLogisticRegression(SampledClassifier):
-    """Bayesian logistic regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian logistic regression sampled by stochastic gradient Langevin dynamics.
 
-    Two classes have one linear predictor, P(y = 1) = 1 / (1 + exp(-eta)); more have one each and
-    softmax probabilities, and their coefficients are reported with sum zero over the classes,
-    which the data determine. Nothing has to be tuned.
+    Two classes have one linear predictor :math:`\eta_i = x_i^\top \beta + \beta_0` and the
+    probability :math:`P(y_i = 1) = 1 / (1 + e^{-\eta_i})`. More classes have a predictor each, and
+    :math:`P(y_i = k) = e^{\eta_{ik}} / \sum_l e^{\eta_{il}}`. Their coefficients are reported with
+    sum zero over the classes, which the data determine. Nothing has to be tuned.
 
     See Also
     --------
@@ -173,12 +179,12 @@ class SGLDLogisticRegression(SampledClassifier):
 
 @parameters
 class SGLDOrdinalClassifier(OrdinalClassifier, SampledClassifier):
-    """Bayesian ordinal regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian ordinal regression sampled by stochastic gradient Langevin dynamics.
 
     The classes have an order, such as grades or answers from "never" to "always". The model is the
-    cumulative logit (McCullagh 1980): one linear predictor, and cut points between the classes,
-    P(y > k) = 1 / (1 + exp(c_k - X beta)). A column moves all log odds of a higher class alike. Two
-    classes are logistic regression. Nothing has to be tuned.
+    cumulative logit: one linear predictor, and cut points :math:`c_k` between the classes,
+    :math:`P(y_i > k) = 1 / (1 + e^{c_k - x_i^\top \beta})`. A column moves all log odds of a higher
+    class alike. Two classes are logistic regression. Nothing has to be tuned.
 
     scikit-learn's scorers of probabilities take the labels to be sorted. For those give classes
     whose order is that of their labels, such as whole numbers.
@@ -187,6 +193,10 @@ class SGLDOrdinalClassifier(OrdinalClassifier, SampledClassifier):
     --------
     SGLDLogisticRegression : Classes without an order.
     statsmodels.miscmodels.ordinal_model.OrderedModel : The maximum of the likelihood.
+
+    References
+    ----------
+    McCullagh 1980, Regression models for ordinal data.
 
     Examples
     --------
@@ -207,10 +217,11 @@ class SGLDOrdinalClassifier(OrdinalClassifier, SampledClassifier):
 
 @parameters
 class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
-    """Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
 
-    The model is y ~ Poisson(exposure * exp(X beta + intercept)). Predictions are rates, or counts
-    over an exposure that is handed to them. Nothing has to be tuned.
+    The model is :math:`y_i \sim \text{Poisson}(t_i e^{x_i^\top \beta + \beta_0})`, with the
+    exposure :math:`t_i` of the row, 1 unless ``fit`` is given others. Predictions are rates, or
+    counts over an exposure that is handed to them. Nothing has to be tuned.
 
     See Also
     --------
@@ -234,12 +245,13 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
 
 @parameters
 class SGLDNegativeBinomialRegressor(CountRegressor, SampledEstimator):
-    """Bayesian negative binomial regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian negative binomial regression sampled by stochastic gradient Langevin dynamics.
 
-    Real counts often vary more than Poisson counts do. Here the mean of a count is
-    mu = exposure * exp(X beta + intercept) and its variance mu + dispersion * mu^2 (NB2): each row
-    has a Poisson rate of its own, of mean mu and coefficient of variation sqrt(dispersion). The
-    dispersion is inferred; as it falls to 0 the counts are Poisson. Nothing has to be tuned.
+    Real counts often vary more than Poisson counts do. Here a count over the exposure :math:`t_i`
+    has the mean :math:`\mu_i = t_i e^{x_i^\top \beta + \beta_0}` and the variance
+    :math:`\mu_i + \alpha \mu_i^2` (NB2). The dispersion :math:`\alpha` is inferred. Each row has a
+    Poisson rate of its own, of mean :math:`\mu_i` and coefficient of variation :math:`\sqrt\alpha`;
+    as the dispersion falls to 0 the counts are Poisson. Nothing has to be tuned.
 
     Parameters
     ----------
@@ -283,15 +295,16 @@ class SGLDNegativeBinomialRegressor(CountRegressor, SampledEstimator):
 
 @parameters
 class SGLDBetaBinomialRegressor(TotalsRegressor, SampledEstimator):
-    """Bayesian beta-binomial regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian beta-binomial regression sampled by stochastic gradient Langevin dynamics.
 
     The observations are numbers of successes y among n trials, as those of
     :class:`SGLDLogisticRegression` with ``n_trials``, and vary more than binomial numbers do: the
     trials of a row have something in common that the columns do not tell. Each row has a
-    probability of its own, from a beta distribution of mean p = 1 / (1 + exp(-X beta - intercept)).
-    Two trials of a row have the intra-class correlation rho, and the variance of y is
-    n p (1 - p) (1 + (n - 1) rho). The correlation is inferred; as it falls to 0 the numbers are
-    binomial. Nothing has to be tuned.
+    probability of its own, from a beta distribution of mean
+    :math:`p_i = 1 / (1 + e^{-x_i^\top \beta - \beta_0})`. Two trials of a row have the intra-class
+    correlation :math:`\rho`, and the variance of y is
+    :math:`n_i p_i (1 - p_i) (1 + (n_i - 1) \rho)`. The correlation is inferred; as it falls to 0
+    the numbers are binomial. Nothing has to be tuned.
 
     Predictions are of the share of successes, or of the successes among the trials that are handed
     to them. Each row counts once in the automatic scale of the prior, whatever its trials.
@@ -339,13 +352,13 @@ class SGLDBetaBinomialRegressor(TotalsRegressor, SampledEstimator):
 
 @parameters
 class SGLDGammaRegressor(RegressionModel, SampledEstimator):
-    """Bayesian gamma regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian gamma regression sampled by stochastic gradient Langevin dynamics.
 
     The observations are positive, and their standard deviation is in proportion to their mean: the
-    mean is mu = exp(X beta + intercept) and the variance dispersion * mu^2. The dispersion, the
-    inverse of the gamma distribution's shape, is inferred. Nothing has to be tuned. Of y that are
-    means of several observations, ``fit`` takes the numbers as ``n_averaged``: the variance is then
-    dispersion * mu^2 over these.
+    mean is :math:`\mu_i = e^{x_i^\top \beta + \beta_0}` and the variance :math:`\alpha \mu_i^2`.
+    The dispersion :math:`\alpha`, the inverse of the gamma distribution's shape, is inferred.
+    Nothing has to be tuned. Of y that are means of several observations, ``fit`` takes the
+    numbers as ``n_averaged``: the variance is then :math:`\alpha \mu_i^2` over these.
 
     Parameters
     ----------
@@ -401,11 +414,11 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
 
 @parameters
 class SGDMAPRegressor(NormalRegressor, MAPEstimator):
-    """Posterior mode of Bayesian linear regression by stochastic gradient descent.
+    r"""Posterior mode of Bayesian linear regression by stochastic gradient descent.
 
-    The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
-    14), the uncertainty that of the Laplace approximation there, in theta = (beta, intercept,
-    log sigma^2). A last pass over the rows measures how far the mode is in the worst coordinate.
+    The estimate is the point where the optimizer ends, the uncertainty that of the Laplace
+    approximation there, in :math:`\theta = (\beta, \beta_0, \log \sigma^2)`. A last pass over the
+    rows measures how far the mode is in the worst coordinate.
 
     y may have several columns, as in :class:`SGLDLinearRegression`.
 
@@ -416,13 +429,18 @@ class SGDMAPRegressor(NormalRegressor, MAPEstimator):
         scale is in units of the noise), ``"normal"``, ``"laplace"``, ``"student_t"``, ``"cauchy"``,
         ``"flat"``, or an instance such as ``Laplace(scale=0.5)``. By name its scale is in the units
         of each column and of y, so that no prediction depends on them. The default, on standardised
-        columns, is the normal-inverse-gamma model of the lecture, beta | sigma^2 ~ N(0, 100
-        sigma^2 I). With fewer than about ten rows a column it takes the noise to be too small:
-        choose ``"normal"`` there. The intercept has a prior of its own.
+        columns, is the normal-inverse-gamma model of the lecture,
+        :math:`\beta \mid \sigma^2 \sim N(0, 100 \sigma^2 I)`. With fewer than about ten rows a
+        column it takes the noise to be too small: choose ``"normal"`` there. The intercept has a
+        prior of its own.
 
     See Also
     --------
     SGLDLinearRegression : Samples the posterior itself.
+
+    References
+    ----------
+    Karagiannis, Handout 6, Algorithms 11 and 14.
 
     Examples
     --------
@@ -441,8 +459,8 @@ class SGDMAPRegressor(NormalRegressor, MAPEstimator):
 class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     """Posterior mode of Bayesian logistic regression by stochastic gradient descent.
 
-    The estimate is the point where the optimizer ends (Karagiannis, Handout 6, Algorithms 11 and
-    14), the uncertainty that of the Laplace approximation there. A last pass over the rows
+    The estimate is the point where the optimizer ends, the uncertainty that of the Laplace
+    approximation there. A last pass over the rows
     measures how far the mode is in the worst coordinate. Probabilities are those of ``coef_``;
     their intervals come from the approximation.
 
@@ -460,6 +478,10 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     See Also
     --------
     SGLDLogisticRegression : Samples the posterior itself.
+
+    References
+    ----------
+    Karagiannis, Handout 6, Algorithms 11 and 14.
 
     Examples
     --------

@@ -16,15 +16,19 @@ __all__ = [
 
 @parameters
 class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
-    """Bayesian neural network regression sampled by stochastic gradient Langevin dynamics.
+    r"""Bayesian neural network regression sampled by stochastic gradient Langevin dynamics.
 
-    The model is y ~ N(f(x), sigma^2) with f a multilayer perceptron on standardised columns
-    (Neal 1996, Section 1.2).
+    The model is :math:`y_i \sim N(f(x_i), \sigma^2)` with f a multilayer perceptron on standardised
+    columns.
 
     See Also
     --------
     BayesByBackpropRegressor : A normal approximation of the same posterior.
     SGLDLinearRegression : The linear model.
+
+    References
+    ----------
+    Neal 1996, Bayesian Learning for Neural Networks, Section 1.2.
 
     Examples
     --------

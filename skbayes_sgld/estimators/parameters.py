@@ -39,7 +39,7 @@ def parameters(cls: Any) -> Any:
     sections = {
         name: "\n".join(filter(None, parts)) for name, parts in inherited.items()
     } | sections
-    order = ["Parameters", "Attributes", "See Also", "Notes", "Examples"]
+    order = ["Parameters", "Attributes", "See Also", "Notes", "References", "Examples"]
     for name in filter(sections.get, order):
         text += f"\n\n{name}\n{'-' * len(name)}\n{sections[name]}"
     cls.__doc__ = indent(text, "    ").lstrip() + "\n    "

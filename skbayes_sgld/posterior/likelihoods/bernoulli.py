@@ -59,7 +59,7 @@ class BernoulliKernel(RowKernel):
 
 @dataclass(eq=False, repr=False)
 class Bernoulli(LabelLikelihood):
-    """Binary observations, ``P(y = 1) = 1 / (1 + exp(-eta))``; y is 0 or 1."""
+    r"""Binary observations, :math:`P(y = 1) = 1 / (1 + e^{-\eta})`; y is 0 or 1."""
 
     averages = True
     increasing = True

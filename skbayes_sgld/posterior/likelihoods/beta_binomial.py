@@ -70,12 +70,12 @@ def _growth(order: int, m: Array, log_x: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class BetaBinomial(Binomial):
-    """Successes among trials whose probability varies over the rows, with a beta distribution.
+    r"""Successes among trials whose probability varies over the rows, with a beta distribution.
 
-    The mean of the probability is ``p = 1 / (1 + exp(-eta))``. Two trials of a row have the
-    correlation rho, and the variance of a total is ``n p (1 - p) (1 + (n - 1) rho)``. The
-    coordinate is the log odds of rho. The odds, ``rho / (1 - rho)``, are the inverse of the beta
-    distribution's precision.
+    The mean of the probability is :math:`p = 1 / (1 + e^{-\eta})`. Two trials of a row have the
+    correlation :math:`\rho`, and the variance of a total is :math:`n p (1 - p) (1 + (n - 1) \rho)`.
+    The coordinate is the log odds of :math:`\rho`. The odds, :math:`\rho / (1 - \rho)`, are the
+    inverse of the beta distribution's precision.
     """
 
     own = (OwnParameter("correlation", "correlation_prior", "exponential", transform=Interval()),)

@@ -85,7 +85,7 @@ class BinomialKernel(RowKernel):
 
 @dataclass(eq=False, repr=False)
 class Binomial(Likelihood):
-    """Successes among trials of one probability ``1 / (1 + exp(-eta))``.
+    r"""Successes among trials of one probability :math:`1 / (1 + e^{-\eta})`.
 
     In fits y holds records of :func:`as_totals`. In predictions y holds successes, and u has the
     trials as one more row, last. Without trials there is one. A total is worth as many rows as it

@@ -59,7 +59,9 @@ class CategoricalKernel(RowKernel):
 
 @dataclass(eq=False, repr=False)
 class Categorical(LabelLikelihood):
-    """Observations of K classes, ``P(y = k) = softmax(eta)_k``; y holds codes 0 ... K - 1.
+    r"""Observations of K classes; y holds codes 0 ... K - 1.
+
+    .. math:: P(y = k) = \frac{e^{\eta_k}}{\sum_l e^{\eta_l}}.
 
     Parameters
     ----------

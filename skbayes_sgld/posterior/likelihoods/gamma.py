@@ -52,7 +52,7 @@ def _shape_terms(k: Array, order: int) -> Array:
 
 @dataclass(eq=False, repr=False)
 class Gamma(Likelihood):
-    """Gamma observations of mean ``mu = exp(eta)`` and variance ``dispersion mu^2``."""
+    r"""Gamma observations of mean :math:`\mu = e^\eta` and variance :math:`\alpha \mu^2`."""
 
     own = (OwnParameter("dispersion", "dispersion_prior", "inverse_gamma"),)
     kernel = GammaKernel

@@ -86,7 +86,9 @@ class GaussianKernel(RowKernel):
 
 @dataclass(eq=False, repr=False)
 class Gaussian(_Normal):
-    """Normal observations, ``y ~ N(eta, sigma^2)`` with ``gamma = log sigma^2`` inferred.
+    r"""Normal observations of inferred variance, :math:`y \sim N(\eta, \sigma^2)`.
+
+    The coordinate of the variance is :math:`\gamma = \log \sigma^2`.
 
     Karagiannis, Handout 6, eq. (4.1).
     """
@@ -120,7 +122,7 @@ class HeteroscedasticGaussian(Gaussian):
 
 @dataclass(eq=False, repr=False)
 class FixedGaussian(_Normal):
-    """Normal observations of known variance, ``y ~ N(eta, sigma2)``.
+    r"""Normal observations of known variance, :math:`y \sim N(\eta, \sigma^2)`.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ def _cdf_by_sum(y: Array, none: Array, share: Array, r: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class NegativeBinomial(Poisson):
-    """Counts of mean ``mu = exp(eta)`` and variance ``mu + dispersion mu^2`` (NB2)."""
+    r"""Counts of mean :math:`\mu = e^\eta` and variance :math:`\mu + \alpha \mu^2` (NB2)."""
 
     own = (OwnParameter("dispersion", "dispersion_prior", "exponential"),)
     kernel = NegativeBinomialKernel

@@ -67,7 +67,9 @@ class OrdinalKernel(RowKernel):
 
 @dataclass(eq=False, repr=False)
 class Ordinal(LabelLikelihood):
-    """Observations of K ordered classes, cumulative logit; y holds codes 0 ... K - 1.
+    r"""Observations of K ordered classes, cumulative logit; y holds codes 0 ... K - 1.
+
+    .. math:: P(y > k) = \frac{1}{1 + e^{c_k - \eta}}, \quad c_0 < c_1 < \dots < c_{K - 2}.
 
     The intercept and the gaps are reported together as cut points.
 

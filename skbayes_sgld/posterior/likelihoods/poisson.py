@@ -55,7 +55,7 @@ class PoissonKernel(RowKernel):
 
 @dataclass(eq=False, repr=False)
 class Poisson(Likelihood):
-    """Counts, ``P(y) = mu^y exp(-mu) / y!`` of rate ``mu = exp(eta)``."""
+    r"""Counts of rate :math:`\mu = e^\eta`, :math:`P(y) = \mu^y e^{-\mu} / y!`."""
 
     kernel = PoissonKernel
     averages = True

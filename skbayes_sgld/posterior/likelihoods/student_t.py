@@ -78,11 +78,11 @@ def _degree_terms(nu: Array, order: int) -> Array:
 
 @dataclass(eq=False, repr=False)
 class StudentTNoise(Gaussian):
-    """Observations of location eta with t-distributed noise, ``y = eta + sigma T``.
+    r"""Observations with t-distributed noise, :math:`y = \eta + \sigma T`.
 
-    T has ``nu`` degrees of freedom, which are inferred. The noise variance ``sigma^2`` of the other
-    likelihoods is here the squared scale: the variance of an observation is
-    ``sigma^2 nu / (nu - 2)``, and infinite where ``nu <= 2``.
+    T has :math:`\nu` degrees of freedom, which are inferred. The noise variance :math:`\sigma^2` of
+    the other likelihoods is here the squared scale: the variance of an observation is
+    :math:`\sigma^2 \nu / (\nu - 2)`, and infinite where :math:`\nu \le 2`.
     """
 
     quadratic = False

@@ -126,7 +126,11 @@ class LocationScale(CoefficientPrior):
 
 @dataclass(eq=False, repr=False)
 class Normal(LocationScale):
-    """Normal prior, ``beta_j ~ N(location_j, scale_j^2)`` or ``beta ~ N(location, covariance)``.
+    r"""Normal prior of coefficients.
+
+    .. math:: \beta_j \sim N(m_j, s_j^2) \quad \text{or} \quad \beta \sim N(m, \Sigma),
+
+    with location m, scale s and covariance :math:`\Sigma`.
 
     Parameters
     ----------
@@ -258,7 +262,9 @@ def _rows_times(x: Array, matrix: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class ConjugateNormal(Normal):
-    """Normal prior scaled by the noise, ``beta | sigma^2 ~ N(location, sigma^2 V)``.
+    r"""Normal prior of coefficients, scaled by the noise.
+
+    .. math:: \beta \mid \sigma^2 \sim N(\mu, \sigma^2 V).
 
     With the inverse-gamma noise prior it makes the normal-inverse-gamma model of Karagiannis,
     Handout 6, Section 4, whose posterior is known in closed form.
@@ -406,7 +412,11 @@ class _Averaged(CoefficientPrior):
 
 @dataclass(eq=False, repr=False)
 class Laplace(LocationScale):
-    """Laplace (double exponential) prior, density ``exp(-|beta_j - location_j| / b_j) / (2 b_j)``.
+    r"""Laplace (double exponential) prior of coefficients.
+
+    .. math:: p(\beta_j) = \frac{1}{2 b_j} \exp\left(-\frac{|\beta_j - m_j|}{b_j}\right),
+
+    with location m and scale b.
 
     Parameters
     ----------

@@ -140,9 +140,12 @@ class _GeneralizedGamma(_Positive):
 
 @dataclass(eq=False, repr=False)
 class InverseGamma(_GeneralizedGamma):
-    """Inverse gamma prior, ``sigma^2 ~ IG(shape, scale)`` (Karagiannis, Handout 6, Section 4).
+    r"""Inverse gamma prior of the noise variance.
 
-    Density of sigma^2: proportional to ``x^(-shape - 1) exp(-scale / x)``.
+    .. math:: \sigma^2 \sim \text{IG}(\phi, \psi), \quad
+        p(\sigma^2) \propto (\sigma^2)^{-\phi - 1} e^{-\psi / \sigma^2},
+
+    with shape :math:`\phi` and scale :math:`\psi`, as in Karagiannis, Handout 6, Section 4.
 
     Parameters
     ----------
@@ -211,7 +214,11 @@ class FlatNoise(_GeneralizedGamma):
 
 @dataclass(eq=False, repr=False)
 class HalfNormal(_GeneralizedGamma):
-    """Half-normal prior on sigma, density proportional to ``exp(-sigma^2 / (2 scale^2))``.
+    r"""Half-normal prior of the noise's standard deviation.
+
+    .. math:: p(\sigma) \propto e^{-\sigma^2 / (2 s^2)}, \quad \sigma > 0,
+
+    with scale s.
 
     Parameters
     ----------
@@ -237,7 +244,11 @@ class HalfNormal(_GeneralizedGamma):
 
 @dataclass(eq=False, repr=False)
 class HalfStudentT(_Positive):
-    """Half-t prior on sigma (Gelman 2006), ``sigma / scale ~ |t(df)|``.
+    r"""Half-t prior of the noise's standard deviation (Gelman 2006).
+
+    .. math:: \sigma / s \sim |T|, \quad T \sim t_\text{df},
+
+    with scale s.
 
     Parameters
     ----------
@@ -301,7 +312,11 @@ class HalfCauchy(HalfStudentT):
 
 @dataclass(eq=False, repr=False)
 class Exponential(_GeneralizedGamma):
-    """Exponential prior on sigma, density proportional to ``exp(-sigma / scale)``.
+    r"""Exponential prior of the noise's standard deviation.
+
+    .. math:: p(\sigma) \propto e^{-\sigma / s}, \quad \sigma > 0,
+
+    with scale s.
 
     Parameters
     ----------
@@ -374,7 +389,11 @@ class LogNormal(_Positive):
 
 @dataclass(eq=False, repr=False)
 class GammaPrior(_GeneralizedGamma):
-    """Gamma prior, of density proportional to ``x^(shape - 1) exp(-x / scale)``.
+    r"""Gamma prior of a positive parameter.
+
+    .. math:: p(x) \propto x^{k - 1} e^{-x / s}, \quad x > 0,
+
+    with shape k and scale s.
 
     By default it is Juarez & Steel's (2010, Section 2) of the degrees of freedom of t-distributed
     noise, with shape 2 and rate 0.1: they are between 3.6 and 47 with a probability of 90 %.

@@ -15,11 +15,12 @@ from skbayes_sgld.sampling.samplers.hmc import HMC
 
 @dataclass(eq=False, repr=False)
 class ParallelTempering(HMC):
-    """Hamiltonian Monte Carlo on a ladder of temperatures, whose rungs swap places.
+    r"""Hamiltonian Monte Carlo on a ladder of temperatures, whose rungs swap places.
 
     Each chain is a ladder of replicas at temperatures tau, ..., ``max_temperature`` tau, in
     geometric progression. All make a trajectory; then neighbours i and j, even and odd pairs in
-    turn, swap with probability ``min(1, exp((1 / tau_i - 1 / tau_j) (log p_j - log p_i)))``
+    turn, swap with probability
+    :math:`\min(1, \exp((1 / \tau_i - 1 / \tau_j) (\log p_j - \log p_i)))`
     (Geyer 1991; Earl & Deem 2005, eq. 3). The draws are the coldest rung's, and exact: each mode
     has its mass, provided that the hottest rung crosses from one to the other.
 

@@ -14,13 +14,14 @@ from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 
 @dataclass(eq=False, repr=False)
 class PSGLD(Sampler):
-    """SGLD preconditioned as RMSprop (Li, Chen, Carlson & Carin 2016, Algorithm 1).
+    r"""SGLD preconditioned as RMSprop (Li, Chen, Carlson & Carin 2016, Algorithm 1).
 
-    With the estimate g of the log posterior's gradient::
+    With the decay :math:`\alpha`, the damping :math:`\lambda` and the estimate g of the log
+    posterior's gradient, one step is
 
-        V <- decay V + (1 - decay) g^2
-        G = diag(1 / (damping + sqrt(V)))
-        theta <- theta + eta G g + sqrt(2 eta tau G) noise
+    .. math:: V \leftarrow \alpha V + (1 - \alpha)\, g^2, \quad
+        G = \mathrm{diag}\left(\frac{1}{\lambda + \sqrt V}\right), \quad
+        \theta \leftarrow \theta + \eta\, G\, g + \sqrt{2 \eta \tau G}\, \xi.
 
     The paper takes V and the damping of the mean row's gradient, g / n: its epsilon is
     2 eta / n. V is the plain mean of the squares until there are ``1 / (1 - decay)`` of them. The

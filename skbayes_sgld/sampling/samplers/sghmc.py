@@ -48,12 +48,12 @@ class Underdamped(Sampler):
 
 @dataclass(eq=False, repr=False)
 class SGHMC(Underdamped):
-    """Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin 2014, eq. 15).
+    r"""Stochastic gradient Hamiltonian Monte Carlo (Chen, Fox & Guestrin 2014, eq. 15).
 
-    One step, with friction a, in the preconditioned coordinates ``theta = G^{1/2} u``::
+    One step, with friction a, in the preconditioned coordinates :math:`\theta = G^{1/2} u`, is
 
-        v <- (1 - a) v + eta g + sqrt(2 a eta tau) noise
-        u <- u + v
+    .. math:: v \leftarrow (1 - a)\, v + \eta\, g + \sqrt{2 a \eta \tau}\, \xi, \quad
+        u \leftarrow u + v.
 
     With ``friction=1`` it is SGLD's Euler step. On a normal target of precision lambda its
     variance is too large by ``1 / (1 - eta lambda / (2 (2 - a)))``: the variance of the AR(2)

@@ -14,13 +14,15 @@ from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 
 @dataclass(eq=False, repr=False)
 class SGLD(Sampler):
-    """Stochastic gradient Langevin dynamics (Welling & Teh 2011).
+    r"""Stochastic gradient Langevin dynamics.
 
-    One step, with step size eta, preconditioner G, temperature tau and gradient estimate g::
+    One step is
 
-        theta <- theta + eta G g(theta) + sqrt(2 eta tau) G^{1/2} noise
+    .. math:: \theta \leftarrow \theta + \eta\, G\, g(\theta) + \sqrt{2 \eta \tau}\, G^{1/2} \xi,
+        \quad \xi \sim N(0, I),
 
-    (Karagiannis, Handout 6, eq. 3.4 and 3.9; Welling & Teh's epsilon is 2 eta.)
+    with step size :math:`\eta`, preconditioner G, temperature :math:`\tau` and the estimate g of
+    the log posterior's gradient. Welling and Teh's :math:`\epsilon` is :math:`2 \eta`.
 
     Parameters
     ----------
@@ -30,6 +32,11 @@ class SGLD(Sampler):
         ``1 / (1 - eta lambda / 2)``. ``"leimkuhler_matthews"`` adds the mean of the previous
         step's normal and this one's (Leimkuhler & Matthews 2013, eq. 1.4): the same cost, second
         order in eta, and no error at all on a normal target.
+
+    References
+    ----------
+    Welling & Teh 2011, Bayesian learning via stochastic gradient Langevin dynamics; Karagiannis,
+    Handout 6, eq. 3.4 and 3.9.
 
     Examples
     --------

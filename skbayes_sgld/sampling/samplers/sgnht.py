@@ -14,14 +14,15 @@ from skbayes_sgld.sampling.samplers.sghmc import Underdamped
 
 @dataclass(eq=False, repr=False)
 class SGNHT(Underdamped):
-    """Stochastic gradient Nose-Hoover thermostat (Ding et al. 2014, Algorithm 2).
+    r"""Stochastic gradient Nose-Hoover thermostat (Ding et al. 2014, Algorithm 2).
 
-    The friction xi of each chain is a part of its state: it grows where the kinetic energy is
-    above the temperature's, so that noise of unknown size in the gradient is cooled away::
+    The friction :math:`\xi` of each chain is a part of its state: it grows where the kinetic energy
+    is above the temperature's, so that noise of unknown size in the gradient is cooled away. With
+    standard normal noise :math:`\epsilon` one step is
 
-        v <- (1 - xi) v + eta g + sqrt(2 A eta tau) noise
-        u <- u + v
-        xi <- xi + (|v|^2 / P - eta tau) / mu
+    .. math:: v \leftarrow (1 - \xi)\, v + \eta\, g + \sqrt{2 A \eta \tau}\, \epsilon, \quad
+        u \leftarrow u + v, \quad
+        \xi \leftarrow \xi + \frac{|v|^2 / P - \eta \tau}{\mu}.
 
     On a normal target the thermostat holds ``E v^2 = eta tau``, and the variance is then
     ``(1 - xi / 2)`` times the target's, with xi near A: small where A is.
