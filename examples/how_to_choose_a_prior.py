@@ -7,6 +7,8 @@ choose it in the same way. Judge it by a score of the predicted distribution: ac
 only its middle.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_choose_a_prior.png"
+
 # %%
 # Thirty columns, of which five matter
 # ------------------------------------

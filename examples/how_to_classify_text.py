@@ -7,6 +7,8 @@ estimate gives every word a weight; the posterior also says which signs the data
 sentences about medicine are told from others, in the descriptions of scikit-learn's own data sets.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_classify_text.png"
+
 # %%
 # Sentences as sparse rows
 # ------------------------

@@ -9,6 +9,8 @@ estimators without an adapter. Here they are about the points per game of NBA ro
 more among rookies who score more.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_conformalize.png"
+
 # %%
 # Three sets of rookies
 # ---------------------

@@ -7,6 +7,8 @@ Only the second is a reason to look again. Here tumours are sorted into benign, 
 those whose credible band does not leave the decision clear.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_decide_with_probabilities.png"
+
 # %%
 # A band for every probability
 # ----------------------------

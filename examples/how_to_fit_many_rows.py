@@ -7,6 +7,8 @@ step takes a small batch, and control variates remove its noise. ``print(result_
 setting with its reason.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_fit_many_rows.png"
+
 # %%
 # Fit, and compare with the point estimate
 # ----------------------------------------

@@ -6,6 +6,8 @@ Machines fail at different rates, and were watched for different times. In a Poi
 rate the time is the exposure: two failures in a month mean a higher rate than two in a year.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_model_counts.png"
+
 # %%
 # The data
 # --------

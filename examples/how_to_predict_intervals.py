@@ -7,6 +7,8 @@ it may be. Here the progression of diabetes after a year is predicted from ten m
 beginning, with intervals that hold nine patients in ten.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_predict_intervals.png"
+
 # %%
 # Fit
 # ---

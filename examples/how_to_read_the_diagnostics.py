@@ -7,6 +7,8 @@ are not. Here the same model of the NBA rookies is fitted twice: with the defaul
 SGLD with a decaying step size as it was published.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_read_the_diagnostics.png"
+
 # %%
 # Two fits
 # --------

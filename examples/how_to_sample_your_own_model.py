@@ -7,6 +7,8 @@ smoothly from one level to another around an unknown year. The counts are simula
 well-known British ones.
 """
 
+# sphinx_gallery_thumbnail_path = "auto_examples/images/panel_how_to_sample_your_own_model.png"
+
 # %%
 # The model
 # ---------

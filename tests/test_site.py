@@ -172,6 +172,35 @@ def test_every_relative_link_and_image_has_its_target(site):
     assert broken == []
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.stem)
+def test_code_of_a_markdown_page_is_coloured(site, page):
+    """A block whose text is not its source is a parsed literal to Sphinx, grey and not copied."""
+    html = (site / page.relative_to(ROOT / "docs").with_suffix(".html")).read_text()
+    blocks = len(re.findall(r"^```python", page.read_text(), re.M))
+    coloured = re.findall(r'<div class="highlight-(?:python|pycon)[^>]*>.*?</pre>', html, re.S)
+    assert len(coloured) >= blocks
+    assert all('<span class="' in block for block in coloured)
+    assert '<pre class="literal-block">' not in html
+    assert "BLANKLINE" not in html
+
+
+def test_the_gallery_has_a_section_of_tasks_and_one_of_the_sources_figures(site):
+    text = (site / "examples.html").read_text()
+    assert re.findall(r"<h2>(.*?)<a", text) == ["Tasks", "The sources’ figures"]
+    assert text.count("sphx-glr-thumbcontainer") == len(list((ROOT / "examples").glob("[!_]*.py")))
+
+
+def test_the_page_of_a_class_begins_with_what_it_is(site):
+    """Its base classes come after its members."""
+    n_bases = 0
+    for path in (site / "api" / "generated").glob("*.html"):
+        text = path.read_text()
+        described = re.search(r"<dd>\s*<p>(.*?)</p>", text, re.S)
+        assert described is None or not described[1].startswith("Bases"), path.name
+        n_bases += "<p>Bases: " in text
+    assert n_bases > 50
+
+
 def test_nothing_is_fetched_from_another_host(site):
     """Mathematics, fonts and search are there without a network."""
     pattern = re.compile(r"<(?:script|img|link)\b[^>]*(?:src|href)=\"(?:https?:)?//[^\"]+\"[^>]*>")

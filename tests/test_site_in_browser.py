@@ -29,6 +29,13 @@ FAULTS = """() => {
       faults.push(`table of ${around.scrollWidth} in ${around.clientWidth} px: `
         + table.innerText.slice(0, 60).replace(/\\s+/g, " "));
   }
+  for (const block of document.querySelectorAll("article :is(pre, div.math)"))
+    if (block.getClientRects().length && block.scrollWidth > block.clientWidth + 1)
+      faults.push(`block of ${block.scrollWidth} in ${block.clientWidth} px: `
+        + block.innerText.slice(0, 60));
+  for (const code of document.querySelectorAll("article .highlight pre"))
+    if (!code.parentElement.querySelector("button.copybtn"))
+      faults.push("no copy button: " + code.innerText.slice(0, 60));
   for (const error of document.querySelectorAll("mjx-merror, .MathJax_Error"))
     faults.push("formula " + error.outerHTML.slice(0, 200));
   return faults;
@@ -71,6 +78,11 @@ SEARCHED = {
     "p value": "guide/faq.html",
     "PyPI": "guide/faq.html",
     "outliers": "guide/heavy_tails.html",
+    "interaction": "guide/faq.html",
+    "mixed model": "guide/faq.html",
+    "random effects": "guide/faq.html",
+    "pandas": "guide/faq.html",
+    "groups": "guide/faq.html",
     "logistic regression": "api/generated/skbayes_sgld.SGLDLogisticRegression.html",
 }
 
@@ -102,8 +114,8 @@ def browser():
         running.close()
 
 
-def test_no_page_has_an_error_a_broken_image_or_formula_or_a_table_cut_off(browser, address, site):  # noqa: F811
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
+def test_no_page_has_an_error_a_broken_image_or_formula_or_a_table_or_block_cut_off(browser, address, site):  # noqa: F811
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
     faults = []
     page.on(
         "console",
@@ -186,6 +198,43 @@ def test_the_header_has_logo_version_and_repository(browser, address):
     shown.get_by_text(skbayes_sgld.__version__).wait_for()
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
     assert page.locator(f'.bd-header a[href="{urls["Source"]}"]').count() > 0
+
+
+def test_the_header_has_whats_new_and_a_page_its_neighbours(browser, address):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{address}/guide/quickstart.html")
+    page.locator(".bd-header").get_by_role("link", name="What's new").first.click()
+    page.wait_for_url(f"{address}/changelog.html")
+    page.goto(f"{address}/guide/quickstart.html")
+    page.locator("a.right-next").click()
+    page.wait_for_url(f"{address}/guide/is_this_for_me.html")
+    page.locator("a.left-prev").click()
+    page.wait_for_url(f"{address}/guide/quickstart.html")
+
+
+def test_the_first_page_shows_code_its_output_and_a_picture_before_the_installation(
+    browser, address
+):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{address}/index.html")
+    code = page.locator("article pre").first
+    output = code.locator(".go").first
+    picture = page.locator("article img").first
+    top = [each.bounding_box()["y"] for each in (code, output, picture)]
+    assert max(top) < 900, "in sight at once"
+    assert max(top) < page.locator("#install").bounding_box()["y"]
+
+
+def test_the_steps_of_the_quickstart_are_copied_without_prompts_and_outputs(browser, address):
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(f"{address}/guide/quickstart.html")
+    block = page.locator("div.highlight:has-text('load_cars')").first
+    block.hover()
+    block.locator("button.copybtn").click()
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied.splitlines()[0] == "import pandas as pd"
+    assert copied.splitlines()[-1] == "print(X.iloc[[0, 32]])"
 
 
 @pytest.mark.parametrize("words", SEARCHED)
