@@ -96,6 +96,34 @@ def test_the_gallery_has_every_example():
     assert [name for name in PLOTS if f"`examples/{name}`" not in text] == []
 
 
+def thumbnail(name):
+    """Picture of an example in the gallery."""
+    text = (EXAMPLES / name).read_text()
+    return re.search(r'^# sphinx_gallery_thumbnail_path = "figures/(\w+\.png)"$', text, re.M)[1]
+
+
+def test_the_picture_of_an_example_in_the_gallery_is_one_panel(tmp_path, monkeypatch, capsys):
+    """Of eight panels on a thumbnail none can be read."""
+    image = pytest.importorskip("PIL.Image", reason="needs Pillow, as Matplotlib does")
+    assert all(thumbnail(name).startswith("thumbnail_") for name in PLOTS)
+    monkeypatch.syspath_prepend(EXAMPLES)
+    from _figure import new_figure, save
+
+    figure = new_figure(8.0, 4.0)
+    panels = figure.subplots(2, 4)
+    panels[1, 2].plot([0, 1])
+    figure.legend(panels[1, 2].lines, ["line"], loc="outside lower center")
+    figure.suptitle("eight panels")
+    save(figure, tmp_path, "eight.png", panels[1, 2])
+    with (
+        image.open(tmp_path / "eight.png") as whole,
+        image.open(tmp_path / "thumbnail_eight.png") as panel,
+    ):
+        assert panel.width < whole.width / 3 and panel.height < 0.6 * whole.height
+    assert "thumbnail_eight.png" in capsys.readouterr().out
+    assert all(axes.get_visible() for axes in panels.flat), "the figure is as it was"
+
+
 def test_the_pages_show_every_figure_and_no_figure_is_missing_or_large():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guide").glob("*.md")]
     text = "\n".join(page.read_text() for page in pages)
@@ -104,6 +132,7 @@ def test_the_pages_show_every_figure_and_no_figure_is_missing_or_large():
     reference = (ROOT / "docs" / "api" / "index.rst").read_text()
     tables = re.findall(r"estimator\.rst\n\n((?:   \w+\n)+)", reference)
     shown |= {f"estimator_{name}.png" for table in tables for name in table.split()}
+    shown |= {f"thumbnail_{name}" for name in shown} & set(map(thumbnail, PLOTS))
     sizes = {path.name: path.stat().st_size for path in (ROOT / "docs" / "figures").glob("*.png")}
     assert shown == sizes.keys()
     assert max(sizes.values()) < 150_000

@@ -114,7 +114,7 @@ def browser():
         running.close()
 
 
-def test_no_page_has_an_error_a_broken_image_or_formula_or_a_table_or_block_cut_off(browser, address, site):  # noqa: F811
+def test_no_page_has_an_error_a_broken_image_or_formula_or_anything_cut_off(browser, address, site):  # noqa: F811
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     faults = []
     page.on(
