@@ -186,7 +186,7 @@ def test_code_of_a_markdown_page_is_coloured(site, page):
 
 def test_the_gallery_has_a_section_of_tasks_and_one_of_the_sources_figures(site):
     text = (site / "examples.html").read_text()
-    assert re.findall(r"<h2>(.*?)<a", text) == ["Tasks", "The sources’ figures"]
+    assert re.findall(r"<h2>(.*?)<a", text) == ["Tasks", "The sources' figures"]
     assert text.count("sphx-glr-thumbcontainer") == len(list((ROOT / "examples").glob("[!_]*.py")))
 
 

@@ -29,7 +29,7 @@ FAULTS = """() => {
       faults.push(`table of ${around.scrollWidth} in ${around.clientWidth} px: `
         + table.innerText.slice(0, 60).replace(/\\s+/g, " "));
   }
-  for (const block of document.querySelectorAll("article :is(pre, div.math)"))
+  for (const block of document.querySelectorAll("article :is(pre, mjx-container[display=true])"))
     if (block.getClientRects().length && block.scrollWidth > block.clientWidth + 1)
       faults.push(`block of ${block.scrollWidth} in ${block.clientWidth} px: `
         + block.innerText.slice(0, 60));

@@ -272,7 +272,7 @@ def effects(
     .. math::
 
         \frac{1}{n} \sum_i \frac{\partial}{\partial x_{ij}} E[y \mid x_i, \theta_s]
-        \qquad \text{and} \qquad
+        \quad \text{and} \quad
         \frac{1}{n} \sum_i \left(E[y \mid x_i, x_{ij} = b, \theta_s]
         - E[y \mid x_i, x_{ij} = a, \theta_s]\right).
 

@@ -75,8 +75,12 @@ LOADERS = {
 
 @cache
 def newton_mode(model, data):
+    """Mode of a task under the default priors, and the precision of the posterior there."""
+    return mode_of(model, *task(model, data))
+
+
+def mode_of(model, X, y):
     """Mode under the default priors, and the precision of the posterior there."""
-    X, y = task(model, data)
     n, d = X.shape
     spread = 1.0 / automatic_scale("normal", X, y, np.ones(n), linear=False)
     A = np.column_stack([X, np.ones(n)])

@@ -21,9 +21,9 @@ class Horseshoe(HierarchicalPrior):
 
     .. math::
 
-        \beta_j \sim N(0, s_j^2 \tau^2 \tilde\lambda_j^2), \quad
-        \tilde\lambda_j^2 = \frac{c^2 \lambda_j^2}{c^2 + \tau^2 \lambda_j^2}, \quad
-        \lambda_j \sim C^+(0, 1), \quad \tau \sim C^+(0, \tau_0), \quad
+        \beta_j &\sim N(0, s_j^2 \tau^2 \tilde\lambda_j^2), \quad
+        \tilde\lambda_j^2 = \frac{c^2 \lambda_j^2}{c^2 + \tau^2 \lambda_j^2}, \\
+        \lambda_j &\sim C^+(0, 1), \quad \tau \sim C^+(0, \tau_0), \quad
         c^2 \sim \mathrm{IG}(\nu / 2, \nu s^2 / 2).
 
     Coefficients of irrelevant columns shrink to nearly 0. Those of relevant columns hardly shrink;
