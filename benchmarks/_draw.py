@@ -178,12 +178,16 @@ def growth(results: Results) -> Any:
         for model, seconds in grown["seconds"].items():
             colour, style = _MODELS[model]
             axes.plot(grown["values"], seconds, style, color=colour, label=model, markersize=5)
-        axes.set(xscale="log", yscale="log", xlabel=axis, ylabel="seconds", title=title)
+        axes.set(xscale="log", xlabel=axis, ylabel="seconds", title=title)
+        if name == "C":  # in proportion to the chains, but for what is done once
+            axes.set(xscale="linear", xlim=(0, 17), ylim=(0, None))
+        else:
+            axes.set_yscale("log")
+            low, high = axes.get_ylim()
+            steps = (1, 2, 5) if high < 100 * low else (1,)
+            axes.yaxis.set_major_locator(LogLocator(subs=steps))
+            axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
         axes.set_xticks(grown["values"], [_short(value) for value in grown["values"]])
-        low, high = axes.get_ylim()
-        steps = (1, 2, 5) if high < 100 * low else (1,)
-        axes.yaxis.set_major_locator(LogLocator(subs=steps))
-        axes.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
         axes.minorticks_off()
         axes.grid(alpha=0.3)
     handles, labels = panels[0].get_legend_handles_labels()

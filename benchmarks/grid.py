@@ -78,6 +78,14 @@ MODELS: dict[str, tuple[Callable[[int, int], Sample], Callable[[], Any], Any]] =
     "Poisson": (_counts, lambda: SGLDPoissonRegressor(random_state=0), PoissonRegressor),
     "log-linear noise": (_unequal, _log_linear, None),
 }
+TITLES = {
+    "linear": "SGLDLinearRegression",
+    "logistic": "SGLDLogisticRegression, two classes",
+    "three classes": "SGLDLogisticRegression, three classes",
+    "ten classes": "SGLDLogisticRegression, ten classes",
+    "Poisson": "SGLDPoissonRegressor",
+    "log-linear noise": 'SGLDLinearRegression, "log_linear"',
+}
 
 
 class _TooLong(Exception):
@@ -177,7 +185,7 @@ def draw() -> None:
                 if points:
                     label = f"{d:,} columns" if who == "ours" else None
                     axes.plot(*zip(*points, strict=True), style, color=colours[d], label=label)
-        axes.set_title(name)
+        axes.set_title(TITLES[name])
         axes.grid(alpha=0.3)
         axes.set(xscale="log", yscale="log")
     panels[0, 0].yaxis.set_major_formatter(lambda y, _: f"{y:g}")
@@ -189,6 +197,7 @@ def draw() -> None:
     handles.append(plt.Line2D([], [], color="black", marker="x", linestyle=":"))
     labels.append("LogisticRegression, PoissonRegressor")
     figure.legend(handles, labels, loc="outside lower center", ncols=6)
+    figure.suptitle("Processor time of default fits: our estimators, and scikit-learn's")
     save_figure(figure, FIGURE)
 
 

@@ -18,7 +18,7 @@ from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.sampling import Constant, Harmonic, Polynomial, Schedule
 
 N_CHAINS = 200
-N_KEPT = 2000  # draws of a chain
+N_BURNIN, N_KEPT = 20, 2000  # steps and draws of a chain
 SCHEDULES: dict[str, tuple[Schedule, Any]] = {
     "constant": (Constant(), "auto"),
     "power 1/3": (Polynomial(power=1 / 3), "auto"),
@@ -39,6 +39,7 @@ def averages(lecture: Lecture, output: Path) -> dict[str, Any]:
             step_size=step_size,
             thin=1,
             n_chains=n_chains,
+            n_burnin=N_BURNIN,
             n_draws=N_KEPT,
         )
         draws, eta = model.posterior_, step_sizes(model)
@@ -46,7 +47,7 @@ def averages(lecture: Lecture, output: Path) -> dict[str, Any]:
         scaled = np.stack([(draws[p] - exact.mean[p]) / exact.sd[p] for p in draws.names], axis=-1)
         rows[name] = {"schedule": name} | summarise_averages(scaled, weights, eta)
         paths[name] = (running_errors(scaled, weights), eta)
-        found[name] = model.step_size_ * model.schedule(0), model.n_burnin_
+        found[name] = model.step_size_ * model.schedule(0)
     say(
         f"Root mean square error of the posterior mean over {n_chains} chains, {N_KEPT:,} draws "
         "each, one a step, and three parameters, in posterior sds, ± its standard error. 'exact' "
@@ -62,11 +63,11 @@ def averages(lecture: Lecture, output: Path) -> dict[str, Any]:
         f"the unweighted {kept[1]:.2%}."
     )
     draw_averages(paths, output)
-    steps, burnins = zip(*(found[name] for name in SCHEDULES if name != "5/t"), strict=True)
+    steps = [found[name] for name in SCHEDULES if name != "5/t"]
     return {
         "rows": rows,
         "first step": measured(max(steps), show=".1f"),
-        "burn-in": measured(max(burnins), show=".0f"),
+        "burn-in": measured(N_BURNIN, show=".0f"),
         "start kept": dict(
             zip(("weighted", "unweighted"), (measured(x, show=".2f %") for x in kept), strict=True)
         ),

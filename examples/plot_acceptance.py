@@ -10,7 +10,7 @@ the last and smallest steps.
 Usage: ``python examples/plot_acceptance.py [--output DIR] [--quick]``; about 5 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/acceptance.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_acceptance.png"
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     figure = new_figure(10.0, 4.2)
     figure.suptitle("Acceptance of the steps of two runs by step size, which decays to the right")
     last = draw_acceptance(figure, posterior, printed, algorithm)
-    save(figure, options.output, "acceptance.png")
+    save(figure, options.output, "acceptance.png", figure.axes[0])
     rates = " and ".join(f"{rate:.2f} with {name}" for name, rate in last.items())
     say(f"At the last of {n_steps:,} steps the acceptance is {rates}.")
     # of 3,000 probabilities in 30 parts, which differ by less than 0.3

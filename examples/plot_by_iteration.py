@@ -10,12 +10,13 @@ text is run, and columns are standardised by the rows that are fitted.)
 
 To see: the printed draws settle on the true values within 200 iterations, but they are twice as
 wide as the posterior, and their way there stays in the mean, the more so the more the first, long
-steps weigh. Predictions from single draws fluctuate; those from the mean over draws do not.
+steps weigh. Predictions from single draws fluctuate; those from the mean over draws do not,
+whatever the sampler.
 
 Usage: ``python examples/plot_by_iteration.py [--output DIR] [--quick]``.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/means_by_iteration.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_means_by_iteration.png"
 
 from __future__ import annotations
 
@@ -24,11 +25,7 @@ from typing import Any
 
 import numpy as np
 from _figure import (
-    BLUE,
     EXACT,
-    GREEN,
-    GREY,
-    ORANGE,
     PRINTED,
     RIGHT,
     new_figure,
@@ -52,7 +49,6 @@ from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
 from skbayes_sgld.sampling import Polynomial
 
 TRUTH = {"intercept": 4.2, "first slope": 2.0, "second slope": -3.4}  # those of the report's code
-COLORS = (BLUE, ORANGE, GREEN)
 BATCH_SIZE, A, OFFSET, POWER = 30, 0.03, 6.0, 0.55
 BURN_IN = 500
 
@@ -112,11 +108,11 @@ def distances(draws: np.ndarray, weights: np.ndarray, mean: Any, sd: Any) -> np.
 
 def draw_start(axes: Any, draws: np.ndarray) -> None:
     """Draw the figure of the report: the first 500 draws of a chain."""
-    for values, (name, value), color in zip(draws.T, TRUTH.items(), COLORS, strict=True):
-        axes.plot(np.arange(1, 501), values[:500], color=color, linewidth=0.8, label=name)
+    for values, (name, value) in zip(draws.T, TRUTH.items(), strict=True):
+        axes.plot(np.arange(1, 501), values[:500], color=PRINTED, linewidth=0.8)
         axes.axhline(value, color="black", linestyle="--", linewidth=1)
-    axes.plot([], [], color="black", linestyle="--", linewidth=1, label="true value")
-    axes.legend(fontsize=9, frameon=False)
+        beside = 2.2 if name == "intercept" else -2.2
+        axes.text(490, value + beside, name, ha="right", va="center", fontsize=9)
     axes.set(xlabel="iteration", ylabel="coefficient", xlim=(0, 500))
     tidy(axes, "As printed: the first 500 draws")
 
@@ -125,7 +121,7 @@ def draw_rest(panels: Any, draws: np.ndarray, mean: np.ndarray, sd: np.ndarray) 
     """Draw the same chain from there on, a panel a coefficient, on the posterior's width."""
     steps = np.arange(BURN_IN, len(draws))
     for j, (axes, (name, value)) in enumerate(zip(panels, TRUTH.items(), strict=True)):
-        axes.plot(steps, draws[BURN_IN:, j], color=COLORS[j], linewidth=0.3, alpha=0.8)
+        axes.plot(steps, draws[BURN_IN:, j], color=PRINTED, linewidth=0.3, alpha=0.8)
         axes.axhspan(
             mean[j] - 2.0 * sd[j],
             mean[j] + 2.0 * sd[j],
@@ -135,7 +131,7 @@ def draw_rest(panels: Any, draws: np.ndarray, mean: np.ndarray, sd: np.ndarray) 
             zorder=3,
             label="posterior mean ± 2 sd",
         )
-        axes.axhline(value, color="black", linestyle="--", linewidth=1)
+        axes.axhline(value, color="black", linestyle="--", linewidth=1, label="true value")
         axes.set(ylabel=name, xlim=(BURN_IN, len(draws)))
         axes.tick_params(labelbottom=j == len(TRUTH) - 1)
         tidy(axes)
@@ -158,24 +154,25 @@ def draw_means(
     steps = step_numbers(default)
     every, late = np.arange(1, n_steps + 1), slice(BURN_IN, None)
     runs = {
-        "printed run, plain mean": (every, draws, np.ones(n_steps), GREY),
-        "printed run, weighted by the step": (every, draws, weights, PRINTED),
+        "printed run, plain mean": (every, draws, np.ones(n_steps), "-"),
+        "printed run, weighted by the step": (every, draws, weights, "--"),
         f"weighted, without the first {BURN_IN}": (
             every[late],
             draws[:, late],
             weights[late],
-            GREEN,
+            ":",
         ),
-        "default settings": (steps, default.values, np.ones(len(steps)), RIGHT),
+        "default settings": (steps, default.values, np.ones(len(steps)), "-"),
     }
     axes, found = panels["R"], {}
-    for label, (x, values, share, color) in runs.items():
+    for label, (x, values, share, style) in runs.items():
         curve, error = distances(values, share, mean, sd)
-        axes.loglog(x, curve, color=color, label=label)
+        color = RIGHT if label == "default settings" else PRINTED
+        axes.loglog(x, curve, style, color=color, label=label)
         low = np.maximum(curve - 2.0 * error, 0.1 * curve)
         axes.fill_between(x, low, curve + 2.0 * error, color=color, alpha=0.2, linewidth=0)
         found[label] = measured(curve[-1], error[-1], "±.2f")
-    axes.axhline(1, color=EXACT, linewidth=1, linestyle=":", label="one posterior sd")
+    axes.axhline(1, color=EXACT, linewidth=1, label="one posterior sd")
     axes.set(xlabel="iteration", ylabel="posterior sds, root mean square of one chain")
     axes.set_title(f"Error of the running mean (± 2 s.e., {n_chains} chains)", fontsize=10)
     shown = [each.get_legend_handles_labels() for each in (axes, panels["A"])]
@@ -196,49 +193,60 @@ def scores(probability: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return -np.log(np.maximum(right, 1e-300)).mean(axis=-1), (right > 0.5).mean(axis=-1)
 
 
-def draw_by_bins(axes: Any, steps: np.ndarray, values: np.ndarray, **look: Any) -> None:
-    """Draw the median of draws ``(chain, step)`` close in step, and where 90 % of them are."""
-    edges = np.unique(np.geomspace(steps[0], steps[-1], 40).round())
+def draw_single(axes: Any, steps: np.ndarray, values: np.ndarray, **look: Any) -> None:
+    """Draw where 90 % of the draws ``(chain, step)`` close in step are."""
+    edges = np.unique(np.geomspace(steps[0], steps[-1], 25).round())
     parts = np.digitize(steps, edges[1:-1])
     each = [values[:, parts == part].ravel() for part in np.unique(parts)]
     at = [np.exp(np.log(steps[parts == part]).mean()) for part in np.unique(parts)]
-    low, middle, high = np.transpose([np.quantile(x, [0.05, 0.5, 0.95]) for x in each])
-    axes.fill_between(at, low, high, alpha=0.3, linewidth=0, color=look["color"])
-    axes.plot(at, middle, linewidth=1.2, **look)
+    low, high = np.transpose([np.quantile(x, [0.05, 0.95]) for x in each])
+    axes.fill_between(at, low, high, alpha=0.3, linewidth=0, **look)
 
 
 def draw_scores(
     panels: Any, name: str, data: tuple[Any, ...], n_steps: int, n_chains: int, n_draws: int
 ) -> dict[str, Any]:
-    """Draw log loss and accuracies by iteration into three panels; return them at the end."""
+    """Draw log loss and accuracies by iteration into three panels; return them at the end.
+
+    Single draws and means over draws are shown of both runs, so that what averaging does and what
+    the sampler does can be told apart.
+    """
     posterior, train, test = data
     draws, _ = run_printed(posterior, n_steps, n_chains)
     default = sample(posterior, n_draws=n_draws, random_state=0)
-    x, steps, found = np.arange(10, n_steps + 1, 10), step_numbers(default), {}
+    late = np.arange(BURN_IN, n_steps, 10)
+    runs = {
+        "printed run": (late + 1, draws[:, late], PRINTED),
+        "default settings": (step_numbers(default), default.values, RIGHT),
+    }
     kinds = {
         "test log loss": (0, test, "test log loss (nats)", 1.0, ".3f"),
         "training accuracy": (1, train, "training accuracy (%)", 100.0, ".1f %"),
         "test accuracy": (1, test, "test accuracy (%)", 100.0, ".1f %"),
     }
+    found: dict[str, Any] = {}
     for axes, (key, (which, (X, y), label, unit, form)) in zip(panels, kinds.items(), strict=True):
-        single = np.stack([scores(expit(chain[9::10] @ X.T), y)[which] for chain in draws])
-        each = np.stack([running_mean(expit(c @ X.T), np.ones(n_draws)) for c in default.values])
-        average, by_chain = scores(each.mean(axis=0), y)[which], scores(each[:, -1], y)[which]
-        draw_by_bins(axes, x, unit * single, color=PRINTED, label="single draws, printed run")
-        axes.plot(steps, unit * average, color=RIGHT, label="mean over draws, default settings")
-        low, high = np.quantile(single[:, x >= 100], [0.02, 0.98])
-        low, high = min(low, average.min()), max(high, average[-1])
-        margin = 0.15 * (high - low)
-        axes.set(ylim=(unit * (low - margin), unit * (high + margin)), xlim=(10, n_steps))
+        found[key] = {}
+        for run, (steps, values, color) in runs.items():
+            each, by_chain, mean = [], [], 0.0
+            for chain in values:
+                chance = expit(chain @ X.T)
+                each.append(scores(chance, y)[which])
+                so_far = running_mean(chance, np.ones(len(steps)))
+                by_chain.append(scores(so_far[-1], y)[which])
+                mean = mean + so_far / len(values)
+            single, average = np.stack(each), scores(mean, y)[which]
+            draw_single(axes, steps, unit * single, color=color, label=f"single draws, {run}")
+            axes.plot(steps, unit * average, color=color, label=f"mean over draws so far, {run}")
+            half = single[:, len(steps) // 2 :]
+            error = np.std(by_chain, ddof=1) / np.sqrt(len(values))
+            spread = half.mean(axis=1).std(ddof=1) / np.sqrt(len(values))
+            found[key][run] = {
+                "mean over draws": measured(average[-1], error, form),
+                "single draws": measured(half.mean(), spread, form),
+            }
         axes.set(xlabel="iteration", ylabel=label, xscale="log")
         tidy(axes, f"{name}, {len(y):,} rows")
-        late = single[:, len(x) // 2 :]
-        spread = late.mean(axis=1).std(ddof=1) / np.sqrt(len(late))
-        found[key] = {
-            "mean over draws": measured(average[-1], by_chain.std(ddof=1) / 2.0, form),
-            "single draws": measured(late.mean(), spread, form),
-            "their sd": measured(late.std(), None, form),
-        }
     return found
 
 
@@ -251,7 +259,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
 
     figure = new_figure(11, 4.8)
     means = draw_means(figure, generated[0], n_steps, n_chains, n_draws)
-    save(figure, options.output, "means_by_iteration.png")
+    save(figure, options.output, "means_by_iteration.png", figure.axes[0])
     ends = ", ".join(f"{name} {write(end)}" for name, end in means["error of the mean"].items())
     say(
         f"Over its last {n_steps // 2:,} steps the printed run is {write(means['width'])} times as "
@@ -265,19 +273,22 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         for row, (name, each) in zip(panels, data.items(), strict=True)
     }
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-    figure.suptitle(
-        "Predictions by iteration: single draws (median and where 90 % of them are), and the mean "
-        "over draws"
-    )
+    figure.suptitle("Predictions by iteration: 90 % of single draws, and means over draws")
     save(figure, options.output, "scores_by_iteration.png")
     for name, by_kind in found.items():
-        say(f"{name}: {n_steps // 2:,} last steps of the printed run, and the default settings:")
-        show_rows(by_kind)
+        say(f"{name}: single draws of the second half of each run, and means over all draws:")
+        show_rows(
+            {
+                f"{kind}, {run}": row
+                for kind, by_run in by_kind.items()
+                for run, row in by_run.items()
+            }
+        )
     if options.quick:  # other generated data, and a shorter printed run
         return {
             "NBA rookies": {
-                kind: {"mean over draws": by_kind["mean over draws"]}
-                for kind, by_kind in found["NBA rookies"].items()
+                kind: {"default settings": by_run["default settings"]}
+                for kind, by_run in found["NBA rookies"].items()
             }
         }
     return {"means": means} | found

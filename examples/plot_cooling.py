@@ -12,7 +12,7 @@ barrier freezes, about those at 1; within a mode the draws are the posterior's.
 Usage: ``python examples/plot_cooling.py [--output DIR] [--quick]``; about 10 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/cooling.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_cooling.png"
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     ]
     figure.legend(*handles, loc="outside lower center", ncols=3)
     figure.suptitle("Two modes, all chains started in the lower one")
-    save(figure, options.output, "cooling.png")
+    save(figure, options.output, "cooling.png", figure.axes[0])
 
     cold, cooled = (share_above(draws) for draws in paths.values())
     found = {

@@ -12,7 +12,7 @@ the exact posterior, and intervals that cover.
 Usage: ``python examples/plot_cubic.py [--output DIR] [--quick]``; about 5 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/cubic.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_cubic.png"
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     handles, labels = (sum(parts, []) for parts in zip(*shown, strict=True))
     figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     figure.suptitle("A cubic with a Laplace prior: predictions (top) and posteriors (below)")
-    save(figure, options.output, "cubic.png")
+    save(figure, options.output, "cubic.png", panels["R"])
 
     X_new, y_new = make_cubic(20_000, random_state=1)
     low, high = default.predict_interval(X_new, coverage=COVERAGE).T

@@ -11,7 +11,7 @@ The printed heights are those of each step's batch, which is mostly noise.
 Usage: ``python examples/plot_decaying_step.py [--output DIR] [--quick]``; about 10 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/decaying_step_posterior.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_decaying_step_posterior.png"
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
 
     figure = new_figure(11.0, 5.6)
     draw_posteriors(figure, grid, paths, default.values.reshape(-1, 2))
-    save(figure, options.output, "decaying_step_posterior.png")
+    save(figure, options.output, "decaying_step_posterior.png", figure.axes[3])
     figure = new_figure(10.0, 4.4)
     sds = draw_heights(figure, posterior, paths["As printed"], grid)
     save(figure, options.output, "decaying_step_height.png")

@@ -8,7 +8,7 @@ and intervals and probabilities that hold what they promise on rows that the fit
 Usage: ``python examples/plot_displays.py [--output DIR] [--quick]``; about 5 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/displays_predictions.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_displays_predictions.png"
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     panels[1, 1].set_xlabel("games played in the first season")
     rows, names = career[0][two][:FEW], career[2][:FEW]
     ProbabilityContourDisplay.from_estimator(plane, rows, names, ax=panels[1, 2])
-    save(figure, options.output, "displays_predictions.png")
+    save(figure, options.output, "displays_predictions.png", panels[0, 0])
     say(
         "To see: chains that agree; a body mass index that counts; 90 % intervals that hold about "
         "that share of new rows; of each bin's rookies about the share that was predicted; and a "

@@ -4,15 +4,15 @@
 Redraws Figure 4 of Chen's report, and the trace plots of its code: 2,000 draws at epsilon = 0.01
 that go on where a run with decaying steps ended, on 1,000 points of the mixture with tied means.
 The report finds them good: bell-shaped, and uncorrelated after five lags. To see: they are so, and
-far from the posterior, which has two narrow modes; a box is of one mode, since one over both would
-span where no draws are. The step is past the limit of stability, 4 over the largest curvature; a
-chain that overshoots every time forgets fast. Below, and on the right of the traces, are the draws
-of the default settings.
+far from the posterior, which has two narrow modes. Its exact quantiles, and those of the default
+settings, are drawn mode by mode: a box over both would span where no draws are. The step is past
+the limit of stability, 4 over the largest curvature; a chain that overshoots every time forgets
+fast. Below, and on the right of the traces, are the draws of the default settings.
 
 Usage: ``python examples/plot_fixed_step.py [--output DIR] [--quick]``; about 10 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/fixed_step.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_fixed_step.png"
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ class Marginal:
         mean = np.trapezoid(axis * self.density, axis)
         self.sd = float(np.sqrt(np.trapezoid((axis - mean) ** 2 * self.density, axis)))
 
-    def box(self, label: str) -> dict[str, Any]:
-        """Box of the exact quantiles."""
-        low, q1, median, q3, high = np.interp([0.05, 0.25, 0.5, 0.75, 0.95], self.levels, self.axis)
-        return {"label": label, "whislo": low, "q1": q1, "med": median, "q3": q3, "whishi": high}
+    def quantiles(self, levels: Sequence[float]) -> np.ndarray:
+        """Exact quantiles."""
+        return np.interp(levels, self.levels, self.axis)
 
 
 def largest_curvature(posterior: TiedGaussianMixture, mode: np.ndarray) -> float:
@@ -74,51 +73,55 @@ def marginals(grid: Any, mode: slice | np.ndarray = slice(None)) -> list[Margina
     ]
 
 
-def draw_boxes(axes: Any, flat: np.ndarray, grid: Any, color: str) -> None:
-    """Draw quantiles of the draws beside the exact ones, each mode by itself.
+def draw_box(axes: Any, quantiles: np.ndarray, at: float, color: str) -> None:
+    """Draw the box of five quantiles, 5, 25, 50, 75 and 95 %."""
+    names = ("whislo", "q1", "med", "q3", "whishi")
+    axes.bxp(
+        [dict(zip(names, quantiles, strict=True)) | {"fliers": []}],
+        positions=[at],
+        widths=0.5,
+        patch_artist=True,
+        manage_ticks=False,
+        boxprops={"facecolor": color, "alpha": 0.6},
+        medianprops={"color": "black"},
+    )
 
-    A box over two modes would say that most draws are between them, where there are none.
-    """
-    look = {"showfliers": False, "widths": 0.6, "patch_artist": True, "manage_ticks": False}
-    line = {"medianprops": {"color": "black"}}
-    ticks = []
-    sides = {"lower": (flat[:, 1] < 0, grid.theta2 < 0), "upper": (flat[:, 1] > 0, grid.theta2 > 0)}
-    for side, (chosen, of_grid) in sides.items():
+
+def draw_boxes(axes: Any, flat: np.ndarray, grid: Any, color: str, by_mode: bool) -> None:
+    """Draw quantiles of the draws, all or mode by mode, beside the exact ones of each mode."""
+    levels = (0.05, 0.25, 0.5, 0.75, 0.95)
+    for of_draws, of_grid in ((flat[:, 1] < 0, grid.theta2 < 0), (flat[:, 1] > 0, grid.theta2 > 0)):
         for j, marginal in enumerate(marginals(grid, of_grid)):
-            at = 2.5 * len(ticks)
-            if chosen.mean() > 0.005:
-                found = {"positions": [at], "whis": (5, 95), "boxprops": {"facecolor": color}}
-                axes.boxplot(flat[chosen, j], **found, **look, **line)
-            else:
-                axes.text(at, -3.6, "no draws", rotation=90, color=color, fontsize=8, ha="center")
-            exact = {"facecolor": "white", "edgecolor": EXACT}
-            axes.bxp([marginal.box("")], positions=[at + 0.8], boxprops=exact, **look, **line)
-            ticks.append((at + 0.4, f"{NAMES[j]}\n{side}"))
-    axes.set_xticks(*zip(*ticks, strict=True), fontsize=9)
-    share, exact = 100 * sides["upper"][0].mean(), 100 * grid.mass[0]
-    axes.set_title(f"by mode: {share:.0f} % of the draws upper, exact {exact:.0f} %", fontsize=9)
-    axes.set(ylabel="5, 25, 50, 75, 95 % quantiles", ylim=(-4.9, 4.0))
+            draw_box(axes, marginal.quantiles(levels), 2.0 * j + 0.6, EXACT)
+            if by_mode:
+                draw_box(axes, np.quantile(flat[of_draws, j], levels), 2.0 * j, color)
+    if not by_mode:
+        for j in range(len(NAMES)):
+            draw_box(axes, np.quantile(flat[:, j], levels), 2.0 * j, color)
+    axes.set_xticks((0.3, 2.3), NAMES)
+    axes.set(ylabel="5, 25, 50, 75, 95 % quantiles", ylim=(-4.9, 4.0), xlim=(-0.6, 3.2))
+    kind = "of each mode" if by_mode else "of all draws"
+    axes.set_title(f"boxes {kind}", fontsize=10)
 
 
 def draw_row(
-    row: Any, draws: np.ndarray, exact: list[Marginal], grid: Any, color: str, label: str
+    row: Any, draws: np.ndarray, exact: list[Marginal], grid: Any, color: str, by_mode: bool
 ) -> None:
     """Draw two histograms, the autocorrelations and the boxes, of draws ``(C, T, 2)``."""
     flat = draws.reshape(-1, 2)
     for axes, x, marginal, name in zip(row, flat.T, exact, NAMES, strict=False):
         axes.hist(x, np.linspace(-5, 6, 133), density=True, color=color, alpha=0.55)
         axes.plot(marginal.axis, marginal.density, color=EXACT, linewidth=1.2)
-        axes.set(xlim=(-5, 6), xlabel=name, ylabel="density")
-        axes.set_title(f"{label}: sd {x.std():.2f}, exact {marginal.sd:.2f}", fontsize=9)
+        axes.set(xlim=(-5, 6), xlabel=name, ylabel="density", ylim=(0.0, 2.1))
+        axes.set_title(f"sd {x.std():.2f}, exact {marginal.sd:.2f}", fontsize=10)
     lags = np.arange(N_LAGS + 1)
-    for j, style in enumerate(("-", "--")):
+    for j, style in enumerate(("-", ":")):
         each = array_stats.autocorr(draws[..., j])  # of each chain
-        shade = color if j == 0 else "black"
-        row[2].plot(lags, each.mean(0)[: N_LAGS + 1], style, color=shade, label=NAMES[j])
+        row[2].plot(lags, each.mean(0)[: N_LAGS + 1], style, color=color, label=NAMES[j])
     row[2].set(ylim=(-0.6, 1.05), xlabel="lag (draws)", ylabel="autocorrelation")
-    row[2].legend(fontsize=8, frameon=False)
-    row[2].set_title("autocorrelation within a chain", fontsize=9)
-    draw_boxes(row[3], flat, grid, color)
+    row[2].legend(fontsize=9, frameon=False)
+    row[2].set_title("within a chain", fontsize=10)
+    draw_boxes(row[3], flat, grid, color, by_mode)
     for axes in row:
         tidy(axes)
 
@@ -152,15 +155,20 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     with unconverged(options.quick):
         draws = skbayes_sgld.sample(posterior, n_draws=n_draws, random_state=0)
 
-    figure = new_figure(12.0, 5.6)
-    rows = figure.subplots(2, 4, width_ratios=(1.0, 1.0, 1.0, 1.35))
-    draw_row(rows[0], printed, exact, grid, PRINTED, f"$\\epsilon$ = {EPSILON} fixed")
-    draw_row(rows[1], draws.values, exact, grid, RIGHT, "default settings")
-    figure.suptitle(
-        "Mixture with tied means, 1,000 points: one chain of a fixed step, as printed "
-        "(top), four of the default settings (bottom). Red: exact"
-    )
-    save(figure, options.output, "fixed_step.png")
+    figure = new_figure(11.5, 6.0)
+    rows = figure.subplots(2, 4)
+    draw_row(rows[0], printed, exact, grid, PRINTED, by_mode=False)
+    draw_row(rows[1], draws.values, exact, grid, RIGHT, by_mode=True)
+    shown = {
+        f"as printed, $\\epsilon$ = {EPSILON}: one chain": PRINTED,
+        "default settings: four chains": RIGHT,
+        "exact": EXACT,
+    }
+    for label, color in shown.items():
+        rows[0, 0].plot([], [], color=color, linewidth=5, alpha=0.6, label=label)
+    figure.legend(*rows[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    figure.suptitle("Mixture with tied means: a fixed step, and the default settings")
+    save(figure, options.output, "fixed_step.png", rows[0, 0])
     figure = new_figure(9.0, 5.0)
     traces = {f"$\\epsilon$ = {EPSILON} fixed, as printed": printed[0, 100:]}
     draw_traces(figure, traces | {"default settings": draws.values[0]}, exact)

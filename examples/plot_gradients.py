@@ -17,7 +17,7 @@ SAGA and control variates, to 8 % by SVRG, to 46 % by the gradient from all rows
 Usage: ``python examples/plot_gradients.py [--output DIR] [--quick]``; about a minute.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/gradients_by_rows.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_gradients_by_rows.png"
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     show_rows(rows)
     figure = new_figure(10.0, 5.0)
     draw(figure, found, chosen)
-    save(figure, options.output, "gradients_by_rows.png")
+    save(figure, options.output, "gradients_by_rows.png", figure.axes[0])
     return rows
 
 

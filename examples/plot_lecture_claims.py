@@ -16,7 +16,7 @@ Usage: ``python examples/plot_lecture_claims.py [--output DIR] [--quick]``. It p
 about 20 s and writes its figures to DIR (``docs/figures``).
 """
 
-# sphinx_gallery_thumbnail_path = "figures/lecture_temperature_sd.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_lecture_temperature_sd.png"
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def draw_scaling(lecture: Lecture, known: dict, inferred: dict, plain: dict, out
     axes.set_title("Standard deviation of the draws by temperature")
     axes.legend(fontsize=8, frameon=False, loc="lower right")
     tidy(axes)
-    save(figure, output, "lecture_temperature_sd.png")
+    save(figure, output, "lecture_temperature_sd.png", figure.axes[0])
 
 
 # ---- 3. batch size ------------------------------------------------------------------------------

@@ -2,17 +2,17 @@
 ===========================================================================================
 
 Redraws Figures 4.2 and 4.3 of Karagiannis, Handout 6: 10,000 rows of a correlated pair, SGLD with
-eta = 1e-5, the last 500 of 1,000 steps; slope, intercept and noise variance. All panels share one
-axis, on which the exact density is the same: distances from the exact mean in exact sds, linear up
-to 3 and logarithmic beyond; densities are on a logarithmic axis, so that wide and narrow ones show.
-To see: at that step size neither batch size nor temperature gives the exact density; control
-variates give it from ten rows a step, and the default settings give the tempered density at every
-temperature. ``plot_lecture_claims.py`` measures the claims behind them.
+eta = 1e-5, the last 500 of 1,000 steps; slope, intercept and noise variance. The panels of a row
+share one scale, the parameter's own; every density is drawn to the same height, since only their
+places and widths are to be compared. To see: at that step size neither batch size nor temperature
+gives the exact density; control variates give it from ten rows a step, and the default settings
+give the tempered density at every temperature. ``plot_lecture_claims.py`` measures the claims
+behind them.
 
 Usage: ``python examples/plot_lecture_histograms.py [--output DIR] [--quick]``; about 10 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/lecture_histograms_batch.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_lecture_histograms_batch.png"
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import ConjugateNormal, InverseGamma
 
-BATCH_SIZES, TEMPERATURES = (10, 100, 1000), (0.1, 1.0, 10.0)
+BATCH_SIZES, TEMPERATURES = (10, 100, 1000), (0.01, 0.1, 1.0, 10.0)
 NAMES = {SLOPE: "slope", INTERCEPT: "intercept", NOISE: "noise variance"}
-LEAST = 1e-3  # density that is shown
+N_BINS = 25  # of a histogram, between its ends
 Panel = tuple[SGLDLinearRegression, Exact]  # a fit, and the density that it should have
 
 
@@ -62,25 +62,6 @@ def fit_printed(X: np.ndarray, y: np.ndarray, **settings: Any) -> SGLDLinearRegr
         return fit(X, y, **PLAIN | lengths | own | settings)
 
 
-class Scale:
-    """Sds from the exact mean, linear up to 3 and logarithmic beyond."""
-
-    edges = np.linspace(-6.0, 6.0, 37)  # of bins; 3 + log(x / 3) beyond 3
-    ticks = (-30, -10, -3, 0, 3, 10, 30)
-
-    @staticmethod
-    def to(x: Any) -> np.ndarray:
-        """Place on the axis."""
-        beyond = 3.0 + np.log(np.maximum(np.abs(x), 3.0) / 3.0)
-        return np.sign(x) * np.where(np.abs(x) > 3.0, beyond, np.abs(x))
-
-    @staticmethod
-    def back(place: Any) -> np.ndarray:
-        """Sds at a place."""
-        beyond = 3.0 * np.exp(np.maximum(np.abs(place), 3.0) - 3.0)
-        return np.sign(place) * np.where(np.abs(place) > 3.0, beyond, np.abs(place))
-
-
 def ratio(model: SGLDLinearRegression, exact: Exact, key: str) -> dict[str, Any]:
     """Sd of the draws over the exact one, and its Monte Carlo error."""
     draws = model.posterior_[key]
@@ -89,38 +70,35 @@ def ratio(model: SGLDLinearRegression, exact: Exact, key: str) -> dict[str, Any]
     return measured(found, found / np.sqrt(2.0 * ess), "±.2f")
 
 
-def draw_panel(axes: Any, model: SGLDLinearRegression, exact: Exact, key: str, **look: Any) -> None:
-    """Draw a histogram as a density."""
-    scaled = (model.posterior_[key].ravel() - exact.mean[key]) / exact.sd[key]
-    edges = Scale.back(Scale.edges)
-    height = np.histogram(scaled, edges)[0] / scaled.size / np.diff(edges)
-    axes.stairs(height, Scale.edges, fill=True, alpha=0.5, baseline=LEAST, **look)
+def draw_panel(axes: Any, model: SGLDLinearRegression, key: str, **look: Any) -> None:
+    """Draw a histogram, so high that the density of a normal with its sd would be 1."""
+    draws = model.posterior_[key]
+    density, edges = np.histogram(draws, N_BINS, density=True)
+    axes.stairs(density * draws.std() * np.sqrt(2.0 * np.pi), edges, fill=True, alpha=0.5, **look)
 
 
 def draw(title: str, rows: dict[str, dict[str, Panel]]) -> Any:
     """Draw a row a parameter and a column a setting: printed, right, and exact."""
-    figure = new_figure(10.0, 7.2)
-    figure.suptitle(f"{title}: densities by distance from the exact mean")
     (printed, first), (right, second) = rows.items()
-    panels = figure.subplots(len(NAMES), len(first), sharex=True, sharey=True)
-    grid = np.linspace(-4.0, 4.0, 201)
+    figure = new_figure(2.9 * len(first) + 0.6, 6.4)
+    figure.suptitle(f"{title}: densities of one height, and sds over the exact one")
+    panels = figure.subplots(len(NAMES), len(first), sharex="row", sharey=True)
     for row, (key, name) in zip(panels, NAMES.items(), strict=True):
         for axes, setting in zip(row, first, strict=True):
-            draw_panel(axes, *first[setting], key, color=PRINTED, label=printed)
-            draw_panel(axes, *second[setting], key, color=RIGHT, label=right)
+            draw_panel(axes, first[setting][0], key, color=PRINTED, label=printed)
+            draw_panel(axes, second[setting][0], key, color=RIGHT, label=right)
             exact = second[setting][1]
-            density = exact.density(key, exact.mean[key] + exact.sd[key] * grid) * exact.sd[key]
-            axes.plot(Scale.to(grid), density, color=EXACT, linewidth=1.2, label="exact density")
+            grid = exact.mean[key] + exact.sd[key] * np.linspace(-4.0, 4.0, 201)
+            density = exact.density(key, grid)
+            look = {"color": EXACT, "linewidth": 1.2, "label": "exact density"}
+            axes.plot(grid, density / density.max(), **look)
             widths = [write(ratio(*fits[setting], key), ".2f") for fits in (first, second)]
-            axes.set_title(f"{name}, {setting}: sd × {widths[0]} | {widths[1]}", fontsize=9)
-            axes.set_xticks(Scale.to(Scale.ticks), [f"{tick:g}" for tick in Scale.ticks])
+            axes.set_title(f"{setting}: sd × {widths[0]} | {widths[1]}", fontsize=9)
+            axes.set(xlabel=name, yticks=[], ylim=(0.0, 1.25))
             tidy(axes)
-        row[0].set(ylabel="density per exact sd", yscale="log", ylim=(LEAST, 0.9))
-    for axes in panels[-1]:
-        axes.set_xlabel("exact sds from the exact mean")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     for i, side in enumerate(("left", "right")):
-        labels[i] += f" (its sd: × {side})"
+        labels[i] += f" (sd: {side})"
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
@@ -156,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     say("Batches of m rows: sd of the draws over the exact sd.")
     by_batch = tell(rows)
     figure = draw("SGLD on 10,000 rows, in batches of m", rows)
-    save(figure, options.output, "lecture_histograms_batch.png")
+    save(figure, options.output, "lecture_histograms_batch.png", figure.axes[1])
 
     printed, right = {}, {}
     for seed, tau in enumerate(TEMPERATURES):

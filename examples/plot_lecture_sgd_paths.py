@@ -6,8 +6,8 @@ and of its code; w = (intercept, slope, log noise variance). The handout says th
 converges to the exact MLE. The oscillations are due to the stochastic gradient". To see:
 
 1. as printed, with a constant step size, no path converges: it goes on oscillating about the
-   optimum at a distance that the batch size decides, 19, 6 and 2 posterior sds for batches of 10,
-   100 and 1,000 rows, however long it runs;
+   optimum at a distance that the batch size decides, 19, 6 and 2 posterior sds of the slope for
+   batches of 10, 100 and 1,000 rows, however long it runs;
 2. as it should be, with a step size that decays as Condition 27 of the handout demands, every path
    converges, and the mean of its second half (Polyak & Juditsky 1992) is nearer still: 1.4, 0.4
    and 0.13 sds from the optimum after 1,000 steps;
@@ -17,7 +17,7 @@ Usage: ``python examples/plot_lecture_sgd_paths.py [--output DIR] [--quick]``. I
 takes about 15 s and writes its figure to DIR (``docs/figures``).
 """
 
-# sphinx_gallery_thumbnail_path = "figures/lecture_sgd_paths.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_lecture_sgd_paths.png"
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _figure import BLUE, GREEN, ORANGE, RED, new_figure, parse, save, say
+from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 from _numbers import measured
 from _plain_sgld import plain_sgld
 
@@ -39,7 +39,9 @@ START = (1.1, -2.0, 0.0)  # of the handout's code
 STEP_SIZE, N_STEPS = 1e-5, 1000  # of the handout's code
 N_PATHS = {10: 48, 100: 48, 1000: 24}  # by batch size, for the table; one of them is drawn
 SLOPE = 1
-DELAY = 50  # steps before the decay sets in
+PANELS = {"slope": SLOPE, "intercept": 0, "noise variance": 2}
+SHOWN = 2.2  # height of a panel, in largest distances of the printed paths' second halves
+DELAY = 100  # steps before the decay sets in
 SCHEDULES: dict[str, tuple[Schedule, float]] = {
     "as printed": (Constant(), STEP_SIZE),
     "as it should be": (Polynomial(offset=DELAY - 1, power=1), STEP_SIZE * DELAY),
@@ -48,7 +50,7 @@ RULES = {
     "as printed": r"as printed: $\eta_t = 10^{-5}$",
     "as it should be": rf"as it should be: $\eta_t = 10^{{-5}} \cdot {DELAY} / ({DELAY - 1} + t)$",
 }
-COLORS = dict(zip(N_PATHS, (ORANGE, BLUE, GREEN), strict=True))
+COLORS = {"as printed": PRINTED, "as it should be": RIGHT}
 
 
 class Lecture:
@@ -147,41 +149,34 @@ def tell(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray]) -> dict[str
     return found
 
 
+def shown(points: np.ndarray, index: int) -> np.ndarray:
+    """Slope, intercept or noise variance, which the paths have as its logarithm."""
+    return np.exp(points[..., index]) if index == len(START) - 1 else points[..., index]
+
+
 def draw(lecture: Lecture, paths: dict[tuple[str, int], np.ndarray], output: Path) -> None:
-    """Draw the slope of one path of every batch size, under both step sizes."""
-    figure = new_figure(11.0, 6.4)
-    panels = figure.subplots(2, len(N_PATHS), sharex=True, sharey="col")
-    mode, sd, half = lecture.mode[SLOPE], lecture.sd[SLOPE], N_STEPS // 2
-    steps, ever = np.arange(1 + N_STEPS), np.eye(N_STEPS)[-1]
-    for row, rule in zip(panels, SCHEDULES, strict=True):
+    """Draw a row a parameter and a column a batch size, both step sizes in each panel."""
+    figure = new_figure(9.6, 6.6)
+    panels = figure.subplots(len(PANELS), len(N_PATHS), sharex=True, sharey="row")
+    steps, half = np.arange(1 + N_STEPS), N_STEPS // 2
+    for row, (name, index) in zip(panels, PANELS.items(), strict=True):
+        mode, away = shown(lecture.mode, index), 0.0
         for axes, m in zip(row, N_PATHS, strict=True):
-            slope = paths[rule, m][0, :, SLOPE]
-            axes.plot(steps, slope, color=COLORS[m], linewidth=0.7, label=f"one path, m = {m:,}")
-            axes.axhspan(mode - sd, mode + sd, color=RED, alpha=0.25, linewidth=0)
-            axes.axhline(mode, color=RED, linewidth=1.0, label="exact mode ± 1 posterior sd")
-            if rule != "as printed":
-                mean = np.cumsum(slope[1 + half :]) / np.arange(1, half + 1)
-                label = f"mean of the steps since {half}"
-                axes.plot(steps[1 + half :], mean, color="black", linewidth=1.5, label=label)
-            reach = 4.0 * sd * lecture.predict("as printed", m, ever)
-            axes.set_ylim(mode - reach, mode + reach)
-            axes.locator_params(axis="y", nbins=5)
-            axes.spines[["top", "right"]].set_visible(False)
-        row[0].set_ylabel(f"{RULES[rule]}\n\nslope (y per x)")
-    for top, bottom, m in zip(*panels, N_PATHS, strict=True):
-        top.set_title(f"batch size m = {m:,}", fontsize=10)
-        bottom.set_xlabel("step t")
-    found = [
-        pair for axes in panels[1] for pair in zip(*axes.get_legend_handles_labels(), strict=True)
-    ]
-    names = {label: handle for handle, label in found}
-    settings: dict[str, Any] = {"ncols": len(names), "fontsize": 9, "frameon": False}
-    figure.legend(names.values(), names, loc="outside lower center", **settings)
-    figure.suptitle(
-        "SGD on the lecture's posterior: the slope on its way from -2 (out of view) to the mode;\n"
-        "each batch size has its own scale"
-    )
-    save(figure, output, "lecture_sgd_paths.png")
+            for rule, color in COLORS.items():
+                path = shown(paths[rule, m][0], index)
+                axes.plot(steps, path, color=color, linewidth=0.7, label=RULES[rule])
+                away = max(away, np.abs(path[half:] - mode).max())
+            axes.axhline(mode, color=EXACT, linewidth=1.0, label="the posterior's mode")
+            tidy(axes)
+        row[0].set(ylabel=name, ylim=(mode - SHOWN * away / 2.0, mode + SHOWN * away / 2.0))
+    for axes, m in zip(panels[0], N_PATHS, strict=True):
+        axes.set_title(f"batches of m = {m:,}", fontsize=10)
+    for axes in panels[-1]:
+        axes.set_xlabel("step t")
+    handles, labels = panels[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.suptitle("SGD on the lecture's posterior: one path of each kind, on one scale a row")
+    save(figure, output, "lecture_sgd_paths.png", panels[0, 0])
 
 
 def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ points neither knows that the truth is a sine.
 Usage: ``python examples/plot_network_gap.py [--output DIR] [--quick]``; about 15 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/network_gap.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_network_gap.png"
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         draw(axes, model, grid, (x, y), color, title)
         axes.legend(loc="lower left", fontsize=8, frameon=False)
     figure.suptitle("A network of 20 hidden units between two clusters of data")
-    save(figure, options.output, "network_gap.png")
+    save(figure, options.output, "network_gap.png", figure.axes[0])
     found = {}
     for name, (model, _) in named.items():
         at_points, in_gap, inside = describe(model, grid)

@@ -12,7 +12,7 @@ posterior's; the default's are, after a few thousand steps.
 Usage: ``python examples/plot_plain_and_default_nba.py [--output DIR] [--quick]``.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/nba_marginals.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_nba_marginals.png"
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     figure.suptitle(
         "NBA rookies: marginal posteriors by plain SGLD (top) and the default settings (bottom)"
     )
-    save(figure, options.output, "nba_marginals.png")
+    save(figure, options.output, "nba_marginals.png", panels[1, 0])
     figure = new_figure(10, 6.4)
     fits = {"plain SGLD": (*printed, PRINTED), "default settings": (*default, RIGHT)}
     draw_judgement(figure.subplots(1, 2, sharey=True), fits, exact)

@@ -14,7 +14,7 @@ points are chance, and are as frequent in points from a single normal distributi
 Usage: ``python examples/plot_post_models.py [--output DIR] [--quick]``; a second.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/mixture_data.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_mixture_data.png"
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         "Points from two components with means 0 and 1: one mode, at either variance\n"
         "(dotted: the components)"
     )
-    save(figure, options.output, "mixture_data.png")
+    save(figure, options.output, "mixture_data.png", figure.axes[0])
     both = "; ".join(f"{share:.0%} of those from {name}" for name, share in shares.items())
     say(
         f"A bin of the histogram lies {DIP} points or more below fuller ones on both sides in: "

@@ -10,7 +10,7 @@ with the curvature as preconditioner no direction is steep.
 Usage: ``python examples/plot_preconditioning.py [--output DIR] [--quick]``; a second.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/preconditioning.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_preconditioning.png"
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         r"coordinates $u = D^{1/2}(\theta - \hat\theta)$ where it is round (right); contours every "
         "half sd"
     )
-    save(figure, options.output, "preconditioning.png")
+    save(figure, options.output, "preconditioning.png", panels[0, 0])
     return found
 
 

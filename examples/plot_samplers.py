@@ -16,7 +16,7 @@ a sampler is right; beyond it, draws are from another distribution, however many
 Usage: ``python examples/plot_samplers.py [--output DIR] [--quick]``.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/samplers.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_samplers.png"
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     figure = new_figure(10, 5)
     draw(figure, found)
     figure.suptitle("Every sampler on three posteriors")
-    save(figure, options.output, "samplers.png")
+    save(figure, options.output, "samplers.png", figure.axes[0])
     beyond = found.index[found[ERROR] > found["chance"]]
     best = found[found[ERROR] <= found["chance"]].groupby(level="posterior")[PER_SECOND].idxmax()
     say(

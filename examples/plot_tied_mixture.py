@@ -10,7 +10,7 @@ Usage: ``python examples/plot_tied_mixture.py [--output DIR] [--quick]``; about 
 of the post's million steps.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/tied_mixture.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_tied_mixture.png"
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         f"of\n{n_steps:,} steps, $\\epsilon$ from {FIRST} to {LAST}, does (bottom). "
         r"Red: contours of the exact density"
     )
-    save(figure, options.output, "tied_mixture.png")
+    save(figure, options.output, "tied_mixture.png", top[0])
     found = {
         "exact": measured(exact, show=".3f"),
         "HMC": share_of_draws(hmc[..., 1] > 0),

@@ -11,7 +11,7 @@ it should; the default settings see all of it, as the exact density shows.
 Usage: ``python examples/plot_two_clusters.py [--output DIR] [--quick]``; about 5 s.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/two_clusters.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_two_clusters.png"
 
 from __future__ import annotations
 
@@ -70,26 +70,27 @@ def draw_points(axes: Any, X: np.ndarray, y: np.ndarray) -> None:
 
 
 def draw_lines(axes: Any, probability: np.ndarray) -> None:
-    """Draw contours of the probability."""
+    """Draw contours of the probability, labelled away from the points."""
     lines = axes.contour(PLANE, PLANE, probability, levels=LEVELS, colors="black", linewidths=0.9)
-    axes.clabel(lines, fontsize=8)
+    diagonal = np.diag(probability[::-1])  # down to the right
+    at = np.interp(LEVELS, diagonal, PLANE)
+    axes.clabel(lines, fontsize=8, manual=[(4.3 + x, 4.3 - x) for x in at])
 
 
 def draw_slopes(axes: Any, plain: np.ndarray, default: np.ndarray, density: np.ndarray) -> None:
-    """Draw the draws of both over the exact density."""
-    look = {"markersize": 2, "alpha": 0.4, "rasterized": True}
+    """Draw the draws of both over the exact density; where the printed chains begin is outside."""
+    look = {"markersize": 2, "alpha": 0.5, "rasterized": True}
     axes.plot(*default.T, ".", color=RIGHT, label="default settings", **look)
-    for c, chain in enumerate(plain):
-        label = "as printed: 4 chains" if c == 0 else None
-        axes.plot(*chain.T, color=PRINTED, linewidth=0.5, alpha=0.8, label=label)
-        start = "their starts, from the prior" if c == 0 else None
-        axes.plot(*chain[0], "o", color=PRINTED, markersize=5, label=start)
+    label = "as printed: 4 chains"
+    for chain in plain:
+        axes.plot(*chain.T, color=PRINTED, linewidth=0.5, label=label)
+        label = None
     levels = [0.01, 0.1, 0.4, 0.8]
     axes.contour(SLOPES, -SLOPES, density.T, levels=levels, colors=EXACT, linewidths=1.2)
     axes.plot([], [], color=EXACT, label="exact density")
     axes.set(xlabel="slope of $x_1$ (log odds)", ylabel="slope of $x_2$ (log odds)")
-    axes.legend(fontsize=8, frameon=False, loc="upper left")
-    axes.set_ylim(-4.5, 2.4)
+    axes.set(xlim=(1.0, 4.2), ylim=(-4.5, -1.0))
+    axes.legend(fontsize=8, frameon=False, loc="lower left")
     tidy(axes, "The posterior of the slopes")
 
 
@@ -117,7 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     figure = new_figure(9.0, 7.6)
     panels = figure.subplots(2, 2)
     for axes, (name, probability) in zip(panels[0], maps.items(), strict=True):
-        draw_map(axes, probability, f"{name}: probability of class 1", "coolwarm", "probability")
+        title, bar = f"{name}: probability of class 1", "probability"
+        draw_map(axes, probability, title, "coolwarm", bar)
         draw_lines(axes, probability)
         draw_points(axes, X, y)
     panels[0, 0].legend(fontsize=8, loc="upper left", markerscale=2)
@@ -126,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     draw_lines(panels[1, 0], maps["Default settings"])
     draw_slopes(panels[1, 1], plain, default.posterior_.flat, density)
     figure.suptitle("Two clusters: probabilities and the posterior behind them")
-    save(figure, options.output, "two_clusters.png")
+    save(figure, options.output, "two_clusters.png", panels[0, 0])
 
     weight = density.sum(axis=1) / density.sum()
     mean = weight @ SLOPES

@@ -20,7 +20,7 @@ near the truth: what it shows depends on when it was stopped, too.
 Usage: ``python examples/plot_volatility.py [--output DIR] [--quick]``; about a minute.
 """
 
-# sphinx_gallery_thumbnail_path = "figures/volatility_bands.png"
+# sphinx_gallery_thumbnail_path = "figures/thumbnail_volatility_bands.png"
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def draw_all(options: Namespace) -> dict[str, Any]:
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     figure.suptitle(f"Volatility of {T} simulated days, by method")
-    save(figure, options.output, "volatility_bands.png")
+    save(figure, options.output, "volatility_bands.png", panels[0, 0])
 
     over_means = run_over_means(posterior, n_steps)
     figure = new_figure(9, 6.4)

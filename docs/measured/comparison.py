@@ -85,9 +85,13 @@ def agreement_row(found):
 
 def draw(tasks, output):
     """Coverage by thirds of the predicted mean: numbers, and counts under two models."""
-    drawn = new_figure(10.0, 3.6)
+    drawn = new_figure(10.0, 4.0)
     panels = drawn.subplots(1, 3, sharey=True, width_ratios=(5, 4, 3))
-    titles = "numbers: diabetes", "counts: negative binomial; MAPIE", "counts: Poisson"
+    titles = (
+        "Diabetes: linear regression",
+        "Counts: negative binomial, or MAPIE",
+        "The same counts: Poisson",
+    )
     for axes, task, title in zip(panels, ("numbers", "counts", "poisson"), titles, strict=True):
         methods = [m for m in _COLOURS if "held" in tasks[task]["methods"].get(m, ())]
         shifts = np.linspace(-0.3, 0.3, len(methods))
@@ -104,7 +108,8 @@ def draw(tasks, output):
         axes.set_xticks(range(3), ["low", "middle", "high"])
         axes.set_xlabel("third of the predicted mean")
         tidy(axes, title, "y")
-    panels[0].set_ylabel("held by 90 % intervals, %")
+    panels[0].set_ylabel("rows in their 90 % intervals, %")
+    drawn.suptitle("Coverage of 90 % intervals by predicted mean, and its standard errors")
     panels[0].legend(frameon=False, fontsize=8, loc="lower left")
     save(drawn, output, "comparison_coverage.png")
 
