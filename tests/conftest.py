@@ -20,4 +20,5 @@ def draw_fast(monkeypatch):
     engine = "matplotlib.layout_engine.ConstrainedLayoutEngine.execute"
     monkeypatch.setattr(engine, lambda engine, figure: None)
     savefig = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, path, dpi: savefig(self, path, dpi=50))
+    fast = lambda self, path, dpi, **more: savefig(self, path, dpi=50, **more)  # noqa: E731
+    monkeypatch.setattr(Figure, "savefig", fast)

@@ -128,7 +128,8 @@ def test_every_page_is_in_a_table_of_contents():
     contents = {(DOCS / "index.md").resolve()}
     for page in PAGES:
         for table in re.findall(r"```{toctree}\n(.*?)```", page.read_text(), re.S):
-            names = [line for line in table.split() if not line.startswith(":")]
+            lines = [line for line in table.splitlines() if line and line[0] != ":"]
+            names = [re.sub(r".*<(.*)>", r"\1", line) for line in lines]
             contents |= {(page.parent / f"{name}.md").resolve() for name in names}
             for name in names if ":glob:" in table else ():
                 contents |= {path.resolve() for path in page.parent.glob(f"{name}.md")}
