@@ -10,8 +10,9 @@ whole call, tuning and burn-in included. The distributions to compare with are
 * the NBA rookies' logistic regression with a Laplace prior: a long HMC run, of another seed;
 * the report's linear model, Laplace prior, known noise: a Gibbs sampler (Park & Casella 2008).
 
-To see: the worst of all means and sds, in posterior sds, is within chance's reach (the ticks) where
-a sampler is right; beyond it, draws are from another distribution, however many there are a second.
+To see: the worst error of all means and sds is within chance's reach where a sampler is right, on
+the left of the line in the last panel. Beyond it, where the marks are hollow, draws are from
+another distribution, however many there are a second.
 
 Usage: ``python examples/plot_samplers.py [--output DIR] [--quick]``.
 """
@@ -27,7 +28,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from _figure import BLUE, GREEN, GREY, ORANGE, new_figure, parse, save, say, tidy, unconverged
+from _figure import (
+    BLUE,
+    EXACT,
+    GREEN,
+    GREY,
+    ORANGE,
+    new_figure,
+    parse,
+    save,
+    say,
+    tidy,
+    unconverged,
+)
 from _numbers import measured
 from scipy.stats import norm
 from sklearn.preprocessing import scale
@@ -49,7 +62,8 @@ EVALUATIONS = ("grad", "value_and_grad", "log_density")
 BOUND = ("grad", "value_and_grad")
 PER_SECOND, PER_GRADIENT = "effective draws a second", "effective draws / 1,000 gradients"
 ERROR = "worst error (posterior sds)"
-TITLES = {PER_SECOND: "Speed", PER_GRADIENT: "Thrift", ERROR: "Error"}
+OVER_CHANCE = "worst error, over chance's reach"
+TITLES = {PER_SECOND: "Speed", PER_GRADIENT: "Thrift", OVER_CHANCE: "Error"}
 COLORS = {"normal": BLUE, "NBA rookies": ORANGE, "linear, Laplace": GREEN}
 
 
@@ -166,22 +180,30 @@ def measure(posterior: Any, exact: Exact, sampler: Any, **settings: Any) -> dict
 
 
 def draw(figure: Any, found: pd.DataFrame) -> None:
-    """Draw a panel a figure of merit: a row a sampler, a colour a posterior."""
+    """Draw a panel a figure of merit: a row a sampler, a colour a posterior, hollow if wrong."""
     panels = figure.subplots(1, 3, sharey=True)
-    for axes, column in zip(panels, (PER_SECOND, PER_GRADIENT, ERROR), strict=True):
-        for name, color in COLORS.items():
-            merit = found.xs(name, level="posterior")
-            axes.semilogx(merit[column], merit.index, "o", color=color, label=name)
-            if column == ERROR:
-                axes.plot(merit["chance"], merit.index, "|", color=color, markersize=14)
+    found = found.assign(**{OVER_CHANCE: found[ERROR] / found["chance"]})
+    samplers = list(found.index.unique("sampler"))
+    for axes, column in zip(panels, TITLES, strict=True):
+        for (name, color), lower in zip(COLORS.items(), (-0.22, 0.0, 0.22), strict=True):
+            merit = found.xs(name, level="posterior").loc[samplers]
+            rows, wrong = np.arange(len(samplers)) + lower, merit[OVER_CHANCE].to_numpy() > 1.0
+            values = merit[column].to_numpy()
+            look = {"color": color, "markersize": 5.5}
+            axes.semilogx(values[~wrong], rows[~wrong], "o", label=name, **look)
+            axes.semilogx(values[wrong], rows[wrong], "o", markerfacecolor="white", **look)
         axes.set(xlabel=column, title=TITLES[column])
         axes.title.set_fontsize(10)
-        tidy(axes)
+        tidy(axes, grid="x")
+        for row in np.arange(len(samplers) - 1) + 0.5:
+            axes.axhline(row, color="0.9", linewidth=0.8)
+    panels[2].axvline(1.0, color=EXACT, linewidth=1.2, label="chance is beyond 1 time in 20")
+    hollow = {"markerfacecolor": "white", "color": GREY}
+    panels[2].plot([], [], "o", label="another distribution", **hollow)
+    panels[0].set_yticks(np.arange(len(samplers)), samplers)
     panels[0].invert_yaxis()
-    panels[2].plot(
-        [], [], "|", color=GREY, markersize=14, label="chance alone is above this 1 time in 20"
-    )
-    figure.legend(*panels[2].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    handles, labels = panels[2].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=9)
 
 
 def gradients_a_draw(row: Any) -> dict[str, Any]:
@@ -213,7 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     }
     found = pd.DataFrame(rows).T.rename_axis(index=["posterior", "sampler"])
     print(found.round({PER_SECOND: 0, PER_GRADIENT: 1, ERROR: 3, "chance": 3}).to_string() + "\n")
-    figure = new_figure(10, 5)
+    figure = new_figure(10.5, 5.4)
     draw(figure, found)
     figure.suptitle("Every sampler on three posteriors")
     save(figure, options.output, "samplers.png", figure.axes[0])
