@@ -210,7 +210,8 @@ def choose_prior(
     several = max(likelihood.n_predictors - 1, 1)  # one of the predictors of classes is redundant
     each, of = weight / (shape[1] * several), "column" if several == 1 else "free coefficient"
     why = f"{each:{'.3g' if each < 1000 else ',.0f'}} rows a {of}"
-    if each >= THRESHOLDS.few_rows_each:
+    fewest = THRESHOLDS.few_rows_each * (2.0 if getattr(likelihood, "n_classes", 2) > 2 else 1.0)
+    if each >= fewest:
         return Choice("normal", why)
     if weight < _TOO_FEW:
         obstacle = obstacle or f"no scale is learned from {weight:.3g} rows in all"

@@ -79,10 +79,11 @@ def test_several_classes_count_the_rows_for_each_free_coefficient():
         return choose_prior((n, D), likelihood, float(n)).value
 
     for n_classes in (3, 7):
-        enough = MANY * (n_classes - 1)
+        enough = 2 * MANY * (n_classes - 1)
         assert of(enough, Categorical(n_classes)) == "normal"
         assert of(enough - 1, Categorical(n_classes)) == "hierarchical_normal"
-    assert of(MANY, Ordinal(7)) == of(MANY, Categorical(2)) == "normal"  # one is free
+    assert of(2 * MANY, Ordinal(7)) == of(MANY, Categorical(2)) == "normal"  # one is free
+    assert of(2 * MANY - 1, Ordinal(3)) == "hierarchical_normal"
 
 
 def test_a_row_counts_as_its_weight_or_its_trials():

@@ -34,9 +34,10 @@ class Thresholds:
     many_columns: tuple[int, int] = 2000, 300
 
     # Rows a free coefficient of a column (several classes have one for each class but one) below
-    # which the scale of the prior is learned: docs/guide/few_rows.md. Of 200 rows, 20 columns and
-    # four classes the log score is 0.05 nats from the truth rather than 0.24 with weak effects, and
-    # 0.11 rather than 0.16 with strong ones, in 0.4 s rather than 0.1
+    # which the scale of the prior is learned; twice as many of three classes and more. See
+    # docs/guide/few_rows.md. Of 200 rows, 20 columns and four classes the log score is 0.05 nats
+    # from the truth rather than 0.24 with weak effects, and 0.11 rather than 0.16 with strong ones,
+    # in 0.4 s rather than 0.1
     few_rows_each: float = 5.0
 
     # Parameters (columns, or rows if they are fewer, times linear predictors) up to which it is
