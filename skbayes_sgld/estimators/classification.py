@@ -104,12 +104,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
                 check_classification_targets(np.repeat(classes, 2) if few else y)
             except ValueError as error:
                 raise ValueError(f"{error}{_hint_of_shares(y)}") from None
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two "
-                "classes."
-            )
-        return classes
+        return check_two(classes)
 
     def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -365,6 +360,15 @@ def positions(y: Array, classes: Array) -> Array:
     return order[np.searchsorted(classes, y, sorter=order)]
 
 
+def check_two(classes: Array) -> Array:
+    """The classes, if there are two at least."""
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two classes."
+        )
+    return classes
+
+
 def unique_labels(y: Array) -> Array:
     """The different labels, sorted."""
     if y.dtype.kind in "biu":  # by a hash table where they are numbers without fractions
@@ -494,9 +498,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         numbers[positive[::2]] = self._as_numbers(codes[positive])[::2]
         return Encoding(moments.labels, numbers, np.where(positive[::2], factors, 0.0))
 
-    def _target_before_fit(
-        self, y: Array | None, n_rows: int
-    ) -> tuple[Array, Likelihood, Array | None]:
+    def _target_before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
         if self._by_row:
             return super()._target_before_fit(y, n_rows)
         labels, codes = np.arange(2), np.arange(n_rows) % 2

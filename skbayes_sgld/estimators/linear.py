@@ -408,9 +408,7 @@ class LinearEstimator(BayesianEstimator):
         """
         return draw_prior_predictive(self, X, n_samples, random_state, y, self._offset(X, row_data))
 
-    def _target_before_fit(
-        self, y: Array | None, n_rows: int
-    ) -> tuple[Array, Likelihood, Array | None]:
+    def _target_before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
         """Numbers for y (NaN if not given), the likelihood, and labels its draws are positions of.
 
         Labels are None where y is a number.
@@ -418,7 +416,7 @@ class LinearEstimator(BayesianEstimator):
         likelihood = self._likelihood()
         if y is None or likelihood.totals:
             return np.full(n_rows, np.nan), likelihood, None
-        y = likelihood.check_target(y)
+        y = likelihood.check_target(np.asarray(y))
         if likelihood.infers_noise:
             check_size(float(np.abs(y).max(initial=0.0)), "y")
         return y, likelihood, None

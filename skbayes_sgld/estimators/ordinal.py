@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.estimators.base import Array, Rows
-from skbayes_sgld.estimators.classification import LinearClassifier
+from skbayes_sgld.estimators.classification import (
+    LinearClassifier,
+    check_two,
+    positions,
+    unique_labels,
+)
+from skbayes_sgld.estimators.ordered_labels import in_order, order_of, plain
 from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.scores import ACCURACY
 from skbayes_sgld.inference.passes import Encoding
-from skbayes_sgld.posterior import LabelLikelihood, Ordinal
+from skbayes_sgld.posterior import LabelLikelihood, Likelihood, Ordinal
 from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.prediction.wrappers import unless_random_walks
 
 
 @parameters
@@ -39,8 +48,9 @@ class OrdinalClassifier(LinearClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        From the lowest to the highest: in the order of the categories where y was an ordered pandas
-        categorical, else sorted.
+        From the lowest to the highest: in the order of the categories where the type of y has
+        one (an ordered pandas categorical, a polars Enum, an ordered Arrow dictionary), else
+        sorted.
     cut_points_ : ndarray of shape (n_classes - 1,)
         Cut points between neighbouring classes, at X = 0; those with weight.
     coef_ : ndarray of shape (1, n_features)
@@ -52,10 +62,12 @@ class OrdinalClassifier(LinearClassifier):
 
     gap_prior: Any = "log_normal"
     _row_argument = ""
-    _target = "Labels. An ordered pandas categorical gives their order, else they are sorted."
-    _order = cast(
-        "Array | None", None
-    )  # categories of the fit's y; an annotation makes a parameter
+    _target = (
+        "Labels. An ordered pandas categorical, a polars Enum or an ordered Arrow dictionary gives "
+        "their order, else they are sorted. Intervals, as of ``pandas.cut``, become their text."
+    )
+    # categories of the fit's y; an annotation would make it a parameter
+    _order = cast("Array | None", None)
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: the classes of its checks have no order, and are predicted ill."""
@@ -69,34 +81,80 @@ class OrdinalClassifier(LinearClassifier):
     # ---- labels -------------------------------------------------------------------------------
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
-        self._order = categories_of(y)
+        if self._stream is None:
+            self._order = order_of(y)
         rows = super()._check_data(X, y, sample_weight, **row_data)
         names = self.classes_
-        if self._order is None and len(names) > 2 and isinstance(names[0], str):
+        known = self._order is not None or self._is_later_batch
+        if not known and len(names) > 2 and isinstance(names[0], str):
             listed = " < ".join(names[:5]) + " < ..." * (len(names) > 5)
             warn(
                 f"y holds text, and the classes are in alphabetical order: {listed}. If that is "
-                "not their order, give pandas.Categorical(y, categories=[...], ordered=True).",
+                "not their order, give pandas.Categorical(y, categories=[...], ordered=True), or "
+                "its codes where scikit-learn sorts labels before the fit: VotingClassifier, "
+                "StackingClassifier, and probabilities of cross_val_predict.",
                 UserWarning,
             )
         return rows
+
+    def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
+        return super()._validate_rows(X, y if isinstance(y, str) else plain(y), **checks)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
+        """Share of the labels that are predicted: the accuracy.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), RowBlocks, or of Dask
+            Rows in blocks are read once; the blocks of RowBlocks hold the other arguments too.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        score : float
+            NaN, with a warning, where the chains are no better than random walks.
+        """
+        check_is_fitted(self)
+        # scikit-learn's accuracy takes labels with fractions for a regression
+        if order_of(y) is None and self.classes_.dtype.kind != "f":
+            return super().score(X, y, sample_weight, **row_data)
+        accuracy = replace(ACCURACY, reference=None)
+        score = accuracy.score_arrays(np.asarray(plain(y)), self.predict(X), sample_weight)
+        return unless_random_walks(self, score)
 
     def _encoding(self, moments: Moments) -> Encoding:
         self._order = None  # labels of blocks are sorted
         return super()._encoding(moments)
 
     def _know_classes(self, classes: Any) -> None:
-        order = vars(self).get("classes_")
+        known = vars(self).get("classes_")
         if self._stream is None and classes is not None:
-            order = categories_of(classes)
-        elif order is not None:
-            self.classes_ = np.sort(order)
+            known = self._order = order_of(classes)
+            if known is not None:  # with fractions they would be refused as numbers
+                self.classes_ = check_two(
+                    in_order(unique_labels(np.asarray(plain(classes))), known)
+                )
+                return
+        elif known is not None:
+            self.classes_ = np.sort(known)
+            if classes is not None and np.array_equal(np.unique(plain(classes)), self.classes_):
+                classes = None
         super()._know_classes(classes)
-        self.classes_ = in_order(self.classes_, order)
+        self.classes_ = in_order(self.classes_, known)
+
+    def _target_before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
+        order, y = order_of(y), None if y is None else np.asarray(plain(y))
+        codes, likelihood, labels = super()._target_before_fit(y, n_rows)
+        if order is None or labels is None:
+            return codes, likelihood, labels
+        ordered = in_order(labels, order)
+        return positions(labels, ordered)[codes.astype(np.intp)].astype(float), likelihood, ordered
 
     def _classes_of(self, y: Array) -> Array:
-        classes = super()._classes_of(y)
-        return classes if self._stream is not None else in_order(classes, self._order)
+        if self._stream is not None or self._order is None:
+            return super()._classes_of(y)
+        return check_two(in_order(unique_labels(y), self._order))
 
     @staticmethod
     def _label_likelihood(n_classes: int) -> LabelLikelihood:
@@ -123,18 +181,3 @@ class OrdinalClassifier(LinearClassifier):
 
     def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
         return super(LinearClassifier, self)._predictor(selection)  # of one predictor
-
-
-def categories_of(y: Any) -> Array | None:
-    """Categories of an ordered pandas categorical, from the lowest; None of other labels."""
-    dtype = getattr(y, "dtype", None)
-    if not isinstance(dtype, pd.CategoricalDtype) or not dtype.ordered:
-        return None
-    return np.asarray(dtype.categories)
-
-
-def in_order(classes: Array, order: Array | None) -> Array:
-    """Sorted classes in a given order, if there is one."""
-    if order is None:
-        return classes
-    return np.asarray(order[np.isin(order, classes)], dtype=classes.dtype)

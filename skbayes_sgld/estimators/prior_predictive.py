@@ -56,8 +56,7 @@ def draw_prior_predictive(
             X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
         check_columns(X, model)
         if y is not None:
-            y = as_array(y, "y", dtype=None)
-            check_lengths(X=X, y=y)
+            check_lengths(X=X, y=as_array(y, "y", dtype=None))
         with naming("y"):
             y, likelihood, labels = model._target_before_fit(y, X.shape[0])
         priors = _priors_before_fit(model, X, y, likelihood)

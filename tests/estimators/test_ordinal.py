@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse, stats
+from sklearn.model_selection import KFold, cross_val_score
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDOrdinalClassifier
 from skbayes_sgld.estimators import sampled
@@ -157,10 +158,58 @@ def test_draws_of_the_prior_are_in_the_order_of_the_gaps():
     assert 0.1 < np.mean(y == 1) < 0.25
 
 
+OTHERS = {
+    "numbers": pd.Categorical.from_codes(CODES, [0.5, 1.0, 1.5, 7.0], ordered=True),
+    "numbers downwards": pd.Categorical.from_codes(CODES, [4, 3, 2, 1], ordered=True),
+    "intervals": pd.cut(CODES, [-np.inf, 0.0, 1.0, 2.0, np.inf]),
+}
+
+
+@pytest.mark.parametrize("y", OTHERS.values(), ids=OTHERS)
+def test_ordered_categories_need_not_be_text(y, model):
+    found = fit(X, y)
+    names = [str(c) for c in y.categories] if found.classes_.dtype == object else y.categories
+    assert_array_equal(found.classes_, names)
+    assert_array_equal(found.posterior_.values, model.posterior_.values)
+    assert_array_equal(found.predict(X), np.asarray(names)[codes_of(model.predict(X))])
+    assert found.score(X, y) == model.score(X, GRADES)
+    assert found.score(X, np.asarray(names)[CODES]) == model.score(X, GRADES)
+    assert_array_equal(found.log_predictive_density(X, y), model.log_predictive_density(X, GRADES))
+    scores = cross_val_score(SGLDOrdinalClassifier(**DRAWS), X, y, cv=KFold(2))
+    assert_allclose(scores, cross_val_score(SGLDOrdinalClassifier(**DRAWS), X, GRADES, cv=KFold(2)))
+    batches = SGLDOrdinalClassifier(**DRAWS).partial_fit(X[:120], y[:120], classes=y)
+    batches.partial_fit(X[120:], y[120:], classes=y)
+    assert_array_equal(batches.classes_, names)
+
+
+def codes_of(labels):
+    return np.argmax(np.asarray(labels)[:, None] == NAMES, axis=1)
+
+
+def test_draws_of_the_prior_are_labels_in_the_order_of_the_categories():
+    model = SGLDOrdinalClassifier(intercept_prior="normal", gap_prior=LogNormal(width=0.1))
+    by_code = model.sample_prior(np.eye(3, 2), 50, y=[0, 1, 2])
+    y = pd.Categorical(NAMES[:3], NAMES[:3], ordered=True)
+    assert_array_equal(model.sample_prior(np.eye(3, 2), 50, y=y), NAMES[by_code])
+
+
+def test_a_refit_on_blocks_forgets_the_order_of_the_categories():
+    model = fit(X, pd.Categorical.from_codes(3 - CODES, [3, 2, 1, 0], ordered=True))
+    assert_array_equal(model.classes_, [3, 2, 1, 0])
+    model.fit(blocks_of(X, CODES, size=80))
+    assert_array_equal(model.classes_, [0, 1, 2, 3])
+    fresh = fit(blocks_of(X, CODES, size=80))
+    assert_array_equal(model.posterior_.values, fresh.posterior_.values)
+    assert model.score(X, CODES) == fresh.score(X, CODES)
+
+
 def test_text_without_an_order_is_sorted_and_the_order_is_told():
     text = NAMES[CODES]
-    with pytest.warns(UserWarning, match="alphabetical order: best < fair < good < poor. If"):
+    said = "alphabetical order: best < fair < good < poor. If.*its codes where .* VotingClassifier"
+    with pytest.warns(UserWarning, match=said):
         model = fit(X, text)
+    with pytest.warns(UserWarning, match="alphabetical order"):
+        SGLDOrdinalClassifier(**DRAWS).partial_fit(X, text, classes=NAMES)
     assert_array_equal(model.classes_, np.sort(NAMES))
     fit(X, GRADES)  # a warning would be an error
     fit(X, CODES)
