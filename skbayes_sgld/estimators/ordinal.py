@@ -41,9 +41,10 @@ class OrdinalClassifier(LinearClassifier):
         them. ``"auto"`` is ``"normal"``.
     gap_prior : str or NoisePrior, default="log_normal"
         Prior of each gap between neighbouring cut points. The default is log-normal (Albert & Chib
-        2001): the log of a gap is normal with mean 0 and sd 1.5, so that 90 % of the gaps are
-        between 0.08 and 12 on the scale of log odds. The first cut point is minus the intercept,
-        and has minus its prior, ``intercept_prior``.
+        2001): the log of a gap is normal with sd 1.5 about a median of 1, so that 90 % of the gaps
+        are between 0.08 and 12 on the scale of log odds. Of K > 6 classes the median is 6 / K:
+        many gaps share one range. The first cut point is minus the intercept, and has minus its
+        prior, ``intercept_prior``.
 
     Attributes
     ----------

@@ -734,9 +734,9 @@ def own_units(
     """Unit of the automatic scale of each own parameter's prior.
 
     The noise variance has the variance of y, or of one of the observations that the means y are of;
-    parameters without a unit have 1.
+    parameters without a unit have what the likelihood says.
     """
-    units = [1.0] * len(likelihood.own)
+    units = [own.unit for own in likelihood.own]
     if likelihood.infers_noise:
         size = np.ones(len(y)) if size is None else size
         level = np.average(y, weights=size if weight is None else size * weight)

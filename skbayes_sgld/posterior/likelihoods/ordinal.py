@@ -85,9 +85,12 @@ class Ordinal(LabelLikelihood):
 
     @property
     def own(self) -> tuple[OwnParameter, ...]:  # type: ignore[override]
-        """Gaps between neighbouring cut points, one fewer than these."""
-        gaps = range(1, self.n_classes - 1)
-        return tuple(OwnParameter(f"gap[{k}]", "gap_prior", "log_normal") for k in gaps)
+        """Gaps between neighbouring cut points, one fewer than these.
+
+        Classes of equal shares have gaps of 4 / K in the middle, and larger ones at the ends.
+        """
+        gaps, unit = range(1, self.n_classes - 1), min(1.0, 6.0 / self.n_classes)
+        return tuple(OwnParameter(f"gap[{k}]", "gap_prior", "log_normal", unit=unit) for k in gaps)
 
     # ---- reported parameters ------------------------------------------------------------------
 

@@ -31,6 +31,8 @@ class OwnParameter:
         Whether it is the noise variance, which priors in units of the noise refer to. It is then
         the first of a likelihood's own parameters.
     transform : Transform, default=Positive()
+    unit : float, default=1.0
+        Unit of the automatic scale of its prior; the noise variance has that of y instead.
     """
 
     name: str
@@ -38,6 +40,7 @@ class OwnParameter:
     default: str
     is_noise: bool = False
     transform: Transform = Positive()
+    unit: float = 1.0
 
     @property
     def coordinate(self) -> str:

@@ -350,7 +350,7 @@ class LogNormal(_Positive):
         Standard deviation of the log.
     median : float or "auto", default="auto"
         Median of the parameter. ``"auto"`` is the variance of y for the noise variance, and 1 for
-        parameters without a unit.
+        parameters without a unit (of the gaps of K > 6 ordered classes 6 / K).
 
     Examples
     --------
