@@ -21,6 +21,7 @@ the tests cautious. The screen finds gross faults; ``check_model`` finds smaller
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,8 @@ _SAME = 0.4  # share of the rows with one y beyond which no noise of a density f
 # varies by a factor of 7 the share is 0.63; with t-distributed noise of 2.5 degrees it is 0.8.
 _PEAKED = 0.75
 _UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise
+_PULLED = 2.0  # posterior sds that a prior may move the noise by
+_EXACT = 1e6  # the same, beyond which a prior without such a pull has no mode
 # families with a parameter more for the spread of whole numbers
 _WIDER = {"Poisson": "SGLDNegativeBinomialRegressor", "Binomial": "SGLDBetaBinomialRegressor"}
 _COVERAGES = 0.5, 0.9
@@ -88,7 +91,12 @@ def screen_size(n_rows: int, likelihood: Any) -> tuple[int, int]:
     return rows, min(400, max(numbers // rows, 10))
 
 
-def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState) -> str:
+def screen(
+    predictive: Any,
+    data: tuple[Array, ...],
+    rng: np.random.RandomState,
+    own_pull: Callable[[], tuple[str, str, float] | None] = lambda: None,
+) -> str:
     """Sentence on what is decisively wrong with a model, with its remedy; "" where nothing is.
 
     Parameters
@@ -99,6 +107,8 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         X, y and the offset, if any, of some rows of the fit.
     rng : numpy.random.RandomState
         Source of the random transforms of whole numbers.
+    own_pull : callable
+        Parameter that its own prior moves most, that setting, and the move in posterior sds.
     """
     loo = leave_out(predictive, data, smooth=False)
     likelihood = loo.likelihood
@@ -116,12 +126,25 @@ def screen(predictive: Any, data: tuple[Array, ...], rng: np.random.RandomState)
         ratio = float(np.mean(pearson(loo.y, mean, variance)))
         fault = _spread_message(ratio, type(likelihood).__name__)
     else:
-        exact = noiseless(most)
-        fault = _NO_NOISE if exact else _noise_message(each, inside[0].mean(), likelihood, loo.y)
+        fault = _NO_NOISE
+        if not noiseless(most):
+            fault = _noise_message(each, inside[0].mean(), likelihood, loo.y)
+    fault = _prior_message(own_pull()) or fault
     share, *by_third = (f"{100 * inside[1, rows].mean():.0f}" for rows in groups)
     return (
         f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "
         f"{by_third[2]} % of those with low, middle and high predictions: {fault}; {_OTHERS}"
+    )
+
+
+def _prior_message(pull: tuple[str, str, float] | None) -> str:
+    """Words on a noise that its prior decides, as of nearly exact y; "" where the data do."""
+    if pull is None or not _PULLED < abs(pull[2]) < _EXACT:
+        return ""
+    name, argument, move = pull
+    return (
+        f"{argument} moves the {name} by {move:.2g} posterior sds from the data's; set "
+        f"{argument}='half_student_t'"
     )
 
 

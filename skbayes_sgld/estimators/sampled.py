@@ -27,6 +27,7 @@ from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.posterior import GLMPosterior, Likelihood
+from skbayes_sgld.posterior.conflict import own_pull
 from skbayes_sgld.posterior.further_rows import site_of, under_priors
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.linear_prior import in_units
@@ -336,7 +337,8 @@ class SampledEstimator(LinearEstimator):
         if weighted:
             message = screen_weights(predictive, data, rows.weight[sample])
         else:
-            message = screen(predictive, data, np.random.RandomState(rng.bit_generator))
+            pull = partial(own_pull, result.plan.posterior, result.mean)
+            message = screen(predictive, data, np.random.RandomState(rng.bit_generator), pull)
         if message:
             warn(f"{type(self).__name__}: {message}.", ModelMisfitWarning)
 

@@ -96,6 +96,9 @@ class Diagnosis(Judgement):
         posterior sds. None where the scale is learned or the data were not kept. Notes tell a
         low probability with a visible pull of a scale that was given, and under any scale a pull
         of more than 2 sds and coefficients that the data alone do not determine.
+    own_pull : tuple or None
+        Own parameter of the likelihood (a dispersion, a gap) that its prior moves most, the setting
+        that is this prior, and the move in posterior sds. A note tells more than 2 sds.
     problems : list of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : list of str
@@ -114,6 +117,7 @@ class Diagnosis(Judgement):
     clipped: float
     divergent: list[int] = field(default_factory=list)
     conflict: PriorConflict | None = None
+    own_pull: tuple[str, str, float] | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -163,6 +167,10 @@ class Diagnosis(Judgement):
             _figure("sd over that at the mode, less 1", self.width, ".1%", "", no_mode),
             _figure("largest pull of the prior, in sds", pull, ".2f", pulled),
         ]
+        if self.own_pull is not None:
+            name, argument, move = self.own_pull
+            label = f"largest pull of {argument}, in sds"
+            lines.append(_figure(label, abs(move), ".2f", name))
         return _report(lines)
 
 
@@ -257,6 +265,17 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
     return notes
 
 
+def own_prior_notes(pull: tuple[str, str, float] | None) -> list[str]:
+    """Sentence on a prior that decides where a parameter of the likelihood is."""
+    if pull is None or abs(pull[2]) <= 2.0:
+        return []
+    name, argument, move = pull
+    return [
+        f"{argument} moves {name} by {move:.3g} posterior sds from its estimate without this "
+        f"prior; {argument}='half_student_t' shows another."
+    ]
+
+
 def describe_point(posterior: BasePosterior, theta: Array) -> str:
     """Values of the first five parameters at ``theta (P,)``, by name."""
     values = posterior.reported.values(theta[None])[0, :5]
@@ -293,6 +312,9 @@ class NetworkDiagnosis(Judgement):
         R-hat that 95 % of them are below, and bulk effective sample size that 95 % are above.
     clipped : float
         Share of the steps on which the gradient was bounded.
+    own_pull : tuple or None
+        Own parameter of the likelihood (a dispersion, a gap) that its prior moves most, the setting
+        that is this prior, and the move in posterior sds. A note tells more than 2 sds.
     problems : list of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     """

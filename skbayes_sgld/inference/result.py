@@ -19,10 +19,11 @@ from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     NetworkDiagnosis,
     condition_27_notes,
+    own_prior_notes,
     prior_notes,
 )
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.posterior.conflict import prior_conflict
+from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
 
@@ -296,8 +297,9 @@ class SamplingResult(PosteriorDraws):
         table = self.summary()
         table["error_mean"] = table["mcse_mean"] / table["sd"]
         table["error_sd"] = table["mcse_sd"] / table["sd"]
-        conflict = None
+        conflict = pull = None
         if self.plan.has_data:
+            pull = own_pull(self.plan.posterior, self.mean)
             conflict = prior_conflict(self.plan.posterior, self.mean, table["sd"].to_numpy())
         problems, divergent = [*self.problems], self.divergent(10.0)  # Laplace sds from the mode
         if divergent:
@@ -314,8 +316,14 @@ class SamplingResult(PosteriorDraws):
             self.clipped,
             divergent,
             conflict,
+            pull,
             problems,
-            [*self.notes, *prior_notes(conflict), *condition_27_notes(schedule) * (not exact)],
+            [
+                *self.notes,
+                *prior_notes(conflict),
+                *own_prior_notes(pull),
+                *condition_27_notes(schedule) * (not exact),
+            ],
         )
 
     def _halved_bias(self) -> float:

@@ -88,9 +88,8 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     sds : ndarray of shape (n_constrained,)
         Their posterior standard deviations.
     """
-    while isinstance(posterior, Reparameterized | RowSpacePosterior):
-        posterior = posterior.inner
-    if not isinstance(posterior, GLMPosterior):
+    posterior = _innermost(posterior)
+    if posterior is None:
         return None
     theta = posterior.reported.theta(values[None])[0]
     K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
@@ -142,6 +141,58 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
         probability = 2.0 * min(probability, float(chi2.sf(square, max(determined.sum(), 1))))
     effective = float(np.sum(rate / (1.0 + rate))) / max(K - 1, 1)
     return PriorConflict(*about, min(probability, 1.0), distance, pull, effective)
+
+
+def own_pull(posterior: Any, values: Array) -> tuple[str, str, float] | None:
+    """Own parameter that its prior moves most; None without own parameters.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+        In any coordinates.
+    values : ndarray of shape (n_constrained,)
+        Posterior mean of the reported parameters.
+
+    Returns
+    -------
+    name, argument : str
+        Of the parameter, and of the setting that is its prior.
+    pull : float
+        Step, in posterior sds, from the estimate without the priors of own parameters, to second
+        order; infinite where there is no estimate.
+    """
+    posterior = _innermost(posterior)
+    if posterior is None or not posterior.n_own or posterior.n_params > MAX_DENSE:
+        return None
+    theta = posterior.reported.theta(values[None])[0]
+    n, m, own = posterior.n_params, posterior.n_own, theta[None, -posterior.n_own :]
+    with np.errstate(all="ignore"):
+        H = posterior.expand(theta).curvature
+    flat = H.copy()
+    flat[np.arange(n - m, n), np.arange(n - m, n)] -= posterior.own_priors.curvature(own[0])
+    score = np.zeros(n)
+    score[-m:] = posterior.own_priors.grad(own)[0]
+    try:
+        variance = np.diagonal(linalg.inv(H))[-m:]
+    except (linalg.LinAlgError, ValueError):
+        return None
+    if not np.all(variance > 0.0):  # the mean may be far from the mode
+        return None
+    sd = np.sqrt(variance)
+    try:
+        pull = linalg.solve(flat, score, assume_a="pos")[-m:] / sd
+    except (linalg.LinAlgError, ValueError):  # no estimate, or one beyond rounding errors
+        pull = np.where(np.abs(score[-m:] * sd) == np.abs(score[-m:] * sd).max(), np.inf, 0.0)
+    worst = int(np.abs(pull).argmax())
+    parameter = posterior.likelihood.own[worst]
+    return parameter.name, parameter.argument, float(pull[worst])
+
+
+def _innermost(posterior: Any) -> GLMPosterior | None:
+    """Linear model inside other coordinates; None for other models."""
+    while isinstance(posterior, Reparameterized | RowSpacePosterior):
+        posterior = posterior.inner
+    return posterior if isinstance(posterior, GLMPosterior) else None
 
 
 def _expand(posterior: GLMPosterior, theta: Array) -> tuple[Array, Array]:

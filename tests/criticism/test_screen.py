@@ -6,6 +6,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from scipy import special, stats
+from sklearn.base import clone
 
 from skbayes_sgld import (
     ModelMisfitWarning,
@@ -126,6 +127,30 @@ def test_a_planted_misfit_is_told_and_data_from_the_model_are_not(name):
     with pytest.warns(ModelMisfitWarning, match=said):
         model.fit(X, make(rng, X, True))
     model.fit(X, make(rng, X, False))  # a warning would be an error
+
+
+NEARLY_EXACT = {
+    "gamma": (
+        GAMMA,
+        lambda rng, mean: np.exp(mean) * rng.gamma(1e6, 1e-6, len(mean)),
+        "dispersion",
+    ),
+    "normal": (LINEAR, lambda rng, mean: mean + 1e-4 * rng.standard_normal(len(mean)), "noise"),
+}
+
+
+@pytest.mark.parametrize("name", NEARLY_EXACT)
+def test_a_prior_that_decides_the_noise_of_nearly_exact_data_is_named(name):
+    model, make, argument = NEARLY_EXACT[name]
+    rng = np.random.default_rng(0)
+    X = columns(rng, 200)
+    y = make(rng, X @ [0.5, -0.3])
+    said = rf"{argument}_prior moves the .* posterior sds .*; set {argument}_prior='half_student_t'"
+    with pytest.warns(ModelMisfitWarning, match=said):
+        fitted = clone(model).fit(X, y)
+    notes = fitted.result_.diagnose().notes
+    assert any(note.startswith(f"{argument}_prior moves") for note in notes)
+    clone(model).set_params(**{f"{argument}_prior": "half_student_t"}).fit(X, y)
 
 
 def test_totals_that_vary_more_than_binomial_numbers_are_told():

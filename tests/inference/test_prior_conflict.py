@@ -13,12 +13,15 @@ from skbayes_sgld.posterior import (
     ConjugateNormal,
     FixedGaussian,
     Flat,
+    Gaussian,
     GLMPosterior,
+    InverseGamma,
     Laplace,
     Normal,
     StudentT,
 )
-from skbayes_sgld.posterior.conflict import prior_conflict
+from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
+from skbayes_sgld.sampling.tuning.mode import find_mode
 
 X_RAW, Y = load_diabetes(return_X_y=True)
 FEW = {"n_draws": 300, "random_state": 0}
@@ -244,3 +247,22 @@ def test_coefficients_that_the_data_alone_do_not_determine_are_told(case, capsys
     assert len(told) == 1
     assert (f"and {len(loose) - 1} more coefficient" in told[0]) == (len(loose) > 1)
     assert ": not determined by the data" in capsys.readouterr().out
+
+
+def test_the_pull_of_an_own_prior_is_that_of_the_mode_without_it():
+    """To second order, of an inverse gamma prior on the noise variance of 60 rows."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 1))
+    y = x[:, 0] + rng.standard_normal(60)
+
+    def mode(prior):
+        posterior = GLMPosterior(x, y, Gaussian(), Normal(scale=5.0), [prior])
+        return posterior, find_mode(posterior, posterior.start()).theta
+
+    posterior, theta = mode(InverseGamma(shape=1e-9, scale=3.0))
+    without = mode(InverseGamma(shape=1e-9, scale=1e-9))[1]
+    sd = np.sqrt(np.linalg.inv(posterior.expand(theta).curvature)[-1, -1])
+    name, argument, pull = own_pull(posterior, posterior.reported.values(theta[None])[0])
+    assert (name, argument) == ("noise_variance", "noise_prior")
+    assert pull == pytest.approx((theta[-1] - without[-1]) / sd, rel=0.1)
+    assert pull > 0.3
