@@ -32,13 +32,13 @@ def order_of(y: Any) -> Array | None:
 
 def _column(y: Any) -> Any:
     """The column of a frame or a table that has one; other labels as they are."""
-    names = getattr(y, "column_names", getattr(y, "columns", ()))  # Arrow's, or a frame's
+    names: Any = getattr(y, "column_names", getattr(y, "columns", ()))  # Arrow's, or a frame's
     return y if callable(names) or len(names) != 1 else y[names[0]]
 
 
 def _categories(y: Any) -> Any:
     """Categories of an ordered column; None of others."""
-    dtype = getattr(y, "dtype", None)
+    dtype: Any = getattr(y, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):
         return dtype.categories if dtype.ordered else None
     if isinstance(dtype, pd.ArrowDtype):
