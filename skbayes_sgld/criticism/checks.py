@@ -106,12 +106,8 @@ def find_checks(
         return judged([*_label_checks(loo, X, names, classes), *influence])
     z = residuals(loo, rng)
     checks = [*_coverage(loo), *_shape(z)]
-    unknown = np.flatnonzero(np.isnan(z))
-    if len(unknown):
-        name, about = "rows without a finite prediction", _listed(labels, unknown)
-        checks.append(
-            Check(name, "range", len(unknown), 0.0, 0.0, np.nan, about, ".0f", -1, "unknown")
-        )
+    if np.isnan(z).any():
+        checks.append(unknown_rows(labels, np.flatnonzero(np.isnan(z))))
     if X is not None:
         checks += _noise(z, X, loo.fitted(), names)
     if loo.likelihood.whole:
@@ -393,6 +389,12 @@ def _influence(loo: LeftOut, labels: Any) -> Check:
     verdict = "look at it" if len(bad) else "-"
     about = _listed(labels, bad)
     return Check(name, "influence", len(bad), about=about, fmt=".0f", verdict=verdict)
+
+
+def unknown_rows(labels: Any, rows: Array) -> Check:
+    """Rows that no check could judge."""
+    name, about = "rows without a finite prediction", _listed(labels, rows)
+    return Check(name, "range", len(rows), about=about, fmt=".0f", verdict="unknown")
 
 
 def _listed(labels: Any, rows: Array) -> str:

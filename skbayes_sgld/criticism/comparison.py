@@ -128,6 +128,7 @@ def compare_models(
     table["difference"], table["se_difference"] = apart["elpd"], apart["se"]
     table["weight"] = stacking_weights(log_density, weight[rows]).round(4)
     table["bad_k"] = list(bad.values())
+    table.attrs["held_out"] = held_out
     return table.sort_values("elpd", ascending=False)
 
 

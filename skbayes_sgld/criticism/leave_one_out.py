@@ -22,10 +22,11 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.prediction.far_rows import far_rows
 from skbayes_sgld.prediction.wrappers import (
     Core,
+    changes_columns,
     check_row_data_given,
-    encodes_by_target,
     unwrap_for,
 )
 
@@ -351,6 +352,11 @@ class FittedRows:
         power = np.minimum(self.weight[rows], 1.0)
         return leave_out(predictive, data, power=power, relative_ess=relative)
 
+    def far(self, rows: Array, n_draws: int | None = None) -> Array:
+        """Mask of the rows whose mean under a draw is out of floats' range: new ones far away."""
+        X, _, *offset = (each[rows] for each in self.data)
+        return far_rows(self.some_draws(n_draws), X, offset[0] if offset else None)[0]
+
     def log_densities(self, rows: Array) -> tuple[Array, Array, Array]:
         """Log densities without each of the rows, and with it, and Pareto k; by blocks of rows."""
         found = np.empty((3, len(rows)))
@@ -438,7 +444,7 @@ def _check_same(
         return
     given = Fingerprint.of(data[0], data[1], data[2] if len(data) > 2 else None, weight)
     differs = of_fit.difference(given)
-    if differs == "X" and encodes_by_target(estimator):
+    if differs == "X" and changes_columns(estimator):
         differs = ""
     if differs:
         what = {

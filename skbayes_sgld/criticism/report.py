@@ -23,6 +23,7 @@ from skbayes_sgld.criticism.checks import (
     interval_name,
     noiseless,
     prior_check,
+    unknown_rows,
 )
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.new_rows import draws_of_data_sets, with_shared_parameters
@@ -257,11 +258,19 @@ def check_model(
     verbose = getattr(fit.core.model, "verbose", 0) if verbose is None else verbose
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
     stage(verbose, f"check_model: {len(rows)} rows {'predicted' if held_out else 'left out'}")
+    labels = _row_labels(X, y, fit.counted[rows])
+    far = fit.far(rows, enough_draws(len(rows)))
+    unknown = [unknown_rows(labels, np.flatnonzero(far))] if far.any() else []
+    if np.sum(~far) < 2:
+        raise ValueError(
+            f"X has {np.sum(~far)} rows whose prediction is finite, and check_model needs two; "
+            "check the units of its columns, and the exposure."
+        )
+    rows, labels = rows[~far], labels[~far]
     loo = fit.leave_out(rows, enough_draws(len(rows)))
     names = [printable(name) for name in column_names(model) or []] or [
         f"x{j}" for j in range(loo.data[0].shape[1])
     ]
-    labels = _row_labels(X, y, fit.counted[rows])
     classes = getattr(fit.core.model, "classes_", None)
     more = weight_checks(fit, rows, loo)
     find = partial(find_checks, names=names, labels=labels, seed=seed, classes=classes, more=more)
@@ -270,7 +279,7 @@ def check_model(
         some = fit.some_draws(draws_of_data_sets(len(rows)))
         rng = np.random.RandomState(seed)
         checks = with_shared_parameters(checks, some, loo.data, find, rng)
-    checks += prior_check(fit.core.model, parameter_namer(model))
+    checks += unknown + prior_check(fit.core.model, parameter_namer(model))
     wrong = [check for check in checks if check.verdict == "misfit"]
     trials = list[Trial]()
     exact = loo.family == "numbers" and noiseless(loo.numbers.most)
@@ -367,6 +376,12 @@ def _reason(
     held_out: bool,
 ) -> str:
     doubts = sum(check.verdict == "look at it" for check in checks)
+    unknown = sum(int(check.measured) for check in checks if check.kind == "range")
+    if unknown and not wrong:
+        return (
+            f"{unknown} rows have no finite prediction, and were not judged; check the units of "
+            "their columns, and the exposure. Nothing is wrong with the others."
+        )
     if not wrong and doubts:
         return "No check finds a misfit, so there is nothing to suggest."
     if not wrong:

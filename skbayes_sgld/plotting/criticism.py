@@ -29,6 +29,8 @@ from skbayes_sgld.plotting.axes import (
     share_interval,
 )
 
+_LEFT_OUT = "leave-one-out log density"
+
 
 @numpy_defaults
 @dataclass(eq=False, repr=False)
@@ -279,6 +281,7 @@ class ModelComparisonDisplay(Display):
         panel.axvline(0.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
         panel.set_yticks(at, [fill(str(name), 28) for name in self.table.index])
         panel.invert_yaxis()
-        panel.set_xlabel("leave-one-out log density, less that of the best model")
+        of = "log density of new rows" if self.table.attrs.get("held_out") else _LEFT_OUT
+        panel.set_xlabel(f"{of}, less that of the best model")
         finish(panel, "bars: two standard errors of the difference", grid="x")
         return self

@@ -47,12 +47,19 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
     return together
 
 
-def find_far_rows(predictive: Any, X: Array, offset: Array | None) -> Array:
-    """Mask ``(n,)`` of the far rows of X, which a warning names."""
+def far_rows(predictive: Any, X: Array, offset: Array | None) -> tuple[Array, Array]:
+    """Mask ``(n,)`` of the far rows of X, and the largest log mean of each row ``(n,)``."""
+    if not predictive.likelihood.log_link:
+        return np.zeros(X.shape[0], dtype=bool), np.zeros(X.shape[0])
     largest = predictive._by_blocks(
         lambda X, offset: predictive.predictors(X, offset)[0].max(axis=1), 2, X, offset
     )
-    far = largest > _FAR
+    return largest > _FAR, largest
+
+
+def find_far_rows(predictive: Any, X: Array, offset: Array | None) -> Array:
+    """Mask ``(n,)`` of the far rows of X, which a warning names."""
+    far, largest = far_rows(predictive, X, offset)
     first, number = int(far.argmax()), int(far.sum())
     what, columns = predictive.likelihood.log_link
     several = f"{number} rows of X, of which row {first} (from 0) is the first, have"

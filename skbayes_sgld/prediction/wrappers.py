@@ -214,10 +214,10 @@ def layers(estimator: Any) -> Iterator[tuple[Any, Layer]]:
         estimator = layer.estimator
 
 
-def encodes_by_target(estimator: Any) -> bool:
-    """Whether a step before the model looks at y, as TargetEncoder does.
+def changes_columns(estimator: Any) -> bool:
+    """Whether a step before the model may give other columns in ``fit`` than for the rows later.
 
-    Such steps may give the model other columns in ``fit`` than they give for the same rows later.
+    A step does that looks at y, as TargetEncoder, or that draws at random, as IterativeImputer.
     """
     steps = [
         step
@@ -226,7 +226,8 @@ def encodes_by_target(estimator: Any) -> bool:
         for step in outer[:-1].get_params().values()
     ]
     return any(
-        hasattr(step, "__sklearn_tags__") and step.__sklearn_tags__().target_tags.required
+        getattr(step, "sample_posterior", False)
+        or (hasattr(step, "__sklearn_tags__") and step.__sklearn_tags__().target_tags.required)
         for step in steps
     )
 

@@ -451,9 +451,7 @@ def test_a_diagnosis_has_both_parts(capsys):
     assert model.diagnose().model_check is None
     told = capsys.readouterr().out
     assert told.startswith("Did the sampler work?\nThe draws are usable")
-    assert told.endswith(
-        "Does the model fit? Not checked: give the rows of the fit, diagnose(X, y).\n"
-    )
+    assert told.endswith("Does the model fit? Not checked: give the rows of the fit, X and y.\n")
     found = model.diagnose(X, y, remedies=False)
     assert capsys.readouterr().out.endswith(f"\n{found.model_check}\n")
     assert found.usable and not found.model_check.fits

@@ -10,6 +10,8 @@ import pytest
 from scipy import sparse, stats
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
@@ -122,6 +124,9 @@ def test_a_step_that_gives_other_columns_in_fit_does_not_hide_its_rows():
     assert knows(model, frame, Y)
     with pytest.raises(ValueError, match=OTHER):
         knows(model, frame, Y + 0.1)
+    gaps = np.where(RNG.random(X.shape) < 0.1, np.nan, X)
+    draws = IterativeImputer(sample_posterior=True, random_state=0)
+    assert knows(make_pipeline(draws, clone(LINEAR)).fit(gaps, Y), gaps, Y)
 
 
 def test_blocks_and_batches_are_remembered():
@@ -227,3 +232,24 @@ def test_verdicts_on_new_rows_keep_the_level_where_parameters_are_uncertain(fami
         model.set_params(prior=Normal(scale=0.5), fit_intercept=False).fit(rows[:40], y[:40])
         wrong += not check_model(model, rows[40:], y[40:], held_out=True).fits
     assert wrong <= stats.binom.isf(1e-3, n_fits, 0.05)
+
+
+def test_new_rows_whose_prediction_is_infinite_are_named_and_the_others_judged():
+    rng = np.random.default_rng(1)
+    y = rng.poisson(np.exp(X[:, 0]))
+    model = SGLDPoissonRegressor(n_draws=250, random_state=0).fit(X[:, :1], y)
+    new = rng.standard_normal((200, 1))
+    counts = rng.poisson(np.exp(new[:, 0]))
+    near = check_model(model, new, counts, held_out=True)
+    beyond = np.vstack([new, [[1e3]]])
+    found = check_model(model, beyond, np.r_[counts, 3], held_out=True)
+    assert near.fits and not found.fits
+    assert str(found).startswith("Does the model fit? not known")
+    assert "1 rows have no finite prediction" in found.reason
+    row = found.table.set_index("check").loc["rows without a finite prediction"]
+    assert (row["about"], row["measured"], row["verdict"]) == ("200", 1.0, "unknown")
+    name = "90 % intervals"
+    each = (one.table.set_index("check").loc[name, "measured"] for one in (near, found))
+    assert next(each) == next(each)
+    with pytest.raises(ValueError, match="X has 0 rows whose prediction is finite"):
+        check_model(model, np.full((5, 1), 1e3), counts[:5], held_out=True)

@@ -40,6 +40,8 @@ def test_bars_share_each_counts_transform_and_the_band_is_binomial():
     assert display.ax_[0].get_title(loc="left") == (
         "SGLDPoissonRegressor: 120 rows, left out one at a time"
     )
+    new = ModelCheckDisplay.from_estimator(model, X[:60], COUNTS[:60], held_out=True)
+    assert new.ax_[0].get_title(loc="left") == "SGLDPoissonRegressor: 60 new rows"
 
 
 def test_the_transforms_of_numbers_are_counted_and_labels_have_none():
@@ -58,6 +60,8 @@ def test_differences_are_those_of_the_table():
         "both": SGLDPoissonRegressor(n_draws=250, random_state=0).fit(X, COUNTS),
         "narrow": SGLDPoissonRegressor(n_draws=250, temperature=0.1, random_state=0).fit(X, COUNTS),
     }
+    new = ModelComparisonDisplay.from_estimators(models, X[:60], COUNTS[:60], held_out=True)
+    assert new.ax_.get_xlabel() == "log density of new rows, less that of the best model"
     table = compare_models(models, X, COUNTS)
     display = ModelComparisonDisplay.from_estimators(models, X, COUNTS)
     assert_allclose(display.line_.get_xdata(), table["difference"])
