@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import sparse
+from scipy import linalg, sparse
 
 from skbayes_sgld._checks import (
     as_numbers,
@@ -26,7 +26,7 @@ from skbayes_sgld._checks import (
     naming,
     printable,
 )
-from skbayes_sgld._linalg import sum_in_threads
+from skbayes_sgld._linalg import one_blas_thread, sum_in_threads
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._progress import stages
 from skbayes_sgld._random import as_random_state, draw_seed
@@ -58,6 +58,9 @@ class Response:
         Rows that are predicted under all draws, chosen at random; None: all.
     seed : int
         Of the choice.
+    to_all_draws : ndarray of shape (S, k) or None
+        Matrix from what some draws add to the mean, for all rows instead of a part, to what all
+        draws add.
     rows : ndarray of int of shape (n,) or None
         Positions of the rows in the user's X; None: those of the table.
     """
@@ -67,6 +70,7 @@ class Response:
     exposure: Array | None = None
     n_rows: int | None = None
     seed: int = 0
+    to_all_draws: Array | None = None
     rows: Array | None = None
 
     @classmethod
@@ -85,7 +89,9 @@ class Response:
             exposure = as_numbers(exposure, "exposure")
             exposure = exposure if exposure.ndim else np.full(table.n_rows, exposure)
             check_lengths(X=table.X, exposure=exposure)
-        return cls(estimator, table, exposure, n_rows, draw_seed(random_state))
+        is_part = n_rows is not None and table.n_rows > n_rows
+        matrix = _to_all_draws(unwrap(estimator).model.posterior_) if is_part else None
+        return cls(estimator, table, exposure, n_rows, draw_seed(random_state), matrix)
 
     def columns(self, factors: Any) -> Columns:
         """The columns: numbers or factors, those in ``factors`` by name or position included."""
@@ -160,18 +166,15 @@ class Response:
         and some of the draws predict all. By these, what the mean over all rows adds to that over
         the part is known under every draw: it is nearly linear in the parameters.
         """
-        n, draws = self.table.n_rows, unwrap(self.estimator).model.posterior_
+        n, size, matrix = self.table.n_rows, self.n_rows, self.to_all_draws
         scale = np.ones(n) if scale is None else scale
-        some = 2 * len(draws.names) + _FEWEST
-        if self.n_rows is None or n <= self.n_rows or some >= len(draws.flat):
+        if size is None or n <= size or matrix is None:
             return self._total(np.arange(n), scale / n)
-        rng = np.random.RandomState(self.seed)
-        part = np.sort(rng.choice(n, self.n_rows, replace=False))
+        part = np.sort(np.random.RandomState(self.seed).choice(n, size, replace=False))
         of_part = np.zeros(n)
-        of_part[part] = scale[part] / len(part)
-        added = self._total(np.arange(n), scale / n - of_part, some)
-        given, wanted = (draws.choose(k, as_random_state(0)) for k in (some, None))
-        return self._total(part, of_part[part]) + _linear(draws.flat, given, added, wanted)
+        of_part[part] = scale[part] / size
+        added = self._total(np.arange(n), scale / n - of_part, matrix.shape[1])
+        return self._total(part, of_part[part]) + np.tensordot(matrix, added, 1)
 
     def _total(self, rows: Array, weight: Array, n_draws: int | None = None) -> Array:
         """Weighted sum over some rows under all draws, or under a few ``(S,)`` or ``(S, K)``."""
@@ -222,23 +225,23 @@ class Response:
         return ends[0] - ends[1]
 
 
-def _linear(theta: Array, given: Array, values: Array, wanted: Array) -> Array:
-    """Values at other draws of a function that is nearly linear in the parameters.
+def _to_all_draws(draws: Any) -> Array | None:
+    """Matrix ``(S, k)`` from values at some draws to those at all.
 
-    Parameters
-    ----------
-    theta : ndarray of shape (S, P)
-        Draws.
-    given, wanted : ndarray of int
-        Draws at which the function is known, and at which it is wanted.
-    values : ndarray of shape (len(given), ...)
-        At the given draws.
+    The values are of functions that are nearly linear in the parameters: least squares. None where
+    two draws for each parameter would be most of them.
     """
+    k = 2 * len(draws.names) + _FEWEST
+    if 2 * k > len(draws.flat):
+        return None
+    theta = draws.flat - draws.flat.mean(axis=0)
     sd = theta.std(axis=0)
-    z = (theta[:, sd > 0.0] - theta.mean(axis=0)[sd > 0.0]) / sd[sd > 0.0]
-    z = np.column_stack([np.ones(len(z)), z.clip(-4.0, 4.0)])  # no lever of a heavy tail
-    slopes = np.linalg.lstsq(z[given], values.reshape(len(given), -1), rcond=None)[0]
-    return (z[wanted] @ slopes).reshape(len(wanted), *values.shape[1:])
+    z = (theta / np.where(sd > 0.0, sd, 1.0)).clip(-4.0, 4.0)  # no lever of a heavy tail
+    z = np.column_stack([np.ones(len(z)), z])
+    given, wanted = (z[draws.choose(size, as_random_state(0))] for size in (k, None))
+    with one_blas_thread():
+        gram = given.T @ given + 1e-9 * k * np.eye(z.shape[1])  # of dependent parameters
+        return wanted @ linalg.solve(gram, given.T, assume_a="pos")
 
 
 def components(model: Any) -> tuple[str | None, list[Any]]:
@@ -306,8 +309,8 @@ def effects(
     n_rows : int or None, default=1000
         Number of rows, chosen at random, that are predicted under all draws. The other rows are
         predicted under some of the draws, two for each parameter and 32, which corrects for the
-        choice: the table is that of all rows, to a few hundredths of an sd or better. None: all
-        draws predict all rows.
+        choice: the table is that of all rows, to a few hundredths of an sd or better. None, or
+        where these would be more than half of the draws: all draws predict all rows.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows.
 
