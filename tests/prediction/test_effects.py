@@ -22,6 +22,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     _progress,
     effects,
+    summary,
 )
 from skbayes_sgld.prediction import effects as module
 
@@ -277,6 +278,22 @@ def test_differences_stay_in_the_range_of_positive_columns():
     model = make_pipeline(FunctionTransformer(np.log), LINEAR).fit(rows, Z)
     expected = summarised(parameters(model[-1])[0] * np.mean(1.0 / rows))
     assert_allclose(estimates(effects(model, rows)), expected, rtol=1e-3)
+
+
+def test_a_screen_of_80_columns_shows_estimate_and_interval(monkeypatch):
+    rows = FRAME.rename(columns={"city": "neighbourhood"})
+    rows["neighbourhood"] = RNG.choice(["Manhattan", "Bronx"], N)
+    encode = make_column_transformer((OneHotEncoder(), ["neighbourhood"]), ("passthrough", ["age"]))
+    model = make_pipeline(encode, clone(LABELS)).fit(rows, Z > 0)
+    monkeypatch.setenv("COLUMNS", "80")
+    with pd.option_context("display.max_columns", 0, "display.width", 80):
+        table = repr(effects(model, rows, ["neighbourhood", "age"]))
+        posterior = repr(summary(model))
+    assert "..." in table and "..." in posterior  # some figures do not fit
+    for name in ("neighbourhood", "Manhattan - Bronx", "True", "estimate", "lower", "upper"):
+        assert name in table
+    for name in ("coef[onehotencoder__neighbourhood_Bronx]", "mean", "5%", "95%"):
+        assert name in posterior
 
 
 # ---- errors -------------------------------------------------------------------------------------
