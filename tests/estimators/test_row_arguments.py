@@ -19,6 +19,7 @@ from skbayes_sgld import (
     check_model,
     compare_models,
 )
+from skbayes_sgld.blocks import files
 from skbayes_sgld.metrics import get_scorer, get_scorer_names, loo
 from skbayes_sgld.plotting import (
     CoverageDisplay,
@@ -107,6 +108,69 @@ def test_batches_and_blocks_are_judged_as_arrays_are(name):
         assert np.isfinite(each.score(X, y, **{argument: SIZE}))
     if argument == "exposure":  # a later fit to counts of one unit
         assert np.isfinite(in_blocks.fit(X, y).score(X, y))
+
+
+@few_draws
+def test_arguments_by_row_are_split_where_results_are_written_block_by_block(monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK_NUMBERS", 50)
+    model, out = SGLDPoissonRegressor(**FEW).fit(X, COUNTS, exposure=SIZE), np.empty(N)
+    assert model.predict(X, exposure=SIZE, out=out) is out
+    np.testing.assert_allclose(out, model.predict(X, exposure=SIZE))
+    with pytest.raises(ValueError, match="X has 80, exposure has 3"):
+        model.predict(X, exposure=SIZE[:3], out=out)
+    with pytest.raises(TypeError, match="out has dtype int64; predict returns float64"):
+        model.predict(X, out=np.empty(N, np.int64))
+    out.flags.writeable = False
+    with pytest.raises(ValueError, match="out is read-only"):
+        model.predict(X, out=out)
+
+
+SHARES, GAPS = SUCCESSES / SIZE, np.where(COUNTS > 2, "many", None)
+INSTEAD = {
+    "shares as labels": (
+        lambda: SGLDLogisticRegression().fit(X, SHARES),
+        r"Unknown label type.*fit\(X, successes, n_trials=n\)",
+    ),
+    "shares as labels of batches": (
+        lambda: SGLDLogisticRegression().partial_fit(X, SHARES, classes=[0, 1]),
+        r"y has the label .*fit\(X, successes, n_trials=n\)",
+    ),
+    "shares as totals": (
+        lambda: SGLDBetaBinomialRegressor().fit(X, SHARES, n_trials=SIZE),
+        "y has the value .*Shares of successes times n_trials are numbers of successes",
+    ),
+    "labels with gaps": (
+        lambda: SGLDLogisticRegression().partial_fit(X, GAPS, classes=["few", "many"]),
+        f"y contains NaN, first in row {int(np.argmax(COUNTS <= 2))}; leave such rows out",
+    ),
+    "a list with gaps": (
+        lambda: SGLDLogisticRegression().fit(X[:3], ["few", np.nan, "many"]),
+        "y contains NaN, first in row 1",
+    ),
+    "classes with gaps": (
+        lambda: SGLDLogisticRegression().partial_fit(X, COUNTS > 2, classes=["few", np.nan]),
+        "classes has no label at position 1",
+    ),
+    "no y": (
+        lambda: SGLDLinearRegression().fit(X, None),
+        "^SGLDLinear.*the target y is None; give",
+    ),
+    "blocks of five": (
+        lambda: SGLDLinearRegression().fit(RowBlocks(lambda: [(X, COUNTS, None, SIZE, SIZE)])),
+        "block 0 is a tuple of 5; .*the n_averaged of averages",
+    ),
+    "the other argument": (
+        lambda: SGLDPoissonRegressor().fit(X, COUNTS, n_trials=SIZE),
+        "'n_trials'; it takes .*exposure; totals of trials are of SGLDLogisticRegression",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INSTEAD)
+def test_errors_name_what_to_give_instead(case):
+    call, message = INSTEAD[case]
+    with pytest.raises((ValueError, TypeError), match=message):
+        call()
 
 
 @few_draws
