@@ -100,13 +100,25 @@ class ExpandedGradient(MinibatchGradient):
 
 @dataclass(eq=False, repr=False)
 class ControlVariate(Gradient):
-    """The gradient expanded around the mode, exact, plus a batch's estimate of the rest.
+    r"""The gradient expanded around the mode, exact, plus a batch's estimate of the rest.
 
     With order 1 (Baker, Fearnhead, Fox & Nemeth 2019, eq. 6) the batch estimates the change of
     the gradient since the mode; with order 2 the exact curvature at the mode is subtracted too,
     and the batch estimates what is left of third order. Neither has any variance at the mode.
     Order 1 takes any rows, order 2 those that see theta through local parameters, as linear
     predictors.
+
+    A row that decides a parameter alone, as the only row of a category does, has a large variance
+    all the same. In a fit a batch ``S`` is therefore drawn from the ``n`` rows of low leverage,
+    and the rows ``A`` of high leverage are all read:
+
+    .. math:: \hat g(\theta) = \nabla \log p(\theta)
+        + \sum_{i \in A} \nabla \ell_i(\theta) + \sum_{i \notin A} e_i(\theta)
+        + \frac{n}{B} \sum_{i \in S} \{\nabla \ell_i(\theta) - e_i(\theta)\},
+
+    with :math:`e_i` the expansion of a row's gradient about the mode. The leverage of a row is
+    :math:`w_i x_i^T H^{-1} x_i`, with :math:`w_i` its curvature in its linear predictor and H that
+    of the log posterior, and is high beyond 0.03. A model of a user's own has no leverages.
 
     Parameters
     ----------

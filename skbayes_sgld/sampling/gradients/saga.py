@@ -66,7 +66,8 @@ class SAGA(Gradient):
     Defazio, Bach & Lacoste-Julien 2014; for Langevin dynamics Dubey et al. 2016, Algorithm 1
     (SAGA-LD). A row's gradient is known by its local parameters', one number a linear predictor,
     so that each chain remembers n numbers and not n times d; of rows without local parameters it
-    remembers n times P. Batches hold no row twice.
+    remembers n times P. Batches hold no row twice. Where the
+    mode is known, rows of high leverage are read in every batch, as :class:`ControlVariate` does.
 
     Examples
     --------

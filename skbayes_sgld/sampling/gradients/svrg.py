@@ -66,7 +66,8 @@ class SVRG(Gradient):
     """The gradient at a snapshot of the chain, plus a batch's estimate of the change since.
 
     Johnson & Zhang 2013; for Langevin dynamics Dubey et al. 2016, Algorithm 2 (SVRG-LD). It
-    needs no mode, and one gradient from all rows every ``period`` steps.
+    needs no mode, and one gradient from all rows every ``period`` steps. Where the
+    mode is known, rows of high leverage are read in every batch, as :class:`ControlVariate` does.
 
     Parameters
     ----------
