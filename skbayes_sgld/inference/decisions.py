@@ -48,6 +48,7 @@ from skbayes_sgld.sampling.tuning.noise import (
     cheapest_gradient,
     choose_batch_size,
     measure_noise,
+    step_costs,
 )
 from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -133,12 +134,6 @@ class Tuned:
     pilot_ends: Array | None = None
     pilot_steps: int = 0
     why_all_rows: str = ""
-
-    @property
-    def biased(self) -> bool:
-        """Whether a pilot found a bias beyond the limit."""
-        bias, doubt = self.bias or (0.0, 0.0)
-        return not self.run.sampler.adjusted and not bias - doubt <= THRESHOLDS.max_bias
 
     def at(self, step_size: float, why: str, time: float | None) -> Tuned:
         """Copy with another step size, its reason and its autocorrelation time."""
@@ -387,15 +382,10 @@ def choose_sampler(
         may_switch = settings.sampler is None and settings.clip is None
         may_switch = may_switch and (few or draft.batch_size is None)
         overflowed = fallback.why if fallback else ""
-        tuned = tune(draft, mode, seed, may_switch, overflowed, quiet=free_batches)
-        finding = tuned.why_sampler
         automatic = free_batches and settings.sampler is None and settings.clip is None
-        if automatic and tuned.biased and tuned.run.batch_size is not None:
-            wrong = f"on batches {finding}"
-            tuned = tune(_on_all_rows(draft, mode), mode, seed, may_switch=True)
-            tuned, finding = replace(tuned, why_all_rows=wrong), f"{wrong}; {tuned.why_sampler}"
-        elif tuned.run.sampler.full_gradient:
-            tuned = replace(tuned, why_all_rows=f"{tuned.run.sampler} takes all rows")
+        least = _least_step(draft) if automatic and draft.batch_size and not may_switch else 0.0
+        tuned = tune(draft, mode, seed, may_switch, overflowed, free_batches, least)
+        finding = tuned.why_sampler
         if tuned.run.sampler is not draft.sampler:
             why = f"{draft.sampler}: {finding}"
         elif settings.sampler is None and finding:
@@ -431,13 +421,16 @@ def tune(
     may_switch: bool = False,
     overflowed: str = "",
     quiet: bool = False,
+    least: float = 0.0,
 ) -> Tuned:
     """Choose sampler and step size of a run in the metric of the curvature.
 
     The run keeps its sampler if a pilot finds no error in it at the largest step size. If the pilot
     finds one, or chains have ``overflowed``, there are two cases: HMC takes over and is adapted if
     the sampler ``may_switch``; otherwise the step size falls until the error is gone. ``quiet``
-    says that batches have no visible noise. The result's ``why_sampler`` is the pilot's finding.
+    says that batches have no visible noise. If ``least`` is not 0 and no step down to it is without
+    error on batches, the run takes all rows instead. The result's ``why_sampler`` is the pilot's
+    finding.
     """
     if run.batch_size is None:
         run = replace(run, dynamics=round_gradient(run.dynamics, mode, _NO_BIAS))
@@ -462,7 +455,12 @@ def tune(
         on_all_rows = quiet and run.n_samples <= (run.batch_size or 0) * pilots.n_chains(run)
         on_all_rows = on_all_rows and posterior.facts.shares_batches
         piloted = _on_all_rows(run, mode) if on_all_rows else run
-        choice = pilots.choose_step_size(piloted, mode, seed, spare=may_switch)
+        choice = pilots.choose_step_size(piloted, mode, seed, may_switch, least)
+        if choice is None and least:
+            wrong = f"on batches a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
+            tuned = tune(_on_all_rows(run, mode), mode, seed, may_switch=True)
+            finding = f"{wrong}; {tuned.why_sampler}"
+            return replace(tuned, why_sampler=finding, why_all_rows=wrong)
         if choice is None:
             finding = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
         elif may_switch and not pilots.holds_far_out(run, mode, choice[0], seed):
@@ -480,6 +478,14 @@ def tune(
             finding = f"a pilot's variances are {width:.1f} times those at the mode"
     run = replace(_on_all_rows(run, mode), sampler=exact)
     return _adapted(run, mode, center, seed, finding, may_switch)
+
+
+def _least_step(run: Run) -> float:
+    """Step size below which steps on batches cost more than HMC on all rows."""
+    of_batch, of_all = step_costs(run.dynamics.gradient.posterior, run.batch_size or 0)
+    # chains of short steps have few walkers, so that a step's own overhead is 10 microseconds a
+    # position; a draw takes HMC 15 gradients or so
+    return min(0.5, 2.0 * (of_batch + 10_000.0) / (15.0 * of_all))
 
 
 def _jump(run: Run, mode: Mode, seed: int) -> float:

@@ -187,7 +187,7 @@ def make_plan(
     else:
         tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
     if draft.batch_size is not None and tuned.run.batch_size is None:
-        choices |= decisions.all_rows(tuned.why_all_rows)
+        choices |= decisions.all_rows(tuned.why_all_rows or f"{tuned.run.sampler} takes all rows")
     # lengths: draws, burn-in, thinning and walkers
     continues, n_draws, n_walkers = positions is not None, settings.n_draws, 1
     may_have_walkers = settings.allows_walkers and not continues

@@ -35,6 +35,7 @@ STEP_SIZES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03,
 
 _BLOCK = 20  # steps whose random numbers are drawn at a time
 _SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall: with kinks, or not
+_FAR_WIDER = 10.0  # variance over that at the mode, from which steps in its metric are too short
 _INFLATIONS: dict[tuple[Any, ...], float] = {}  # that were measured, by sampler and step size
 
 
@@ -265,7 +266,7 @@ def _mirrored(half: Array, axis: int = 0) -> Array:
 
 
 def choose_step_size(
-    run: Run, mode: Mode, seed: int, spare: bool = False
+    run: Run, mode: Mode, seed: int, spare: bool = False, least: float = 0.0
 ) -> tuple[float, Bias] | None:
     """Largest step size in the metric of the curvature that biases no moment visibly, and holds.
 
@@ -273,16 +274,19 @@ def choose_step_size(
     caller sees whether it holds, and lets that sampler take over if not. Parameters and results
     are those of :func:`choose_unbiased`; the bias is that of the step before it was shortened.
     """
-    choice = choose_unbiased(run, mode, seed, spare)
+    choice = choose_unbiased(run, mode, seed, spare, least)
     if choice is None or spare:
         return choice
     largest, bias = choice
-    sizes = [size for size in step_sizes(run.sampler) if size <= largest]
+    sizes = [size for size in step_sizes(run.sampler) if least <= size <= largest]
     stable = (size for size in sizes if holds_far_out(run, mode, size, seed))
-    return next(stable, sizes[-1]), bias
+    found = next(stable, None if least else sizes[-1])
+    return None if found is None else (found, bias)
 
 
-def choose_unbiased(run: Run, mode: Mode, seed: int, spare: bool) -> tuple[float, Bias] | None:
+def choose_unbiased(
+    run: Run, mode: Mode, seed: int, spare: bool, least: float = 0.0
+) -> tuple[float, Bias] | None:
     """Largest step size in the metric of the curvature that biases no moment visibly.
 
     A sampler without error on a normal posterior has an error of second order, or higher, on
@@ -297,6 +301,8 @@ def choose_unbiased(run: Run, mode: Mode, seed: int, spare: bool) -> tuple[float
     seed : int
     spare : bool, default=False
         Whether another sampler stands by, so that only the largest steps are worth a try.
+    least : float, default=0.0
+        Step size below which another run costs less, which stands by; 0 without one.
 
     Returns
     -------
@@ -310,24 +316,30 @@ def choose_unbiased(run: Run, mode: Mode, seed: int, spare: bool) -> tuple[float
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
     # HMC takes over after three: a trajectory costs as much as four to six steps, and SGLD makes
     # three steps from draw to draw
-    last = 2 if spare else len(sizes) - 1
+    last = 2 if spare else sum(size >= least for size in sizes) - 1
+    stands_by = spare or least > 0.0
     posterior = run.dynamics.gradient.posterior
     power = _FASTEST if posterior.softened(mode.metric.marginal_sd) is posterior else _SLOWEST
     while True:
-        bias = measure_bias(run, mode, sizes[at], seed, limit, decides=spare and at == last)
+        bias = measure_bias(run, mode, sizes[at], seed, limit, decides=stands_by and at == last)
         bound = min(bound, bias.upper)
         if bound <= limit and bias.size - bias.doubt <= limit:
             return sizes[at], bias
         for shorter in range(at + 1, last + 1):
             share = (sizes[shorter] / sizes[at]) ** _SLOWEST
-            # down to a fifth of a measured error the slowest power is trusted unseen
-            if share * bound <= limit and share >= 0.2:
+            # down to a fifth of a measured error the slowest power is trusted unseen, unless the
+            # pilot of a shorter step found more than it promised
+            if share * max(bound, bias.size - bias.doubt) <= limit and share >= 0.2:
                 bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
                 return sizes[shorter], bias._replace(upper=share * bound)
-        least = max(bias.size - bias.doubt, 1e-3 * limit)
-        hopeful = sizes[at] * (limit / least) ** (1.0 / power)
+        error = max(bias.size - bias.doubt, 1e-3 * limit)
+        hopeful = sizes[at] * (limit / error) ** (1.0 / power)
+        if least > 0.0 and bias.size == np.inf:
+            hopeful = sizes[at]  # a little shorter, chains may not overflow
         worth = [i for i in range(at + 1, last + 1) if sizes[i] <= hopeful]
-        if not worth and spare:
+        if stands_by and not worth:
+            return None
+        if least > 0.0 and bias.size - bias.doubt <= limit and bias.width > _FAR_WIDER:
             return None
         if at == last:
             return sizes[at], bias
