@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
-from scipy.special import gammaln
 
 from skbayes_sgld import SGLDGammaRegressor, SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import (
     Bernoulli,
@@ -185,20 +185,6 @@ def counts_of_cells(X, y):
     return log_density
 
 
-def gamma_of_cells(X, y):
-    """Log density of a gamma model with normal priors of scale 2, by cells; last the dispersion."""
-    rows, at = np.unique(X, axis=0, return_inverse=True)
-    size, total, logs = np.bincount(at), np.bincount(at, y), np.log(y).sum()
-
-    def log_density(theta, log_prior):
-        u, shape = theta[:, :-2] @ rows.T + theta[:, -2:-1], np.exp(-theta[:, -1])
-        value = -shape * (u @ size + np.exp(-u) @ total) + (shape - 1.0) * logs
-        value += len(y) * (shape * np.log(shape) - gammaln(shape))
-        return value + log_prior(theta[:, -1]) - 0.125 * np.square(theta[:, :-2]).sum(axis=1)
-
-    return log_density
-
-
 def assert_moments(model, exact, n_params):
     draws = model.result_.values[..., :n_params]
     error = 1.0 / np.sqrt(effective_sample_size(draws))
@@ -243,3 +229,17 @@ def test_a_chain_depends_neither_on_the_number_of_chains_nor_on_processes():
         for n in (1, 3)
     ]
     np.testing.assert_array_equal(walkers[0], walkers[1][:1])
+
+
+def test_rows_in_blocks_keep_a_category_of_one_row_in_every_batch():
+    X, mean, rng = cells()
+    y = rng.poisson(mean)
+    blocks = RowBlocks(
+        lambda: zip(np.array_split(X, 4), np.array_split(y, 4), strict=True), pool_size=2500
+    )
+    model = SGLDPoissonRegressor(prior=Normal(scale=2.0), random_state=0).fit(blocks)
+    assert model.result_.plan.posterior.n_samples < 4000
+    assert "rows of high leverage" in model.result_.choices["batch_size"].why
+    log_density = counts_of_cells(X, y)
+    exact = importance_sampling(log_density, *laplace_fit(log_density, 4), n_draws=100_000, df=5)
+    assert_moments(model, exact, 4)
