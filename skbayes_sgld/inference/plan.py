@@ -63,7 +63,7 @@ class Plan:
         Number of walkers whose draws, one after the other, are the draws of a chain. A step of many
         positions costs little more than a step of four.
     modes : tuple of KnownMode
-        Modes that searches have found, where several have more than 1 % of the mass.
+        Modes that searches have found, where several have a part of the mass.
     n_training : int, default=0
         Steps of Adam, before the burn-in, that lead each chain of an ensemble from ``start`` to a
         mode of its own. In the plan of a result it is 0: the training is over.

@@ -202,7 +202,11 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
         return []
     nearest = np.argmin([mode.falls(flat) for mode in plan.modes], axis=0)
     shares = np.bincount(nearest, minlength=len(plan.modes)) / len(flat)
-    missed = [k for k, mode in enumerate(plan.modes) if shares[k] < 0.25 * mode.share]
+    missed = [
+        k
+        for k, mode in enumerate(plan.modes)
+        if shares[k] < 0.25 * mode.share and mode.share > 0.01
+    ]
     if not missed:
         return []
     worst = max(missed, key=lambda k: plan.modes[k].share)

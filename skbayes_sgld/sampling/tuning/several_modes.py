@@ -23,7 +23,7 @@ from skbayes_sgld.sampling.tuning.own_models import KnownMode, are_apart
 _MOST_PARAMS = 300  # beyond, further searches cost more than the run
 _ROWS = 1000  # rows of the sample, or five a parameter
 _FEW = 5  # rows a parameter, below which the joint mode may be one of rows that are fitted exactly
-_LEAST = 0.01  # share of the mass that is worth another sampler
+_LEAST = 1e-3  # share of the mass that is worth another sampler: far modes widen the sds
 _ROUGH = 0.01  # squared distance to a mode, in sds, that is near enough to tell it from others
 
 
@@ -143,6 +143,7 @@ def _describe(posterior: BasePosterior, end: Mode, share: float) -> str:
     """Share of a mode, and its parameters but the coefficients."""
     values = posterior.reported.values(end.theta[None])[0]
     names = posterior.reported.names
-    shown = [j for j, name in enumerate(names) if not name.startswith("coef[")]
+    skipped = "coef[", "noise_coef["
+    shown = [j for j, name in enumerate(names) if not name.startswith(skipped)]
     where = ", ".join(f"{names[j]}={values[j]:.3g}" for j in shown)
     return f"another has {share:.1%}, at {where}"
