@@ -7,6 +7,7 @@ average makes standard deviations far too small.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -75,11 +76,14 @@ def _sizes(predictive: Any, data: tuple[Array, ...], weight: Array) -> tuple[Arr
     None where the weights are equal, or too few rows have a residual.
     """
     X, y, *offset = data
-    u, share, law = predictive.local(X, *offset), predictive.share, predictive.likelihood
-    each = law.mean(u)
-    mean, variance = each @ share, np.broadcast_to(law.variance(u), each.shape) @ share
-    spread = np.square(each - mean[:, None]) @ share
-    leverage = weight * spread / variance
+    share, law = predictive.share, predictive.likelihood
+    some = replace(predictive, is_far=bool(law.log_link))  # far rows are left out below
+    u = some.local(X, *offset)
+    with np.errstate(all="ignore"):
+        each = law.mean(u)
+        mean, variance = each @ share, np.broadcast_to(law.variance(u), each.shape) @ share
+        spread = np.square(each - mean[:, None]) @ share
+        leverage = weight * spread / variance
     rows = np.flatnonzero(leverage < _MOST)
     if len(rows) < _FEWEST or np.ptp(weight[rows]) == 0.0:
         return None

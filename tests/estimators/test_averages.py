@@ -22,6 +22,7 @@ from skbayes_sgld import (
     check_model,
     predict_interval,
 )
+from skbayes_sgld.criticism.weights import screen_weights
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import (
     ConjugateNormal,
@@ -319,6 +320,18 @@ def test_weights_that_are_sizes_of_averages_are_found_and_mended(cls):
     assert "Fit it by fit(X, y, n_averaged=sample_weight), without weights." in found.reason
     again = found.suggestion.fit(rows, y, n_averaged=size)
     assert check_model(again, rows, y, n_averaged=size).fits
+
+
+def test_the_alarm_does_not_depend_on_units_and_far_rows_raise_none():
+    rng = np.random.default_rng(0)
+    rows, size = rng.standard_normal((200, 2)), rng.geometric(0.1, 200)
+    y = 1e6 * (50.0 + rows[:, 0] + 3.0 * rng.standard_normal(200) / np.sqrt(size))
+    with pytest.warns(UserWarning, match="residuals fall as sample_weight grows"):
+        SGLDLinearRegression(random_state=0, n_draws=250).fit(rows, y, sample_weight=size)
+    model = SGLDGammaRegressor(random_state=0, n_draws=250)
+    model.fit(rows, np.exp(rows[:, 0]) * rng.gamma(3.0, size=200), sample_weight=size)
+    rows[0] = 1e5  # a mean beyond the range of numbers
+    assert screen_weights(model._predictive(), (rows, y / y.mean()), size.astype(float)) == ""
 
 
 @pytest.mark.parametrize("noise", ["normal", "heavy"])
