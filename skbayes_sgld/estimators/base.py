@@ -54,7 +54,7 @@ from skbayes_sgld.posterior import NOISE_MODELS, NOISE_PRIORS, CoefficientPrior,
 from skbayes_sgld.posterior.priors import PRIORS
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
-from skbayes_sgld.prediction.wrappers import check_row_data_given
+from skbayes_sgld.prediction.wrappers import check_row_data_given, warn_of_random_walks
 
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
@@ -395,6 +395,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _check_rows(self, X: ArrayLike) -> Array:
         """Rows to predict."""
         check_is_fitted(self)
+        warn_of_random_walks(self)
         rows: Array = self._validate_rows(X, reset=False, ensure_all_finite=False)
         self._check_values(rows, fitting=False)
         return rows

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pandas as pd
@@ -155,6 +156,26 @@ def unless_random_walks(model: Any, score: float) -> float:
         ConvergenceWarning,
     )
     return float("nan")
+
+
+_TOLD: WeakValueDictionary[int, Any] = WeakValueDictionary()  # results that were warned of
+
+
+def warn_of_random_walks(model: Any) -> None:
+    """Warn, once a fit, where predictions are those of chains that never left their starts.
+
+    Scorers of scikit-learn by name see predictions alone, which are as good as those of the mode.
+    """
+    result = vars(model).get("result_")
+    if result is None or _TOLD.get(id(result)) is result or not result.are_random_walks:
+        return
+    _TOLD[id(result)] = result
+    warn(
+        f"{type(model).__name__}: the chains are no better than random walks from their starts, so "
+        "these predictions are not those of a posterior, however well they score; set "
+        "step_size='auto', or a longer step.",
+        ConvergenceWarning,
+    )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDMLPRegressor,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     predict_interval,
     predict_quantiles,
@@ -272,3 +273,33 @@ def test_an_ensemble_has_a_score_where_its_chains_stay_at_the_modes_they_were_tr
     with pytest.warns(ConvergenceWarning, match="have not converged"):
         model.fit(X, X[:, 0])
     assert np.isfinite(model.score(X, X[:, 0]))
+
+
+@pytest.mark.parametrize(
+    "model, y",
+    [
+        (SGLDLogisticRegression(step_size=1e-300), np.arange(90) % 2),
+        (SGLDOrdinalClassifier(step_size=1e-300), np.arange(90) % 3),
+        (SGLDPoissonRegressor(step_size=1e-300), np.arange(90) % 4),
+        (SGLDLinearRegression(step_size=1e-300), np.arange(90) % 7),
+    ],
+    ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",
+)
+def test_predictions_of_chains_that_never_left_their_starts_warn_once_a_fit(model, y):
+    """Scorers by name see no more than predictions."""
+    X = np.random.default_rng(0).standard_normal((90, 2))
+    methods = ["predict_proba", "predict"] if hasattr(model, "predict_proba") else ["predict"]
+    for _ in range(2):  # each fit anew
+        with pytest.warns(ConvergenceWarning):
+            model.set_params(n_draws=50, random_state=0).fit(X, y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for name in methods * 2:
+                getattr(model, name)(X)
+        (told,) = caught
+        assert "these predictions are not those of a posterior" in str(told.message)
+
+
+def test_predictions_of_a_fit_without_problems_warn_of_nothing():
+    X = np.random.default_rng(0).standard_normal((90, 2))
+    SGLDLinearRegression(random_state=0).fit(X, X[:, 0] + np.sin(np.arange(90))).predict(X)

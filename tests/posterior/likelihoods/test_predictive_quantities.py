@@ -1,0 +1,81 @@
+"""Quantities of likelihoods that few fits need: far tails, large counts, worth of a row."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from scipy.special import expit
+
+from skbayes_sgld.posterior import BetaBinomial, Gamma, NegativeBinomial
+from skbayes_sgld.posterior.likelihoods import StudentTNoise, as_totals
+
+
+@pytest.mark.parametrize("count", [0, 57, 99, 100, 101, 350, 4_000])
+@pytest.mark.parametrize("mean, dispersion", [(3.0, 2.0), (120.0, 0.4), (900.0, 0.01)])
+def test_the_cdf_of_a_count_is_that_of_the_negative_binomial(count, mean, dispersion):
+    u = np.log([[[mean], [dispersion]]])
+    r = 1.0 / dispersion
+    expected = stats.nbinom.cdf(count, r, r / (r + mean))
+    assert_allclose(
+        NegativeBinomial().cdf(u, np.full((1, 1), float(count)))[0, 0],
+        expected,
+        rtol=1e-9,
+        atol=1e-14,
+    )
+
+
+@pytest.mark.parametrize("k", [0, 100, 499, 500, 501, 700, 1_500, 1_999])
+@pytest.mark.parametrize("p, rho", [(0.3, 0.01), (0.45, 0.2), (0.6, 1e-4)])
+def test_the_cdf_of_a_total_is_that_of_the_beta_binomial(k, p, rho):
+    trials = 2_000
+    size = 1.0 / rho - 1.0
+    t = np.log(rho / (1.0 - rho))
+    u = np.array([[[np.log(p / (1.0 - p))], [t], [float(trials)]]])
+    expected = np.exp(
+        stats.betabinom.logpmf(np.arange(k + 1), trials, size * p, size * (1.0 - p))
+    ).sum()
+    found = BetaBinomial().cdf(u, np.full((1, 1), float(k)))[0, 0]
+    assert found == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_the_worth_of_a_total_is_that_of_its_mean_and_variance():
+    """Information about the log odds of n trials with the variance n p q (1 + (n - 1) rho)."""
+    rng = np.random.default_rng(0)
+    trials = rng.integers(5, 200, 400).astype(float)
+    y = as_totals(rng.binomial(trials.astype(int), rng.beta(2.0, 3.0, 400)).astype(float), trials)
+    likelihood = BetaBinomial()
+    p, rho = expit(likelihood.start(y, None, True))
+    slope = trials * p * (1.0 - p)  # of the mean in the log odds
+    information = slope**2 / (trials * p * (1.0 - p) * (1.0 + (trials - 1.0) * rho))
+    assert rho > 0.05
+    assert likelihood.pseudo_variance(y, None) == pytest.approx(1.0 / information.mean())
+
+
+def test_the_worth_of_an_observation_with_heavy_tails_is_its_information():
+    y = stats.t.rvs(3.0, size=4000, random_state=0) * 2.0
+    likelihood = StudentTNoise()
+    *_, log_variance, t = likelihood.start(y, None, True)
+    nu, scale = float(likelihood._degrees(np.array([[0.0, 0.0, t]]))[0]), np.exp(0.5 * log_variance)
+    z = np.linspace(-400.0, 400.0, 400_001)
+    score = (nu + 1.0) * z / (nu + z**2) / scale
+    information = np.trapezoid(score**2 * stats.t.pdf(z, nu), z)
+    assert likelihood.pseudo_variance(y, None) == pytest.approx(1.0 / information, rel=1e-3)
+
+
+@pytest.mark.parametrize("degrees", [1.5, 2.0, 2.2, 2.5, 4.0])
+def test_the_variance_of_heavy_tails_is_infinite_up_to_two_degrees_alone(degrees):
+    likelihood = StudentTNoise()
+    t = np.log(degrees)
+    u = np.array([[[0.0], [np.log(9.0)], [t]]])
+    found = float(likelihood.variance(u)[0, 0])
+    assert found == pytest.approx(9.0 * stats.t.var(degrees)) if degrees > 2 else found == np.inf
+
+
+def test_draws_of_a_huge_dispersion_are_above_zero():
+    """Gamma variables of a shape of 1/500 underflow; observations are above 0."""
+    u = np.repeat(np.array([[[0.0], [np.log(500.0)]]]), 2000, axis=2)
+    y = Gamma().sample(u, np.random.RandomState(0))
+    assert (y > 0.0).all()
+    # an observation is below 1e-250 as often as the distribution says
+    expected = stats.gamma.cdf(1e-250 / 500.0, 1.0 / 500.0)
+    assert abs(np.mean(y < 1e-250) - expected) < 4.0 * np.sqrt(expected * (1 - expected) / 2000)
