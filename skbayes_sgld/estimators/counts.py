@@ -42,7 +42,8 @@ class CountRegressor(RegressionModel, LinearEstimator):
     )
     _advice_on_columns = (
         "give one count a row. What the counts were made over is exposure; for several kinds of "
-        "counts fit a model of each column, as sklearn.multioutput.MultiOutputRegressor does."
+        "counts fit a model of each column, as sklearn.multioutput.MultiOutputRegressor does; its "
+        "estimators_ have the intervals."
     )
     _argument_hints: ClassVar[dict[str, str]] = {
         **RegressionModel._argument_hints,

@@ -49,9 +49,14 @@ def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, **row_data: 
     # one stream, so that the outputs' draws are independent of each other
     stream = as_random_state(estimator.random_state)
     with shared_columns():
-        for model, column in zip(models, split_columns(y, n_outputs), strict=True):
+        for name, model, column in zip(names, models, split_columns(y, n_outputs), strict=True):
             model.set_params(**settings | {"random_state": stream})
-            model.fit(X, column, sample_weight, **row_data)
+            try:
+                model.fit(X, column, sample_weight, **row_data)
+            except (TypeError, ValueError) as error:
+                if str(error).startswith(("y ", "Input y ")):
+                    error.args = (f"output {name}: {error}",)
+                raise
             model.set_params(random_state=estimator.random_state)
     draws = join_draws([model.posterior_ for model in models], names)
     for name in [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]:

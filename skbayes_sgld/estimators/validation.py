@@ -250,19 +250,26 @@ def _check_kinds(X: Any) -> None:
             "required."
         ) from None
     kinds = [getattr(kind, "kind", "O") for kind in getattr(X, "dtypes", ())] or ["O"] * len(names)
+    found = []
     for name, kind in zip(names, kinds, strict=True) if len(set(names)) == len(names) else ():
         if kind in "biuf":
             continue
         values = np.asarray(X[name])
         wrong = values if values.dtype.kind in "cmM" else _not_numbers(values[~pd.isna(values)])
         if len(wrong):
-            how = "encode it, as sklearn.preprocessing's OneHotEncoder does"
-            if kind in "mM" or isinstance(wrong[0], _TIMES):
-                how = "make numbers of it, such as the days since some date"
-            raise ValueError(
-                f"X has the column {name!r} with the value {str(wrong[0])!r}, which is not a real "
-                f"number; leave the column out, or {how}."
-            ) from None
+            found.append((name, kind in "mM" or isinstance(wrong[0], _TIMES), wrong[0]))
+    if not found:
+        return
+    name, is_time, value = found[0]
+    how = "encode it, as sklearn.preprocessing's OneHotEncoder does"
+    if is_time:
+        how = "make numbers of it, such as the days since some date"
+    others = [repr(other) for other, *_ in found[1:]]
+    listed = ", ".join(others[:5]) + f" and {len(others) - 5} more" * (len(others) > 5)
+    raise ValueError(
+        f"X has the column {name!r} with the value {str(value)!r}, which is not a real number; "
+        f"leave the column out, or {how}." + f" The same goes for {listed}." * bool(others)
+    ) from None
 
 
 def _not_numbers(values: Array) -> list[Any]:

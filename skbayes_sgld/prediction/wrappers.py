@@ -310,9 +310,13 @@ def unwrap_for(
     """
     core = unwrap(estimator, X)
     if not hasattr(core.model, member):
+        each = getattr(core.model, "estimators_", [])
+        by_output = isinstance(each, list) and bool(each) and all(hasattr(e, member) for e in each)
         raise TypeError(
             f"{caller} needs {_KINDS.get(member, 'a regressor with predictive distributions')}: "
             f"{type(core.model).__name__} has no {member}."
+            + " Call it for each of the models in its estimators_."
+            * by_output
         )
     for name in params:
         parameters = inspect.signature(getattr(core.model, member)).parameters

@@ -178,3 +178,12 @@ def test_errors_name_what_is_wrong_and_leave_the_fit(model):
         model.fit(X, Y.where(Y < 5.0))
     np.testing.assert_array_equal(model.coef_, before)
     assert model.predict(X).shape == (N, T)
+
+
+def test_an_error_about_y_names_its_output():
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    y = pd.DataFrame({"price": X[:, 0] + X[:, 1] ** 2, "tax": 3.0})
+    with pytest.raises(ValueError, match=r"^output tax: y is constant \(3\)"):
+        SGLDLinearRegression(random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match=r"^output y1: y has"):
+        SGLDLinearRegression(random_state=0).fit(X, np.column_stack([X[:, 0], X[:, 1] * 1e200]))

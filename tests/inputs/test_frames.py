@@ -85,3 +85,12 @@ def test_a_table_of_arrow_names_the_column_too():
     table = pa.table({"day": DAYS[:, 0].astype("M8[s]"), "other": DAYS[:, 1].astype("M8[s]")})
     with pytest.raises(ValueError, match="X has the column 'day' with the value '2020-01-01T00"):
         SGLDLinearRegression().fit(table, Y)
+
+
+def test_all_columns_of_text_are_named():
+    frame = pd.DataFrame({"age": [1.0, 2.0, 3.0], "city": list("abc"), "job": list("xyz")})
+    frame["day"] = pd.to_datetime(["2020-01-01"] * 3)
+    with pytest.raises(ValueError, match="'city' with the value 'a'.*same goes for 'job', 'day'"):
+        SGLDLinearRegression().fit(frame, [1.0, 2.0, 4.0])
+    with pytest.raises(ValueError, match="OneHotEncoder does.$"):
+        SGLDLinearRegression().fit(frame[["age", "city"]], [1.0, 2.0, 4.0])

@@ -15,6 +15,7 @@ from sklearn.model_selection import (
     RandomizedSearchCV,
     TunedThresholdClassifierCV,
 )
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 
@@ -22,6 +23,7 @@ from skbayes_sgld import (
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDPoissonRegressor,
     predict_interval,
     predict_proba_interval,
     predict_quantiles,
@@ -205,3 +207,14 @@ def test_a_summary_has_the_columns_names_with_and_without_frames_between_the_ste
     assert list(summary(of_array).index[:2]) == ["coef[mine__x1]", "coef[mine__x0]"]
     with pytest.raises(TypeError, match="Ridge has no summary"):
         summary(in_pipeline(Ridge()).fit(*data))
+
+
+def test_the_error_of_a_model_of_several_outputs_names_what_takes_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((60, 2)), rng.poisson(2.0, (60, 2))
+    model = MultiOutputRegressor(SGLDPoissonRegressor(random_state=0)).fit(X, y)
+    with pytest.raises(TypeError, match="no predict_interval. Call it for each of .* estimators_"):
+        predict_interval(model, X)
+    assert predict_interval(model.estimators_[1], X).shape == (60, 2)
+    with pytest.raises(ValueError, match="MultiOutputRegressor does; its estimators_ have the int"):
+        SGLDPoissonRegressor().fit(X, y)
