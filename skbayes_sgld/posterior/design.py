@@ -57,6 +57,10 @@ class DenseDesign:
         self._fill(out, columns)
         return out
 
+    def as_they_are(self, rows: slice) -> Array:
+        """Some of the rows, those of a large X neither centred nor with a column of ones."""
+        return (self._X if self.held is None else self.held)[rows]
+
     def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
         """Blocks of rows, divided into the parts of a pass that threads may share.
 

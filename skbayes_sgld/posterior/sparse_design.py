@@ -52,6 +52,10 @@ class SparseDesign:
             self._slices[first, stop] = SparseDesign(X, self.center, self.has_level)
         return self._slices[first, stop]
 
+    def as_they_are(self, rows: slice) -> SparseDesign:
+        """Some of the rows, which are never centred."""
+        return self.block(rows)
+
     def parts(self, n_products: int, min_rows: int = 1, sum_size: int = 1) -> list[list[slice]]:
         """Blocks of rows; one part, since threads of sparse products wait for each other."""
         n = self.shape[0]
