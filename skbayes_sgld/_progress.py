@@ -66,16 +66,17 @@ def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[
 
 
 @contextmanager
-def stages(task: str, unit: str, total: int) -> Iterator[Callable[[str], None]]:
+def stages(task: str, unit: str, total: int = 0) -> Iterator[Callable[..., None]]:
     """Context with a function that takes the name of each stage as it begins.
 
     Once the task has taken five seconds, lines on standard error say where it is:
-    ``effects: column 5 of 39: hour, 7 s``.
+    ``effects: column 5 of 39: hour, 7 s``. A task that finds its stages on the way gives their
+    number so far beside the name.
     """
     start, terminal = time.monotonic(), sys.stderr.isatty()
     n_begun, due, width = 0, start + _PATIENCE, 0
 
-    def begin(name: str) -> None:
+    def begin(name: str, total: int = total) -> None:
         nonlocal n_begun, due, width
         n_begun, now = n_begun + 1, time.monotonic()
         if now < due:
@@ -91,9 +92,3 @@ def stages(task: str, unit: str, total: int) -> Iterator[Callable[[str], None]]:
     finally:
         if terminal and width:
             print(file=sys.stderr)
-
-
-def stage(verbose: bool | int, text: str) -> None:
-    """Print a line on standard error about what begins now; nothing if ``verbose`` is 0."""
-    if verbose:
-        print(text, file=sys.stderr, flush=True)

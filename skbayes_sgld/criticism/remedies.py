@@ -19,7 +19,6 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from skbayes_sgld._checks import printable
-from skbayes_sgld._progress import stage
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
@@ -350,7 +349,7 @@ def try_remedies(
     pointwise: Array,
     data: Data,
     seed: int,
-    verbose: bool | int = 0,
+    begin: Callable[[str, int], None],
 ) -> list[Trial]:
     """Remedies that apply, fitted; and, of the best that leave misfits, combinations with others.
 
@@ -368,8 +367,8 @@ def try_remedies(
         X and y, all rows as the estimator takes them, and a dict of arguments of the fit by row,
         such as ``sample_weight`` and ``exposure``.
     seed : int
-    verbose : bool or int, default=0
-        Whether to print a line about each.
+    begin : callable
+        Function of the name of each before it is fitted, and of their number as far as known.
     """
     data, at = _part(data, misfit.fit.counted, rows, seed)
     baseline = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
@@ -392,7 +391,7 @@ def try_remedies(
                 candidates.append((last, Trial(remedies, estimator, columns=columns)))
         total = len(trials) + len(candidates)
         for last, one in candidates:
-            stage(verbose, f"check_model: remedy {len(trials) + 1} of {total}: {one.name}")
+            begin(one.name, total)
             of_fit = _with_sizes(data) if any(each.sizes for each in one.remedies) else data
             each, checks, failed, fit, below_zero = _scored(
                 one.estimator, of_fit, at, pointwise, seed

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import check_flag, check_number, printable
+from skbayes_sgld._checks import check_flag, printable
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._progress import stage
+from skbayes_sgld._progress import stages
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import (
@@ -178,7 +178,6 @@ def check_model(
     n_rows: int | None = 2000,
     held_out: bool = False,
     random_state: Any = 0,
-    verbose: bool | int | None = None,
     **params: Any,
 ) -> ModelCheck:
     """Check a fitted model against its own rows, each left out, and try remedies of what is wrong.
@@ -187,7 +186,9 @@ def check_model(
     weights (Vehtari, Gelman & Gabry 2017). All tests together find a misfit in at most 5 % of data
     sets from the model itself (Holm 1979). Where they find one, the remedies that apply are fitted,
     to 5,000 of the rows at most, and ranked by leave-one-out log density, in the units of y. Those
-    that help are combined with others while a misfit remains.
+    that help are combined with others while a misfit remains. There may be twenty, each of which
+    takes about as long as the fit: after five seconds, lines on standard error name the remedy that
+    is being fitted.
 
     Parameters
     ----------
@@ -211,10 +212,6 @@ def check_model(
         uncertain.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows, and of the transform of counts.
-    verbose : bool, int or None, default=None
-        Whether to print a line on standard error about each remedy before it is fitted. There may
-        be twenty, each of which takes about as long as the fit. None: as the model's own
-        ``verbose``.
     **params : dict
         Further arguments of the fit by row, such as ``exposure``.
 
@@ -250,14 +247,8 @@ def check_model(
     """
     check_flag(remedies, "remedies")
     check_flag(held_out, "held_out")
-    if verbose is not None:
-        check_number(
-            int(verbose) if isinstance(verbose, bool) else verbose, "verbose", low=0, closed="left"
-        )
     fit = rows_of_fit("check_model", model, X, y, sample_weight, params, held_out)
-    verbose = getattr(fit.core.model, "verbose", 0) if verbose is None else verbose
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
-    stage(verbose, f"check_model: {len(rows)} rows {'predicted' if held_out else 'left out'}")
     labels = _row_labels(X, y, fit.counted[rows])
     far = fit.far(rows, enough_draws(len(rows)))
     unknown = [unknown_rows(labels, np.flatnonzero(far))] if far.any() else []
@@ -287,7 +278,8 @@ def check_model(
         pointwise = loo.log_density - fit.log_slope[rows]
         data = X, y, {"sample_weight": sample_weight, **params}
         misfit = Misfit(model, fit, wrong)
-        trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed, verbose)
+        with stages("check_model", "remedy") as begin:
+            trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed, begin)
     choice = choose(trials, len(wrong))
     trials.sort(key=lambda trial: -trial.gain if np.isfinite(trial.gain) else np.inf)
     n_bad = sum(int(check.measured) for check in checks if check.kind == "influence")
@@ -481,9 +473,9 @@ def _row_labels(X: Any, y: Any, rows: Array) -> Any:
 
 def _row(name: str, figures: str) -> list[str]:
     """Line of a table of the report; figures beside a long name get a line of their own."""
-    over = max(len(name) - _NAME, 0)
-    if not figures[: over + 1].strip():  # the name takes the blanks before the figures
-        return [f"  {name:{_NAME}s}{figures[over:]}".rstrip()]
+    over = len(name) - _NAME
+    if over < 0 or not figures[: over + 1].strip():  # the name takes the blanks before the figures
+        return [f"  {name:{_NAME}s}{figures[max(over, 0) :]}".rstrip()]
     return [*_wrapped(name, "  "), f"  {'':{_NAME}s}{figures}".rstrip()]
 
 

@@ -25,6 +25,7 @@ from skbayes_sgld import (
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     _memory,
+    _progress,
     check_model,
     compare_models,
     predict_interval,
@@ -33,6 +34,7 @@ from skbayes_sgld.criticism import remedies, report
 from skbayes_sgld.criticism.checks import Check, find_checks, judged
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import Trial, choose
+from skbayes_sgld.criticism.report import _row
 from skbayes_sgld.metrics import interval_coverage, loo
 
 N = 400
@@ -686,22 +688,25 @@ def test_a_target_without_noise_has_no_model_of_the_noise(n):
     assert check_model(better.fit(rows, noisy), rows, noisy).fits
 
 
-def test_each_remedy_is_announced_before_it_is_fitted(capsys, try_only):
+def test_a_long_check_names_each_remedy_before_it_is_fitted(capsys, try_only, monkeypatch):
     try_only("noise", "tails")
     y = FAULTS["heavy tails"][1](np.random.default_rng(5))
     model = clone(LINEAR).fit(X, y)
+    check_model(model, X, y)
+    assert capsys.readouterr().err == ""  # it takes less than five seconds
+    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     found = check_model(model, X, y)
-    assert capsys.readouterr().err == ""
-    check_model(model, X, y, verbose=1)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "check_model: 400 rows left out"
-    names = [re.fullmatch(r"check_model: remedy (\d+) of (\d+): (.+)", line) for line in lines[1:]]
+    names = [
+        re.fullmatch(r"check_model: remedy (\d+) of (\d+): (.+), \d+ s", line) for line in lines
+    ]
     assert [int(each[1]) for each in names] == list(range(1, len(found._trials) + 1))
     assert all(int(each[1]) <= int(each[2]) for each in names)
     assert {each[3] for each in names} == set(found.remedies.index)
-    model.verbose = 1
-    check_model(model, X, y, remedies=False)
-    assert capsys.readouterr().err == "check_model: 400 rows left out\n"
+
+
+def test_figures_that_fill_their_column_stay_beside_a_short_name():
+    assert _row("short", f"{'+2181.3 +- 482.3':>16s}") == [f"  {'short':54s}+2181.3 +- 482.3"]
 
 
 def test_names_and_labels_print_no_escapes_to_a_terminal(try_only):
