@@ -25,6 +25,7 @@ from skbayes_sgld.posterior.parameterizations.row_space import (
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened, find_mode
+from skbayes_sgld.sampling.tuning.several_modes import survey
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _NEEDS = {
@@ -155,6 +156,9 @@ def standardise(
     """
     L = posterior.n_linear
     center, eta = np.split(posterior.start(), [L])
+    if (model := posterior.model).facts.has_other_starts:  # under the prior's unit of scale
+        best = survey(model, find_mode(model, model.start()), temperature).mode.theta
+        center, eta[-posterior.n_own :] = best[:L], best[L:]
     for _ in range(3):  # each expands the likelihood where the last one found the mode
         center = find_mode(posterior.given(eta), center).theta
         transformed = noncentered_scales(posterior, center, eta, None, 0.0, temperature)

@@ -111,6 +111,12 @@ def test_the_modes_of_many_rows_are_seen_in_a_sample_of_them():
     assert np.abs(model.intercept_) < 0.02 and model.degrees_of_freedom_ < 1.0
 
 
+@pytest.mark.filterwarnings("ignore")  # of few draws
+def test_a_learned_scale_begins_at_the_mode_of_most_mass():
+    model = student_t(prior="hierarchical_normal", n_draws=40).fit(*shifted(d=3))
+    assert abs(model.intercept_) < 0.06 and model.degrees_of_freedom_ < 1.0
+
+
 @pytest.mark.filterwarnings("ignore:The effective sample size|The chains have")  # of ten draws
 @pytest.mark.parametrize("df", [1, 3, 30])
 @pytest.mark.parametrize(("n", "d"), [(20, 2), (100, 5), (3000, 3)])
