@@ -35,7 +35,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Chains, RunState
 
-_FORMAT = 2  # version of the content of a file
+_FORMAT = 3  # version of the content of a file
 _SECONDS = 10.0  # least time from one checkpoint to the next
 _SHARE = 20.0  # the same, over the time that the last one took to write
 _DIGEST = blake2b().digest_size  # bytes at the end of a file

@@ -104,6 +104,10 @@ class Diagnosis(Judgement):
     notes : list of str
         Remarks that do not make the draws unusable: the part of Condition 27 that the schedule
         breaks, a prior far from the data, few rows under a wide prior.
+    bfmi, diverged : float
+        Of Hamiltonian trajectories: the energy's fraction of missing information (E-BFMI,
+        Betancourt 2016), which is 0.5 for a normal posterior, and the share that diverged. Low and
+        high together show a funnel, whose narrow part chains miss. nan and 0 of other samplers.
     """
 
     table: pd.DataFrame
@@ -120,6 +124,8 @@ class Diagnosis(Judgement):
     own_pull: tuple[str, str, float] | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    bfmi: float = np.nan
+    diverged: float = 0.0
 
     def renamed(self, rename: Callable[[str], str]) -> Self:
         """Diagnosis with other names of columns, by a function of text that has them."""
@@ -148,6 +154,12 @@ class Diagnosis(Judgement):
             worst, pull = self.conflict.furthest
             alone = "" if np.isfinite(pull) else ": not determined by the data"
             pulled = self.conflict.names[worst] + alone
+        energy = []
+        if not np.isnan(self.bfmi):  # of Hamiltonian trajectories
+            energy = [
+                _figure("energy: E-BFMI", self.bfmi, ".2f"),
+                _figure("trajectories that diverged", self.diverged, ".1%"),
+            ]
         no_data, no_mode = ": the data were not kept", ": no mode was looked for"
         lines = [
             *self._verdict(),
@@ -161,6 +173,7 @@ class Diagnosis(Judgement):
             _figure("minibatch over injected noise", self.noise_ratio, ".3f", wider),
             _figure("bias of the step size", self.bias, ".1%", f"+- {self.bias_error:.1%}{halved}"),
             _figure("acceptance, were steps tested", self.acceptance, ".2f", "", no_data),
+            *energy,
             _figure("steps with a clipped gradient", self.clipped, ".1%"),
             _figure("divergent chains", len(self.divergent), "d"),
             _figure("mean from the mode, in sds", self.shift, ".2f", normality, no_mode),

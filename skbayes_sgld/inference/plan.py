@@ -24,9 +24,11 @@ from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
 from skbayes_sgld.sampling.tuning.leverage import Reading
+from skbayes_sgld.sampling.tuning.adaptation import around
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, find_modes
+from skbayes_sgld.sampling.tuning.widths import FarPart, find_far_part, with_widths
 from skbayes_sgld.sampling.tuning.several_modes import survey
 
 
@@ -64,6 +66,8 @@ class Plan:
         positions costs little more than a step of four.
     modes : tuple of KnownMode
         Modes that searches have found, where several have a part of the mass.
+    far : FarPart or None
+        Part of a user's own model that is far from its mode, whose curvature shows nothing of it.
     n_training : int, default=0
         Steps of Adam, before the burn-in, that lead each chain of an ensemble from ``start`` to a
         mode of its own. In the plan of a result it is 0: the training is over.
@@ -84,6 +88,7 @@ class Plan:
     noise: NoiseLevel | None = None
     n_walkers: int = 1
     modes: tuple[KnownMode, ...] = ()
+    far: FarPart | None = None
     n_training: int = 0
 
     def without_data(self) -> Plan:
@@ -164,8 +169,10 @@ def make_plan(
     posterior, mode, coordinates = reparameterize(posterior, settings)
     if mode is None and _needs_mode(posterior, settings):
         mode = _locate(posterior, settings)
-    modes, found = tuple[KnownMode, ...](), ""
+    modes, found, far = tuple[KnownMode, ...](), "", None
     if posterior.facts.user_defined and not posterior.facts.multimodal and mode is not None:
+        mode = with_widths(posterior, mode, settings.tau)
+        far = find_far_part(posterior, mode, settings.tau, seed)
         modes = tuple(find_modes(posterior, mode, settings.tau, seed))
     elif posterior.facts.has_other_starts and mode is not None:
         mode, modes, found = survey(posterior, mode, settings.tau)
@@ -182,10 +189,20 @@ def make_plan(
     if found:
         choices["modes"] = Choice(max(1, len(modes)), found)
     draft = _draft(posterior, settings, mode, choices, reading, bool(modes) and not found)
+    goes_far = far is not None and settings.automatic and draft.batch_size is None
+    if goes_far and far is not None:
+        mode = far.as_mode
+        sampler = ParallelTempering(step_range=max(64.0, 10.0 * far.distance))
+        draft = replace(draft, sampler=sampler, dynamics=around(draft.dynamics, mode))
     if jumps:
         tuned = tune_jumps(draft, modes, seed)
     else:
         tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
+    if goes_far and far is not None:
+        # a step finds a part that is so narrow by chance
+        time = max(tuned.autocorrelation_time or 1.0, min(60.0, 0.06 * far.distance))
+        why = f"{far.share:.0%} of the mass is some {far.distance:.3g} sds from the mode"
+        tuned = replace(tuned, autocorrelation_time=time, why_sampler=why)
     if draft.batch_size is not None and tuned.run.batch_size is None:
         choices |= decisions.all_rows(tuned.why_all_rows or f"{tuned.run.sampler} takes all rows")
     # lengths: draws, burn-in, thinning and walkers
@@ -239,6 +256,7 @@ def make_plan(
         noise=noise if settings.uses_curvature else None,
         n_walkers=n_walkers,
         modes=modes,
+        far=far,
     )
 
 

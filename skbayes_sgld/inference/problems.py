@@ -11,6 +11,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
 from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
 from skbayes_sgld.inference.diagnosis import cap_problem, describe_point, firmer_priors
+from skbayes_sgld.inference.energy import energy_problem
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.sampling.base import Schedule
@@ -49,7 +50,8 @@ def find_problems(result: SamplingResult) -> list[str]:
         missed = isinstance(result.plan.run.sampler, JumpingHMC)
         problems += crossing_problem(result) if missed else missed_problem(result.plan, flat)
         if result.plan.posterior.facts.user_defined:
-            problems += jump_problem(result.plan, flat)
+            problems += jump_problem(result.plan, flat) + far_problem(result.plan, flat)
+    problems += energy_problem(result.plan, result.energy)
     problems += cap_problem(choices.get("stopped_by"))
     return problems + clip_problem(result.clipped, choices["clip"].value)
 
@@ -226,6 +228,20 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
 
 
 # ---- models of a user's own ---------------------------------------------------------------------
+
+
+def far_problem(plan: Plan, flat: Array) -> list[str]:
+    """Sentence on a part far from the mode that has too few of the draws ``(S, P)``."""
+    far = plan.far
+    if far is None or (share := far.share_of(flat)) >= 0.25 * far.share:
+        return []
+    remedy = "raise n_draws and thin"
+    if not plan.settings.automatic:
+        remedy = "set sampler, step_size and preconditioner to 'auto'"
+    return [
+        f"about {far.share:.0%} of the posterior is some {far.distance:.3g} sds of its mode away "
+        f"from it, and {share:.1%} of the draws: chains do not get there; {remedy}"
+    ]
 
 
 def jump_problem(plan: Plan, flat: Array) -> list[str]:

@@ -15,6 +15,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import are_random_walks, summarize
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.decisions import Choice, as_line, as_table, shown, step_bias
+from skbayes_sgld.inference.energy import Energy
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     NetworkDiagnosis,
@@ -203,6 +204,8 @@ class SamplingResult(PosteriorDraws):
     undefined : tuple of float and str
         Share of the proposals without a finite log density, and one of them; of the draws, where
         the sampler accepts every step.
+    energy : Energy
+        Energy diagnostics of Hamiltonian trajectories.
     problems : tuple of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : tuple of str
@@ -220,6 +223,7 @@ class SamplingResult(PosteriorDraws):
     noise_ratio: float = np.nan
     bias: tuple[float, float] = (np.nan, np.nan)
     undefined: tuple[float, str] = (0.0, "")
+    energy: Energy = Energy()  # noqa: RUF009  (a tuple)
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     predictions: NetworkDiagnosis | None = None
@@ -324,6 +328,8 @@ class SamplingResult(PosteriorDraws):
                 *own_prior_notes(pull),
                 *condition_27_notes(schedule) * (not exact),
             ],
+            self.energy.bfmi,
+            self.energy.diverged,
         )
 
     def _halved_bias(self) -> float:

@@ -19,6 +19,7 @@ from skbayes_sgld.diagnostics import least_ess, mean_of_draws, say_uncertain, un
 from skbayes_sgld.inference.checkpoint import Origin, Writer
 from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice, Fallback, step_bias
 from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
+from skbayes_sgld.inference.energy import energy_of
 from skbayes_sgld.inference.ensemble import warm_up
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan, make_plan
@@ -325,6 +326,7 @@ def _judged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         noise_ratio=_noise_ratio(plan, chains),
         bias=_bias(plan, chains),
         undefined=_undefined(posterior, chains),
+        energy=energy_of(plan, chains),
     )
     if problems := find_problems(result):
         return replace(result, problems=tuple(problems))

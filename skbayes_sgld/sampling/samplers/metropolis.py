@@ -14,6 +14,8 @@ from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 
 _LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of an acceptance probability: below, it is 0
 
+_DIVERGED = 1e3  # change of the energy at which a trajectory has diverged, as in Stan
+
 
 class Adjusted(Sampler):
     """A sampler whose proposals are accepted or rejected: exact for any step size.
@@ -36,6 +38,7 @@ class Adjusted(Sampler):
         n_chains = theta.shape[0]
         losses = {name: np.zeros(n_chains, dtype=int) for name in ("lost", "lost_in")}
         unknown = {"value": np.full(n_chains, np.nan)}  # the first step computes it
+        unknown |= {"diverged": np.zeros(n_chains)}
         domain = {"undefined": np.zeros(n_chains), "undefined_at": np.full_like(theta, np.nan)}
         return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **domain, **losses}
 
@@ -84,6 +87,9 @@ class Adjusted(Sampler):
             # proposals in a row that no chain could ever have accepted, and the parameter in which
             # the last of them was thrown farthest
             lost = log_ratio < _LEAST
+            # trajectories along which the energy was not kept at all
+            astray = ~(log_ratio >= -_DIVERGED) & (proposal["value"] != -np.inf)
+            state["diverged"] = state["diverged"] + astray
             state["lost"] = (state["lost"] + 1) * lost
             if lost.any():
                 move = np.nan_to_num(np.abs(proposal["theta"] - state["theta"]), nan=np.inf)

@@ -104,6 +104,7 @@ class ParallelTempering(HMC):
         # the coldest rung is the chain; it is lost where all rungs are
         state.update({name: by_chain[name][:, 0] for name in ("theta", "accepted", "lost_in")})
         state["lost"] = by_chain["lost"].min(axis=1)
+        state["diverged"] = by_chain["diverged"][:, 0]
         undefined = by_chain["undefined"]
         worst = np.arange(C), undefined.argmax(axis=1)
         state.update(undefined=undefined.mean(axis=1), undefined_at=by_chain["undefined_at"][worst])

@@ -1,0 +1,132 @@
+"""Widths of a user's own density that the curvature at its mode does not show.
+
+The curvature is that of one point. At the kink of a Laplace density it is whatever differences
+make of it, and on the flat top of ``exp(-x^20)`` it is 0: the density itself tells how wide it is.
+A density may also have parts whose widths differ by powers, such as a narrow spike on a wide
+normal distribution. Steps that suit the spike never leave it, and nothing in its draws tells.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+
+from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._random import start_normals
+from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.metric import Dense
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+_MOST = 300  # parameters: beyond, the points cost more than the run
+_FALL = 2.0  # nats from the mode to two sds of a normal density
+_FAR = 8.0  # sds a parameter from the mode
+_LEAST = 0.1  # of the mass: in one parameter, Cauchy's density has 0.06 so far out
+
+
+class FarPart(NamedTuple):
+    """A part of a posterior that is far from its mode.
+
+    Attributes
+    ----------
+    share : float
+        Its share of the mass.
+    distance : float
+        From the mode, in sds there (root mean square over the parameters).
+    mode : Mode
+    """
+
+    share: float
+    distance: float
+    mode: Mode
+
+    def share_of(self, theta: Array) -> float:
+        """Share of the draws ``(S, P)`` that are in it."""
+        u = self.mode.metric.whiten(theta - self.mode.theta)
+        return float(np.mean(np.square(u).mean(axis=1) > _FAR**2))
+
+    @property
+    def as_mode(self) -> Mode:
+        """Mode with a metric that is as wide as this part."""
+        return Mode(self.mode.theta, Dense(self.distance * self.mode.metric.root))
+
+
+def with_widths(posterior: BasePosterior, mode: Mode, tau: float) -> Mode:
+    """Mode whose metric has the widths at which the density falls, where the curvature is wrong.
+
+    They are measured along the axes of the metric, in which the log density of a normal posterior
+    falls by 2 nats over two sds. An axis is left as it is where that width is right to a factor 2.
+    """
+    P = mode.theta.size
+    if P > _MOST:
+        return mode
+    with one_blas_thread(), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a user's functions far from where chains go
+        axes = np.concatenate([mode.metric.root.T, -mode.metric.root.T])
+        top = _values(posterior, mode.theta[None])[0]
+
+        def has_fallen(distance: Array) -> Array:
+            theta = mode.theta + distance[:, None] * axes
+            return ~(top - _values(posterior, theta) < _FALL * tau)
+
+        ends = np.ones(2 * P), np.full(2 * P, 4.0)
+        if not np.isfinite(top) or not (~has_fallen(ends[0]) & has_fallen(ends[1])).any():
+            wrong = np.isfinite(top) and P > 0
+        else:
+            wrong = bool((has_fallen(ends[0]) | ~has_fallen(ends[1])).any())
+        if not wrong:
+            return mode
+        low, high = np.full((2, 2 * P), [[1e-60], [1e30]])
+        known = has_fallen(high)
+        for _ in range(60):
+            middle = np.sqrt(low * high)
+            fallen = has_fallen(middle)
+            low, high = np.where(fallen, low, middle), np.where(fallen, middle, high)
+    widths = np.where(known, 0.5 * high, 1.0).reshape(2, P)
+    width = np.sqrt(widths[0] * widths[1])
+    width[(width > 0.5) & (width < 2.0)] = 1.0
+    if (width == 1.0).all():
+        return mode
+    return Mode(mode.theta, Dense(mode.metric.root * width))
+
+
+def find_far_part(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> FarPart | None:
+    """Part of the posterior far from the mode that has a tenth of its mass or more; None without.
+
+    The mass between spheres about the mode is estimated from the density in random directions, and
+    exactly in one parameter. It is no more than a lower bound where few directions lead anywhere.
+    """
+    P = mode.theta.size
+    radii = np.sqrt(P) * np.geomspace(0.02, 2e5, 160)
+    n_pairs = min(64, 2**19 // (2 * len(radii) * max(posterior.n_samples, P)))
+    n_pairs = min(n_pairs, 1) if P == 1 else n_pairs
+    if P > _MOST or not n_pairs:
+        return None
+    normals = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + n_pairs), P)
+    unit = normals / np.linalg.norm(normals, axis=1, keepdims=True)
+    moves = np.outer(radii, np.concatenate([unit, -unit])).reshape(-1, P)
+    with one_blas_thread(), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = _values(posterior, mode.theta + mode.metric.sqrt(moves)) / tau
+        log_mass = np.logaddexp.reduce(values.reshape(len(radii), -1), axis=1) + P * np.log(radii)
+    largest = float(log_mass.max())
+    if not np.isfinite(largest) or log_mass[-1] > largest - 5.0:  # it has no end
+        return None
+    mass = np.exp(log_mass - largest)
+    far = radii > _FAR * np.sqrt(P)
+    share = float(mass[far].sum() / mass.sum())
+    if share < _LEAST:
+        return None
+    return FarPart(share, float(radii[far][mass[far].argmax()] / np.sqrt(P)), mode)
+
+
+def _values(posterior: BasePosterior, theta: Array) -> Array:
+    """Log densities ``(n,)``; -inf where a user's function fails or returns NaN."""
+    try:
+        values = posterior.log_density(theta)
+    except Exception:  # a user's function may raise where its density is 0
+        return np.full(len(theta), -np.inf)
+    return np.nan_to_num(values, nan=-np.inf)
