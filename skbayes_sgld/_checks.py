@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENAMETOOLONG
 from numbers import Integral
-from os import PathLike, fspath
+from os import PathLike, fspath, lstat
 from typing import Any
 
 import numpy as np
@@ -147,18 +148,34 @@ def naming(*arguments: str) -> Iterator[None]:
 
 def printable(text: Any) -> str:
     """Text of a file on one line of a message: escapes stand for what a terminal would obey."""
-    line = " ".join(str(text).split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    return escaped(" ".join(str(text).split()))
+
+
+def escaped(name: Any) -> str:
+    """Name of a parameter, a column or a label, in which escapes stand for control characters."""
+    text = str(name)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def check_path(value: Any, argument: str) -> None:
     """Raise where no file can have such a path."""
     if not isinstance(value, (str, PathLike)):
         raise TypeError(f"{argument}={value!r} is not a path; give a string or a pathlib.Path.")
-    if "\0" in fspath(value):
+    path = fspath(value)
+    if "\0" in path:
         raise ValueError(
             f"{argument}={value!r} has a null character, which no path has; give another."
         )
+    try:
+        lstat(path)
+    except OSError as error:
+        if error.errno == ENAMETOOLONG:
+            raise ValueError(
+                f"{argument}={path[:40] + '...'!r}, of {len(path):,} characters, is too long for a "
+                "path; give a shorter one."
+            ) from None
 
 
 def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: Any) -> Array:

@@ -20,6 +20,8 @@ import pandas as pd
 import sklearn
 from sklearn.exceptions import ConvergenceWarning
 
+from skbayes_sgld._checks import escaped
+
 # the package, and what stands between it and its caller: pipelines, searches, callbacks
 _PASSED = tuple(
     f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__, joblib.__file__)
@@ -154,7 +156,7 @@ def names_behind(pipelines: Iterable[Any], n_columns: int) -> list[str] | None:
                 return None
     if names is None or len(names) != n_columns:
         return None
-    return [str(name) for name in names]
+    return [escaped(name) for name in names]
 
 
 def with_names(text: str, names: Sequence[str]) -> str:

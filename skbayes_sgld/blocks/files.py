@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from mmap import ALLOCATIONGRANULARITY
@@ -18,6 +19,7 @@ Blocks = Callable[[], Iterator[tuple[Any, ...]]]
 
 LARGE = 2**27  # numbers of a memory map from which it is read in passes
 _BLOCK_NUMBERS = 2**22  # numbers of X in a block
+_ADDRESS = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def block_slices(n_rows: int, n_features: int) -> Iterator[slice]:
@@ -131,14 +133,20 @@ def blocks_of_parquet(
     columns: Sequence[str] | None,
     weight: str | None,
     exposure: str | None = None,
+    filesystem: Any = None,
 ) -> tuple[Blocks, int, list[str]]:
     """Function that yields blocks of Parquet, the number of rows and the names of the columns.
 
     Every pass opens the files anew: a file may have been replaced by one of another layout.
     """
-    if isinstance(path, (str, PathLike)):  # and no list of files
-        check_path(path, "path")
-    schema, files = _parquet_files(path)
+    for each in path if isinstance(path, (list, tuple)) else [path]:
+        check_path(each, "path")
+        if filesystem is None and _ADDRESS.match(str(each)):
+            raise ValueError(
+                f"path={each!r} is an address, and from_parquet opens no connection; give the path "
+                "of a file, or a filesystem= of pyarrow or fsspec that opens it."
+            )
+    schema, files = _parquet_files(path, filesystem)
     n_rows = 0
     for file in files:
         with _whole(file.path):
@@ -150,7 +158,7 @@ def blocks_of_parquet(
     rows = max(1, _BLOCK_NUMBERS // max(1, len(names)))
 
     def read() -> Iterator[tuple[Any, ...]]:
-        schema, files = _parquet_files(path)
+        schema, files = _parquet_files(path, filesystem)
         _check_schema(path, schema, names, extra)
         for file in files:
             with _whole(file.path):
@@ -172,7 +180,7 @@ def blocks_of_parquet(
     return read, n_rows, names
 
 
-def _parquet_files(path: str | PathLike[str]) -> tuple[Any, list[Any]]:
+def _parquet_files(path: Any, filesystem: Any) -> tuple[Any, list[Any]]:
     """Schema of a file or a folder of Parquet, and its files."""
     try:
         from pyarrow import dataset
@@ -181,7 +189,7 @@ def _parquet_files(path: str | PathLike[str]) -> tuple[Any, list[Any]]:
             'RowBlocks.from_parquet needs pyarrow: pip install "skbayes-sgld[parquet]"'
         ) from error
     with _whole(path):
-        data = dataset.dataset(path, format="parquet")
+        data = dataset.dataset(path, format="parquet", filesystem=filesystem)
         return data.schema, list(data.get_fragments())
 
 

@@ -127,13 +127,15 @@ class RowBlocks(RowSource):
         *,
         n_trials: str | None = None,
         n_averaged: str | None = None,
+        filesystem: Any = None,
         pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
         """Rows of a Parquet file, or of a folder of them; it needs the extra ``parquet``.
 
         Parameters
         ----------
-        path : path of a file or a folder
+        path : path of a file or a folder, or a list of paths of files
+            An address, such as ``"s3://..."``, is refused without a ``filesystem``.
         target : str
             Name of the column that is y.
         columns : sequence of str or None, default=None
@@ -142,6 +144,8 @@ class RowBlocks(RowSource):
         weight, exposure, n_trials, n_averaged : str or None, default=None
             Names of the columns of weights, and of the exposures of counts, the numbers of trials
             of totals or the sizes of averages.
+        filesystem : pyarrow.fs.FileSystem, or one of fsspec, default=None
+            Opens the files, over a network too. None: files of this machine.
         pool_size : int, default=50_000
             As of :class:`RowBlocks`.
 
@@ -159,7 +163,8 @@ class RowBlocks(RowSource):
             Where a column of X, or one that is named beside it, is not of numbers.
         """
         by_row = _one_of(exposure=exposure, n_trials=n_trials, n_averaged=n_averaged)
-        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, *by_row.values())
+        (beside,) = by_row.values()
+        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, beside, filesystem)
         blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows, by_row)
         blocks.feature_names = names
         return blocks

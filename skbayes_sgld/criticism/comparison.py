@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import check_flag, naming
+from skbayes_sgld._checks import check_flag, escaped, naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
@@ -106,6 +106,7 @@ def compare_models(
         with naming(f"models[{name!r}]"):
             fit = rows_of_fit("compare_models", model, X, y, sample_weight, params, held_out)
         rows = fit.choose(n_rows, seed)
+        name = escaped(name)
         log_density, _, k = fit.log_densities(rows)
         each[name], families[name] = log_density - fit.log_slope[rows], fit.family
         bad[name] = int((k > good_k(len(fit.core.model.posterior_.flat))).sum())

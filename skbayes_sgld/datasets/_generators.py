@@ -9,12 +9,14 @@ from sklearn.datasets import make_blobs
 from sklearn.utils import Bunch
 
 from .._checks import LARGEST, check_array_or_number, check_number
+from .._numpy_errors import numpy_defaults
 from .._random import RandomSource, as_random_state
 
 _Regression = tuple[NDArray[np.float64], NDArray[np.float64]]
 _Classification = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
+@numpy_defaults
 def make_correlated_pair(
     n_samples: int = 10_000, *, rho: float = 0.9, random_state: RandomSource = None
 ) -> _Regression:
@@ -66,6 +68,7 @@ def make_correlated_pair(
     return x[:, np.newaxis], rho * x + np.sqrt(1 - rho**2) * z
 
 
+@numpy_defaults
 def make_cubic(
     n_samples: int = 250, *, noise: float = 1.0, random_state: RandomSource = None
 ) -> _Regression:
@@ -116,6 +119,7 @@ def make_cubic(
     return X, X @ [0.3, 1.0, 0.02] + noise * rng.standard_normal(n_samples)
 
 
+@numpy_defaults
 def make_two_clusters(
     n_samples: int = 1500, *, std: float = 1.3, random_state: RandomSource = None
 ) -> _Classification:
@@ -165,6 +169,7 @@ def make_two_clusters(
     return make_blobs(n_samples, centers=centers, cluster_std=std, random_state=rng)
 
 
+@numpy_defaults
 def make_logistic(
     n_samples: int = 12_500,
     *,
@@ -224,6 +229,7 @@ def make_logistic(
     return X, rng.binomial(1, expit(intercept + X @ coef))
 
 
+@numpy_defaults
 def make_tied_means_mixture(
     n_samples: int = 1000,
     *,
@@ -286,6 +292,7 @@ def make_tied_means_mixture(
     return x[:, np.newaxis], component
 
 
+@numpy_defaults
 def make_stochastic_volatility(
     n_samples: int = 2905,
     *,

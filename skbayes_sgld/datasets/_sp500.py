@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import Bunch
 
+from .._numpy_errors import numpy_defaults
 
+
+@numpy_defaults
 def load_sp500_returns(*, start: str | None = None, end: str | None = None) -> Bunch:
     """Daily log returns of the S&P 500 from January 1999 to December 2018.
 

@@ -9,8 +9,10 @@ import pandas as pd
 from sklearn.utils import Bunch
 
 from .._checks import check_choice, check_flag
+from .._numpy_errors import numpy_defaults
 
 
+@numpy_defaults
 def load_cars(*, return_X_y: bool = False) -> Bunch | tuple[pd.DataFrame, pd.Series]:
     """Fuel economy of 397 cars of the years 1970 to 1982: a table with words and gaps.
 
@@ -72,6 +74,7 @@ def load_cars(*, return_X_y: bool = False) -> Bunch | tuple[pd.DataFrame, pd.Ser
     return Bunch(data=data, target=target, names=names, frame=frame, feature_names=columns, **about)
 
 
+@numpy_defaults
 def load_nba_rookies(
     *, return_X_y: bool = False, as_frame: bool = True, duplicates: str = "keep"
 ) -> Bunch | tuple[pd.DataFrame, pd.Series] | tuple[np.ndarray, np.ndarray]:

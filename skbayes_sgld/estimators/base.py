@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skbayes_sgld._checks import check_flag, check_number, naming
+from skbayes_sgld._checks import check_flag, check_number, escaped, naming
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
@@ -364,7 +364,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
-        return None if names is None else [str(name) for name in names]
+        return None if names is None else [escaped(name) for name in names]
 
     def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
         """Rows checked by scikit-learn, sparse ones in compressed form; and y, if given."""

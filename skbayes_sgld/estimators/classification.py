@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import (
     check_classification_targets,
 )
 
-from skbayes_sgld._checks import naming
+from skbayes_sgld._checks import escaped, naming
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
@@ -508,7 +508,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     def _class_names(self) -> list[str]:
         classes = self.classes_ if self._present is None else self.classes_[self._present]
-        return [str(c) for c in classes]
+        return [escaped(c) for c in classes]
 
     def _split(self, values: Array) -> dict[str, Array]:
         parts = super()._split(values)

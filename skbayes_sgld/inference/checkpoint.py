@@ -20,6 +20,7 @@ from pathlib import Path
 from pickle import PicklingError
 from time import monotonic
 from typing import Any
+from zipfile import BadZipFile
 
 import joblib
 import numpy as np
@@ -113,6 +114,11 @@ class Checkpoint:
                 f"libraries round differently: there were {printable(self.libraries)}, here are "
                 f"{_libraries()}."
             )
+        fresh = plan.run.initial_state(plan.start)
+        state = self.chains.state.sampler_state
+        for name, array in fresh.items():
+            if name not in state or state[name].shape != array.shape:
+                raise _forged(self.path, ValueError(f"{name} is not the state of this sampler"))
 
 
 def read(path: Path) -> Checkpoint:
@@ -130,28 +136,66 @@ def read(path: Path) -> Checkpoint:
     whole = memoryview(path.read_bytes() if path.is_file() else b"")
     if blake2b(whole[:-_DIGEST]).digest() != whole[-_DIGEST:]:
         raise ValueError(f"resume_from={str(path)!r} is not a checkpoint, or not a whole one.")
-    with np.load(io.BytesIO(whole), allow_pickle=False) as file:
-        arrays = dict(file)
-    header = json.loads(arrays.pop("header").tobytes())
-    theirs = header["version"], header["format"]
+    try:
+        with np.load(io.BytesIO(whole), allow_pickle=False) as file:
+            arrays = dict(file)
+        header = json.loads(arrays.pop("header").tobytes())
+        theirs = header["version"], header["format"]
+    except _MALFORMED as error:
+        raise _forged(path, error) from None
     if theirs != (version("skbayes-sgld"), _FORMAT):
         raise ValueError(
             f"resume_from={str(path)!r} was written by skbayes-sgld {printable(theirs[0])} "
             f"(format {printable(theirs[1])}), and this is {version('skbayes-sgld')} (format "
             f"{_FORMAT}); install the version that wrote it, or begin anew."
         )
+    try:
+        return _from_content(path, arrays, header)
+    except _MALFORMED as error:
+        raise _forged(path, error) from None
+
+
+_MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, EOFError, BadZipFile)
+
+
+def _forged(path: Path, error: Exception) -> ValueError:
+    """Error of a file whose digest is right and whose content is none of a checkpoint's."""
+    what = printable(f"{type(error).__name__}: {error}")
+    return ValueError(
+        f"resume_from={str(path)!r} has not the content of a checkpoint ({what}): it was not "
+        "written by a fit; begin anew without resume_from."
+    )
+
+
+def _from_content(path: Path, arrays: dict[str, Array], header: dict[str, Any]) -> Checkpoint:
+    """Checkpoint of the arrays and the header of a file, whose shapes and types are checked."""
     state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
     streams = [ChainStreams.resumed(each) for each in header["streams"]]
     draws, step, fallback = arrays["draws"], header["step"], header["fallback"]
-    fallback = fallback and Fallback(*fallback)
+    weights, clipped = arrays["weights"], arrays["clipped"]
+    (n_chains, n_draws, n_params), lengths = draws.shape, header["lengths"]
+    shapes = {"weights": (n_draws,), "clipped": (n_chains,), "theta": (n_chains, n_params)}
+    found = {"weights": weights.shape, "clipped": clipped.shape, "theta": state["theta"].shape}
+    sizes = {len(streams), *(len(each) for each in state.values())}
+    if found != shapes or sizes != {n_chains}:
+        raise ValueError(f"its arrays have the shapes {found}, for {shapes}")
+    if any(each.dtype.kind not in "fiub" for each in arrays.values()):
+        raise TypeError("its arrays are not of numbers")
+    whole = [step, header["seed"], lengths["n_burnin"], lengths["thin"]]
+    if not all(type(each) is int and 0 <= each < 2**64 for each in whole) or step > 2**53:
+        raise TypeError("its seed, step and lengths are not whole numbers")
+    if fallback is not None and not (isinstance(fallback, list) and isinstance(fallback[0], str)):
+        raise TypeError("the reason for its second plan is not text")
+    change = None if fallback is None else Fallback(*fallback)
+    inputs = {str(name): [str(each[0]), str(each[1])] for name, each in header["inputs"].items()}
     return Checkpoint(
         path,
-        Chains(draws, arrays["weights"], arrays["clipped"], RunState(step, state, streams), step),
-        Origin(header["seed"], arrays.get("positions"), header["inputs"], fallback),
+        Chains(draws, weights, clipped, RunState(step, state, streams), step),
+        Origin(header["seed"], arrays.get("positions"), inputs, change),
         arrays["first"],
-        header["lengths"],
-        header["libraries"],
-        header["finished"],
+        {name: lengths[name] for name in ("n_burnin", "thin")},
+        str(header["libraries"]),
+        bool(header["finished"]),
     )
 
 

@@ -2,8 +2,8 @@
 
 A trajectory keeps the sum of potential energy, minus the log density, and kinetic energy. Only the
 fresh momentum of the next one changes it, by little where parameters are few. Where the log density
-varies much more than that, as in a funnel, chains reach its narrow and wide parts slowly (Betancourt
-2016). Trajectories that enter a part too narrow for their steps diverge, and are rejected.
+varies much more than that, as in a funnel, chains reach its narrow and wide parts slowly
+(Betancourt 2016). Trajectories into a part too narrow for their steps diverge, and are rejected.
 """
 
 from __future__ import annotations

@@ -23,13 +23,13 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
-from skbayes_sgld.sampling.tuning.leverage import Reading
 from skbayes_sgld.sampling.tuning.adaptation import around
+from skbayes_sgld.sampling.tuning.leverage import Reading
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, find_modes
-from skbayes_sgld.sampling.tuning.widths import FarPart, find_far_part, with_widths
 from skbayes_sgld.sampling.tuning.several_modes import survey
+from skbayes_sgld.sampling.tuning.widths import FarPart, find_far_part, with_widths
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

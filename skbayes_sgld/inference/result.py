@@ -15,7 +15,6 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import are_random_walks, summarize
 from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.decisions import Choice, as_line, as_table, shown, step_bias
-from skbayes_sgld.inference.energy import Energy
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     NetworkDiagnosis,
@@ -23,6 +22,7 @@ from skbayes_sgld.inference.diagnosis import (
     own_prior_notes,
     prior_notes,
 )
+from skbayes_sgld.inference.energy import Energy
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance

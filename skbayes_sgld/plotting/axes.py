@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv
 
+from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
 
 # of Okabe and Ito: colour-blind readers can tell them apart
@@ -38,6 +39,12 @@ class Display:
                 ) from None
             ax = pyplot.figure(figsize=size, layout="constrained").subplots(n_panels, 1)
         panels = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
+        for panel in panels:
+            if not (hasattr(panel, "figure") and hasattr(panel, "set_title")):
+                raise TypeError(
+                    f"ax={panel!r} is not a Matplotlib Axes; give one, as pyplot.subplots() "
+                    "returns it, or None for a new figure."
+                )
         if len(panels) != n_panels:
             raise ValueError(f"ax has {len(panels)} axes; it must have {n_panels}.")
         self.ax_, self.figure_ = panels, panels[0].figure
@@ -57,9 +64,30 @@ def finish(
         panel.set_title(title, fontsize="medium", loc="left")
     if legend is not None:
         panel.legend(loc=legend, frameon=False)
+    show_as_written(panel)
     panel.spines[["top", "right"]].set_visible(False)
     panel.grid(axis=grid, color="0.9", linewidth=0.8)
     panel.set_axisbelow(True)
+
+
+def show_as_written(panel: Any) -> None:
+    """Show names in titles and legends as they are: between dollars Matplotlib reads formulas."""
+    texts = [*panel.texts, panel.title, panel.xaxis.label, panel.yaxis.label]
+    texts += [panel._left_title, panel._right_title]
+    legend = panel.get_legend()
+    texts += [] if legend is None else [*legend.get_texts(), legend.get_title()]
+    for text in texts:
+        text.set(text=_lines(text.get_text()), parse_math=False)
+
+
+def tick_names(names: Any) -> list[str]:
+    """Names of ticks, in which a dollar begins no formula."""
+    return [_lines(str(name)).replace("$", r"\$") for name in names]
+
+
+def _lines(text: str) -> str:
+    """Lines of a text without control characters, for which fonts have no glyph."""
+    return "\n".join(escaped(line) for line in text.split("\n"))
 
 
 def percent(share: float) -> str:

@@ -27,6 +27,7 @@ from skbayes_sgld.plotting.axes import (
     finish,
     percent,
     share_interval,
+    tick_names,
 )
 
 _LEFT_OUT = "leave-one-out log density"
@@ -154,6 +155,8 @@ class ModelCheckDisplay(Display):
         check_number(n_bins, "n_bins", low=2, closed="left", integer=True)
         check_number(n_groups, "n_groups", low=1, closed="left", integer=True)
         check_number(band, "band", low=0, high=1)
+        if not (hasattr(check, "below") and hasattr(check, "most")):
+            raise TypeError(f"check={check!r} is not a ModelCheck; give what check_model returns.")
         if check.below is None or check.most is None:
             raise TypeError(
                 f"check is of {check.name}, a classifier, which has no transform of its labels; "
@@ -279,7 +282,7 @@ class ModelComparisonDisplay(Display):
         )
         (self.line_,) = panel.plot(difference, at, "o", color=BLUE, markersize=5)
         panel.axvline(0.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
-        panel.set_yticks(at, [fill(str(name), 28) for name in self.table.index])
+        panel.set_yticks(at, tick_names(fill(str(name), 28) for name in self.table.index))
         panel.invert_yaxis()
         of = "log density of new rows" if self.table.attrs.get("held_out") else _LEFT_OUT
         panel.set_xlabel(f"{of}, less that of the best model")

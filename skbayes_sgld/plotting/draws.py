@@ -16,7 +16,16 @@ from scipy.stats import binom, gaussian_kde, rankdata
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import quantiles, tails
-from skbayes_sgld.plotting.axes import BLUE, COLORS, GREY, Array, Display, finish, percent
+from skbayes_sgld.plotting.axes import (
+    BLUE,
+    COLORS,
+    GREY,
+    Array,
+    Display,
+    finish,
+    percent,
+    tick_names,
+)
 from skbayes_sgld.prediction.wrappers import unwrap_for
 
 _INNER = 0.5  # probability of the thick part of an interval of a forest
@@ -270,7 +279,7 @@ class ForestDisplay(DrawsDisplay):
         (self.points_,) = panel.plot(
             means, rows, "o", color="white", markeredgecolor=BLUE, markersize=4.5
         )
-        panel.set_yticks(rows, self.names)
+        panel.set_yticks(rows, tick_names(self.names))
         panel.set(ylim=(len(rows) - 0.5, -0.5))
         panel.set_xlabel(f"mean, {percent(_INNER)} and {percent(coverage)} credible interval")
         finish(panel, grid="x")

@@ -24,6 +24,8 @@ from skbayes_sgld.plotting.axes import (
     finish,
     percent,
     share_interval,
+    show_as_written,
+    tick_names,
 )
 from skbayes_sgld.prediction.effects import components, dependence
 from skbayes_sgld.prediction.intervals import check_levels
@@ -668,6 +670,7 @@ class ProbabilityContourDisplay(Display):
         bar.set_label(f"width of the {percent(self.coverage)} credible interval")
         panel.set(xlabel=self.names[0], ylabel=self.names[1])
         panel.set_title(f"Contours: probability of {self.event}", fontsize="medium", loc="left")
+        show_as_written(panel)
         return self
 
 
@@ -829,7 +832,7 @@ class PartialDependenceDisplay(Display):
             self.bands_.append(band)
             self.lines_ += panel.plot(at, mean, color=color, linewidth=1.4, label=name)
         if factor:
-            panel.set_xticks(at, [str(value) for value in self.values])
+            panel.set_xticks(at, tick_names(self.values))
         panel.set(xlabel=self.column, ylabel=self.y_name)
         title = f"mean response, {percent(self.coverage)} credible"
         finish(panel, title, None if self.names is None else "best")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import as_vector, check_number
+from skbayes_sgld._checks import as_vector, check_number, escaped
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
@@ -524,7 +524,7 @@ def check_names(names: Sequence[str] | None, n_params: int) -> list[str]:
         raise ValueError(
             f"param_names={names!r} must be {n_params} different names, one per parameter."
         )
-    return [str(name) for name in names]
+    return [escaped(name) for name in names]
 
 
 def _check_signature(function: Callable[..., Any], name: str, n_arguments: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_numbers, check_number
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import check_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
@@ -19,6 +20,7 @@ _MAX_COORDINATES = 200
 _ROUNDING = 10  # rounding errors that a sum's result may be off by
 
 
+@numpy_defaults
 def check_gradient(
     posterior: Posterior | HasRows,
     theta: ArrayLike | None = None,

@@ -54,6 +54,7 @@ class KernelState(NamedTuple):
     n_steps: int
 
 
+@numpy_defaults
 class Kernel:
     """One algorithm on one posterior, as two functions: ``init`` and ``step``.
 

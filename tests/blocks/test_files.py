@@ -266,3 +266,23 @@ def test_predictions_of_a_regression_by_block():
     assert [len(part) for part in intervals] == [1000, 3000]
     with pytest.raises(ValueError, match="predict returns several arrays"):
         model.predict(X, return_std=True, out=np.empty(N))
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/rows.parquet", "gs://b", ["http://host/a", "b"]])
+def test_addresses_are_refused_without_a_filesystem(path):
+    with pytest.raises(ValueError, match="is an address, and from_parquet opens no connection"):
+        RowBlocks.from_parquet(path, target="y")
+
+
+def test_files_are_opened_by_the_filesystem_that_is_given(tmp_path):
+    fs = pytest.importorskip("pyarrow.fs")
+    pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [1.0, 3.0, 2.0]}).to_parquet(tmp_path / "t.parquet")
+    there = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    source = RowBlocks.from_parquet("t.parquet", target="y", filesystem=there)
+    assert source.n_rows == 3
+
+
+@pytest.mark.parametrize("path", [0, None, [0], b"x"])
+def test_what_is_no_path_is_refused_by_name(path):
+    with pytest.raises(TypeError, match="path=.* is not a path"):
+        RowBlocks.from_parquet(path, target="y")

@@ -193,6 +193,28 @@ def rewritten(path, there, **changes):
     return there
 
 
+@pytest.mark.parametrize("name", ["header", "draws", "weights", "state.theta", "first", "clipped"])
+@pytest.mark.parametrize("value", [None, np.zeros(3), np.zeros((0, 2)), np.array(["a"])])
+def test_forged_arrays_of_a_checkpoint_are_one_named_error(finished, tmp_path, name, value):
+    with np.load(finished) as file:
+        arrays = dict(file)
+    arrays.pop(name)
+    files.write_arrays(tmp_path / "forged", arrays | ({} if value is None else {name: value}))
+    model = SGLDLinearRegression(**SETTINGS, resume_from=tmp_path / "forged")
+    with pytest.raises(
+        ValueError, match=r"^resume_from='.*forged' (has not the|cannot be gone on)"
+    ):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize("value", [None, "x", [1], {"a": 1}, -5, 1.5, 10**30])
+@pytest.mark.parametrize("name", ["step", "streams", "seed", "inputs", "lengths", "version"])
+def test_forged_headers_of_a_checkpoint_are_one_named_error(finished, tmp_path, name, value):
+    there = rewritten(finished, tmp_path / "forged", **{name: value})
+    with pytest.raises(ValueError, match=r"^resume_from='.*forged' (has |is |was |cannot )"):
+        SGLDLinearRegression(**SETTINGS, resume_from=there).fit(X, Y)
+
+
 def test_a_file_that_is_no_checkpoint_is_refused(finished, tmp_path):
     whole, model = finished.read_bytes(), SGLDLinearRegression(**SETTINGS)
     for content in (b"", whole[:-40]):  # tests/soak tries many

@@ -1,4 +1,4 @@
-"""Densities whose widths the curvature at the mode does not show, and the energy of trajectories."""
+"""Densities whose widths the curvature does not show, and the energy of trajectories."""
 
 import numpy as np
 import pytest
