@@ -39,6 +39,7 @@ BELOW_LAYER = {
 BELOW_MODULE = {
     "_linalg": {"_random", "_sparse"},
     "_numpy_errors": {"_linalg"},
+    "_warnings": {"_checks"},
 }
 
 

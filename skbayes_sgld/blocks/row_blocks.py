@@ -58,7 +58,12 @@ class RowBlocks(RowSource):
         self.read, self.pool_size, self.n_passes = read, pool_size, 0
         self._origin = getattr(read, "__qualname__", type(read).__name__)
         check_number(pool_size, "pool_size", low=1, closed="left", integer=True)
-        first = next(iter(self), None)
+        try:
+            first = next(iter(self), None)
+        except TypeError as error:
+            if "iterable" not in str(error):
+                raise
+            raise TypeError(f"read={read!r} must yield or hold blocks; {error}.") from None
         if first is None:
             raise ValueError("the source of blocks is empty; it must yield at least one.")
         X = _split(first, 0)[0] if isinstance(first, tuple) else first

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from skbayes_sgld._checks import as_weights, check_number
+from skbayes_sgld._checks import as_array, as_weights, check_lengths, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld.metrics.distributions import integrated_crps, mean_of_rows, summed_crps
@@ -50,6 +50,7 @@ def _log_predictive_density(fitted: Any, X: Any, y: Any, weight: Any, params: An
 
 def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     core = unwrap(fitted, X)
+    check_lengths(X=core.X, y=as_array(y, "y"))
     z = np.asarray(core.to_model(y))
     mean, sd = core.model.predict(core.X, return_std=True, **params)
     is_far = ~np.isfinite(sd)  # a far row's mean, or variance, is infinite under a log link

@@ -303,3 +303,13 @@ def test_predictions_of_chains_that_never_left_their_starts_warn_once_a_fit(mode
 def test_predictions_of_a_fit_without_problems_warn_of_nothing():
     X = np.random.default_rng(0).standard_normal((90, 2))
     SGLDLinearRegression(random_state=0).fit(X, X[:, 0] + np.sin(np.arange(90))).predict(X)
+
+
+@pytest.mark.parametrize("y", [2.0, np.zeros((40, 2)), np.zeros(3), ["a"] * 40])
+def test_the_crps_of_another_shape_of_y_is_refused_by_name(y):
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((40, 2))
+    model = SGLDLinearRegression(prior="normal", n_draws=250, random_state=0)
+    model.fit(rows, rows @ [1.0, -1.0] + rng.standard_normal(40))
+    with pytest.raises((TypeError, ValueError), match=r"\by\b"):
+        get_scorer("neg_crps")(model, rows, y)
