@@ -20,6 +20,7 @@ from skbayes_sgld.posterior.likelihoods.given import GivenOwn
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
+from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from tests.fresh import imports
 from tests.posterior.likelihoods.in_fits import check_gains
 from tests.posterior.likelihoods.test_registry import check_likelihood
@@ -71,6 +72,7 @@ NAMELESS = {
     sampling.Matrix: "an array stands for it",
     GivenOwn: "it is another likelihood whose own parameters are known",
     CollapsedHMC: "it needs a posterior that the automatic settings find",
+    JumpingHMC: "it needs modes that the automatic settings find",
 }
 
 every_registry = pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
