@@ -172,8 +172,8 @@ def make_plan(
     modes, found, far = tuple[KnownMode, ...](), "", None
     if posterior.facts.user_defined and not posterior.facts.multimodal and mode is not None:
         mode = with_widths(posterior, mode, settings.tau)
-        far = find_far_part(posterior, mode, settings.tau, seed)
         modes = tuple(find_modes(posterior, mode, settings.tau, seed))
+        far = None if modes else find_far_part(posterior, mode, settings.tau, seed)
     elif posterior.facts.has_other_starts and mode is not None:
         mode, modes, found = survey(posterior, mode, settings.tau)
     # algorithm: gradient, sampler and step size

@@ -53,7 +53,8 @@ def sample(
         ranges and minibatches.
     sampler : str or Sampler, default="auto"
         ``"auto"`` is parallel tempering for a posterior that says it is ``multimodal``, and for a
-        model of your own where climbs from several points end at several modes; for all others
+        model of your own where climbs from several points end at several modes, or where a tenth
+        of the mass is more than 8 sds from the mode; for all others
         Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it.
     check_gradient : bool, default=True
         Whether the posterior's gradient is compared with finite differences first; it costs a
