@@ -172,15 +172,13 @@ def own_pull(posterior: Any, values: Array) -> tuple[str, str, float] | None:
     flat[np.arange(n - m, n), np.arange(n - m, n)] -= posterior.own_priors.curvature(own[0])
     score = np.zeros(n)
     score[-m:] = posterior.own_priors.grad(own)[0]
-    try:
-        variance = np.diagonal(linalg.inv(H))[-m:]
+    try:  # the mean may be far from the mode
+        inverse = linalg.cho_solve(linalg.cho_factor(H), np.eye(n)[:, -m:])
     except (linalg.LinAlgError, ValueError):
         return None
-    if not np.all(variance > 0.0):  # the mean may be far from the mode
-        return None
-    sd = np.sqrt(variance)
+    sd = np.sqrt(np.diagonal(inverse[-m:]))
     try:
-        pull = linalg.solve(flat, score, assume_a="pos")[-m:] / sd
+        pull = linalg.cho_solve(linalg.cho_factor(flat), score)[-m:] / sd
     except (linalg.LinAlgError, ValueError):  # no estimate, or one beyond rounding errors
         pull = np.where(np.abs(score[-m:] * sd) == np.abs(score[-m:] * sd).max(), np.inf, 0.0)
     worst = int(np.abs(pull).argmax())
