@@ -208,6 +208,21 @@ def grid_block(results: Results) -> str:
     return markdown(head, rows)
 
 
+def rare_block(results: Results) -> str:
+    """Fits with rare categories and outlying rows, a line for each model and kind of table."""
+    path = RESULTS / "rare.json"
+    cells = json.loads(path.read_text())["cells"] if path.exists() else []
+    rows = []
+    for key in dict.fromkeys((cell["model"], cell["table"]) for cell in cells):
+        own = [cell for cell in cells if (cell["model"], cell["table"]) == key]
+        worst = {name: max(cell[name] for cell in own) for name in ("mean", "sd", "times")}
+        sizes = ", ".join(f"{cell['n']:,}" for cell in own)
+        figures = f"{worst['mean']:.3f}", f"{worst['sd']:.1%}", number(worst["times"])
+        rows.append([*key, sizes, *figures, f"{sum(cell['met'] for cell in own)} of {len(own)}"])
+    head = ["model", "table", "rows", "mean, in sds", "sd", "times", "met"]
+    return markdown(head, rows)
+
+
 def jumps(cells: Sequence[dict[str, Any]]) -> list[tuple[float, int, int, int]]:
     """Times that fits cost what one of the same columns and more rows does, the largest first.
 
@@ -241,6 +256,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "sizes": sizes_block,
     "growth": growth_block,
     "grid": grid_block,
+    "rare": rare_block,
     "bounds-figure": image("bounds", "", "Every measurement as a multiple of its bound"),
     "floor-figure": image("floor", "sizes", "Least time and time taken by default logistic fits"),
     "growth-figure": image("growth", "growth in n", "Seconds by rows, columns and chains"),

@@ -3,12 +3,14 @@
 import json
 import re
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from benchmarks import __main__ as program
-from benchmarks import _laplace, _machine, grid, page, quick, rows  # noqa: F401
+from benchmarks import _laplace, _machine, grid, page, quick, rare, rows  # noqa: F401
 from benchmarks._tools import ROWS, agreement, compare
 
 
@@ -72,6 +74,34 @@ def test_the_reference_of_many_rows_is_the_quadrature():
     assert np.linalg.norm(found["sd"] - sd) / np.linalg.norm(sd) < 4 * found["error"]
     # and the Laplace approximation alone is not: the correction is what is tested
     assert np.linalg.norm(found["laplace_sd"] - sd) / np.linalg.norm(sd) > 5 * found["error"]
+
+
+def summary_of(mean, sd, error):
+    names = ["a", "b"]
+    columns = {"mean": mean, "sd": sd, "mcse_mean": error, "mcse_sd": error}
+    frame = pd.DataFrame(columns, index=names)
+    return SimpleNamespace(summary=lambda: frame)
+
+
+def test_the_distance_of_two_fits_is_beyond_their_errors_and_names_the_worst():
+    reference = summary_of([0.0, 2.0], [1.0, 4.0], 0.0)
+    assert rare.distance(reference, reference)[:2] == (0.0, 0.0)
+    mean, sd, worst = rare.distance(summary_of([0.5, 2.0], [1.0, 6.0], 0.0), reference)
+    assert (mean, sd, worst) == (0.5, 0.5, "b")
+    # draws whose own errors are huge, or not known, do not pass for that
+    for error in (100.0, np.nan):
+        mean, sd, _ = rare.distance(summary_of([0.5, 2.0], [1.0, 6.0], error), reference)
+        assert mean > rare.MEAN and sd > rare.SD
+
+
+@pytest.mark.parametrize("table", rare.TABLES)
+def test_a_rare_table_has_a_model_without_what_is_rare(table):
+    data = rare.TABLES[table](np.random.default_rng(0), 2_000)
+    assert np.abs(data.eta).max() < 10.0 and data.X.shape == (len(data.rows), len(data.columns))
+    assert not data.columns.all() or not data.rows.all()
+    ordinary = data.X[data.rows][:, data.columns]
+    used = (ordinary != 0).sum(axis=0)
+    assert used.min() > 10 and np.abs(ordinary).max() < 10.0
 
 
 RESULTS = page.load()

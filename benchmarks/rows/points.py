@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import BayesianRidge, LogisticRegression, Ridge, SGDClassifier
 
-from benchmarks import _data
+from benchmarks import _data, rare
 from benchmarks._tools import Figure, compare, interleave, row
 from skbayes_sgld import SGDMAPClassifier, SGLDLinearRegression, SGLDLogisticRegression
 
@@ -59,6 +59,24 @@ def linear_million(rounds: int, quick: bool) -> Iterator[Figure]:
     n = _size(1_000_000, quick)
     ours, peers = SGLDLinearRegression(random_state=0), {BayesianRidge(): 0.25, Ridge(): 2.0}
     return _beside(f"linear n={n:,} d=50", ours, peers, *_data.linear(n, 50), rounds)
+
+
+@row("rare", rounds=3)
+def rare_categories(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Categories of 1, 3 and 10 of 40,000 rows: the same fit without them."""
+    n = _size(40_000, quick)
+    data = rare.dummies(np.random.default_rng(0), n)
+    for name in ("Poisson", "negative binomial", "gamma"):
+        estimator, draw = rare.MODELS[name]
+        y, _ = draw(np.random.default_rng(1), data.eta)
+        ours = estimator(random_state=0)
+        tasks = {
+            "with": lambda ours=ours, y=y: ours.fit(data.X, y),
+            "without": lambda ours=ours, y=y: ours.fit(data.X[:, data.columns], y),
+        }
+        taken = interleave(tasks, rounds)
+        work = f"{name} n={n:,} d=33, three rare categories"
+        yield compare(work, "the same without", taken["with"], taken["without"], at_most=3.0)
 
 
 @row("diabetes", rounds=15)
