@@ -27,8 +27,8 @@ class RowBlocks(RowSource):
         time: a pass that reads other values than the one before raises an error. X is dense, of
         the same columns and dtype in every block. Blocks of counts may be
         ``(X, y, weight, exposure)``, those of totals ``(X, y, weight, n_trials)`` and those of
-        averages ``(X, y, weight, n_averaged)``, weight an array or None. Blocks that are for
-        predictions may be X alone.
+        averages ``(X, y, weight, n_averaged)``, all or none of them; weight is an array or None.
+        Blocks that are for predictions may be X alone.
     pool_size : int, default=50_000
         Number of rows of the sample next to which chains run; a source of at most as many rows is
         read into memory.

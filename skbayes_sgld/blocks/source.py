@@ -105,7 +105,7 @@ class BlockWork:
         Checksums of the blocks that had rows in the pass before; None in the first.
     promise : str
         Condition that a changed block breaks, for the error.
-    by_row : str
+    has_exposure, by_row : bool, str
         As of :class:`RowSource`.
     """
 
@@ -114,6 +114,7 @@ class BlockWork:
     dtype: Any
     last: dict[int, Prints] | None
     promise: str
+    has_exposure: bool
     by_row: str
 
     def __call__(
@@ -173,8 +174,14 @@ class BlockWork:
             _check_objects(y, where)
         if weight is not None:
             weight = _one_a_row(weight, "weight", len(X), where, np.less, "weights must be >= 0")
+        name, accepted = BY_ROW[self.by_row]
+        if len(X) and (exposure is not None) != self.has_exposure:
+            this, first = ("no ", "has it") if self.has_exposure else ("", "has none")
+            raise ValueError(
+                f"{where} has {this}{name.rstrip(',')}, and the first block {first}; give it in "
+                "all blocks, or in none."
+            )
         if exposure is not None:
-            name, accepted = BY_ROW[self.by_row]
             exposure = _one_a_row(exposure, name, len(X), where, np.less_equal, accepted)
         return Block(X, y, weight, number, exposure)
 
@@ -285,9 +292,8 @@ class RowSource(ABC):
         first = self._prints is None
         if first:
             function, plus = partial(with_fingerprint, function), partial(add_pairs, plus)  # type: ignore[assignment]
-        work = BlockWork(
-            function, self.n_features, self._dtype, self._prints, self._promise, self.by_row
-        )
+        last, given = self._prints, (self.has_exposure, self.by_row)
+        work = BlockWork(function, self.n_features, self._dtype, last, self._promise, *given)
         total = self._pass(work, plus)
         prints: dict[int, Prints] = {} if total is None else total[0]
         for number in sorted((self._prints or {}).keys() - prints.keys()):

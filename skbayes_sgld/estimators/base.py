@@ -339,8 +339,17 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         It remembers whether the rows have the argument by row.
         """
         offset = self._offset(X, row_data)
-        self._by_row = offset is not None or (self._is_later_batch and self._by_row)
+        self._remember_row_argument(offset is not None)
         return y, weight, offset
+
+    def _remember_row_argument(self, given: bool) -> None:
+        """Remember whether the rows have the argument by row, as all batches do or none."""
+        if self._is_later_batch and given != self._by_row:
+            raise ValueError(
+                f"{self._row_argument} is {'' if given else 'not '}given, and earlier calls of "
+                f"partial_fit had {'none' if given else 'it'}; give it in all calls, or in none."
+            )
+        self._by_row = given
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         """Target as the numbers that the likelihood takes; of a fit, of rows of positive weight."""

@@ -421,13 +421,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         self, X: Any, y: Array, weight: Array | None, **row_data: Any
     ) -> tuple[Array, Array | None, Array | None]:
         n_trials = row_data.get("n_trials")
-        earlier, self._by_row = self._by_row, n_trials is not None
-        if self._is_later_batch and earlier != self._by_row:
-            raise ValueError(
-                f"n_trials is {'' if self._by_row else 'not '}given, and earlier calls of "
-                f"partial_fit had {'none' if self._by_row else 'it'}; give it in all calls, or in "
-                "none."
-            )
+        self._remember_row_argument(n_trials is not None)
         if n_trials is None:
             return super()._target_of_fit(X, y, weight)
         self._begin_totals()

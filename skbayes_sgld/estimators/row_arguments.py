@@ -64,6 +64,7 @@ ROW_ARGUMENTS = {
         """exposure : array-like of shape (n_samples,) or float, default=None
             Time, area or population over which each count was made; positive. The mean count is
             the exposure times the rate exp(X coef + intercept). None: 1 in every row.
+            ``partial_fit`` has it in all calls or in none.
 """,
     ),
     "n_trials": RowArgument(
@@ -92,7 +93,7 @@ ROW_ARGUMENTS = {
             Number of observations that each row's y is the mean of; positive. A mean of k has the
             k-th part of the variance of one observation, whose noise is inferred
             (``var_weights`` of statsmodels). A ``sample_weight`` of k would count as k rows of the
-            same y. None: 1 in every row.
+            same y. None: 1 in every row. ``partial_fit`` has it in all calls or in none.
 """,
     ),
 }

@@ -111,6 +111,28 @@ def test_batches_and_blocks_are_judged_as_arrays_are(name):
 
 
 @few_draws
+@pytest.mark.parametrize("name", MODELS)
+def test_all_batches_and_blocks_have_the_argument_or_none(name):
+    model, y, argument = MODELS[name]
+    y, first, later = np.minimum(y, 1), slice(0, 40), slice(40, N)  # each could be of one trial
+    with_it, without = {argument: SIZE[first]}, {"classes": [0, 1]} if name == "logistic" else {}
+    orders = [(with_it, {}), (without, with_it)]
+    for given, other in orders[: 1 if name == "beta-binomial" else 2]:  # whose fit needs it
+        model = clone(model).partial_fit(X[first], y[first], **given)
+        draws, known = model.posterior_, model._by_row
+        with pytest.raises(ValueError, match=f"{argument} is (None; give|(not )?given, and ear)"):
+            model.partial_fit(X[first], y[first], **other)
+        assert model.posterior_ is draws and model._by_row == known
+        model.partial_fit(X[first], y[first], **given)
+    parts = [(X[first], y[first], None, SIZE[first]), (X[later], y[later])]
+    with pytest.raises(ValueError, match=r"block 1 has no exposure.*has it; .*in all blocks, or"):
+        clone(model).fit(RowBlocks(lambda: iter(parts)))
+    if name != "beta-binomial":
+        with pytest.raises(ValueError, match=r"block 1 has exposure.* the first block has none"):
+            clone(model).fit(RowBlocks(lambda: iter(parts[::-1])))
+
+
+@few_draws
 def test_arguments_by_row_are_split_where_results_are_written_block_by_block(monkeypatch):
     monkeypatch.setattr(files, "_BLOCK_NUMBERS", 50)
     model, out = SGLDPoissonRegressor(**FEW).fit(X, COUNTS, exposure=SIZE), np.empty(N)
