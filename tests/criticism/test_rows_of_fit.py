@@ -4,8 +4,6 @@ import pickle
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from scipy import sparse, stats
 from sklearn.base import clone
@@ -28,6 +26,9 @@ from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import Normal
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 N = 60
 RNG = np.random.default_rng(0)

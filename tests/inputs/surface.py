@@ -112,11 +112,11 @@ def target(cls):
 
 
 @cache
-def fitted(cls):
+def fitted(cls, weighted=False):
     """A fitted estimator, which no call may change."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return make(cls).fit(X, target(cls))
+        return make(cls).fit(X, target(cls), WEIGHT if weighted else None)
 
 
 ARRAYS = {
@@ -330,6 +330,7 @@ _WEIGHTED += [metrics.calibration_error, metrics.interval_coverage, metrics.inte
 def _own():
     """Further good arguments of single functions."""
     rows = {"X": X, "y": Y, "sample_weight": WEIGHT}
+    weighted = fitted(LINEAR, weighted=True)
     few = {name: _FEW_ROWS[name] for name in ("kind", "n_samples", "coverage")}
     of_numbers = "predict_interval", "predict_quantiles", "sample_y", "summary"
     wrapped = dict.fromkeys(of_numbers, LINEAR)
@@ -347,9 +348,9 @@ def _own():
             **{"kind": "at_mean", "step": 1.0, "exposure": WEIGHT[:4]},
         },
         skbayes_sgld.diagnose: {"model": fitted(LINEAR), "X": None, "y": None},
-        skbayes_sgld.check_model: {"model": fitted(LINEAR), **rows, "remedies": False},
-        compare_models: {"model": fitted(LINEAR), **rows},
-        metrics.loo: {"estimator": fitted(LINEAR), **rows, "n_rows": 2},
+        skbayes_sgld.check_model: {"model": weighted, **rows, "remedies": False},
+        compare_models: {"model": weighted, **rows},
+        metrics.loo: {"estimator": weighted, **rows, "n_rows": 2},
         **{
             getattr(skbayes_sgld, name): {"estimator": fitted(cls), **few}
             for name, cls in wrapped.items()
