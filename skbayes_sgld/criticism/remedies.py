@@ -218,8 +218,9 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
 
     def change(model: Any) -> Any:
         params = model.get_params(deep=False)
-        if remedy.sizes:
-            return model
+        if remedy.sizes:  # which t-distributed noise does not take
+            normal = {"noise_distribution": "normal"}
+            return model.set_params(**{k: v for k, v in normal.items() if k in params})
         if remedy.model:
             return _sibling(model, remedy)
         if remedy.target == _LOG and "noise_distribution" not in params:

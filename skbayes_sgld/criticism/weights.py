@@ -16,6 +16,7 @@ from scipy import stats
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, ranks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, LeftOut
+from skbayes_sgld.posterior.likelihoods.student_t import StudentTNoise
 
 _FEWEST = 20  # rows, below which a rank correlation has no normal distribution
 _MOST = 0.5  # leverage beyond which a row says little of its residual
@@ -26,10 +27,10 @@ _DECISIVE = 12.0  # difference of log densities, of the residuals as those of av
 def weight_checks(fit: FittedRows, rows: Array, loo: LeftOut) -> list[Check]:
     """Rank correlation of the residuals' sizes with the weights of a fit.
 
-    Nothing where the weights are equal, and of models that take no sizes or have some.
+    Nothing where the weights are equal, and of models whose family takes no sizes, or has some.
     """
     model = fit.core.model
-    takes = loo.family == "numbers" and loo.likelihood.offset_at > 0 and not model._by_row
+    takes = model._row_argument == "n_averaged" and not model._by_row
     found = _sizes(loo.predictive, loo.data, fit.weight[rows]) if takes else None
     if found is None or loo.held_out:
         return []
@@ -62,11 +63,14 @@ def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> s
         return ""
     order = np.argsort(weight, kind="stable")
     light, *_, heavy = (square[rows].mean() for rows in np.array_split(order, 3))
+    normal = "set noise_distribution='normal' and " * isinstance(
+        predictive.likelihood, StudentTNoise
+    )
     return (
         f"squared residuals fall as sample_weight grows, to {heavy / light:.2g} times those of the "
         "rows with the least: a row of weight w counts as w rows of the same y, and standard "
-        "deviations are too small where y holds means of w observations; give their numbers as "
-        "n_averaged= instead"
+        f"deviations are too small where y holds means of w observations; {normal}give their "
+        "numbers as n_averaged= instead"
     )
 
 
@@ -81,7 +85,9 @@ def _sizes(predictive: Any, data: tuple[Array, ...], weight: Array) -> tuple[Arr
     u = some.local(X, *offset)
     with np.errstate(all="ignore"):
         each = law.mean(u)
-        mean, variance = each @ share, np.broadcast_to(law.variance(u), each.shape) @ share
+        # t-distributed noise may have no variance: its squared scale is a unit as well
+        variance = np.exp(u[:, 1]) if isinstance(law, StudentTNoise) else law.variance(u)
+        mean, variance = each @ share, np.broadcast_to(variance, each.shape) @ share
         spread = np.square(each - mean[:, None]) @ share
         leverage = weight * spread / variance
     rows = np.flatnonzero(leverage < _MOST)

@@ -318,7 +318,7 @@ class SampledEstimator(LinearEstimator):
         if isinstance(rows, RowSource) or self._stream is not None:
             return
         weighted, likelihood = rows.weight is not None, self._likelihood()
-        if weighted and (rows.offset is not None or not likelihood.offset_at):
+        if weighted and (rows.offset is not None or self._row_argument != "n_averaged"):
             return
         absent = getattr(self, "_present", None) is not None  # the rows have codes of those present
         if result.temperature != 1.0 or result.problems or absent:

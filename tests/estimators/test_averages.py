@@ -322,6 +322,20 @@ def test_weights_that_are_sizes_of_averages_are_found_and_mended(cls):
     assert check_model(again, rows, y, n_averaged=size).fits
 
 
+def test_t_distributed_noise_hides_no_sizes_and_the_remedy_is_normal_noise():
+    rng = np.random.default_rng(0)
+    rows, size = rng.standard_normal((150, 2)), rng.geometric(0.03, 150)
+    model = SGLDLinearRegression(noise_distribution="student_t", random_state=0, n_draws=250)
+    y = rows[:, 0] + 3.0 * rng.standard_normal(150) / np.sqrt(size)
+    with pytest.warns(UserWarning, match="noise_distribution='normal' and give their numbers"):
+        model.fit(rows, y, sample_weight=size)
+    found = check_model(model, rows, y, sample_weight=size)
+    row = found.table.set_index("check").loc["spread of residuals against sample_weight"]
+    assert row["verdict"] == "misfit" and row["remedy"].startswith("n_averaged=sample_weight (+")
+    assert found.suggestion.noise_distribution == "normal"
+    found.suggestion.fit(rows, y, n_averaged=size)
+
+
 def test_the_alarm_does_not_depend_on_units_and_far_rows_raise_none():
     rng = np.random.default_rng(0)
     rows, size = rng.standard_normal((200, 2)), rng.geometric(0.1, 200)
