@@ -13,7 +13,7 @@ from skbayes_sgld._checks import as_array, as_weights, check_lengths, check_size
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 
-_REACH = 6.0  # sds around the mean beyond which a distribution function is 0 or 1
+REACH = 6.0  # sds around the mean beyond which a distribution function is 0 or 1
 _KNOTS = 32  # whole numbers on each side of y
 
 
@@ -138,7 +138,7 @@ def integrated_crps(
         Function from points ``(n, m)`` to the absolute derivative of the transformation to the
         units of the score.
     """
-    low, high = mean - _REACH * sd, mean + _REACH * sd
+    low, high = mean - REACH * sd, mean + REACH * sd
     nodes, weights = np.polynomial.legendre.leggauss(20)  # 2e-7 sds of a normal distribution
     nodes, weights = 0.5 + 0.5 * nodes, 0.5 * weights
     middle = np.clip(y, low, high)
@@ -160,7 +160,7 @@ def summed_crps(cdf: Callable[[Array], Array], y: Array, mean: Array, sd: Array)
     every s-th number is taken, and the Euler-Maclaurin formula gives the sum over the others,
     within 1e-3 sds.
     """
-    reach = np.ceil(_REACH * sd) + _REACH
+    reach = np.ceil(REACH * sd) + REACH
     low, high = np.floor(mean - reach), np.ceil(mean + reach)
     middle = np.clip(y, low, high)
     total = np.abs(y - middle)  # beyond them, where one side is 1

@@ -17,7 +17,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from skbayes_sgld._checks import as_array, as_weights, check_lengths, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
-from skbayes_sgld.metrics.distributions import integrated_crps, mean_of_rows, summed_crps
+from skbayes_sgld.metrics.distributions import REACH, integrated_crps, mean_of_rows, summed_crps
 from skbayes_sgld.metrics.intervals import (
     interval_coverage,
     interval_score,
@@ -53,7 +53,9 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     check_lengths(X=core.X, y=as_array(y, "y"))
     z = np.asarray(core.to_model(y))
     mean, sd = core.model.predict(core.X, return_std=True, **params)
-    is_far = ~np.isfinite(sd)  # a far row's mean, or variance, is infinite under a log link
+    # a far row's mean, or variance, is infinite under a log link, or after the inverse of one
+    ends = core.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
+    is_far = ~np.isfinite(sd) | np.isinf(ends).any(axis=0)
     mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
 
     def cdf(t: Array) -> Array:

@@ -60,17 +60,23 @@ def far_rows(predictive: Any, X: Array, offset: Array | None) -> tuple[Array, Ar
 def find_far_rows(predictive: Any, X: Array, offset: Array | None) -> Array:
     """Mask ``(n,)`` of the far rows of X, which a warning names."""
     far, largest = far_rows(predictive, X, offset)
-    first, number = int(far.argmax()), int(far.sum())
     what, columns = predictive.likelihood.log_link
-    several = f"{number} rows of X, of which row {first} (from 0) is the first, have"
+    them = "it" if far.sum() == 1 else "them"
     warn(
-        f"{several if number > 1 else f'Row {first} of X (from 0) has'} a {what} of up to "
-        f"exp({largest.max():.3g}) under a draw, whose square is out of the range of floating "
-        "point numbers: a prediction or an end of an interval may be infinite there. The other "
-        f"rows are predicted as without {'them' if number > 1 else 'it'}. Check {columns}.",
+        f"{named(far)} a {what} of up to exp({largest.max():.3g}) under a draw, whose square is "
+        "out of the range of floating point numbers: a prediction or an end of an interval may be "
+        f"infinite there. The other rows are predicted as without {them}. Check {columns}.",
         UserWarning,
     )
     return far
+
+
+def named(rows: Array) -> str:
+    """Beginning of a sentence about the rows of X that a mask has, with "has" or "have"."""
+    first, number = int(rows.argmax()), int(rows.sum())
+    if number == 1:
+        return f"Row {first} of X (from 0) has"
+    return f"{number} rows of X, of which row {first} (from 0) is the first, have"
 
 
 # ---- methods whose results may be infinite, of rows that are all far ----------------------------

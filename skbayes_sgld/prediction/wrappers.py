@@ -23,6 +23,7 @@ from skbayes_sgld._checks import naming
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import names_behind, warn, with_names
+from skbayes_sgld.prediction.far_rows import named
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 
 
@@ -51,8 +52,9 @@ class Core:
 
     def from_model(self, z: Array) -> Array:
         """Values of the model's target, in the units of the user's target."""
-        for transformer in reversed(self.transformers):
-            z = _by_column(transformer.inverse_transform, z)
+        with np.errstate(over="ignore"):  # of a row far out the inverse is infinite
+            for transformer in reversed(self.transformers):
+                z = _by_column(transformer.inverse_transform, z)
         return z
 
     def slope(self, z: Array, sd: Array) -> Array:
@@ -72,10 +74,18 @@ class Core:
         if self._is_decreasing(z, linear=params.get("kind") == "mean"):
             z = of(self.X, 1.0 - q, **params)
         values = self.from_model(z[..., : len(q)])
-        if not np.isfinite(values).all():
+        if np.isnan(values).any():
             raise ValueError(
-                f"the inverse of {self._transformation()} is not finite at a quantile of the "
+                f"the inverse of {self._transformation()} is not a number at a quantile of the "
                 "prediction; choose a transformation whose inverse takes any number."
+            )
+        far = np.isinf(values).reshape(len(values), -1).any(axis=1)
+        if far.any():
+            warn(
+                f"{named(far)} a quantile at which the inverse of the target's transformation is "
+                "out of the range of floating point numbers: it is infinite there. The other rows "
+                "are predicted as ever. Check the units of the columns of X.",
+                UserWarning,
             )
         return values
 

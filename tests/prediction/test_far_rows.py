@@ -1,12 +1,22 @@
 """Rows so far out under a log link that means, or their squares, overflow under some draws."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.model_selection import cross_val_predict, cross_val_score
 
-from skbayes_sgld import SGLDGammaRegressor, SGLDNegativeBinomialRegressor, SGLDPoissonRegressor
+from skbayes_sgld import (
+    SGLDGammaRegressor,
+    SGLDLinearRegression,
+    SGLDNegativeBinomialRegressor,
+    SGLDPoissonRegressor,
+    predict_interval,
+    predict_quantiles,
+)
 from skbayes_sgld.metrics import get_scorer
 from skbayes_sgld.plotting import PredictiveIntervalDisplay
 from skbayes_sgld.posterior.likelihoods import Gamma, NegativeBinomial, Poisson
@@ -99,6 +109,26 @@ def test_a_cross_validation_with_a_far_row_is_finite(fitted):
     assert np.isfinite(cross_val_score(short, apart, y, cv=3)).all()
     found = cross_val_predict(short, apart, y, cv=3)
     assert not np.isnan(found).any() and np.isfinite(np.delete(found, FAR)).all()
+
+
+def test_a_far_row_of_a_log_of_the_target_has_an_infinite_interval_and_leaves_the_others():
+    rng = np.random.default_rng(0)
+    y = np.exp(1.0 + 0.5 * X[:, 0] + 0.3 * rng.standard_normal(60))
+    model = SGLDLinearRegression(n_draws=250, random_state=0)
+    model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, y)
+    for predict in (predict_interval, lambda *a: predict_quantiles(*a, [0.2, 0.7])):
+        with pytest.warns(UserWarning, match=r"^Row 41 of X .* is infinite .* units"):
+            found = predict(model, Z)
+        assert np.isinf(found[OVERFLOWS]).all()
+        np.testing.assert_allclose(found[OTHERS], predict(model, Z[OTHERS]), 1e-12)
+    weight = np.isin(np.arange(60), OTHERS)
+    for name in ("neg_crps", "neg_interval_score", "neg_coverage_error"):
+        scorer = get_scorer(name)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Row 41 of X", UserWarning)
+            all_rows, weighted = scorer(model, Z, y), scorer(model, Z, y, sample_weight=weight)
+        assert np.isfinite(all_rows) if "coverage" in name else all_rows == -np.inf
+        assert weighted == pytest.approx(scorer(model, Z[OTHERS], y[OTHERS]))
 
 
 SPREAD = RNG.normal(0.05, 0.1, (400, 1, 1))  # of log means of rows of 10 to 4,000
