@@ -392,7 +392,7 @@ def test_exposures_and_weights_reach_the_checks_and_are_asked_for():
     assert part.n_samples == 300
     assert part.rows.max() < 300
     by_batch = clone(COUNTS).partial_fit(X[:200], y[:200], exposure=years[:200])
-    by_batch.partial_fit(X[200:], y[200:])
+    by_batch.partial_fit(X[200:], y[200:], exposure=years[200:])
     in_blocks = clone(COUNTS).fit(RowBlocks(lambda: iter([(X, y, None, years)])))
     for each in (model, by_batch, in_blocks, pickle.loads(pickle.dumps(model))):
         with pytest.raises(
