@@ -53,10 +53,10 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     check_lengths(X=core.X, y=as_array(y, "y"))
     z = np.asarray(core.to_model(y))
     mean, sd = core.model.predict(core.X, return_std=True, **params)
-    # a far row's mean, or variance, is infinite under a log link, or after the inverse of one
-    ends = core.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
-    is_far = ~np.isfinite(sd) | np.isinf(ends).any(axis=0)
+    is_far = ~np.isfinite(sd)  # a far row's mean, or variance, is infinite under a log link
     mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
+    ends = core.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
+    is_far |= np.isinf(ends).any(axis=0)  # as of a log of the target
 
     def cdf(t: Array) -> Array:
         return core.model.predict_cdf(core.X, t, **params)

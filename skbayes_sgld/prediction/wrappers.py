@@ -62,7 +62,9 @@ class Core:
         if not self.transformers:
             return np.ones(z.shape)
         step = 1e-5 * sd
-        return np.abs(self.from_model(z + step) - self.from_model(z - step)) / (2.0 * step)
+        with np.errstate(invalid="ignore"):  # of a row far out both are infinite
+            rise = self.from_model(z + step) - self.from_model(z - step)
+        return np.abs(rise) / (2.0 * step)
 
     def quantiles(self, q: Array, **params: Any) -> Array:
         """Quantiles of the user's target ``(n, len(q))``."""
@@ -76,7 +78,7 @@ class Core:
         values = self.from_model(z[..., : len(q)])
         if np.isnan(values).any():
             raise ValueError(
-                f"the inverse of {self._transformation()} is not a number at a quantile of the "
+                f"the inverse of {self._transformation()} is not finite at a quantile of the "
                 "prediction; choose a transformation whose inverse takes any number."
             )
         far = np.isinf(values).reshape(len(values), -1).any(axis=1)
