@@ -81,7 +81,7 @@ class Core:
                 f"the inverse of {self._transformation()} is not finite at a quantile of the "
                 "prediction; choose a transformation whose inverse takes any number."
             )
-        far = np.isinf(values).reshape(len(values), -1).any(axis=1)
+        far = np.asarray(np.isinf(values).reshape(len(values), -1).any(axis=1))
         if far.any():
             warn(
                 f"{named(far)} a quantile at which the inverse of the target's transformation is "
