@@ -198,6 +198,19 @@ def noiseless(most: Array) -> bool:
     return len(most) >= _FEWEST and bool(np.all(np.abs(ndtri(most)) < 0.5))
 
 
+def noise_of_measurement(likelihood: Any) -> str:
+    """Setting that gives the model the noise of the measurement, for y without any."""
+    family = type(likelihood).__name__
+    if family == "Gamma":
+        return (
+            "use SGLDLinearRegression on log(y), with noise_variance the squared relative error "
+            "of the measurement"
+        )
+    plain = family == "Gaussian" and likelihood.n_predictors == 1
+    others = "" if plain else ", noise_distribution to 'normal' and noise_model to 'constant'"
+    return f"set noise_variance to that of the measurement{others}"
+
+
 # ---- numbers ------------------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from skbayes_sgld.criticism.checks import (
     enough_draws,
     find_checks,
     interval_name,
+    noise_of_measurement,
     noiseless,
     prior_check,
     unknown_rows,
@@ -45,7 +46,7 @@ _TIES = 3  # near ties that the reason names
 _NO_NOISE = (
     "No row is half a standard deviation from its prediction: y is a function of the columns "
     "without noise, and the noise of the model is what its prior allows at least. No model of the "
-    "noise is right then; set noise_variance to that of the measurement."
+    "noise is right then; "
 )
 
 
@@ -293,7 +294,7 @@ def check_model(
         _trials(trials),
         None if choice is None else choice.estimator,
         (
-            _NO_NOISE
+            f"{_NO_NOISE}{noise_of_measurement(loo.likelihood)}."
             if exact and wrong
             else _reason(checks, len(wrong), trials, choice, remedies, names, held_out)
         )

@@ -32,6 +32,7 @@ from skbayes_sgld.criticism.checks import (
     bernstein_p_value,
     binomial_p_value,
     by_mean,
+    noise_of_measurement,
     noiseless,
     pearson,
     residuals,
@@ -63,8 +64,7 @@ _SURE = (
     "prior='hierarchical_normal', or leave columns out"
 )
 _NO_NOISE = (
-    "y is a function of the columns without noise, for which no model of the noise is right; set "
-    "noise_variance to that of the measurement"
+    "y is a function of the columns without noise, for which no model of the noise is right; "
 )
 _OTHERS = "check_model(model, X, y) tries other models"
 
@@ -126,7 +126,7 @@ def screen(
         ratio = float(np.mean(pearson(loo.y, mean, variance)))
         fault = _spread_message(ratio, type(likelihood).__name__)
     else:
-        fault = _NO_NOISE
+        fault = _NO_NOISE + noise_of_measurement(likelihood)
         if not noiseless(most):
             fault = _noise_message(each, inside[0].mean(), likelihood, loo.y)
     fault = _prior_message(own_pull()) or fault

@@ -688,6 +688,28 @@ def test_a_target_without_noise_has_no_model_of_the_noise(n):
     assert check_model(better.fit(rows, noisy), rows, noisy).fits
 
 
+@pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
+@pytest.mark.filterwarnings("ignore:The effective sample size")  # of exact data
+@pytest.mark.parametrize(
+    ("model", "of_rows", "of_y"),
+    [
+        (SGLDGammaRegressor(random_state=0), np.exp, np.log),
+        (clone(LINEAR).set_params(noise_distribution="student_t"), np.asarray, np.asarray),
+        (clone(LINEAR).set_params(noise_model="log_linear"), np.asarray, np.asarray),
+    ],
+    ids=["gamma", "student-t", "log-linear"],
+)
+def test_the_noise_of_the_measurement_is_given_as_the_model_takes_it(model, of_rows, of_y):
+    rows = np.linspace(0.0, 5.0, 200)[:, None]
+    y = of_rows(0.3 * rows[:, 0] + 1.0)
+    reason = check_model(clone(model).fit(rows, y), rows, y).reason
+    named = "SGLDLinearRegression on log(y)", "noise_distribution to 'normal' and noise_model"
+    assert named[isinstance(model, SGLDLinearRegression)] in " ".join(reason.split())
+    better = clone(LINEAR).set_params(noise_variance=1e-4)  # which those of heavy tails refuse
+    noisy = of_y(y) + 0.01 * np.random.default_rng(0).standard_normal(200)
+    assert check_model(better.fit(rows, noisy), rows, noisy).fits
+
+
 def test_a_long_check_names_each_remedy_before_it_is_fitted(capsys, try_only, monkeypatch):
     try_only("noise", "tails")
     y = FAULTS["heavy tails"][1](np.random.default_rng(5))

@@ -51,6 +51,18 @@ def test_the_worth_of_a_total_is_that_of_its_mean_and_variance():
     assert likelihood.pseudo_variance(y, None) == pytest.approx(1.0 / information.mean())
 
 
+def test_a_weight_counts_rows_in_the_worth_of_a_total():
+    rng = np.random.default_rng(1)
+    trials = rng.integers(2, 200, 300).astype(float)
+    y = as_totals(rng.binomial(trials.astype(int), rng.beta(2.0, 3.0, 300)).astype(float), trials)
+    times = np.where(trials < 50.0, 5, 1)
+    weighted = BetaBinomial().pseudo_variance(y, times.astype(float))
+    assert weighted == pytest.approx(
+        BetaBinomial().pseudo_variance(np.repeat(y, times, axis=0), None)
+    )
+    assert weighted != pytest.approx(BetaBinomial().pseudo_variance(y, None), rel=0.05)
+
+
 def test_the_worth_of_an_observation_with_heavy_tails_is_its_information():
     y = stats.t.rvs(3.0, size=4000, random_state=0) * 2.0
     likelihood = StudentTNoise()
