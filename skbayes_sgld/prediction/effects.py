@@ -292,7 +292,7 @@ def effects(
     X : array-like of shape (n_samples, n_features)
         Rows to average over, as the outermost wrapper takes them; those of ``fit``, usually.
     columns : str, int or list of these, default=None
-        Columns of X by name, or by position. None: all.
+        Columns of X by name, or by position. None: all that change predictions.
     kind : {"average", "at_mean"}, default="average"
         ``"average"``: the mean effect over the rows. ``"at_mean"``: the effect in one row, of the
         mean of every column of numbers and the most frequent level of every other.
@@ -342,7 +342,8 @@ def effects(
     -----
     UserWarning
         Where the predictions do not change with a column although its values differ, as where a
-        ``ColumnTransformer`` drops it.
+        ``ColumnTransformer`` drops it. Without ``columns`` it has no row in the table, and its
+        effects are 0 where it is named.
 
     Notes
     -----
@@ -387,6 +388,8 @@ def effects(
     positions = list(range(len(names))) if columns is None else rows.positions(columns, "columns")
     if not positions:
         raise ValueError("columns is empty; name one column at least, or give None for all.")
+    if columns is None:
+        positions = _used(known)
     by_column = dict[int, dict[str, Array]]()
     with stages("effects", "column", len(positions)) as begin:
         for j in positions:
@@ -405,21 +408,35 @@ def effects(
     )
 
 
+def _used(known: Columns) -> list[int]:
+    """Positions of the columns without those whose values the model does not see; warn of these."""
+    names = known.table.names
+    left_out = [j for j in range(len(names)) if known.is_left_out(j)]
+    if len(left_out) == len(names):
+        raise ValueError(
+            "the predictions change with no column of X: the steps before the model leave out what "
+            "tells the values of each apart, so there is no effect to measure."
+        )
+    _warn_of_no_change(known, left_out, "they have no row in the table")
+    return [j for j in range(len(names)) if j not in left_out]
+
+
 def _warn_of_no_effect(known: Columns, by_column: dict[int, dict[str, Array]]) -> None:
     """Warn of columns that no prediction depends on, although their values differ."""
     zero = [j for j, each in by_column.items() if each and not any(d.any() for d in each.values())]
-    names = [
-        repr(known.table.names[j])
-        for j in zero
-        if known.table.column(j).nunique() > 1 and not known.are_told_apart(j)
-    ]
-    if names:
+    left_out = [j for j in zero if known.is_left_out(j)]
+    _warn_of_no_change(known, left_out, "the effect is exactly 0")
+
+
+def _warn_of_no_change(known: Columns, left_out: list[int], so: str) -> None:
+    """Warn of columns, with what follows for the table."""
+    if left_out:
+        names = [repr(known.table.names[j]) for j in left_out]
         listed = ", ".join(names[:8]) + ", ..." * (len(names) > 8)
         each = "s" * (len(names) > 1)
         warn(
             f"The predictions do not change with the column{each} {listed}, whose values differ: "
-            "the steps before the model leave out what tells them apart, so the effect is exactly "
-            "0.",
+            f"the steps before the model leave out what tells them apart, so {so}.",
             UserWarning,
         )
 

@@ -96,13 +96,28 @@ class Columns:
         """Whether what the model sees of a column of numbers jumps at some of them."""
         return _is_numbers(self.table.column(j)) and self._reaction(j)[1]
 
-    def are_told_apart(self, j: int) -> bool:
-        """Whether the model sees a difference between any two values of a column."""
+    def is_left_out(self, j: int) -> bool:
+        """Whether the values of a column differ, and the model sees no difference between them.
+
+        Every row gets the first value, then another one. Few values come first: they tell of most
+        columns that they are used.
+        """
         column = self.table.column(j)
-        values = _distinct(column) if _is_numbers(column) else _ordered(column)
-        return self.see is None or (
-            len(values) > 1 and bool(self._alike(self.see, j, values).any())
-        )
+        if self.see is None or column.nunique() < 2:
+            return False
+        # in any order, since a column that is dropped may hold what cannot be sorted
+        known = column.dropna().unique()
+        values = _distinct(column) if _is_numbers(column) else list(known)
+        return all(self._are_alike(self.see, j, _thinned(values, n)) for n in (_PROBED, _SEEN))
+
+    def _are_alike(self, see: Callable[[Table], Any], j: int, values: list[Any]) -> bool:
+        """Whether the model sees the first of the values at rows that have the others."""
+        n = max(_PROBED, len(values))
+        rows = self.table.take(np.linspace(0, self.table.n_rows - 1, n).astype(int))
+        others = [values[k % len(values)] for k in range(n)]
+        first, other = (_matrix(see(rows.replaced(j, one))) for one in ([values[0]] * n, others))
+        changed = first != other
+        return not (changed.nnz if sparse.issparse(changed) else changed.any())
 
     def typical(self) -> Table:
         """One row: means of columns of numbers, the most frequent levels of others."""
@@ -162,8 +177,7 @@ class Columns:
 
     def _alike(self, see: Callable[[Table], Any], j: int, values: list[Any]) -> Array:
         """Numbers of the groups of values, from 0, between which the model sees no difference."""
-        if len(values) > _SEEN:
-            values[:] = [values[k] for k in np.linspace(0, len(values) - 1, _SEEN).astype(int)]
+        values[:] = _thinned(values, _SEEN)
         size = len(values)
         n_bases = int(np.clip(_SEEN // size, 1, 3))
         bases = np.linspace(0, self.table.n_rows - 1, n_bases).astype(int)
@@ -242,6 +256,13 @@ def _is_numbers(column: pd.Series) -> bool:
 def _name(value: Any) -> Any:
     """Name of a level; whole floats have no decimals."""
     return f"{value:.12g}" if isinstance(value, (float, np.floating)) else value
+
+
+def _thinned(values: list[Any], n: int) -> list[Any]:
+    """At most ``n`` of the values, evenly spread."""
+    if len(values) <= n:
+        return values
+    return [values[k] for k in np.linspace(0, len(values) - 1, n).astype(int)]
 
 
 def _ranges(bins: list[list[Any]]) -> list[str]:

@@ -28,6 +28,8 @@ from sklearn.preprocessing import (
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, effects
 from skbayes_sgld.plotting import PartialDependenceDisplay
+from skbayes_sgld.prediction.factors import Columns
+from skbayes_sgld.prediction.tables import Table
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -211,7 +213,9 @@ def test_a_column_that_changes_no_prediction_is_said():
     model = make_pipeline(columns(SCALED, (IGNORE, ["zone"])), clone(MODEL)).fit(rows, Y)
     with pytest.warns(UserWarning, match="columns 'old', 'id', 'town', whose values differ"):
         table = effects(model, rows)
-    assert not estimates(table[table["column"].isin(["old", "id", "town", "one"])]).any()
+    assert table["column"].unique().tolist() == ["zone", "x", "one"]
+    with pytest.warns(UserWarning, match="columns 'old', 'town', .* the effect is exactly 0"):
+        assert not estimates(effects(model, rows, ["old", "town", "one"])).any()
     effects(model, rows, ["x", "zone", "one"])  # a warning would be an error
     hinge = FunctionTransformer(lambda x: np.maximum(x - 14.0, 0.0))  # flat at the mean
     hinge = make_pipeline(columns((hinge, ["x"])), clone(MODEL)).fit(rows, Y)
@@ -220,6 +224,39 @@ def test_a_column_that_changes_no_prediction_is_said():
     model = make_pipeline(columns((rare, ["zone"]), SCALED), clone(MODEL)).fit(rows, Y)
     with pytest.warns(UserWarning, match="column 'zone', whose values differ"):
         assert not estimates(effects(model, rows, "zone")).any()
+    model = make_pipeline(columns((rare, ["zone"])), clone(MODEL)).fit(rows[["zone", "old"]], Y)
+    with pytest.raises(ValueError, match="the predictions change with no column of X"):
+        effects(model, rows[["zone", "old"]])
+
+
+DROPPED = pd.DataFrame(
+    {
+        "name": [f"p{k}" for k in range(N)],
+        "time": pd.date_range("2020-01-01", periods=N),
+        "mixed": ["a", 1, None] * (N // 3),
+        "category": pd.Categorical(["u", "v", "w"] * (N // 3)),
+        "truth": [True, False, True] * (N // 3),
+        "code": np.arange(N),
+        "gaps": [0.5, 1.5, np.nan] * (N // 3),
+    }
+)
+
+
+@pytest.mark.parametrize("n", [49, 51])
+def test_columns_that_the_pipeline_drops_have_no_row(n):
+    rows = DROPPED.assign(x=FRAME["x"])[:n]
+    model = make_pipeline(columns(SCALED), clone(MODEL)).fit(rows, Y[:n])
+    listed = ", ".join(map(repr, DROPPED.columns))
+    with pytest.warns(UserWarning, match=f"columns {listed}, whose values differ"):
+        assert effects(model, rows)["column"].tolist() == ["x"]
+
+
+def test_a_column_is_not_left_out_where_one_of_many_values_counts():
+    rows = Table.of(pd.DataFrame({"code": np.arange(5000) % 1000}))
+    assert not Columns(rows, lambda table: table.X == 703).is_left_out(0)
+    assert Columns(rows, lambda table: table.X == -1).is_left_out(0)
+    assert not Columns(rows, lambda table: sparse.csr_array(table.X == 703)).is_left_out(0)
+    assert Columns(rows, lambda table: sparse.csr_array(table.X == -1)).is_left_out(0)
 
 
 def test_more_than_fifty_codes_are_compared_on_request():
