@@ -231,9 +231,18 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
 
 
 def far_problem(plan: Plan, flat: Array) -> list[str]:
-    """Sentence on a part far from the mode that has too few of the draws ``(S, P)``."""
+    """Sentence on a part, near the mode or far from it, with too few of the draws ``(S, P)``."""
     far = plan.far
-    if far is None or (share := far.share_of(flat)) >= 0.25 * far.share:
+    if far is None:
+        return []
+    share = far.share_of(flat)
+    if 1.0 - share < 0.25 * (1.0 - far.share):
+        return [
+            f"about {1.0 - far.share:.0%} of the posterior is near its mode, in a part that is "
+            f"{far.distance:.3g} times narrower than the rest, and {1.0 - share:.1%} of the draws: "
+            f"chains do not get there; {_TO_CROSS}"
+        ]
+    if share >= 0.25 * far.share:
         return []
     remedy = "raise n_draws and thin"
     if not plan.settings.automatic:

@@ -24,15 +24,15 @@ def power(p, n_params=1):
     return FunctionPosterior(lambda x: -(np.abs(x) ** p).sum(1), grad, n_params=n_params)
 
 
-def spike_on_a_normal(n_params=1):
+def spike_on_a_normal(n_params=1, narrow=NARROW):
     def parts(x):
         square = 0.5 * np.square(x).sum(1)
-        return np.stack([-square, -square / NARROW**2 - n_params * np.log(NARROW)])
+        return np.stack([-square, -square / narrow**2 - n_params * np.log(narrow)])
 
     def grad(x):
         each = parts(x)
         share = np.exp(each - np.logaddexp(*each))
-        return -x * (share[0] + share[1] / NARROW**2)[:, None]
+        return -x * (share[0] + share[1] / narrow**2)[:, None]
 
     return FunctionPosterior(lambda x: np.logaddexp(*parts(x)), grad, n_params=n_params)
 
@@ -123,6 +123,21 @@ def test_auto_draws_the_spike_and_the_wide_density():
 def test_a_sampler_by_name_that_stays_in_the_spike_is_told():
     with pytest.warns(ConvergenceWarning, match="50% of the posterior is some 1.03e.03 sds.*auto"):
         skbayes_sgld.sample(spike_on_a_normal(), "hmc", n_draws=100, random_state=0)
+
+
+def test_a_spike_that_the_chains_do_not_find_is_told():
+    """Of two parameters, a proposal from the wide part ends in the spike once in a million."""
+    match = "50% of the posterior is near its mode.* and 0.0% of the draws"
+    with pytest.warns(ConvergenceWarning, match=match):
+        skbayes_sgld.sample(spike_on_a_normal(2), n_draws=50, thin=2, random_state=0)
+
+
+@pytest.mark.parametrize("narrow", [1e-5, 1e-7])
+def test_a_wide_part_is_seen_from_a_spike_of_any_width(narrow):
+    mode = Mode(np.zeros(1), Diagonal(np.full(1, narrow**2)))
+    far = find_far_part(spike_on_a_normal(narrow=narrow), mode, 1.0, seed=0)
+    assert far.share == pytest.approx(0.5, abs=0.02)
+    assert 0.5 < far.distance * narrow < 2.0
 
 
 def test_the_centered_funnel_is_told_with_its_figures():
