@@ -22,6 +22,7 @@ from skbayes_sgld._checks import printable
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
+from skbayes_sgld.criticism.settings import can_set, variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.wrappers import layers, parameter_namer, wrapped
 
@@ -177,6 +178,7 @@ def _set(part: str, family: str, kinds: set[str], **settings: Any) -> Remedy:
 
 REMEDIES = (
     Remedy("n_averaged=sample_weight", {"weights"}, "numbers", _WEIGHTED, sizes=True),
+    _set("variance", "numbers", _UNEQUAL, noise_variance="infer"),
     _set("noise", "numbers", _UNEQUAL, noise_model="log_linear"),
     _set("tails", "numbers", _UNEQUAL, noise_distribution="student_t"),
     Remedy("square root of the target", {"target"}, "numbers", _SKEWED, target=_ROOT),
@@ -202,18 +204,19 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         return None
     if remedy.parts & {"noise", "tails"} and X.shape[0] <= X.shape[1]:
         return None  # a mean that fits every row leaves no mode, after 300 Newton steps
+    of_noise = remedy.parts & {"noise", "tails"} and not remedy.model
+    if variance_is_given(core.model) and (of_noise or remedy.target):
+        return None  # it needs a variance that is inferred, or of other units
     if remedy.sizes and "weights" not in misfit.kinds:
         return None
-    if "noise_distribution" in remedy.settings and core.model._by_row:
-        return None  # averages have no such noise
+    if remedy.settings and not any(can_set(core.model, *one) for one in remedy.settings.items()):
+        return None
     if remedy.terms and (not misfit.curved or sparse.issparse(core.X)):
         return None
     if "prior" in remedy.settings:
         # a prior matters where rows are few, or for probabilities near 0
         few = X.shape[0] < 20 * X.shape[1]
-        choice = getattr(core.model.posterior_, "choices", {}).get("prior")  # by prior="auto"
-        same = choice is not None and choice.value == remedy.settings["prior"]
-        if same or not (few or "calibration" in misfit.kinds):
+        if not (few or "calibration" in misfit.kinds):
             return None
 
     def change(model: Any) -> Any:
@@ -227,10 +230,6 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
             return None  # the model takes numbers above 0 only
         if remedy.terms:
             return _with_terms(model, remedy.terms, core.X, misfit.curved)
-        if not remedy.settings.keys() <= params.keys():
-            return None
-        if remedy.settings and all(params[name] == v for name, v in remedy.settings.items()):
-            return None
         return model.set_params(**remedy.settings)
 
     changed = with_model(misfit.estimator, change)
@@ -408,7 +407,8 @@ def try_remedies(
             )
             trials.append(trial)
             change = trial.gain - last.gain
-            if not failed and change > _SMALL:
+            opens = "noise_variance" in one.remedies[-1].settings  # other noise, as combinations
+            if not failed and change > (-_SMALL if opens else _SMALL):
                 step.append((trial, Misfit(one.estimator, fit, wrong)))
             elif not change > -_SMALL:
                 harmful.add(one.remedies[-1].name)

@@ -37,6 +37,7 @@ from skbayes_sgld.criticism.remedies import (
     near_ties,
     try_remedies,
 )
+from skbayes_sgld.criticism.settings import variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
@@ -275,6 +276,7 @@ def check_model(
     wrong = [check for check in checks if check.verdict == "misfit"]
     trials = list[Trial]()
     exact = loo.family == "numbers" and noiseless(loo.numbers.most)
+    exact = exact and not variance_is_given(fit.core.model)
     if wrong and remedies and not held_out and not exact and hasattr(fit.core.model, "coef_"):
         pointwise = loo.log_density - fit.log_slope[rows]
         data = X, y, {"sample_weight": sample_weight, **params}

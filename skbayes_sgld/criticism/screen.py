@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import chdtr, chdtrc
+from scipy.special import chdtr, chdtrc, chdtri
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import (
@@ -41,6 +41,7 @@ from skbayes_sgld.criticism.checks import (
     two_tailed,
 )
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
+from skbayes_sgld.criticism.settings import advice, variance_is_given
 from skbayes_sgld.posterior.likelihoods import Gaussian
 
 _LEVEL = 5e-6  # of each of fourteen tests: a false alarm in 14,000 fits at most
@@ -49,19 +50,22 @@ _SAME = 0.4  # share of the rows with one y beyond which no noise of a density f
 # varies by a factor of 7 the share is 0.63; with t-distributed noise of 2.5 degrees it is 0.8.
 _PEAKED = 0.75
 _UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise
+_SCALED = 1.2  # ratio of squared residuals to the model's that is told
+_HEAVY = 2.0  # ratio of their mean to that of normal noise with their median; of a t(3): 2.3
 _PULLED = 2.0  # posterior sds that a prior may move the noise by
 _EXACT = 1e6  # the same, beyond which a prior without such a pull has no mode
 # families with a parameter more for the spread of whole numbers
 _WIDER = {"Poisson": "SGLDNegativeBinomialRegressor", "Binomial": "SGLDBetaBinomialRegressor"}
 _COVERAGES = 0.5, 0.9
 _CURVED = "the log odds are curved in the columns; add their squares or splines"
+# words on probabilities with the wrong spread, before and after the setting of the prior
 _UNSURE = (
-    "the prior keeps probabilities near each other, or the log odds are curved in the columns; "
-    "set prior='hierarchical_normal', or add squares or splines"
+    "the prior keeps probabilities near each other, or the log odds are curved in the columns",
+    "add squares or splines",
 )
 _SURE = (
-    "probabilities are too extreme, as those of many columns under a wide prior are; set "
-    "prior='hierarchical_normal', or leave columns out"
+    "probabilities are too extreme, as those of many columns under a wide prior are",
+    "leave columns out",
 )
 _NO_NOISE = (
     "y is a function of the columns without noise, for which no model of the noise is right; "
@@ -95,6 +99,7 @@ def screen(
     predictive: Any,
     data: tuple[Array, ...],
     rng: np.random.RandomState,
+    model: Any,
     own_pull: Callable[[], tuple[str, str, float] | None] = lambda: None,
 ) -> str:
     """Sentence on what is decisively wrong with a model, with its remedy; "" where nothing is.
@@ -107,13 +112,15 @@ def screen(
         X, y and the offset, if any, of some rows of the fit.
     rng : numpy.random.RandomState
         Source of the random transforms of whole numbers.
+    model : estimator
+        Fitted. No setting that it already has, or does not take, is a remedy.
     own_pull : callable
         Parameter that its own prior moves most, that setting, and the move in posterior sds.
     """
     loo = leave_out(predictive, data, smooth=False)
     likelihood = loo.likelihood
     if loo.family == "labels":
-        return _label_message(loo)
+        return _label_message(loo, model)
     below, most, mean, variance = loo.numbers
     score = residuals(loo, rng)
     inside = np.array([share_inside(below, most, coverage) for coverage in _COVERAGES])
@@ -127,9 +134,10 @@ def screen(
         fault = _spread_message(ratio, type(likelihood).__name__)
     else:
         fault = _NO_NOISE + noise_of_measurement(likelihood)
-        if not noiseless(most):
-            fault = _noise_message(each, inside[0].mean(), likelihood, loo.y)
-    fault = _prior_message(own_pull()) or fault
+        if variance_is_given(model) or not noiseless(most):
+            squares = pearson(loo.y, mean, variance)
+            fault = _noise_message(each, inside[0].mean(), squares, loo, model)
+    fault = _prior_message(own_pull(), model) or fault
     share, *by_third = (f"{100 * inside[1, rows].mean():.0f}" for rows in groups)
     return (
         f"90 % intervals hold {share} % of the rows, and {', '.join(by_third[:2])} and "
@@ -137,27 +145,42 @@ def screen(
     )
 
 
-def _prior_message(pull: tuple[str, str, float] | None) -> str:
+def _prior_message(pull: tuple[str, str, float] | None, model: Any) -> str:
     """Words on a noise that its prior decides, as of nearly exact y; "" where the data do."""
     if pull is None or not _PULLED < abs(pull[2]) < _EXACT:
         return ""
     name, argument, move = pull
     return (
-        f"{argument} moves the {name} by {move:.2g} posterior sds from the data's; set "
-        f"{argument}='half_student_t'"
+        f"{argument} moves the {name} by {move:.2g} posterior sds from the data's"
+        f"{advice(model, **{argument: 'half_student_t'})}"
     )
 
 
 def _spread_message(ratio: float, family: str) -> str:
     """Words on the spread of whole numbers beside the model's, with the remedy if there is one."""
-    if 1.0 / 1.2 < ratio < 1.2:
+    if 1.0 / _SCALED < ratio < _SCALED:
         return "the numbers are spread otherwise than the model says"
     remedy = f"; use {_WIDER[family]}" if ratio > 1.0 and family in _WIDER else ""
     return f"the variance of the numbers is {ratio:.2g} times that of the model{remedy}"
 
 
-def _noise_message(each: list[Group], central: float, likelihood: Any, y: Array) -> str:
-    """Words on the noise, with the setting that allows it."""
+def _noise_message(
+    each: list[Group], central: float, squares: Array, loo: LeftOut, model: Any
+) -> str:
+    """Words on the noise, with the setting that allows it.
+
+    Parameters
+    ----------
+    each : list of Group
+        All rows, and each third of them.
+    central : float
+        Share of the rows inside their 50 % intervals.
+    squares : ndarray of shape (m,)
+        Squared residuals, over their variance under the model.
+    loo : LeftOut
+    model : estimator
+    """
+    likelihood, y = loo.likelihood, loo.y
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 2:
         return "y has two values; use SGLDLogisticRegression"
@@ -167,21 +190,29 @@ def _noise_message(each: list[Group], central: float, likelihood: Any, y: Array)
             "whether y is this value, as by SGLDLogisticRegression, and the other rows"
         )
     low, middle, high = (group.spread for group in each[1:])
-    family = type(likelihood).__name__
-    constant = family in ("Gaussian", "StudentTNoise") and likelihood.n_predictors == 1
-    if constant and max(low, high) > _UNEVEN * min(low, high):
-        unequal, remedy = "the noise is not the same in all rows", "set noise_model='log_linear'"
-        if likelihood.log_concave and central > _PEAKED:
-            unequal += f", nor normal, as 50 % intervals hold {100 * central:.0f} %"
-            remedy += " and noise_distribution='student_t'"
-        return f"{unequal}; {remedy}"
+    ratio, given = float(squares.mean()), variance_is_given(model)
+    heavy = given and ratio > _HEAVY * np.median(squares) / chdtri(1.0, 0.5)
+    unequal = advice(model, noise_model="log_linear")
+    if unequal and max(low, high) > _UNEVEN * min(low, high):
+        what, peaked = "the noise is not the same in all rows", not given and central > _PEAKED
+        if likelihood.log_concave and peaked:
+            what += f", nor normal, as 50 % intervals hold {100 * central:.0f} %"
+            both = {"noise_model": "log_linear", "noise_distribution": "student_t"}
+            unequal = advice(model, **both)
+        return what + unequal
     if max(low, middle, high) > _UNEVEN * min(low, middle, high):
         return "the mean, or the noise, is curved in the columns; add their squares or splines"
+    if given and not heavy and not 1.0 / _SCALED < ratio < _SCALED:
+        return (
+            f"the squared residuals are {ratio:.2g} times noise_variance"
+            f"{advice(model, noise_variance='infer')}"
+        )
     half = f"and 50 % intervals hold {100 * central:.0f} %"
     if not isinstance(likelihood, Gaussian):
         return f"the numbers are spread otherwise than the model says, {half}"
-    heavy = likelihood.log_concave and central > 0.5
-    remedy = "; set noise_distribution='student_t'" if heavy else ""
+    if not likelihood.log_concave:
+        return f"the tails are not those of a t distribution, {half}"
+    remedy = advice(model, noise_distribution="student_t") if heavy or central > 0.5 else ""
     return f"the tails are not normal, {half}{remedy}"
 
 
@@ -200,8 +231,12 @@ def _together(thirds: list[Group]) -> float:
     return float(chdtrc(2.0 * len(thirds), -2.0 * logs))
 
 
-def _label_message(loo: LeftOut) -> str:
+def _label_message(loo: LeftOut, model: Any) -> str:
     """Words on probabilities that labels do not have."""
+    prior = advice(model, prior="hierarchical_normal")
+    unsure, sure = (
+        f"{what}{prior}{', or' if prior else ';'} {rest}" for what, rest in (_UNSURE, _SURE)
+    )
     p, fitted, y = loo.probability(), loo.fitted(), loo.y.astype(np.intp)
     rows, two = np.arange(len(y)), p.shape[1] == 2
     square = np.square(p).sum(axis=1)
@@ -211,7 +246,7 @@ def _label_message(loo: LeftOut) -> str:
         return (
             f"the labels of the rows have a probability of {100 * found:.0f} % on average, and "
             f"{100 * expected:.0f} % if the model were right: "
-            f"{_UNSURE if found > expected else _SURE}; {_OTHERS}"
+            f"{unsure if found > expected else sure}; {_OTHERS}"
         )
     labels = [np.ones_like(y) if two else each.argmax(axis=1) for each in (fitted, p)]
     of_labels = (each[rows, label] for each, label in zip((fitted, p), labels, strict=True))
@@ -226,8 +261,8 @@ def _label_message(loo: LeftOut) -> str:
             what = "are of the second class" if two else "have their likeliest label"
             more = share > mean
             # whether probabilities are nearer the middle than the shares of the labels are
-            unsure = ("high" if more else "low") in which if two else more
-            fault = _UNSURE if unsure else _CURVED
+            nearer = ("high" if more else "low") in which if two else more
+            fault = unsure if nearer else _CURVED
             return (
                 f"{100 * share:.0f} % of the rows{which} {what}, and the model says "
                 f"{100 * mean:.0f} %: {fault}; {_OTHERS}"

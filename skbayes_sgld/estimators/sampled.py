@@ -338,7 +338,8 @@ class SampledEstimator(LinearEstimator):
             message = screen_weights(predictive, data, rows.weight[sample])
         else:
             pull = partial(own_pull, result.plan.posterior, result.mean)
-            message = screen(predictive, data, np.random.RandomState(rng.bit_generator), pull)
+            state = np.random.RandomState(rng.bit_generator)
+            message = screen(predictive, data, state, self, pull)
         if message:
             warn(f"{type(self).__name__}: {message}.", ModelMisfitWarning)
 

@@ -85,6 +85,12 @@ def _logits(rng):
     return np.column_stack([np.zeros(N), ETA, -ETA]) + rng.gumbel(size=(N, 3))
 
 
+def _quietly(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return model.fit(X, y)
+
+
 @pytest.fixture
 def try_only(monkeypatch):
     """Try remedies of some parts of the estimator alone, which takes a part of the time."""
@@ -517,11 +523,30 @@ def test_a_prior_that_auto_has_chosen_is_no_remedy(try_only):
     y = FAULTS["skew"][1](np.random.default_rng(5))[:30]
     for prior in ("normal", "hierarchical_normal"):
         model = clone(LINEAR).set_params(prior="auto").fit(X[:30], y)
-        choice = model.posterior_.choices["prior"]
-        model.posterior_.choices["prior"] = choice._replace(value=prior)
+        model._prior_choice = model._prior_choice._replace(value=prior)
         tried = check_model(model, X[:30], y).remedies.index
         assert len(tried) and f"prior='{prior}'" not in tried
         assert any(name.startswith("prior=") for name in tried)
+
+
+def test_a_given_variance_is_inferred_before_other_noise_is_tried(try_only):
+    try_only("variance", "noise", "tails", "target")
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 3))
+    wrong = clone(LINEAR).set_params(noise_variance=20.0)
+    y = 20.0 + 2.0 * X[:, 0] + rng.normal(size=200)
+    found = check_model(_quietly(wrong, X, y), X, y)
+    assert set(found.remedies.index) == {"noise_variance='infer'", "SGLDGammaRegressor"}
+    assert found.suggestion.noise_variance == "infer" and "failed" not in str(found)
+    assert check_model(found.suggestion.fit(X, y), X, y).fits
+    # all rows within half a standard deviation, though y has noise
+    found = check_model(_quietly(wrong.set_params(noise_variance=400.0), X, y), X, y)
+    assert found.suggestion.noise_variance == "infer"
+    # of the right variance on average, which alone is no gain
+    y = 20.0 + 2.0 * X[:, 0] + np.exp(X[:, 1]) * rng.normal(size=200)
+    wrong.set_params(noise_variance=float(np.exp(2.0)))
+    found = check_model(_quietly(wrong, X, y), X, y).suggestion
+    assert (found.noise_variance, found.noise_model) == ("infer", "log_linear")
 
 
 def test_remedies_are_fitted_to_a_part_of_many_rows(monkeypatch, try_only):

@@ -21,7 +21,9 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.criticism import screen
 from skbayes_sgld.criticism.checks import share_inside
+from skbayes_sgld.criticism.settings import advice
 from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.posterior import LogLinearNoise
 
 pytestmark = pytest.mark.filterwarnings("error::skbayes_sgld.ModelMisfitWarning")
 
@@ -151,6 +153,55 @@ def test_a_prior_that_decides_the_noise_of_nearly_exact_data_is_named(name):
     notes = fitted.result_.diagnose().notes
     assert any(note.startswith(f"{argument}_prior moves") for note in notes)
     clone(model).set_params(**{f"{argument}_prior": "half_student_t"}).fit(X, y)
+
+
+def misfit_of(model, X, y, **row_data):
+    with pytest.warns(ModelMisfitWarning) as found:
+        model.fit(X, y, **row_data)
+    return str(found[0].message)
+
+
+@pytest.mark.parametrize("times", [0.05, 5.0, 1e4])
+def test_a_given_variance_of_another_size_is_named_and_its_remedy_fits(times):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 3))
+    y = 2.0 * X[:, 0] + rng.normal(size=200)
+    model = SGLDLinearRegression(noise_variance=1.0 / times, **FEW)
+    told = misfit_of(model, X, y)
+    ratio = float(told.partition("the squared residuals are ")[2].partition(" times noise_var")[0])
+    assert ratio == pytest.approx(times, rel=0.25)
+    assert "noise_variance; set noise_variance='infer'; check" in told
+    model.set_params(noise_variance="infer").fit(X, y)  # a warning would be an error
+
+
+@pytest.mark.parametrize("make", [unequal, heavy])
+def test_other_noise_of_a_given_variance_has_both_settings_as_its_remedy(make):
+    rng = np.random.default_rng(0)
+    X = columns(rng, 400)
+    y = make(rng, X, True)
+    one = {unequal: "noise_model='log_linear'", heavy: "noise_distribution='student_t'"}[make]
+    model = SGLDLinearRegression(noise_variance=1.0, **FEW)
+    assert f"; set noise_variance='infer' and {one}; check" in misfit_of(model, X, y)
+    name, _, value = one.partition("=")
+    model.set_params(noise_variance="infer", **{name: value.strip("'")}).fit(X, y)
+
+
+def test_no_setting_that_the_model_has_or_does_not_take_is_a_remedy():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 3))
+    y = 2.0 * X[:, 0] + rng.normal(size=200)
+    far = y.copy()
+    far[5] = 1e6
+    both = {"noise_model": "log_linear", "noise_distribution": "student_t"}
+    for noise in ("log_linear", LogLinearNoise()):
+        model = SGLDLinearRegression(**{**both, "noise_model": noise}, **FEW)
+        assert "; set " not in misfit_of(model, X, far)
+    sizes = rng.integers(1, 4, 200)  # averages have no t-distributed noise
+    y[:20] += 9.0 * rng.standard_t(1.0, 20)
+    assert "student_t" not in misfit_of(SGLDLinearRegression(**FEW), X, y, n_averaged=sizes)
+    for prior in ("normal", "hierarchical_normal"):
+        one = SGLDLogisticRegression(prior=prior)
+        assert (advice(one, prior=prior), advice(one, noise_model="log_linear")) == ("", "")
 
 
 def test_totals_that_vary_more_than_binomial_numbers_are_told():

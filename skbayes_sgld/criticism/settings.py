@@ -1,0 +1,37 @@
+"""Settings of a model that a remedy may change: no remedy is one that the model already has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def has_setting(model: Any, name: str, value: Any) -> bool:
+    """Whether a setting of the model is the value, or a component equal to the one it names."""
+    registry = model._registry(name)
+    if registry is None or not isinstance(value, str):
+        return bool(getattr(model, name) is value or repr(getattr(model, name)) == repr(value))
+    return repr(model._resolve(name)) == repr(registry[value]())
+
+
+def can_set(model: Any, name: str, value: Any) -> bool:
+    """Whether the model, with the rows of its fit, takes a setting, and has another value of it."""
+    if name == "noise_distribution" and model._by_row:
+        return False  # averages have no such noise
+    return name in model._get_param_names() and not has_setting(model, name, value)
+
+
+def variance_is_given(model: Any) -> bool:
+    """Whether the user has given the variance of the noise, which then is not inferred."""
+    return not isinstance(getattr(model, "noise_variance", "infer"), str)
+
+
+def advice(model: Any, **wanted: Any) -> str:
+    """``; set ...`` for those of the settings that the model takes and has not; "" if none.
+
+    A given variance has to be inferred for other noise.
+    """
+    left = {name: value for name, value in wanted.items() if can_set(model, name, value)}
+    if left and variance_is_given(model) and any(name.startswith("noise_") for name in left):
+        left = {"noise_variance": "infer", **left}
+    listed = " and ".join(f"{name}={value!r}" for name, value in left.items())
+    return f"; set {listed}" if left else ""
