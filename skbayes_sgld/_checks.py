@@ -140,10 +140,18 @@ def naming(*arguments: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         message = str(error)
-        if any(re.search(rf"\b{name}\b", message) for name in arguments):
+        if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message) for name in arguments):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{' and '.join(arguments)}: {message}") from None
+
+
+def check_collected(value: Any, argument: str) -> None:
+    """Raise where the rows of a frame of polars are not read yet."""
+    if type(value).__name__ == "LazyFrame":
+        raise TypeError(
+            f"{argument} is a LazyFrame, which has no rows yet; give {argument}.collect()."
+        )
 
 
 def printable(text: Any) -> str:
@@ -192,6 +200,7 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
     **how : dict
         Arguments of ``sklearn.utils.check_array``.
     """
+    check_collected(value, argument)
     how = {"dtype": np.float64, **how}
     with naming(argument), np.errstate(invalid="ignore"):  # infinities are added
         array: Array = check_array(

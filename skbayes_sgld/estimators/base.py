@@ -23,7 +23,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from skbayes_sgld._checks import check_flag, check_number, escaped, naming
+from skbayes_sgld._checks import check_collected, check_flag, check_number, escaped, naming
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
@@ -380,6 +380,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         formats, y_numeric = "csr" if self._takes_sparse else False, checks.pop("y_numeric", False)
         checks = {"dtype": FLOATS, "accept_sparse": formats, **checks}
         check_real(X)
+        check_collected(y, "y")
         if y is None:
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; give "

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 
-from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_size, naming
+from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_collected, check_size, naming
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
@@ -225,6 +225,7 @@ def check_real(X: Any) -> None:
 
     A frame's error names the column. Complex arrays are left to scikit-learn, which refuses them.
     """
+    check_collected(X, "X")
     if hasattr(X, "columns"):
         _check_kinds(X)
         return

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_array, check_lengths, check_number, check_size, naming
-from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._numpy_errors import hinting, numpy_defaults
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.metrics.intervals import bounds_of
@@ -27,7 +27,7 @@ from skbayes_sgld.plotting.axes import (
     show_as_written,
     tick_names,
 )
-from skbayes_sgld.prediction.effects import components, dependence
+from skbayes_sgld.prediction.effects import OF_ONE, components, dependence
 from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import (
     Core,
@@ -726,6 +726,7 @@ class PartialDependenceDisplay(Display):
     y_name: str = "y"
 
     @classmethod
+    @hinting(**OF_ONE)
     def from_estimator(
         cls,
         estimator: Any,

@@ -27,7 +27,7 @@ from skbayes_sgld._checks import (
     printable,
 )
 from skbayes_sgld._linalg import one_blas_thread, sum_in_threads
-from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._numpy_errors import hinting, numpy_defaults
 from skbayes_sgld._progress import stages
 from skbayes_sgld._random import as_random_state, draw_seed
 from skbayes_sgld._typing import Array
@@ -40,6 +40,11 @@ from skbayes_sgld.prediction.wrappers import layers, unwrap, unwrap_for
 _NUMBERS = 2**20  # of the response in a part of the rows: of more, most of the time is memory's
 _FEWEST = 32  # draws, beyond two for each parameter, that predict all rows where others do not
 _MOST_LEVELS = 50  # of a column that was not named; more are names, dates or codes
+
+OF_ONE = {  # arguments by row that a mean response does not need
+    "n_trials": "the response is the probability of a success in one trial, whatever the totals",
+    "n_averaged": "the response is the mean of one observation, however many a row averages",
+}
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,9 @@ class Response:
         if whole and -len(names) <= column < len(names):
             return int(column) % len(names)
         listed = ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
-        raise ValueError(f"{argument}={column!r} is not a column of X, which has {listed}.")
+        several = isinstance(column, (list, tuple, np.ndarray, pd.Index))
+        one = "; give the name or position of one column" * several
+        raise ValueError(f"{argument}={column!r} is not a column of X, which has {listed}{one}.")
 
     def at(self, table: Table) -> Self:
         """Response at the same rows with other values in a column."""
@@ -253,6 +260,7 @@ def components(model: Any) -> tuple[str | None, list[Any]]:
 
 
 @numpy_defaults
+@hinting(**OF_ONE)
 def effects(
     estimator: Any,
     X: Any,

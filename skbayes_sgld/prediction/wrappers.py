@@ -327,18 +327,29 @@ def unwrap_for(
         raise TypeError(
             f"{caller} needs {_KINDS.get(member, 'a regressor with predictive distributions')}: "
             f"{type(core.model).__name__} has no {member}."
-            + " Call it for each of the models in its estimators_."
-            * by_output
+            + _instead(core.model, member)
+            + " Call it for each of the models in its estimators_." * by_output
         )
     for name in params:
         parameters = inspect.signature(getattr(core.model, member)).parameters
         accepted = [each for each in parameters if each != "X"]
         if name not in accepted:
             raise TypeError(
-                f"{caller} has no argument {name!r}, nor has {type(core.model).__name__}."
-                f"{member}, which takes {', '.join(accepted)}."
+                f"{caller} has no argument {name!r} for {type(core.model).__name__}, whose "
+                f"{member} takes {', '.join(accepted)}."
             )
     return core
+
+
+def _instead(model: Any, member: str) -> str:
+    """Sentence on what has the intervals or quantiles of a logistic model of totals."""
+    of_totals = getattr(model, "_row_argument", "") == "n_trials" and model._by_row
+    if member != "predict_interval" or not of_totals:
+        return ""
+    return (
+        " For intervals of numbers of successes take quantiles of sample_y(..., "
+        "n_trials=n_trials), or fit SGLDBetaBinomialRegressor, which has predict_interval."
+    )
 
 
 _FITTED_TO = {

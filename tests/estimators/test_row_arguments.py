@@ -7,6 +7,7 @@ import pytest
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from skbayes_sgld import (
     RowBlocks,
@@ -18,6 +19,8 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     check_model,
     compare_models,
+    effects,
+    predict_interval,
 )
 from skbayes_sgld.blocks import files
 from skbayes_sgld.metrics import get_scorer, get_scorer_names, loo
@@ -193,6 +196,21 @@ def test_errors_name_what_to_give_instead(case):
     call, message = INSTEAD[case]
     with pytest.raises((ValueError, TypeError), match=message):
         call()
+
+
+@few_draws
+def test_totals_that_are_not_taken_have_an_explanation():
+    model = SGLDLogisticRegression(**FEW).fit(X, SUCCESSES, n_trials=SIZE)
+    with pytest.raises(TypeError, match=r"sample_y\(..., n_trials=n_trials\), or fit SGLDBetaB"):
+        predict_interval(make_pipeline(model), X)
+    with pytest.raises(TypeError, match=r"'n_trials'; it takes X, out\.$"):
+        model.predict(X, n_trials=SIZE)
+    for one in (model, make_pipeline(model)):
+        with pytest.raises(TypeError, match="'n_trials'.*random_state; the response is the prob"):
+            effects(one, X, n_trials=SIZE)
+    labels = SGLDLogisticRegression(**FEW).fit(X, SUCCESSES > 2)
+    with pytest.raises(TypeError, match="has no predict_interval.$"):
+        predict_interval(labels, X)
 
 
 @few_draws

@@ -4,7 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbayes_sgld import SGDMAPClassifier, SGLDLinearRegression, SGLDMLPRegressor
+from skbayes_sgld import (
+    SGDMAPClassifier,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDMLPRegressor,
+    effects,
+)
 
 # 20 draws of two chains are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -94,3 +100,21 @@ def test_all_columns_of_text_are_named():
         SGLDLinearRegression().fit(frame, [1.0, 2.0, 4.0])
     with pytest.raises(ValueError, match="OneHotEncoder does.$"):
         SGLDLinearRegression().fit(frame[["age", "city"]], [1.0, 2.0, 4.0])
+
+
+def test_frames_without_rows_yet_are_to_be_collected():
+    polars = pytest.importorskip("polars")
+    lazy = polars.DataFrame({name: GOOD[name].to_numpy() for name in GOOD}).lazy()
+    y = polars.DataFrame({"y": Y}).lazy()
+    model = SGLDLinearRegression(n_draws=20, n_chains=2, random_state=0).fit(GOOD, Y)
+    for call in (
+        lambda: SGLDLinearRegression().fit(lazy, Y),
+        lambda: SGLDMLPRegressor().fit(lazy, Y),
+        lambda: model.predict(lazy),
+        lambda: effects(model, lazy),
+    ):
+        with pytest.raises(TypeError, match=r"^X is a LazyFrame.*; give X\.collect\(\)"):
+            call()
+    for cls in (SGLDLinearRegression, SGLDLogisticRegression):
+        with pytest.raises(TypeError, match=r"^y is a LazyFrame.*; give y\.collect\(\)"):
+            cls().fit(GOOD, y)

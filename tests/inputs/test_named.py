@@ -336,8 +336,26 @@ FOUND = [
     ),
     (lambda: compare_models({"a": linear()}, X, None), "y is None; give an array"),
     (lambda: compare_models([linear()], X, Y), "give a dict of fitted estimators"),
+    (
+        lambda: compare_models(
+            {"z-a": counter(), "[b": linear()}, X, ONES, held_out=True, exposure=ONES
+        ),
+        r"^models\['\[b'\]: compare_models has no argument 'exposure' for SGLDLinearRegression, ",
+    ),
     # effects
     (lambda: effects(linear(), X, columns=[0, 4]), "columns=4 is not a column of X, which"),
+    (
+        lambda: effects(linear(), X, columns=[[0, 1]]),
+        r"columns=\[0, 1\] is not a column .*; give the name or position of one column",
+    ),
+    (
+        lambda: effects(counter(), X, n_trials=ONES),
+        "'n_trials'; .*; the response is the probability of a success in one trial",
+    ),
+    (
+        lambda: effects(linear(), X, n_averaged=ONES),
+        "'n_averaged'; .*n_rows, random_state; the response is the mean of one observation",
+    ),
     (
         lambda: effects(linear(), X, kind="median"),
         "kind='median' is not known; choose one of 'average'",

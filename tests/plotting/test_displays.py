@@ -378,3 +378,9 @@ def test_levels_of_a_factor_are_points_and_classes_have_lines(data, labels):
     assert_allclose(points[1], model.predict_proba(flags.assign(old=True))[:, 2].mean(), rtol=1e-9)
     with pytest.raises(ValueError, match="column='weight' is not a column of X, which has 'old'"):
         PartialDependenceDisplay.from_estimator(model, flags, "weight")
+    with pytest.raises(
+        ValueError, match="which has 'old'.*; give the name or position of one column"
+    ):
+        PartialDependenceDisplay.from_estimator(model, flags, ["old"])
+    with pytest.raises(TypeError, match="the response is the probability of a success in one"):
+        PartialDependenceDisplay.from_estimator(model, flags, "old", n_trials=3)
