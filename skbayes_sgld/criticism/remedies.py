@@ -28,7 +28,7 @@ from skbayes_sgld.prediction.wrappers import layers, parameter_namer, wrapped
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
-_SMALL = 4.0  # difference of log densities that chooses between no two models
+SMALL = 4.0  # difference of log densities that chooses between no two models
 MOST_ROWS = 5_000  # to fit a remedy to: the gain errs by d / 10,000 a row left out
 
 
@@ -332,9 +332,9 @@ class Trial:
         if self.failed or self.wrong > other.wrong:
             return False
         each = self.each - other.each
-        if self.wrong == 0 < other.wrong and each.sum() > -_SMALL:
+        if self.wrong == 0 < other.wrong and each.sum() > -SMALL:
             return True
-        return bool(each.sum() > max(2.0 * _error(each), _SMALL))
+        return bool(each.sum() > max(2.0 * _error(each), SMALL))
 
 
 def _error(each: Array) -> float:
@@ -408,9 +408,9 @@ def try_remedies(
             trials.append(trial)
             change = trial.gain - last.gain
             opens = "noise_variance" in one.remedies[-1].settings  # other noise, as combinations
-            if not failed and change > (-_SMALL if opens else _SMALL):
+            if not failed and change > (-SMALL if opens else SMALL):
                 step.append((trial, Misfit(one.estimator, fit, wrong)))
-            elif not change > -_SMALL:
+            elif not change > -SMALL:
                 harmful.add(one.remedies[-1].name)
         useful = [remedy for remedy in useful if remedy.name not in harmful]
         step.sort(key=lambda one: -one[0].gain)
@@ -427,7 +427,7 @@ def near_ties(trials: list[Trial], choice: Trial) -> list[Trial]:
         for trial in trials
         if trial is not choice
         and not trial.failed
-        and abs(choice.gain - trial.gain) <= max(_SMALL, 2.0 * _error(choice.each - trial.each))
+        and abs(choice.gain - trial.gain) <= max(SMALL, 2.0 * _error(choice.each - trial.each))
     ]
 
 
@@ -446,9 +446,7 @@ def choose(trials: list[Trial], wrong: int) -> Trial | None:
     best = max(helping, key=lambda trial: trial.gain)
 
     def is_near(trial: Trial) -> bool:
-        return trial is best or best.gain - trial.gain <= max(
-            _SMALL, _error(best.each - trial.each)
-        )
+        return trial is best or best.gain - trial.gain <= max(SMALL, _error(best.each - trial.each))
 
     return min(filter(is_near, helping), key=lambda trial: trial.wrong)
 

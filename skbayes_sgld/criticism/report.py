@@ -30,6 +30,7 @@ from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.new_rows import draws_of_data_sets, with_shared_parameters
 from skbayes_sgld.criticism.remedies import (
     MOST_ROWS,
+    SMALL,
     Misfit,
     Trial,
     choose,
@@ -44,6 +45,9 @@ from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 _NAME = 54  # letters of the name of a check or remedy, of 100 a line
 _SHOWN = 6  # remedies that the report shows
 _TIES = 3  # near ties that the reason names
+_DOMINANT = 0.5  # share of a gain beyond which a row is named
+_ROWS = 5  # influential rows that the reason names
+_NO_MEAN = 1.0  # Pareto k beyond which the weights without a row have no mean
 _NO_NOISE = (
     "No row is half a standard deviation from its prediction: y is a function of the columns "
     "without noise, and the noise of the model is what its prior allows at least. No model of the "
@@ -300,6 +304,8 @@ def check_model(
             if exact and wrong
             else _reason(checks, len(wrong), trials, choice, remedies, names, held_out)
         )
+        + _row_of_gain(choice or next((t for t in trials if not t.failed), None), labels)
+        + (_rows_of_fit(loo.pareto_k, labels) if wrong and not held_out else "")
         + _of_class_weight(fit.core.model, wrong, choice)
         + (
             _sizes_in_fit(choice)
@@ -418,6 +424,30 @@ def _reason(
         f"Suggestion: {what}. Its leave-one-out log density is {way} by "
         f"{abs(choice.gain):.1f} (standard error {choice.se:.1f}).{held}{rest}"
     )
+
+
+def _row_of_gain(trial: Trial | None, labels: Any) -> str:
+    """Words on the row that has most of the gain of the remedy that is suggested or gains most."""
+    if trial is None or not trial.gain > SMALL:
+        return ""
+    row = int(trial.each.argmax())
+    share = float(trial.each[row]) / trial.gain
+    if not share > _DOMINANT:
+        return ""
+    much = "more than all" if share > 1.0 else f"{100 * share:.0f} %"
+    return f" Row {printable(labels[row])} has {much} of the gain of {trial.name}: look at it."
+
+
+def _rows_of_fit(pareto_k: Array, labels: Any) -> str:
+    """Words on the few rows, if any, that the fit depends on more than on all others."""
+    rows = np.flatnonzero(pareto_k > _NO_MEAN)
+    if not 0 < len(rows) <= _ROWS:
+        return ""
+    rows = rows[np.argsort(-pareto_k[rows])]
+    each = ", ".join(f"{printable(labels[row])} (Pareto k {pareto_k[row]:.2g})" for row in rows)
+    if len(rows) == 1:
+        return f" The fit depends on row {each} more than on any other: look at it."
+    return f" The fit depends on rows {each} more than on any others: look at them."
 
 
 def _misfits(n: int) -> str:

@@ -637,6 +637,33 @@ def test_the_answer_names_what_to_look_at(monkeypatch):
     )
 
 
+def test_a_row_with_most_of_the_gain_is_named(try_only):
+    try_only("target")
+    rng = np.random.default_rng(14)
+    rows = pd.DataFrame(rng.normal(size=(300, 2)), index=[f"r{i}" for i in range(300)])
+    y = rng.poisson(np.exp(rows[0].to_numpy()))
+    y[7] = 10**6
+    found = check_model(_quietly(clone(COUNTS), rows, y), rows, y)
+    assert found.suggestion is None and found.reason.startswith("No suggestion")
+    said = r"Row r7 has (\d\d %|more than all) of the gain of SGLDNegativeBinomialRegressor: look"
+    assert re.search(said, found.reason)
+    y = FAULTS["overdispersed counts"][1](np.random.default_rng(5))
+    assert "of the gain of" not in check_model(_quietly(clone(COUNTS), X, y), X, y).reason
+
+
+def test_the_reason_of_a_misfit_names_the_row_that_the_fit_depends_on(try_only):
+    try_only("columns")
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(300, 2))
+    y = (rows[:, 0] + rng.logistic(size=300) > 0).astype(int)
+    rows[4, 0] = 1e4
+    found = check_model(_quietly(clone(LABELS), rows, y), rows, y)
+    assert not found.fits
+    assert re.search(r"The fit depends on row 4 \(Pareto k \S+\) more .* look at it", found.reason)
+    y = FAULTS["curved log odds"][1](np.random.default_rng(5))
+    assert "depends on row" not in check_model(_quietly(clone(LABELS), X, y), X, y).reason
+
+
 def test_the_report_and_the_table_have_the_same_verdicts():
     model, draw, _ = FAULTS["skew"]
     y = draw(np.random.default_rng(5))
