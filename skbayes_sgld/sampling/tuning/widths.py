@@ -101,7 +101,7 @@ def find_far_part(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -
     """
     P = mode.theta.size
     radii = np.sqrt(P) * np.geomspace(0.02, 2e8, 228)
-    n_pairs = min(64, 2**19 // (2 * len(radii) * max(posterior.n_samples, P)))
+    n_pairs = min(16, 2**19 // (2 * len(radii) * max(posterior.n_samples, P)))
     n_pairs = min(n_pairs, 1) if P == 1 else n_pairs
     if P > _MOST or not n_pairs:
         return None
