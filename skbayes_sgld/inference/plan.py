@@ -189,19 +189,19 @@ def make_plan(
     if found:
         choices["modes"] = Choice(max(1, len(modes)), found)
     draft = _draft(posterior, settings, mode, choices, reading, bool(modes) and not found)
-    goes_far = far is not None and settings.automatic and draft.batch_size is None
-    if goes_far and far is not None:
-        mode = far.as_mode
-        sampler = ParallelTempering(step_range=max(64.0, 10.0 * far.distance))
+    reach = far if settings.automatic and draft.batch_size is None else None
+    if reach is not None:
+        mode = reach.as_mode
+        sampler = ParallelTempering(step_range=max(64.0, 10.0 * reach.distance))
         draft = replace(draft, sampler=sampler, dynamics=around(draft.dynamics, mode))
     if jumps:
         tuned = tune_jumps(draft, modes, seed)
     else:
         tuned = decisions.choose_sampler(draft, mode, settings, noise, seed, fallback)
-    if goes_far and far is not None:
+    if reach is not None:
         # a step finds a part that is so narrow by chance
-        time = max(tuned.autocorrelation_time or 1.0, min(60.0, 0.06 * far.distance))
-        why = f"{far.share:.0%} of the mass is some {far.distance:.3g} sds from the mode"
+        time = max(tuned.autocorrelation_time or 1.0, min(60.0, 0.06 * reach.distance))
+        why = f"{reach.share:.0%} of the mass is some {reach.distance:.3g} sds from the mode"
         tuned = replace(tuned, autocorrelation_time=time, why_sampler=why)
     if draft.batch_size is not None and tuned.run.batch_size is None:
         choices |= decisions.all_rows(tuned.why_all_rows or f"{tuned.run.sampler} takes all rows")

@@ -1,4 +1,4 @@
-"""Which columns of a table are factors, and their levels.
+"""Factors among the columns of a table, and their levels.
 
 A column is a factor where it holds no numbers, where its numbers are 0 and 1, and where the steps
 before the model take its numbers for codes. The last is found by what the steps do to numbers

@@ -72,12 +72,8 @@ def with_widths(posterior: BasePosterior, mode: Mode, tau: float) -> Mode:
             theta = mode.theta + distance[:, None] * axes
             return ~(top - _values(posterior, theta) < _FALL * tau)
 
-        ends = np.ones(2 * P), np.full(2 * P, 4.0)
-        if not np.isfinite(top) or not (~has_fallen(ends[0]) & has_fallen(ends[1])).any():
-            wrong = np.isfinite(top) and P > 0
-        else:
-            wrong = bool((has_fallen(ends[0]) | ~has_fallen(ends[1])).any())
-        if not wrong:
+        near, far = np.ones(2 * P), np.full(2 * P, 4.0)
+        if not np.isfinite(top) or not (has_fallen(near) | ~has_fallen(far)).any():
             return mode
         low, high = np.full((2, 2 * P), [[1e-60], [1e30]])
         known = has_fallen(high)
@@ -109,7 +105,7 @@ def find_far_part(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -
     unit = normals / np.linalg.norm(normals, axis=1, keepdims=True)
     moves = np.outer(radii, np.concatenate([unit, -unit])).reshape(-1, P)
     with one_blas_thread(), np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # as above
         values = _values(posterior, mode.theta + mode.metric.sqrt(moves)) / tau
         log_mass = np.logaddexp.reduce(values.reshape(len(radii), -1), axis=1) + P * np.log(radii)
     largest = float(log_mass.max())
