@@ -170,7 +170,7 @@ def unless_random_walks(model: Any, score: float) -> float:
     return float("nan")
 
 
-_TOLD: WeakValueDictionary[int, Any] = WeakValueDictionary()  # results that were warned of
+_JUDGED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # results, to judge each once
 
 
 def warn_of_random_walks(model: Any) -> None:
@@ -179,9 +179,11 @@ def warn_of_random_walks(model: Any) -> None:
     Scorers of scikit-learn by name see predictions alone, which are as good as those of the mode.
     """
     result = vars(model).get("result_")
-    if result is None or _TOLD.get(id(result)) is result or not result.are_random_walks:
+    if result is None or _JUDGED.get(id(result)) is result:
         return
-    _TOLD[id(result)] = result
+    _JUDGED[id(result)] = result
+    if not result.are_random_walks:
+        return
     warn(
         f"{type(model).__name__}: the chains are no better than random walks from their starts, so "
         "these predictions are not those of a posterior, however well they score; set "
