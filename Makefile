@@ -22,10 +22,10 @@ require_python = @$(1) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test mutate lint format docs docs-test figures pages bench bench-quick soak truth real-data clean
+.PHONY: help demo test test-maintainer mutate lint format docs docs-test figures pages bench bench-quick soak truth real-data clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.stamp-test ## run the example on the NBA rookies
 	@MPLBACKEND=Agg $(PY) examples/nba_rookies.py
@@ -34,12 +34,16 @@ test: $(VENV)/.stamp-test ## run the tests and doctests (PYTEST_ARGS="-m slow" f
 	@MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
 		$(PY) -m pytest -n 2 $(PYTEST_ARGS)
 
+test-maintainer: $(VENV)/.stamp-test ## test what is kept beside the package: pages, examples, benchmarks, release, soak runs
+	@MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+		$(PY) -m pytest -n 2 tests/maintainer $(PYTEST_ARGS)
+
 mutate: $(VENV)/.stamp-test ## break 240 lines, one at a time, and see whether a test fails (MUTATE_ARGS="sampling --again")
-	@nice -n 10 $(PY) -m tests.mutation $(MUTATE_ARGS)
+	@nice -n 10 $(PY) -m tests.maintainer.mutation $(MUTATE_ARGS)
 
 soak: $(VENV)/.stamp-test ## generated inputs, faults, broken files and thousands of fits, half an hour
 	@printf '%s\n' automatic long_run inputs interrupts precision files divergence | xargs -P2 -I{} \
-		env MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m tests.soak.{}
+		env MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) -m tests.maintainer.soak.{}
 
 lint: $(VENV)/.stamp-test ## check style, formatting and types
 	@$(PY) -m ruff check .
@@ -55,7 +59,7 @@ docs: $(VENV)/.stamp-docs ## build the documentation into docs/_build/html
 	@echo "docs/_build/html/index.html"
 
 docs-test: $(VENV)/.stamp-docs $(VENV)/.stamp-test ## check the built pages: names, links, and in Chromium where there is one
-	@$(PY) -m pytest -m docs tests/test_site.py tests/test_site_in_browser.py
+	@$(PY) -m pytest -m docs tests/maintainer
 
 figures: $(VENV)/.stamp-test,finance ## redraw the figures and measure the numbers of the pages, five minutes (FIGURES="plot_cubic optimizers")
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PY) docs/pages.py --run $(FIGURES)

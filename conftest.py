@@ -5,6 +5,7 @@ import os
 import shutil
 import tempfile
 
+collect_ignore = ["tests/maintainer"]  # runs where it is named, as by `make test-maintainer`
 collect_ignore_glob = ["docs/guide/snippets/*"]  # code of a page, which needs the reader's data
 
 # Libraries keep caches below the user's home: ArviZ a stamp of the day, for which two processes

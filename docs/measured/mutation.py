@@ -9,7 +9,7 @@ from pathlib import Path
 from _figure import parse
 from _numbers import measured
 
-from tests.mutation.mutants import RESULTS, sample_mutants
+from tests.maintainer.mutation.mutants import RESULTS, sample_mutants
 
 OUTCOMES = {"killed": "a test fails", "equivalent": "equivalent", "open": "open"}
 NOT_RUN = "not run since the code changed"

@@ -7,7 +7,7 @@ import json
 from _figure import parse
 from _numbers import measured
 
-from tests.soak.report import RESULTS
+from tests.maintainer.soak.report import RESULTS
 
 
 def shown(value):

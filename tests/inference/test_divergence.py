@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.sampling import ChainOverflowError
-from tests.soak.divergence import CASES, Case, X, Y, judge, make, right_step
+from tests.inference.divergence import CASES, Case, X, Y, judge, make, right_step
 
 PLAIN = [
     case

@@ -217,7 +217,7 @@ def test_forged_headers_of_a_checkpoint_are_one_named_error(finished, tmp_path, 
 
 def test_a_file_that_is_no_checkpoint_is_refused(finished, tmp_path):
     whole, model = finished.read_bytes(), SGLDLinearRegression(**SETTINGS)
-    for content in (b"", whole[:-40]):  # tests/soak tries many
+    for content in (b"", whole[:-40]):  # tests/maintainer/soak tries many
         (tmp_path / "part").write_bytes(content)
         with pytest.raises(ValueError, match=r"part' is not a checkpoint, or not a whole one"):
             clone(model).set_params(resume_from=tmp_path / "part").fit(X, Y)

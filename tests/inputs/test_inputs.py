@@ -1,6 +1,6 @@
 """Generated inputs: each ends in a right result or in an error that names the argument.
 
-``python -m tests.soak.inputs`` judges many more of the same cases.
+``python -m tests.maintainer.soak.inputs`` judges many more of the same cases.
 """
 
 import numpy as np

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 import skbayes_sgld
-from tests.test_site import ESTIMATORS, ROOT, pages, site  # noqa: F401 (a fixture)
+from tests.maintainer.test_site import ESTIMATORS, ROOT, pages, site  # noqa: F401 (a fixture)
 
 pytestmark = pytest.mark.docs
 

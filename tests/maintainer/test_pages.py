@@ -13,13 +13,13 @@ from benchmarks.blocks import FIGURE
 from benchmarks.blocks import RESULTS as BLOCKS
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 import pages  # noqa: E402
 from _numbers import disagreements, ends, measured  # noqa: E402
 
 RESULTS = pages.load()
-MAIN_JOB = "nba_rookies"  # tests/test_examples.py runs it, and reads what it prints
+MAIN_JOB = "nba_rookies"  # test_examples.py runs it, and reads what it prints
 OF_SPEED = {"benchmark_bounds.png", "benchmark_floor.png", "benchmark_growth.png"}
 OF_SPEED |= {FIGURE.name, grid.FIGURE.name}
 

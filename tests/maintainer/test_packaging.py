@@ -5,7 +5,8 @@ import re
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
+MAINTAINER = Path(__file__).parent
 
 
 def test_the_sdist_takes_every_document_and_folder_at_the_top():
@@ -21,14 +22,21 @@ def test_the_sdist_takes_every_document_and_folder_at_the_top():
     assert all((ROOT / name[1:]).exists() for name in included)
 
 
-def test_figures_and_kept_results_stay_out_of_the_sdist_with_their_tests():
+def test_figures_and_kept_results_stay_out_of_the_sdist_with_the_maintainers_tests():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     excluded = set(settings["tool"]["hatch"]["build"]["targets"]["sdist"]["exclude"])
     assert {"/docs/figures", "/docs/results", "/benchmarks/results"} <= excluded
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        if re.search(r"RESULTS\b|\"(results|figures)\"", path.read_text(encoding="utf-8")):
-            assert f"/{path.relative_to(ROOT).as_posix()}" in excluded
-    assert all((ROOT / name[1:]).exists() for name in excluded if name.startswith("/tests"))
+    assert "/tests/maintainer" in excluded
+
+
+def test_the_tests_of_the_package_stand_alone():
+    """They run in the sdist, without kept results, figures and the maintainer's tests."""
+    files = [path for path in (ROOT / "tests").rglob("*.py") if MAINTAINER not in path.parents]
+    assert len(files) > 100
+    others = r"(from|import) (benchmarks|tests\.maintainer)|\"(results|figures|benchmarks)\""
+    for path in files:
+        found = re.search(others, path.read_text(encoding="utf-8"))
+        assert not found, f"{path.relative_to(ROOT)}: {found and found[0]}"
 
 
 def optional_libraries():

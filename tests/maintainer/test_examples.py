@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PLOTS = sorted(path.name for path in EXAMPLES.glob("plot_*.py"))
 TASKS = sorted(path.name for path in EXAMPLES.glob("how_to_*.py"))
@@ -31,7 +31,7 @@ def check_figures(folder, printed):
 
 
 def test_the_main_job_goes_from_the_table_to_decisions(tmp_path, draw_fast, monkeypatch, capsys):
-    """And measures what is kept, as the other scripts do in tests/test_pages.py."""
+    """And measures what is kept, as the other scripts do in test_pages.py."""
     monkeypatch.syspath_prepend(EXAMPLES)
     from _numbers import disagreements
 

@@ -1,4 +1,4 @@
-"""Generated inputs, counted: ``python -m tests.soak.inputs --cases 20000``.
+"""Generated inputs, counted: ``python -m tests.maintainer.soak.inputs --cases 20000``.
 
 Each case calls something public with an argument that is wrong, extreme or oddly dressed, and must
 end in a right result or in an error that names the argument (tests/inputs/oracle.py). Two processes
@@ -22,7 +22,7 @@ WORKERS = 2
 
 def main() -> None:
     """Judge the cases and print their counts; leave with 1 where one failed."""
-    given = options("tests.soak.inputs", cases=20_000, seconds=1500.0)
+    given = options("tests.maintainer.soak.inputs", cases=20_000, seconds=1500.0)
     report, found = Report("Generated inputs", given.seconds, given.keep), []
     sizes = [min(BLOCK, given.cases - first) for first in range(0, given.cases, BLOCK)]
     seeds = [1000 * given.seed + block for block in range(len(sizes))]

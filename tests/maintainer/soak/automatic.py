@@ -1,4 +1,4 @@
-"""A thousand fits with everything automatic: ``python -m tests.soak.automatic``.
+"""A thousand fits with everything automatic: ``python -m tests.maintainer.soak.automatic``.
 
 Families, priors and shapes are drawn at random: few rows a column, separated classes, no event at
 all, outliers, collinear columns, columns in units from 1e-6 to 1e6, two to five chains. No fit may
@@ -177,7 +177,7 @@ def judge(case: Case) -> tuple[str, str]:
 
 def main() -> None:
     """Judge the cases and print their counts; leave with 1 where one failed."""
-    given = options("tests.soak.automatic", cases=1000, seconds=1500.0)
+    given = options("tests.maintainer.soak.automatic", cases=1000, seconds=1500.0)
     report, rows = Report("Automatic fits", given.seconds, given.keep), []
     for number in report.each(range(given.cases)):
         case, begin = draw(1000 * given.seed + number), time.perf_counter()

@@ -19,7 +19,7 @@ import skbayes_sgld
 
 pytestmark = pytest.mark.docs
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SITE = ROOT / "docs" / "_build" / "html"
 INTERNAL = {"criticism", "estimators", "inference", "prediction"}
 ESTIMATORS = [

@@ -13,10 +13,10 @@ if sys.platform != "linux":
 def test_changed_checkpoints_are_refused_by_name_or_harmless():
     # of its own, since it bounds the memory of its process
     done = subprocess.run(
-        [sys.executable, "-m", "tests.soak.files", "--cases", "60"],
+        [sys.executable, "-m", "tests.maintainer.soak.files", "--cases", "60"],
         capture_output=True,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr

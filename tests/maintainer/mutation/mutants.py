@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PACKAGE = "skbayes_sgld"
 RESULTS = Path(__file__).with_name("results.json")
 PLACES = ("sampling", "posterior", "inference", "prediction", "diagnostics.py")

@@ -8,17 +8,15 @@ import pkgutil
 import re
 import tomllib
 import warnings
-from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
 from sklearn.preprocessing import StandardScaler
 
 import skbayes_sgld
-from skbayes_sgld import _doc_link
 from skbayes_sgld.datasets import load_nba_rookies
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 
@@ -96,24 +94,6 @@ def test_estimators_come_first_in_the_api_reference():
     text = (DOCS / "api" / "index.rst").read_text()
     first = [text.index(f"   {name}\n") for name in skbayes_sgld.linear_model.__all__]
     assert max(first) < min(text.index("   sample\n"), text.index("   metrics\n"))
-
-
-def test_an_estimators_html_links_to_its_page(monkeypatch, tmp_path):
-    """To the clone's own pages where they are built, else to the address that is published."""
-    estimator = skbayes_sgld.SGLDOrdinalClassifier()
-    page = "api/generated/skbayes_sgld.SGLDOrdinalClassifier.html"
-    monkeypatch.setattr(_doc_link, "BUILT", tmp_path)
-    assert f'href="{tmp_path.as_uri()}/{page}"' in estimator._repr_html_()
-    monkeypatch.setattr(_doc_link, "BUILT", tmp_path / "none")
-    published = EmailMessage()
-    monkeypatch.setattr(_doc_link, "metadata", lambda name: published)
-    assert estimator._get_doc_link() == ""
-    published["Project-URL"] = "Source, https://source.example"
-    published["Project-URL"] = "Documentation, https://docs.example/stable/"
-    assert estimator._get_doc_link() == f"https://docs.example/stable/{page}"
-    del published["Project-URL"]
-    published["Project-URL"] = "Documentation, https://OWNER.example/"  # not filled in yet
-    assert estimator._get_doc_link() == ""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

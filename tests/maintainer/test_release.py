@@ -14,7 +14,7 @@ import skbayes_sgld
 yaml = pytest.importorskip("yaml", reason="needs the extra 'test'")
 markdown = pytest.importorskip("readme_renderer.markdown", reason="needs the extra 'test'")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = SETTINGS["project"]
 WORKFLOWS = ROOT / ".github" / "workflows"

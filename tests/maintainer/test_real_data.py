@@ -118,7 +118,7 @@ def test_a_library_that_raises_is_noted():
 
 @pytest.fixture
 def page():
-    path = Path(__file__).parents[1] / "docs" / "measured" / "real_data.py"
+    path = Path(__file__).parents[2] / "docs" / "measured" / "real_data.py"
     spec = util.spec_from_file_location("page_of_real_data", path)
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)

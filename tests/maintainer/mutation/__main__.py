@@ -6,7 +6,7 @@ likelihoods. It is run in a copy of the tree, against the tests that enter its l
 nearest file first, until one fails and so kills it. Tests that take three times the CPU time of a
 clean run have killed it too: it hangs.
 
-Results are kept in ``tests/mutation/results.json``. A mutant that was killed, or that is equivalent
+Results are kept in ``results.json`` beside this file. A mutant that was killed, or is equivalent
 for a reason ("by"), is run again only if its function has changed, or the test that killed it is
 gone; all others are run. A first run of all tests under ``coverage`` finds the tests that enter
 each line. It is kept in ``build/mutation`` until a file of the package or of the tests changes.
@@ -33,7 +33,7 @@ from xml.etree import ElementTree
 
 from coverage import CoverageData
 
-from tests.mutation.mutants import (
+from tests.maintainer.mutation.mutants import (
     PACKAGE,
     PLACES,
     RESULTS,
@@ -191,7 +191,7 @@ def _is_there(test: str) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m tests.mutation",
+        prog="python -m tests.maintainer.mutation",
         description=__doc__,
         formatter_class=argparse.RawTextHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""Thousands of fits in one process: ``python -m tests.soak.long_run``.
+"""Thousands of fits in one process: ``python -m tests.maintainer.soak.long_run``.
 
 Every fit has a configuration of its own: estimator, prior, data (rows, columns, units, type,
 sparse, weights), sampler, gradient, metric, parameterization, temperature, start, chains. After
@@ -310,7 +310,7 @@ def run(report: Report, n_fits: int, seed: int) -> tuple[pd.DataFrame, list[str]
 
 def main() -> None:
     """Fit as often as was asked for, or as fits into the time."""
-    given = options("tests.soak.long_run", 10_000, 1750.0)
+    given = options("tests.maintainer.soak.long_run", 10_000, 1750.0)
     report = Report("Fits in one process", given.seconds, given.keep)
     found, notes = run(report, given.cases, given.seed)
     by_kind = found.assign(fits=1).groupby(["kind", "automatic"], as_index=False)

@@ -1,4 +1,4 @@
-"""Single beside double precision over the truth suite: ``python -m tests.soak.precision``.
+"""Single and double precision on the truth suite: ``python -m tests.maintainer.soak.precision``.
 
 Every case, and a regression of counts, is fitted with its columns rounded to single precision,
 once as such and once as the same numbers in double precision, with one seed: means and standard
@@ -46,7 +46,7 @@ def fit(model, X, y, weight):
 
 def main() -> None:
     """Fit the cases and print the largest differences; leave with 1 where one is too large."""
-    given = options("tests.soak.precision", cases=1000, seconds=900.0)
+    given = options("tests.maintainer.soak.precision", cases=1000, seconds=900.0)
     report, rows = Report("Single and double precision", given.seconds, given.keep), []
     for name, model, (X, y, *weight) in report.each(problems()[: given.cases]):
         single = X.astype(np.float32)

@@ -1,4 +1,4 @@
-"""The interrupt keys at random moments: ``python -m tests.soak.interrupts``.
+"""The interrupt keys at random moments: ``python -m tests.maintainer.soak.interrupts``.
 
 ``fit`` and ``sample`` are interrupted as a terminal does it, by a signal to the process and its
 children, at moments drawn from the time that they take: one chain after the other, in threads,
@@ -201,12 +201,12 @@ def outside(n_times: dict[str, int], seed: int, seconds: float) -> tuple[list[li
     """Lines that the process printed which was interrupted, and its errors."""
     each = [f"{mode}={n}" for mode, n in n_times.items()]
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.soak.interrupts", "--inside"]
+        [sys.executable, "-m", "tests.maintainer.soak.interrupts", "--inside"]
         + [str(seed), str(seconds), *each],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         env=os.environ | {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
         start_new_session=True,
     )
@@ -256,7 +256,7 @@ def main() -> None:
         for done, (mode, n) in enumerate(one.split("=") for one in each):
             inside(mode, int(n), int(seed), (end - time.monotonic()) / (len(each) - done))
         return
-    given = options("tests.soak.interrupts", sum(SHARES.values()), 600.0)
+    given = options("tests.maintainer.soak.interrupts", sum(SHARES.values()), 600.0)
     report = Report("The interrupt keys at random moments", given.seconds, given.keep)
     total = sum(SHARES.values())
     n_times = {mode: max(1, n * given.cases // total) for mode, n in SHARES.items()}

@@ -1,4 +1,4 @@
-"""Checkpoints that were changed: ``python -m tests.soak.files``.
+"""Checkpoints that were changed: ``python -m tests.maintainer.soak.files``.
 
 Every file is handed to ``fit(resume_from=...)`` in a process whose address space may grow by one
 gibibyte. It must end in a ``ValueError`` that names the file, or, where the change is harmless, in
@@ -150,7 +150,7 @@ def run(report: Report, n_cases: int, seed: int) -> pd.DataFrame:
 
 def main() -> None:
     """Change as many files as were asked for."""
-    given = options("tests.soak.files", 10_000, float("inf"))
+    given = options("tests.maintainer.soak.files", 10_000, float("inf"))
     report = Report("Checkpoints that were changed", given.seconds, given.keep)
     found = run(report, given.cases, given.seed)
     table = pd.crosstab(found["change"], found["outcome"]).reset_index()

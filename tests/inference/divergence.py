@@ -1,4 +1,4 @@
-"""Steps that are far too long, for every sampler: ``python -m tests.soak.divergence``.
+"""Cases of steps that are far too long, for every sampler, and their judge.
 
 Every sampler runs with 10, 100 and 1e6 times the step that suits it, with all rows and minibatches,
 with and without a bound on the gradient, in the metric of the curvature and without one. A run may
@@ -18,7 +18,6 @@ from functools import cache
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -26,8 +25,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.sampling import SAMPLERS, ChainOverflowError, NormClip, ValueClip
-
-from .report import Report, options
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 2)) * [1.0, 5.0]
@@ -176,27 +173,3 @@ def _wrong_step(model, error: ChainOverflowError, y: np.ndarray) -> str:
     finite = np.isfinite(shorter.posterior_.values).all() and shorter.result_.acceptance != 0.0
     smaller = error.held < model.step_size
     return "" if finite and smaller else f"step_size={error.held:g} does not hold"
-
-
-def main() -> None:
-    """Run every case."""
-    given = options("tests.soak.divergence", len(CASES), float("inf"))
-    report = Report("Steps that are far too long", given.seconds, given.keep)
-    order, rows = np.random.default_rng(given.seed).permutation(len(CASES)), []
-    for number in report.each(order[: given.cases]):
-        case = CASES[number]
-        outcome, wrong = judge(case)
-        report.check(not wrong, f"{case}: {wrong}")
-        rows.append({"sampler": case.sampler, "times": f"{case.factor:g}", "outcome": outcome})
-    found = pd.DataFrame(rows)
-    table = pd.crosstab([found["sampler"], found["times"]], found["outcome"]).reset_index()
-    each: dict[str, dict[str, str]] = {}
-    for (sampler, times), of in found.groupby(["sampler", "times"])["outcome"]:
-        told = [str(sum(of == kind)) for kind in ("error", "warning", "right")]
-        each.setdefault(sampler, {})[times] = " / ".join(told)
-    counts = {"cases": len(rows), **found["outcome"].value_counts(), "by sampler": each}
-    report.end(table, [f"{len(rows)} of {len(CASES)} cases"], counts)
-
-
-if __name__ == "__main__":
-    main()

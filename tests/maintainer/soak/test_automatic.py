@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.soak.automatic import FAMILIES, draw, judge
+from tests.maintainer.soak.automatic import FAMILIES, draw, judge
 
 CASES = [draw(seed) for seed in range(140)]
 FEW = [case for f in FAMILIES for case in [c for c in CASES[:60] if c.family == f and c.d <= 3][:2]]
