@@ -202,7 +202,7 @@ def _search(
         from sklearn.model_selection import GridSearchCV
 
         from skbayes_sgld import SGLDLogisticRegression
-        from skbayes_sgld.posterior import Normal
+        from skbayes_sgld.priors import Normal
 
         X, y = _data("rookies")()
         search = GridSearchCV(

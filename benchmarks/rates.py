@@ -22,7 +22,9 @@ import numpy as np
 
 from benchmarks import _machine
 from skbayes_sgld._linalg import one_blas_thread
-from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
+from skbayes_sgld.likelihoods import Bernoulli, Categorical
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import ControlVariate
 from skbayes_sgld.sampling.tuning.noise import step_costs
 

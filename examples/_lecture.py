@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma
 
 PRIOR_SCALE, PHI, PSI = 10.0, 1.0, 1.0  # V = 100 I and IG(1, 1)
 PLAIN_STEP = 1e-5  # eta of the handout's code

@@ -45,7 +45,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SamplingResult, sample
 from skbayes_sgld.datasets import load_nba_rookies, make_logistic
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import Polynomial
 
 TRUTH = {"intercept": 4.2, "first slope": 2.0, "second slope": -3.4}  # those of the report's code

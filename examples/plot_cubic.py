@@ -28,7 +28,9 @@ from scipy import stats
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_cubic
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import FixedGaussian, GLMPosterior, Laplace
+from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import Polynomial
 
 MODEL: dict[str, Any] = {"prior": Laplace(1.0), "noise_variance": 1.0, "fit_intercept": False}

@@ -30,7 +30,9 @@ from _numbers import measured
 
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import make_logistic
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import (
     SAGA,
     SVRG,

@@ -39,7 +39,7 @@ from _plain_sgld import PLAIN
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma
 
 BATCH_SIZES, TEMPERATURES = (10, 100, 1000), (0.01, 0.1, 1.0, 10.0)
 NAMES = {SLOPE: "slope", INTERCEPT: "intercept", NOISE: "noise variance"}

@@ -31,7 +31,7 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import Laplace
+from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import Polynomial
 
 SHOWN = ("games_played", "points", "field_goals_made", "rebounds")

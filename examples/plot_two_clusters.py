@@ -27,7 +27,9 @@ from scipy.special import expit
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.datasets import make_two_clusters
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import Polynomial
 
 STEP, SCHEDULE = 0.005, Polynomial(offset=50, power=0.6)

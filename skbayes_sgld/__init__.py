@@ -1,5 +1,8 @@
 """Bayesian generalised linear models sampled by stochastic gradient Langevin dynamics."""
 
+from importlib import import_module
+from types import ModuleType
+
 from skbayes_sgld._warnings import ModelMisfitWarning, gather_warnings
 from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.criticism.comparison import compare_models
@@ -67,3 +70,15 @@ __all__ = [
     "sample_y",
     "summary",
 ]
+
+_MODULES = ("datasets", "metrics", "plotting")  # imported where they are first used
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -5,7 +5,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.posterior import Normal
+from skbayes_sgld.priors import Normal
 
 N, SCALE, GRID = 40, 1.5, np.linspace(-6.0, 6.0, 8001)
 RNG = np.random.default_rng(3)

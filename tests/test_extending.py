@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skbayes_sgld import SGLDLogisticRegression, posterior, variational
+from skbayes_sgld import SGLDLogisticRegression, likelihoods, priors, variational
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
-from skbayes_sgld.posterior.likelihoods import OwnParameter
 from tests.test_registries import CHECKS, REGISTRIES
 
 EXTENDING = Path(__file__).parents[1] / "docs" / "extending"
@@ -82,7 +82,7 @@ def test_every_piece_is_shown_by_one_page_and_every_family_is_named():
 def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
     from skbayes_sgld import SGLDLinearRegression
 
-    monkeypatch.setitem(posterior.PRIORS, "mine", load("prior").Logistic)
+    monkeypatch.setitem(priors.PRIORS, "mine", load("prior").Logistic)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
     y = X @ [1.0, -1.0] + rng.standard_normal(60)
@@ -94,7 +94,7 @@ def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
 
 def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_estimator():
     @dataclass(eq=False, repr=False)
-    class Family(posterior.NegativeBinomial):
+    class Family(likelihoods.NegativeBinomial):
         own = (OwnParameter("excess", "excess_prior", "exponential"),)
 
     @parameters
@@ -124,7 +124,7 @@ def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_esti
 
 
 def test_an_intercept_that_a_new_likelihood_does_not_hold_is_refused_with_the_reason():
-    class Held(posterior.Gamma):
+    class Held(likelihoods.Gamma):
         def level_weight(self, y, weight=None):
             return 0.0
 
@@ -149,7 +149,7 @@ def test_an_intercept_that_a_new_likelihood_does_not_hold_is_refused_with_the_re
 
 
 def test_two_classes_need_no_more_than_their_probabilities():
-    class Plain(posterior.Bernoulli):
+    class Plain(likelihoods.Bernoulli):
         increasing = symmetric = False
 
     @parameters
@@ -170,8 +170,8 @@ def test_two_classes_need_no_more_than_their_probabilities():
 
 def test_a_family_whose_curvature_has_the_wrong_sign_is_refused_as_one_without_a_mode():
     @dataclass(eq=False, repr=False)
-    class Convex(posterior.Poisson):
-        kernel = posterior.Likelihood.kernel
+    class Convex(likelihoods.Poisson):
+        kernel = likelihoods.Likelihood.kernel
 
         def log_density(self, u, y):
             return u[:, 0] ** 2

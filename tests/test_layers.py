@@ -1,6 +1,7 @@
 """Imports only point down: what each layer may know of the others, read from the source."""
 
 import ast
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,20 +20,24 @@ ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 
 # Layers that each layer below the public estimators may import, and modules _x that each module _x
 # may import. Every layer may import every module _x.
+_MODEL = {"likelihoods", "posterior", "priors", "transforms"}
 BELOW_LAYER = {
     "blocks": set(),
     "datasets": set(),
     "diagnostics": set(),
-    "posterior": set(),
+    "transforms": set(),
+    "likelihoods": {"transforms"},
+    "priors": {"likelihoods"},
+    "posterior": _MODEL - {"posterior"},
     "sampling": {"posterior"},
-    "variational": {"posterior", "sampling"},
-    "prediction": {"diagnostics", "posterior"},
-    "criticism": {"blocks", "diagnostics", "posterior", "prediction"},
+    "variational": {*_MODEL, "sampling"},
+    "prediction": {*_MODEL, "diagnostics"},
+    "criticism": {*_MODEL, "blocks", "diagnostics", "prediction"},
     "metrics": {"blocks", "criticism", "diagnostics", "prediction"},
     "plotting": {"criticism", "diagnostics", "metrics", "prediction"},
-    "inference": {"blocks", "diagnostics", "posterior", "sampling"},
+    "inference": {*_MODEL, "blocks", "diagnostics", "sampling"},
     "estimators": {
-        *("blocks", "criticism", "diagnostics", "inference", "posterior", "prediction"),
+        *(*_MODEL, "blocks", "criticism", "diagnostics", "inference", "prediction"),
         *("sampling", "variational"),
     },
 }
@@ -203,3 +208,11 @@ def test_importing_the_package_does_not_take_scikit_learns_wrappers_along():
     found = imports()["loaded"]
     assert "skbayes_sgld.prediction.wrappers" in found
     assert {"sklearn.pipeline", "sklearn.compose"} & set(found) == set()
+
+
+def test_every_public_module_is_there_after_importing_the_package():
+    modules = "datasets diagnostics likelihoods metrics plotting posterior priors sampling"
+    code = f"import skbayes_sgld as sk; [vars(getattr(sk, m)) for m in '{modules}'.split()]"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert set(modules.split()) <= set(dir(skbayes_sgld))
+    assert "skbayes_sgld.plotting" not in imports()["loaded"]

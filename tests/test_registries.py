@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 import skbayes_sgld
-from skbayes_sgld import posterior, sampling, variational
-from skbayes_sgld.posterior.likelihoods.given import GivenOwn
+from skbayes_sgld import likelihoods, posterior, priors, sampling, transforms, variational
+from skbayes_sgld.likelihoods.given import GivenOwn
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
@@ -38,12 +38,12 @@ from tests.sampling.test_clip_registry import check_clip
 from tests.sampling.test_schedules import check_schedule
 
 REGISTRIES = {
-    "LIKELIHOODS": posterior.likelihoods.LIKELIHOODS,
-    "PRIORS": posterior.PRIORS,
-    "HIERARCHICAL_PRIORS": posterior.HIERARCHICAL_PRIORS,
+    "LIKELIHOODS": likelihoods.LIKELIHOODS,
+    "PRIORS": priors.PRIORS,
+    "HIERARCHICAL_PRIORS": priors.HIERARCHICAL_PRIORS,
     "NOISE_MODELS": posterior.NOISE_MODELS,
-    "NOISE_PRIORS": posterior.NOISE_PRIORS,
-    "TRANSFORMS": posterior.TRANSFORMS,
+    "NOISE_PRIORS": priors.NOISE_PRIORS,
+    "TRANSFORMS": transforms.TRANSFORMS,
     "CLIPS": sampling.CLIPS,
     "GRADIENTS": sampling.GRADIENTS,
     "OPTIMIZERS": sampling.OPTIMIZERS,
@@ -140,17 +140,17 @@ class NeverSettles(sampling.FlatDecayFlat):
     settles_at = 5.0
 
 
-class WrongVariance(posterior.Poisson):
+class WrongVariance(likelihoods.Poisson):
     def variance(self, u):
         return 1.01 * super().variance(u)
 
 
-class WrongScore(posterior.FixedGaussian):
+class WrongScore(likelihoods.FixedGaussian):
     def score(self, u, y):
         return super().score(u, y) + 1e-6
 
 
-class OwnScoreAlone(posterior.Bernoulli):
+class OwnScoreAlone(likelihoods.Bernoulli):
     """A score that no fit calls, since the kernel has its own."""
 
     def score(self, u, y):
@@ -170,83 +170,83 @@ def scaled(kernel, factor, dtype=None):
     return Scaled
 
 
-class WrongKernel(posterior.Bernoulli):
-    kernel = scaled(posterior.Bernoulli.kernel, 1.001)
+class WrongKernel(likelihoods.Bernoulli):
+    kernel = scaled(likelihoods.Bernoulli.kernel, 1.001)
 
 
-class WrongKernelInFloat32(posterior.Poisson):
-    kernel = scaled(posterior.Poisson.kernel, 1.001, np.float32)
+class WrongKernelInFloat32(likelihoods.Poisson):
+    kernel = scaled(likelihoods.Poisson.kernel, 1.001, np.float32)
 
 
-class WrongRowCurvature(posterior.Bernoulli):
-    class kernel(posterior.Bernoulli.kernel):
+class WrongRowCurvature(likelihoods.Bernoulli):
+    class kernel(likelihoods.Bernoulli.kernel):
         def derivatives(self, u, *orders):
             found = list(super().derivatives(u, *orders))
             return [*found[:-1], found[-1] * (1.001 if 2 in orders else 1.0)]
 
 
-class WrongBatches(posterior.Bernoulli):
+class WrongBatches(likelihoods.Bernoulli):
     """Scores of gathered rows, which each chain has of its own, are those of other labels."""
 
-    class kernel(posterior.Bernoulli.kernel):
+    class kernel(likelihoods.Bernoulli.kernel):
         def derivatives(self, u, *orders):
             found, batch = super().derivatives(u, *orders), self.y.ndim > 2 and len(self.y) > 1
             return [each * (1.001 if batch and orders == (1,) else 1.0) for each in found]
 
 
-class WideLabels(posterior.Bernoulli):
+class WideLabels(likelihoods.Bernoulli):
     def variance(self, u):
         return 1.1 * super().variance(u)
 
 
-class FarStart(posterior.Poisson):
+class FarStart(likelihoods.Poisson):
     def start(self, y, weight, has_level):
         return super().start(y, weight, has_level) + 50.0 * has_level
 
 
-class NeverFree(posterior.Bernoulli):
+class NeverFree(likelihoods.Bernoulli):
     def level_weight(self, y, weight=None):
         return super().level_weight(y, weight) + (weight is None)
 
 
-class AlwaysHeld(posterior.Poisson):
+class AlwaysHeld(likelihoods.Poisson):
     def level_weight(self, y, weight=None):
         return np.inf
 
 
-class WrongAverages(posterior.Bernoulli):
+class WrongAverages(likelihoods.Bernoulli):
     def averaged(self, u, variance, y):
         score, bend = super().averaged(u, variance, y)
         return score, 1.3 * bend
 
 
-class OthersAverages(posterior.Bernoulli):
+class OthersAverages(likelihoods.Bernoulli):
     def averaged(self, u, variance, y):
         score, bend = super().averaged(u, variance, y)
         return -score, bend
 
 
-class WrongGains(posterior.Poisson):
+class WrongGains(likelihoods.Poisson):
     def gains(self, design, y):
         return -super().gains(design, y)
 
 
-class FalselyIncreasing(posterior.NegativeBinomial):
+class FalselyIncreasing(likelihoods.NegativeBinomial):
     increasing = True
 
     def mean(self, u):
         return np.exp(-u[:, 0])
 
 
-class NoLink(posterior.Gamma):
+class NoLink(likelihoods.Gamma):
     log_link = ()
 
 
-class NoWalls(posterior.Poisson):
+class NoWalls(likelihoods.Poisson):
     bounded_curvature = True
 
 
-class NotConcave(posterior.Likelihood):
+class NotConcave(likelihoods.Likelihood):
     """Noise of Student's t with 9 degrees of freedom: right, but for what posteriors promise."""
 
     def check_target(self, y):
@@ -276,16 +276,16 @@ class NotConcave(posterior.Likelihood):
         return stats.t.cdf(y - u[:, 0], 9.0)
 
 
-class FalselyConcave(posterior.StudentT):
+class FalselyConcave(priors.StudentT):
     log_concave = True
 
 
-class WrongGradient(posterior.Normal):
+class WrongGradient(priors.Normal):
     def grad(self, coef, gamma):
         return 1.0001 * super().grad(coef, gamma)[0], None
 
 
-class WrongCurvature(posterior.Normal):
+class WrongCurvature(priors.Normal):
     def curvature(self, coef, gamma):
         return np.broadcast_to(np.divide(1.0, self.scale), coef.shape), None, 0.0
 
@@ -293,12 +293,12 @@ class WrongCurvature(posterior.Normal):
         super().__init__(scale, location)
 
 
-class WideQuantiles(posterior.Laplace):
+class WideQuantiles(priors.Laplace):
     def quantiles(self, u, d):
         return 1.001 * super().quantiles(u, d)
 
 
-class WideDraws(posterior.StudentT):
+class WideDraws(priors.StudentT):
     """Draws and quantiles that agree, of another scale than the density."""
 
     def quantiles(self, u, d):
@@ -308,18 +308,18 @@ class WideDraws(posterior.StudentT):
         return 1.1 * super().sample(rng, shape, noise_variance)
 
 
-class OthersDraws(posterior.Normal):
+class OthersDraws(priors.Normal):
     """The scale of the first column in all."""
 
     def sample(self, rng, shape, noise_variance):
         return np.repeat(super().sample(rng, shape, noise_variance)[:, :1], shape[1], axis=1)
 
 
-class FalselyFlat(posterior.Normal):
+class FalselyFlat(priors.Normal):
     flat = True
 
 
-class WrongMass(posterior.ConjugateNormal):
+class WrongMass(priors.ConjugateNormal):
     """The sign of the handout's (4.2), with a gradient that belongs to it."""
 
     def log_density(self, coef, gamma):
@@ -330,12 +330,12 @@ class WrongMass(posterior.ConjugateNormal):
         return in_coef, in_gamma + coef.shape[1] * coef.shape[2]
 
 
-class WrongUnits(posterior.HalfNormal):
+class WrongUnits(priors.HalfNormal):
     def for_data(self, variance):
-        return posterior.HalfNormal(variance)
+        return priors.HalfNormal(variance)
 
 
-class WideSigma(posterior.HalfCauchy):
+class WideSigma(priors.HalfCauchy):
     def sample(self, rng, size):
         return 1.1 * super().sample(rng, size)
 
@@ -349,7 +349,7 @@ class WrongSlopes(posterior.LogLinearNoise):
         return bound
 
 
-class NoJacobian(posterior.HierarchicalNormal):
+class NoJacobian(priors.HierarchicalNormal):
     """A density of tau in place of that of its logarithm."""
 
     def value_and_grad(self, h, gamma):
@@ -443,7 +443,7 @@ class NoBound(sampling.NormClip):
         return np.where(fired[:, None], 0.5 * gradient, gradient), fired
 
 
-class WrongSlope(posterior.Positive):
+class WrongSlope(transforms.Positive):
     def log_slope(self, t):
         return 2.0 * t
 
@@ -504,7 +504,7 @@ def test_a_wrong_member_is_caught_by_its_familys_check(wrong, monkeypatch):
         CHECKS[registry]("planted")
 
 
-class LevelsOff(posterior.Likelihood):
+class LevelsOff(likelihoods.Likelihood):
     """A row that rises to its mode at 0, and falls from there to a bound as the predictor rises."""
 
     def sample(self, u, rng):
@@ -528,6 +528,6 @@ def test_a_row_that_falls_to_a_bound_gains_as_one_that_rises():
 
 def test_a_member_that_is_not_defined_is_named_and_an_instance_is_no_member():
     with pytest.raises(NotImplementedError, match="^Bare must define curvature"):
-        type("Bare", (posterior.CoefficientPrior,), {})().curvature(np.zeros((1, 2)), None)
+        type("Bare", (priors.CoefficientPrior,), {})().curvature(np.zeros((1, 2)), None)
     with pytest.raises(TypeError, match=r"'mine' is given Laplace\(\); enter the class"):
-        posterior.PRIORS["mine"] = posterior.Laplace()
+        priors.PRIORS["mine"] = priors.Laplace()

@@ -27,7 +27,7 @@ from benchmarks._tools import (
     within,
 )
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import Laplace, Normal
+from skbayes_sgld.priors import Laplace, Normal
 
 _FEWEST, _MOST = 3, 15  # fits of ours a round, which take a fraction of the time of theirs
 _LIMIT = 600.0  # seconds that a rival may take where it might take hours

@@ -15,7 +15,9 @@ import numpy as np
 
 from benchmarks import _data
 from benchmarks._tools import Figure, compare, interleave, rival, row
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import SGLD, Constant, Identity, Minibatch
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains

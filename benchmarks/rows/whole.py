@@ -17,7 +17,7 @@ from benchmarks import _data, _laplace
 from benchmarks._tools import Figure, compare, interleave, row
 from benchmarks._worker import ROOT, START, checkout, import_seconds, workers
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import Normal
+from skbayes_sgld.priors import Normal
 
 _REFERENCE = Path(__file__).parents[1] / "cached" / "autoregressive.json"
 _BLOCK = 256  # rows of a bare prediction: four megabytes of float32, which stay in cache

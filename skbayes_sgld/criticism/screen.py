@@ -42,7 +42,7 @@ from skbayes_sgld.criticism.checks import (
 )
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 from skbayes_sgld.criticism.settings import advice, variance_is_given
-from skbayes_sgld.posterior.likelihoods import Gaussian
+from skbayes_sgld.likelihoods import Gaussian
 
 _LEVEL = 5e-6  # of each of fourteen tests: a false alarm in 14,000 fits at most
 _SAME = 0.4  # share of the rows with one y beyond which no noise of a density fits

@@ -16,7 +16,7 @@ from scipy import stats
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, ranks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, LeftOut
-from skbayes_sgld.posterior.likelihoods.student_t import StudentTNoise
+from skbayes_sgld.likelihoods.student_t import StudentTNoise
 
 _FEWEST = 20  # rows, below which a rank correlation has no normal distribution
 _MOST = 0.5  # leverage beyond which a row says little of its residual

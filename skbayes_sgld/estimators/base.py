@@ -50,11 +50,12 @@ from skbayes_sgld.estimators.validation import (
 )
 from skbayes_sgld.inference.decisions import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
-from skbayes_sgld.posterior import NOISE_MODELS, NOISE_PRIORS, CoefficientPrior, Likelihood
-from skbayes_sgld.posterior.priors import PRIORS
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.posterior import NOISE_MODELS
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.prediction.wrappers import check_row_data_given, warn_of_random_walks
+from skbayes_sgld.priors import NOISE_PRIORS, PRIORS, CoefficientPrior
 
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"

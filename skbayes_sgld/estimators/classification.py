@@ -28,14 +28,8 @@ from skbayes_sgld.estimators.row_arguments import totals_of_fit
 from skbayes_sgld.estimators.scores import ACCURACY, share_of_hits
 from skbayes_sgld.estimators.validation import check_classes, check_weight, check_weight_sizes
 from skbayes_sgld.inference.passes import Encoding
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    GLMPosterior,
-    LabelLikelihood,
-    Likelihood,
-)
+from skbayes_sgld.likelihoods import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor

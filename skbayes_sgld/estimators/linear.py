@@ -36,18 +36,14 @@ from skbayes_sgld.inference.passes import (
     first_pass,
     sum_up,
 )
-from skbayes_sgld.posterior import (
-    CoefficientPrior,
-    GLMPosterior,
-    Likelihood,
-    NoiseModel,
-    NoisePrior,
-)
-from skbayes_sgld.posterior.base import by_name
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.posterior import GLMPosterior, NoiseModel
 from skbayes_sgld.posterior.glm import own_units
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.priors import CoefficientPrior, NoisePrior
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
+from skbayes_sgld.transforms import by_name
 
 # priors of the coefficients, the intercept, and the likelihood's own parameters
 Priors = tuple[Any, CoefficientPrior, tuple[NoisePrior, ...]]

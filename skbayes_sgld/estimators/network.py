@@ -31,10 +31,11 @@ from skbayes_sgld.inference.settings import (
     check_verbose,
     number_or_auto,
 )
-from skbayes_sgld.posterior import FixedGaussian, Gaussian, Likelihood, NoisePrior
+from skbayes_sgld.likelihoods import FixedGaussian, Gaussian, Likelihood
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network, Units, check_layout
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
+from skbayes_sgld.priors import NoisePrior
 from skbayes_sgld.variational import BayesByBackprop
 
 _TRAINING_STEPS = 1000  # to where the approximation begins

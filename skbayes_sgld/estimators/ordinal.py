@@ -22,7 +22,7 @@ from skbayes_sgld.estimators.ordered_labels import in_order, order_of, plain
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.scores import ACCURACY
 from skbayes_sgld.inference.passes import Encoding
-from skbayes_sgld.posterior import LabelLikelihood, Likelihood, Ordinal
+from skbayes_sgld.likelihoods import LabelLikelihood, Likelihood, Ordinal
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.wrappers import unless_random_walks
 

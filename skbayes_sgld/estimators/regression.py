@@ -20,7 +20,7 @@ from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.scores import R2, Score
 from skbayes_sgld.estimators.validation import check_weight
-from skbayes_sgld.posterior import (
+from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
     FixedGaussian,
     Gaussian,

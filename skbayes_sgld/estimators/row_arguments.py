@@ -24,8 +24,7 @@ from skbayes_sgld.estimators.validation import (
     one_a_row,
     trials_of,
 )
-from skbayes_sgld.posterior import Binomial
-from skbayes_sgld.posterior.likelihoods import as_totals
+from skbayes_sgld.likelihoods import Binomial, as_totals
 
 _REST = "row_data"  # name under which a method takes the argument
 _Y = "        y : array-like of shape (n_samples,)\n"

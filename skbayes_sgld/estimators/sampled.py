@@ -26,16 +26,17 @@ from skbayes_sgld.inference.diagnosis import Diagnosis
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import REGISTRIES, Settings
-from skbayes_sgld.posterior import GLMPosterior, Likelihood
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.conflict import own_pull
 from skbayes_sgld.posterior.further_rows import site_of, under_priors
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.linear_prior import in_units
-from skbayes_sgld.posterior.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
-from skbayes_sgld.posterior.priors.noise import OwnPriors
 from skbayes_sgld.posterior.propriety import check_proper, level_is_held
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.priors.noise import OwnPriors
 from skbayes_sgld.sampling import NoModeError
 
 _KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes

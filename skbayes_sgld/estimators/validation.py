@@ -13,7 +13,7 @@ from skbayes_sgld._checks import LARGEST, SMALLEST, array_of, check_collected, c
 from skbayes_sgld._linalg import column_ranges, sums_of_squares
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.posterior.likelihoods.binomial import check_trials
+from skbayes_sgld.likelihoods.binomial import check_trials
 
 _TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
 FLOATS = [np.float64, np.float32]

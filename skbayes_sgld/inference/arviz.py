@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.posterior.base import Array, BasePosterior, by_name
+from skbayes_sgld.posterior.base import Array, BasePosterior
+from skbayes_sgld.transforms import by_name
 
 Coords = Mapping[str, Sequence[str]]
 

@@ -18,11 +18,11 @@ from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._random import start_normals
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.boundary import require
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import ControlVariate, Full

@@ -21,10 +21,10 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block, RowSource
+from skbayes_sgld.likelihoods import Likelihood, as_totals
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood, as_totals
 from skbayes_sgld.posterior.propriety import check_expanded
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics

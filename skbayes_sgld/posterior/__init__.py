@@ -1,4 +1,4 @@
-"""Posteriors to sample, and what they are composed of: likelihoods, priors and transforms."""
+"""Posteriors to sample: of linear models, of networks, and of users' own densities."""
 
 from skbayes_sgld.posterior.boundary import CustomPosterior, FunctionPosterior, as_posterior
 from skbayes_sgld.posterior.checks import check_gradient
@@ -6,24 +6,6 @@ from skbayes_sgld.posterior.examples.stochastic_volatility import StochasticVola
 from skbayes_sgld.posterior.examples.tied_mixture import TiedGaussianMixture
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
-from skbayes_sgld.posterior.likelihoods import (
-    LIKELIHOODS,
-    Bernoulli,
-    BetaBinomial,
-    Binomial,
-    Categorical,
-    FixedGaussian,
-    Gamma,
-    Gaussian,
-    HeteroscedasticGaussian,
-    LabelLikelihood,
-    Likelihood,
-    NegativeBinomial,
-    Ordinal,
-    OwnParameter,
-    Poisson,
-    StudentTNoise,
-)
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.posterior.noise_models import (
     NOISE_MODELS,
@@ -31,101 +13,25 @@ from skbayes_sgld.posterior.noise_models import (
     LogLinearNoise,
     NoiseModel,
 )
-from skbayes_sgld.posterior.priors import (
-    HIERARCHICAL_PRIORS,
-    NOISE_PRIORS,
-    PRIORS,
-    Cauchy,
-    CoefficientPrior,
-    ConjugateNormal,
-    Exponential,
-    Flat,
-    FlatNoise,
-    GammaPrior,
-    HalfCauchy,
-    HalfNormal,
-    HalfStudentT,
-    HierarchicalNormal,
-    HierarchicalPrior,
-    Horseshoe,
-    InverseGamma,
-    Laplace,
-    LocationScale,
-    LogNormal,
-    NoisePrior,
-    Normal,
-    Prior,
-    StudentT,
-)
+from skbayes_sgld.posterior.parameterizations.elementwise import Coordinates
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.posterior.protocol import Posterior
-from skbayes_sgld.posterior.transforms import (
-    TRANSFORMS,
-    Coordinates,
-    Interval,
-    Positive,
-    Transform,
-)
 
 __all__ = [
-    "HIERARCHICAL_PRIORS",
-    "LIKELIHOODS",
     "NOISE_MODELS",
-    "NOISE_PRIORS",
-    "PRIORS",
-    "TRANSFORMS",
-    "Bernoulli",
-    "BetaBinomial",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "CoefficientPrior",
-    "ConjugateNormal",
     "ConstantNoise",
     "Coordinates",
     "CustomPosterior",
-    "Exponential",
-    "FixedGaussian",
-    "Flat",
-    "FlatNoise",
-    "GammaPrior",
     "FunctionPosterior",
     "GLMPosterior",
-    "Gamma",
-    "Gaussian",
-    "HalfCauchy",
-    "HalfNormal",
-    "HalfStudentT",
-    "HeteroscedasticGaussian",
-    "HierarchicalNormal",
     "HierarchicalPosterior",
-    "HierarchicalPrior",
-    "Horseshoe",
     "ImproperPosteriorError",
-    "Interval",
-    "InverseGamma",
-    "Laplace",
-    "LocationScale",
-    "LabelLikelihood",
-    "Likelihood",
     "LogLinearNoise",
-    "LogNormal",
     "MLPPosterior",
-    "NegativeBinomial",
     "NoiseModel",
-    "NoisePrior",
-    "Normal",
-    "OwnParameter",
-    "Ordinal",
-    "Poisson",
-    "Positive",
     "Posterior",
-    "Prior",
     "StochasticVolatility",
-    "StudentT",
-    "StudentTNoise",
     "TiedGaussianMixture",
-    "Transform",
     "as_posterior",
     "check_gradient",
 ]

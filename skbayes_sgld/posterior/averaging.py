@@ -19,9 +19,9 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE, equal_slices, in_threads, one_blas_thread
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import Likelihood, RowKernel, with_offset_and_weight
 from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood, RowKernel, with_offset_and_weight
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.sparse_rows import sparse_rows

@@ -296,11 +296,3 @@ def _is_default(cls: type, member: str) -> bool:
     if member in BasePosterior.__annotations__:  # constructors set these
         return False
     return getattr(cls, member, None) is getattr(BasePosterior, member, None)
-
-
-def by_name(names: Sequence[str]) -> dict[str, list[int]]:
-    """Positions of the parameters, by their names without an index."""
-    positions: dict[str, list[int]] = {}
-    for j, name in enumerate(names):
-        positions.setdefault(name.partition("[")[0], []).append(j)
-    return positions

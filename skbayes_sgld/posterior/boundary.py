@@ -19,8 +19,9 @@ from skbayes_sgld._checks import as_vector, check_number, escaped
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
+from skbayes_sgld.posterior.parameterizations.elementwise import Coordinates, Elementwise
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts, Reported
-from skbayes_sgld.posterior.transforms import Coordinates, Elementwise, Transform
+from skbayes_sgld.transforms import Transform
 
 _SHOWN = 5  # parameters in an error
 _ROW_FUNCTIONS = ("log_likelihood", "grad_log_likelihood")

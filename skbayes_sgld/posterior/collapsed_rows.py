@@ -30,11 +30,11 @@ from scipy.special import erfcx, log_ndtr, ndtr, ndtri
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import Bernoulli
-from skbayes_sgld.posterior.priors import Normal
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.whitening import CollapsedPosterior
+from skbayes_sgld.priors import Normal
 
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
 _ERROR, _PROBES = 3e-3, 16  # relative error of the series; vectors that test it

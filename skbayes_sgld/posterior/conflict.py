@@ -27,8 +27,8 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.posterior.priors import Flat
 from skbayes_sgld.posterior.propriety import separated
+from skbayes_sgld.priors import Flat
 
 _NODES = np.linspace(-8.0, 8.0, 321)  # normal scores at which a prior's quantiles are taken
 _LEAST = 1e-12  # curvature over the prior's, or the largest, below which the data say nothing

@@ -27,8 +27,8 @@ from scipy import linalg
 
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
-from skbayes_sgld.posterior.priors import CoefficientPrior, Flat
 from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.priors import CoefficientPrior, Flat
 
 _CURVATURES, _BLOCK = 200, 64  # draws
 

@@ -16,19 +16,19 @@ from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_moments
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import FixedGaussian, Gaussian, GivenOwn, Likelihood
 from skbayes_sgld.posterior.always_read import AlwaysRead
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.likelihoods import FixedGaussian, Gaussian, GivenOwn, Likelihood
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.predictor_maps import Contrasts, Predictors, WithOwn
-from skbayes_sgld.posterior.priors import NOISE_PRIORS, CoefficientPrior, Flat
-from skbayes_sgld.posterior.priors.noise import NoisePrior, OwnPriors
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign, as_array
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.priors import NOISE_PRIORS, CoefficientPrior, Flat
+from skbayes_sgld.priors.noise import NoisePrior, OwnPriors
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
 
@@ -79,7 +79,9 @@ class GLMPosterior(BasePosterior):
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+    >>> from skbayes_sgld.likelihoods import Bernoulli
+    >>> from skbayes_sgld.posterior import GLMPosterior
+    >>> from skbayes_sgld.priors import Normal
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array([0.0, 1.0, 1.0])
     >>> posterior = GLMPosterior(X, y, Bernoulli(), Normal(scale=2.5))
     >>> posterior.param_names

@@ -11,8 +11,8 @@ from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.priors import Flat, HierarchicalPrior, Normal
 from skbayes_sgld.posterior.protocol import Facts, Reported
+from skbayes_sgld.priors import Flat, HierarchicalPrior, Normal
 
 
 class HierarchicalPosterior(BasePosterior):

@@ -1,6 +1,6 @@
 """The joint prior of a linear model: of the coefficients and the intercept of its predictors.
 
-The conventions are those of :mod:`~skbayes_sgld.posterior.priors.base`.
+The conventions are those of :mod:`~skbayes_sgld.priors.base`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 from skbayes_sgld._linalg import column_moments, column_squares
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.priors.base import CoefficientPrior
-from skbayes_sgld.posterior.priors.flat import Flat
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.priors.base import CoefficientPrior
+from skbayes_sgld.priors.flat import Flat
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from sklearn.base import clone
 from skbayes_sgld._checks import check_choice, check_number
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.priors import CoefficientPrior
-from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.protocol import Facts, Reported
+from skbayes_sgld.priors import CoefficientPrior
+from skbayes_sgld.priors.noise import NoisePrior
 
 _BLOCK = 2**16  # numbers in a layer of a block of rows, so that one chain's stay in cache
 
@@ -271,7 +271,9 @@ class MLPPosterior(BasePosterior):
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.posterior import FixedGaussian, MLPPosterior, Normal
+    >>> from skbayes_sgld.likelihoods import FixedGaussian
+    >>> from skbayes_sgld.posterior import MLPPosterior
+    >>> from skbayes_sgld.priors import Normal
     >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> posterior = MLPPosterior(X, X[:, 0] ** 2, FixedGaussian(0.1), Normal())
     >>> posterior.n_params

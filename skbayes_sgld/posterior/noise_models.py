@@ -27,12 +27,12 @@ from skbayes_sgld._linalg import (
     one_blas_thread,
 )
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import HeteroscedasticGaussian, Likelihood
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian, Likelihood
 from skbayes_sgld.posterior.predictor_maps import WithOwn
-from skbayes_sgld.posterior.priors import CoefficientPrior, NoisePrior, Normal
 from skbayes_sgld.posterior.protocol import Facts, Reported
+from skbayes_sgld.priors import CoefficientPrior, NoisePrior, Normal
 
 NoisePriors = NoisePrior | Sequence[NoisePrior]
 

@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 
 from skbayes_sgld._linalg import column_moments, column_ranges, gram_about
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods.base import LabelLikelihood
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods.base import LabelLikelihood
 from skbayes_sgld.posterior.sparse_design import as_array
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
@@ -215,7 +215,7 @@ def _check_directions(posterior: GLMPosterior) -> None:
     """Raise if along some direction the likelihood rises for some row and falls for none.
 
     A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's
-    :meth:`~skbayes_sgld.posterior.Likelihood.gains`.
+    :meth:`~skbayes_sgld.likelihoods.Likelihood.gains`.
     """
     X, K = posterior.X, posterior.n_predictors
     free = posterior.intercept_is_free

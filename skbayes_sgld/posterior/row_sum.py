@@ -22,8 +22,8 @@ from skbayes_sgld._linalg import (
     weighted_gram,
 )
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import RowKernel
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.likelihoods import RowKernel
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.sparse_design import SparseDesign

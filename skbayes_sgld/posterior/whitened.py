@@ -21,9 +21,9 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import equal_slices, in_threads, matmul_rows, one_blas_thread
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import RowKernel
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.likelihoods import RowKernel
 from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.whitening import WhitenedPosterior

@@ -16,7 +16,7 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.posterior.likelihoods.base import HIGHEST
+from skbayes_sgld.likelihoods.base import HIGHEST
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 
 _FAR = HIGHEST - 1.0  # least log mean of a far row: the search for them may round otherwise

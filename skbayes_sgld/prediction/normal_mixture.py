@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.mixture import solve_quantile
 from skbayes_sgld.prediction.blocks import block_size, by_blocks
 from skbayes_sgld.prediction.predictors import Spread
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
-from skbayes_sgld.posterior.likelihoods.base import HIGHEST, Average, FarRowError
+from skbayes_sgld.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
+from skbayes_sgld.likelihoods.base import HIGHEST, Average, FarRowError
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.far_rows import find_far_rows, predict_apart
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures

@@ -15,7 +15,7 @@ from math import lgamma
 import numpy as np
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.likelihoods.base import Average
+from skbayes_sgld.likelihoods.base import Average
 
 _ERROR = 1e-6  # of a mean, relative to the function's largest value: single precision has no more
 # Nodes for each draw, beyond which all draws cost less: of 40 rows with t-distributed noise 7,125

@@ -79,7 +79,9 @@ class BayesByBackprop(Component):
     Examples
     --------
     >>> from skbayes_sgld.datasets import make_two_clusters
-    >>> from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+    >>> from skbayes_sgld.likelihoods import Bernoulli
+    >>> from skbayes_sgld.posterior import GLMPosterior
+    >>> from skbayes_sgld.priors import Normal
     >>> from skbayes_sgld.variational import BayesByBackprop
     >>> X, y = make_two_clusters(random_state=0)
     >>> posterior = GLMPosterior(X, y.astype(float), Bernoulli(), Normal())

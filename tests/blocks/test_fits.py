@@ -15,17 +15,10 @@ from skbayes_sgld import (
 from skbayes_sgld.blocks import sample as drawing
 from skbayes_sgld.inference import passes
 from skbayes_sgld.inference.passes import NUMBERS, find_posterior, first_pass
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    Categorical,
-    Flat,
-    GLMPosterior,
-    Laplace,
-    Normal,
-    Ordinal,
-    Poisson,
-)
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, Ordinal, Poisson
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.priors import Flat, Laplace, Normal
 from skbayes_sgld.sampling.tuning.mode import find_mode
 from tests.blocks.windows import blocks_of
 

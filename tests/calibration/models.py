@@ -25,7 +25,7 @@ from skbayes_sgld import (
     SGLDNegativeBinomialRegressor,
     SGLDOrdinalClassifier,
 )
-from skbayes_sgld.posterior import (
+from skbayes_sgld.priors import (
     ConjugateNormal,
     Exponential,
     HierarchicalNormal,

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from skbayes_sgld.criticism.checks import find_checks, residuals
 from skbayes_sgld.criticism.leave_one_out import LeftOut
-from skbayes_sgld.posterior import Bernoulli, FixedGaussian
+from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
 
 N, S, REPLICATIONS = 150, 50, 250
 RNG = np.random.default_rng(0)

@@ -12,7 +12,7 @@ from sklearn.compose import TransformedTargetRegressor
 from skbayes_sgld import SGLDLinearRegression, compare_models
 from skbayes_sgld.criticism.comparison import stacking_weights
 from skbayes_sgld.metrics import loo
-from skbayes_sgld.posterior import Normal
+from skbayes_sgld.priors import Normal
 
 N = 60
 RNG = np.random.default_rng(0)

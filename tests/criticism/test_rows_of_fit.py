@@ -25,7 +25,7 @@ from skbayes_sgld import (
 from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.metrics import get_scorer, loo
-from skbayes_sgld.posterior import Normal
+from skbayes_sgld.priors import Normal
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")

@@ -16,17 +16,14 @@ from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDNegativeBinomialRegressor,
 )
-from skbayes_sgld.posterior import (
+from skbayes_sgld.likelihoods import (
     BetaBinomial,
-    Exponential,
     Gamma,
-    GammaPrior,
     Gaussian,
-    InverseGamma,
     NegativeBinomial,
-    Normal,
     StudentTNoise,
 )
+from skbayes_sgld.priors import Exponential, GammaPrior, InverseGamma, Normal
 from tests.references.closed_forms import laplace_fit
 
 

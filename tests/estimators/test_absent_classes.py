@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit, log_expit
 
 from skbayes_sgld import SGDMAPClassifier, SGLDLogisticRegression
-from skbayes_sgld.posterior import Normal
+from skbayes_sgld.priors import Normal
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((90, 2))

@@ -23,18 +23,11 @@ from skbayes_sgld import (
     predict_interval,
 )
 from skbayes_sgld.criticism.weights import screen_weights
+from skbayes_sgld.likelihoods import FixedGaussian, Gamma, Gaussian
 from skbayes_sgld.metrics import get_scorer, loo
-from skbayes_sgld.posterior import (
-    ConjugateNormal,
-    FixedGaussian,
-    Gamma,
-    Gaussian,
-    GLMPosterior,
-    InverseGamma,
-    LogLinearNoise,
-    Normal,
-)
+from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 
 RNG = np.random.default_rng(0)
 N = 150

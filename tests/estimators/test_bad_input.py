@@ -22,14 +22,7 @@ from skbayes_sgld import (
     SGLDOrdinalClassifier,
 )
 from skbayes_sgld import sampling as how
-from skbayes_sgld.posterior import (
-    NOISE_PRIORS,
-    PRIORS,
-    InverseGamma,
-    Laplace,
-    LogNormal,
-    Normal,
-)
+from skbayes_sgld.priors import NOISE_PRIORS, PRIORS, InverseGamma, Laplace, LogNormal, Normal
 from tests.sharing import share_after
 
 # 100 draws are too few for the summaries to be relied on, and the estimators say so

@@ -5,8 +5,9 @@ import pytest
 from scipy import special, stats
 
 from skbayes_sgld import SGLDBetaBinomialRegressor
-from skbayes_sgld.posterior import BetaBinomial, Exponential, GLMPosterior, Normal
-from skbayes_sgld.posterior.likelihoods import as_totals
+from skbayes_sgld.likelihoods import BetaBinomial, as_totals
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Exponential, Normal
 from tests.estimators.families import scattered_totals as scattered
 from tests.numeric import derivative
 

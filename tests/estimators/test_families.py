@@ -6,17 +6,16 @@ from scipy import sparse, special
 
 from skbayes_sgld import SGLDGammaRegressor
 from skbayes_sgld.estimators import sampled
-from skbayes_sgld.posterior import (
+from skbayes_sgld.likelihoods import (
     BetaBinomial,
     Binomial,
-    Exponential,
     Gaussian,
     NegativeBinomial,
-    Normal,
     Poisson,
     StudentTNoise,
+    as_totals,
 )
-from skbayes_sgld.posterior.likelihoods import as_totals
+from skbayes_sgld.priors import Exponential, Normal
 from tests.blocks.windows import blocks_of
 from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass
 from tests.references.closed_forms import importance_sampling, laplace_fit

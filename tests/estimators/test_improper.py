@@ -9,8 +9,9 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
-from skbayes_sgld.posterior import Normal, propriety
+from skbayes_sgld.posterior import propriety
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
+from skbayes_sgld.priors import Normal
 from tests.blocks.windows import blocks_of
 from tests.estimators.test_bad_input import (
     CLASSIFIERS,

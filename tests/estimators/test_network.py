@@ -12,15 +12,10 @@ from skbayes_sgld import BayesByBackpropRegressor, SGLDMLPClassifier, SGLDMLPReg
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
 from skbayes_sgld.inference.diagnosis import diagnose_outputs
 from skbayes_sgld.inference.ensemble import _probe_gradient
-from skbayes_sgld.posterior import (
-    FixedGaussian,
-    Gaussian,
-    HalfNormal,
-    InverseGamma,
-    MLPPosterior,
-    Normal,
-)
+from skbayes_sgld.likelihoods import FixedGaussian, Gaussian
+from skbayes_sgld.posterior import MLPPosterior
 from skbayes_sgld.posterior.mlp import Units
+from skbayes_sgld.priors import HalfNormal, InverseGamma, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 # short runs from several modes: the estimators say so, and the tests have errors of their own

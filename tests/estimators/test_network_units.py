@@ -14,7 +14,9 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.estimators.network import UnitsNoisePrior, standardise
 from skbayes_sgld.inference.ensemble import train
-from skbayes_sgld.posterior import FixedGaussian, InverseGamma, MLPPosterior, Normal
+from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.posterior import MLPPosterior
+from skbayes_sgld.priors import InverseGamma, Normal
 
 # short runs are not to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -9,7 +9,9 @@ from sklearn.model_selection import KFold, cross_val_score
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDOrdinalClassifier
 from skbayes_sgld.estimators import sampled
-from skbayes_sgld.posterior import GLMPosterior, LogNormal, Normal, Ordinal
+from skbayes_sgld.likelihoods import Ordinal
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import LogNormal, Normal
 from skbayes_sgld.sampling.tuning.mode import find_mode
 from tests.blocks.windows import blocks_of
 

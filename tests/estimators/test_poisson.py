@@ -7,7 +7,8 @@ from sklearn.linear_model import PoissonRegressor
 
 from skbayes_sgld import RowBlocks, SGLDPoissonRegressor
 from skbayes_sgld.metrics import get_scorer
-from skbayes_sgld.posterior import ImproperPosteriorError, Normal
+from skbayes_sgld.posterior import ImproperPosteriorError
+from skbayes_sgld.priors import Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 SHORT = {"n_draws": 50, "n_burnin": 10, "thin": 1, "step_size": 0.5, "random_state": 0}

@@ -13,7 +13,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
-from skbayes_sgld.posterior import ConjugateNormal, HalfStudentT, InverseGamma, Laplace, Normal
+from skbayes_sgld.priors import ConjugateNormal, HalfStudentT, InverseGamma, Laplace, Normal
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5, 2)) * [1.0, 100.0] + [3.0, 0.0]

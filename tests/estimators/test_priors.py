@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Normal
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 from tests.references.closed_forms import (
     Moments,
     importance_sampling,

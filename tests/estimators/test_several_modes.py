@@ -6,7 +6,7 @@ from scipy import sparse, special, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.posterior import GammaPrior, InverseGamma, Normal
+from skbayes_sgld.priors import GammaPrior, InverseGamma, Normal
 from tests.references import heavy_tails
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 

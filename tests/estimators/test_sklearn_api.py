@@ -22,7 +22,7 @@ from skbayes_sgld import (
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, Laplace, Normal
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
 from skbayes_sgld.sampling import SGLD, Box, Curvature, Minibatch, NormClip, Polynomial, SVRGDescent
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.estimators import sampled
-from skbayes_sgld.posterior import Flat, Normal
+from skbayes_sgld.priors import Flat, Normal
 
 RNG = np.random.default_rng(5)
 N, D = 2500, 3

@@ -5,7 +5,9 @@ import pytest
 from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression, check_model
-from skbayes_sgld.posterior import LogLinearNoise, Normal, StudentTNoise
+from skbayes_sgld.likelihoods import StudentTNoise
+from skbayes_sgld.posterior import LogLinearNoise
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning.mode import find_mode
 from tests.estimators.families import FAMILIES, heavy, mode_by_scipy
 

@@ -16,10 +16,11 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     check_model,
 )
+from skbayes_sgld.likelihoods import Bernoulli, Binomial, as_totals
 from skbayes_sgld.metrics import brier_score, calibration_error, get_scorer, loo
-from skbayes_sgld.posterior import Bernoulli, Binomial, GLMPosterior, ImproperPosteriorError, Normal
+from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
 from skbayes_sgld.posterior.averaging import averaged_normal
-from skbayes_sgld.posterior.likelihoods import as_totals
+from skbayes_sgld.priors import Normal
 from tests.blocks.windows import blocks_of
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld._linalg import column_moments
-from skbayes_sgld.posterior import Laplace, Normal
+from skbayes_sgld.priors import Laplace, Normal
 
 RNG = np.random.default_rng(0)
 UNITS = 10.0 ** np.array([-6, 6, 0, 3, -3, 1, 0, -1, 2, 0])

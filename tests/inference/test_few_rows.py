@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, sample
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, LogLinearNoise, Normal
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC
 
 datasets = pytest.importorskip("statsmodels.datasets", reason="the data are in statsmodels")

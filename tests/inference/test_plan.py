@@ -14,7 +14,8 @@ from skbayes_sgld.inference import plan as planning
 from skbayes_sgld.inference import settings as settings_module
 from skbayes_sgld.inference.decisions import step_bias
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior import FunctionPosterior, Laplace, Normal
+from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, Cyclical, FlatDecayFlat, Polynomial, Schedule
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode

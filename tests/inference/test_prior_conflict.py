@@ -8,19 +8,18 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.posterior import (
+from skbayes_sgld.likelihoods import FixedGaussian, Gaussian
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
+from skbayes_sgld.priors import (
     Cauchy,
     ConjugateNormal,
-    FixedGaussian,
     Flat,
-    Gaussian,
-    GLMPosterior,
     InverseGamma,
     Laplace,
     Normal,
     StudentT,
 )
-from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
 from skbayes_sgld.sampling.tuning.mode import find_mode
 
 X_RAW, Y = load_diabetes(return_X_y=True)

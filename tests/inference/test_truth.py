@@ -6,7 +6,7 @@ from sklearn.datasets import load_diabetes
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_correlated_pair
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma
 from tests.references.closed_forms import (
     importance_sampling,
     laplace_fit,

@@ -16,7 +16,17 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 import skbayes_sgld
-from skbayes_sgld import datasets, diagnostics, metrics, plotting, posterior, sampling, variational
+from skbayes_sgld import (
+    datasets,
+    diagnostics,
+    likelihoods,
+    metrics,
+    plotting,
+    posterior,
+    priors,
+    sampling,
+    variational,
+)
 from skbayes_sgld.inference.settings import Settings
 
 N, D = 20, 2
@@ -214,10 +224,10 @@ _HOLDERS = [
     ("clip", LOGISTIC, sampling.CLIPS),
     ("schedule", LINEAR, sampling.SCHEDULES),
     ("temperature", LOGISTIC, sampling.SCHEDULES),
-    ("prior", LINEAR, posterior.PRIORS),
-    ("prior", LINEAR, posterior.HIERARCHICAL_PRIORS),
-    ("intercept_prior", skbayes_sgld.SGDMAPRegressor, posterior.PRIORS),
-    ("noise_prior", LINEAR, posterior.NOISE_PRIORS),
+    ("prior", LINEAR, priors.PRIORS),
+    ("prior", LINEAR, priors.HIERARCHICAL_PRIORS),
+    ("intercept_prior", skbayes_sgld.SGDMAPRegressor, priors.PRIORS),
+    ("noise_prior", LINEAR, priors.NOISE_PRIORS),
     ("noise_model", LINEAR, posterior.NOISE_MODELS),
     ("optimizer", skbayes_sgld.SGDMAPRegressor, sampling.OPTIMIZERS),
     ("projection", skbayes_sgld.SGDMAPRegressor, sampling.PROJECTIONS),
@@ -240,7 +250,7 @@ def _components():
                     settings(names),
                     (head, f"{head}.", "step_size", "batch_size"),
                 )
-    for part in posterior.likelihoods.LIKELIHOODS.values():
+    for part in likelihoods.LIKELIHOODS.values():
         names = part().get_params(deep=False)
         if names:
             check = lambda part=part, **given: part(**given).check()  # noqa: E731
@@ -260,7 +270,7 @@ NORMAL = posterior.FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -
 DRAWS = RNG.standard_normal((2, 20, 3))
 PROBA = RNG.uniform(0.1, 0.9, N)
 INTERVAL = np.column_stack([Y - 1.0, Y + 1.0])
-ROWS = posterior.GLMPosterior(X, LABELS, posterior.Bernoulli(), posterior.Normal(2.5))
+ROWS = posterior.GLMPosterior(X, LABELS, likelihoods.Bernoulli(), priors.Normal(2.5))
 
 
 def _approximate(**params):

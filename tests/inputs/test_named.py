@@ -49,14 +49,8 @@ from skbayes_sgld.plotting import (
     ProbabilityContourDisplay,
     TraceDisplay,
 )
-from skbayes_sgld.posterior import (
-    HalfNormal,
-    Horseshoe,
-    InverseGamma,
-    LogNormal,
-    Normal,
-    check_gradient,
-)
+from skbayes_sgld.posterior import check_gradient
+from skbayes_sgld.priors import HalfNormal, Horseshoe, InverseGamma, LogNormal, Normal
 from skbayes_sgld.sampling import (
     SGHMC,
     SGNHT,

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from skbayes_sgld.posterior import Bernoulli, Flat, GLMPosterior, Normal, averaging
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior, averaging
+from skbayes_sgld.priors import Flat, Normal
 from skbayes_sgld.sampling import find_mode
 
 

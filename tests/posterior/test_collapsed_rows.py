@@ -7,8 +7,10 @@ import pytest
 from numpy.polynomial.chebyshev import chebval
 from scipy import sparse
 
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, _terms, collapsed_rows
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.loop import run_chains

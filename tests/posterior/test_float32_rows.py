@@ -7,8 +7,10 @@ import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _linalg
 from skbayes_sgld._linalg import BLOCK_NUMBERS
+from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.neural_network import SGLDMLPRegressor
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
 
 
 def float32_data(n, d, offset=0.0):

@@ -4,23 +4,19 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from skbayes_sgld.posterior import (
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian
+from skbayes_sgld.posterior import GLMPosterior, Posterior
+from skbayes_sgld.posterior.further_rows import under_priors
+from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.priors import (
     PRIORS,
-    Bernoulli,
-    Categorical,
     Cauchy,
     ConjugateNormal,
-    FixedGaussian,
     Flat,
-    Gaussian,
-    GLMPosterior,
     InverseGamma,
     Laplace,
     Normal,
-    Posterior,
 )
-from skbayes_sgld.posterior.further_rows import under_priors
-from skbayes_sgld.posterior.protocol import Expansion
 from tests.numeric import assert_derivative, derivative
 
 N, D = 30, 3

@@ -13,23 +13,17 @@ from skbayes_sgld import (
 )
 from skbayes_sgld._components import resolve
 from skbayes_sgld.inference.parameterization import standardise
-from skbayes_sgld.posterior import (
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian, Poisson
+from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior, check_gradient
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
+from skbayes_sgld.priors import (
     HIERARCHICAL_PRIORS,
-    Bernoulli,
-    Categorical,
-    FixedGaussian,
-    Gaussian,
-    GLMPosterior,
     HierarchicalNormal,
-    HierarchicalPosterior,
     Horseshoe,
     InverseGamma,
     Normal,
-    Poisson,
-    check_gradient,
 )
-from skbayes_sgld.posterior.parameterizations.base import Reparameterized
-from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
 from tests.numeric import assert_derivative, derivative, derivative_by_chain
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 from tests.references.hierarchical import (

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    ConjugateNormal,
-    FixedGaussian,
-    Flat,
-    GLMPosterior,
-    Laplace,
-    Normal,
-)
+from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_proper
+from skbayes_sgld.priors import ConjugateNormal, Flat, Laplace, Normal
 from skbayes_sgld.sampling.tuning.mode import structured_metric
 from tests.posterior.test_glm import PAIRS, D, V, make, some_theta
 

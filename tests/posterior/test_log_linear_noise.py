@@ -6,18 +6,10 @@ import pytest
 from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.posterior import (
-    NOISE_MODELS,
-    ConjugateNormal,
-    Gaussian,
-    InverseGamma,
-    Laplace,
-    LogLinearNoise,
-    Normal,
-    StudentTNoise,
-    check_gradient,
-)
+from skbayes_sgld.likelihoods import Gaussian, StudentTNoise
+from skbayes_sgld.posterior import NOISE_MODELS, LogLinearNoise, check_gradient
 from skbayes_sgld.posterior.differences import difference_curvature
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
 from tests.numeric import derivative_by_chain
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 from tests.references.unequal_noise import UnequalNoise

@@ -7,19 +7,10 @@ import pytest
 from scipy import stats
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    Categorical,
-    ConjugateNormal,
-    FixedGaussian,
-    Flat,
-    Gaussian,
-    InverseGamma,
-    Laplace,
-    Normal,
-    Posterior,
-)
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian
+from skbayes_sgld.posterior import Posterior
 from skbayes_sgld.posterior.mlp import MLPPosterior, Network
+from skbayes_sgld.priors import ConjugateNormal, Flat, InverseGamma, Laplace, Normal
 from skbayes_sgld.sampling.equilibration import row_norms
 from tests.numeric import assert_derivative, derivative_by_chain
 

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior import Flat, GLMPosterior, Poisson
+from skbayes_sgld.likelihoods import Poisson
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_mode
+from skbayes_sgld.priors import Flat
 
 
 def test_a_supposed_mode_where_all_rows_are_certain_is_none():

@@ -7,20 +7,19 @@ import numpy as np
 import pytest
 
 import skbayes_sgld
+from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
 from skbayes_sgld.posterior import (
-    Bernoulli,
     CustomPosterior,
-    FixedGaussian,
     FunctionPosterior,
     GLMPosterior,
     MLPPosterior,
-    Normal,
     Posterior,
     as_posterior,
 )
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import require
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch
 from tests.references.targets import NormalMean, assert_moments
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skbayes_sgld.posterior import ConjugateNormal, InverseGamma, LogLinearNoise, Normal
-from skbayes_sgld.posterior.likelihoods import HeteroscedasticGaussian
+from skbayes_sgld.likelihoods import HeteroscedasticGaussian
+from skbayes_sgld.posterior import LogLinearNoise
 from skbayes_sgld.posterior.noise_models import restricted_normal
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 
 SHAPE, RATE, SCALE, SLOPE = 2.0, 1.5, 0.8, 0.6  # of the priors
 

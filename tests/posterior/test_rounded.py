@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.inference import decisions
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, Curvature
 from skbayes_sgld.sampling.tuning.mode import find_mode
 from tests.references.targets import logistic_posterior, make_run

@@ -7,7 +7,9 @@ import pytest
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from skbayes_sgld._linalg import GROUP
-from skbayes_sgld.posterior import Bernoulli, Categorical, Flat, GLMPosterior, Laplace, Normal
+from skbayes_sgld.likelihoods import Bernoulli, Categorical
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Flat, Laplace, Normal
 
 N, D = 150, 4
 LIKELIHOODS = {"bernoulli": Bernoulli(), "three classes": Categorical(3)}

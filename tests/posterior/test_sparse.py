@@ -7,17 +7,9 @@ import pytest
 from scipy import sparse
 
 from skbayes_sgld import _linalg
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    Categorical,
-    ConjugateNormal,
-    Flat,
-    Gaussian,
-    GLMPosterior,
-    InverseGamma,
-    Normal,
-    Poisson,
-)
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import ConjugateNormal, Flat, InverseGamma, Normal
 from tests.numeric import sparse_normals
 
 LIKELIHOODS = {

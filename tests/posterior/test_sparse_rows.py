@@ -7,7 +7,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import decisions
-from skbayes_sgld.posterior import Normal, averaging
+from skbayes_sgld.posterior import averaging
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning import adaptation
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import TRANSFORMS
+from skbayes_sgld.transforms import TRANSFORMS
 from tests.numeric import assert_derivative, derivative
 
 T = np.linspace(-4.0, 4.0, 9)

@@ -17,9 +17,9 @@ from skbayes_sgld import (
     predict_interval,
     predict_quantiles,
 )
+from skbayes_sgld.likelihoods import Gamma, NegativeBinomial, Poisson
 from skbayes_sgld.metrics import get_scorer
 from skbayes_sgld.plotting import PredictiveIntervalDisplay
-from skbayes_sgld.posterior.likelihoods import Gamma, NegativeBinomial, Poisson
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 

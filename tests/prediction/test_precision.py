@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 

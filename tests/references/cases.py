@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import NOISE_PRIORS, PRIORS
+from skbayes_sgld.priors import NOISE_PRIORS, PRIORS
 
 from .references import Noise, Prior, Problem, Reference, quadrature
 from .samplers import METHODS

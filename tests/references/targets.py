@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, InverseGamma, Normal
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.sampling import (
     SGLD,
     Constant,

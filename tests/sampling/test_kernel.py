@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.posterior import FunctionPosterior, Laplace
+from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import (
     OPTIMIZERS,
     SAMPLERS,

@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    Categorical,
-    Gaussian,
-)
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Reported
 from skbayes_sgld.sampling import (

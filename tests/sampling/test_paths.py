@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.inference.parameterization import noncenter
-from skbayes_sgld.posterior import (
-    ConjugateNormal,
-    FlatNoise,
-    Gaussian,
-    GLMPosterior,
-    InverseGamma,
-)
+from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import ConjugateNormal, FlatNoise, InverseGamma
 from skbayes_sgld.sampling import SGLD, Constant, Full, Polynomial
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains

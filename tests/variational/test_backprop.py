@@ -5,13 +5,9 @@ import pytest
 from scipy.special import gammaln
 from sklearn.base import clone
 
-from skbayes_sgld.posterior import (
-    CustomPosterior,
-    FixedGaussian,
-    FunctionPosterior,
-    GLMPosterior,
-    Normal,
-)
+from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.variational import BayesByBackprop
 from tests.references.targets import CorrelatedNormal, NormalMean
 

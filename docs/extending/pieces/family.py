@@ -12,7 +12,9 @@ from skbayes_sgld.variational import Family
 class LaplaceFamily(Family):
     """Independent Laplace variables; phi holds the medians, then the logarithms of the scales.
 
-    >>> from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Normal
+    >>> from skbayes_sgld.likelihoods import Bernoulli
+    >>> from skbayes_sgld.posterior import GLMPosterior
+    >>> from skbayes_sgld.priors import Normal
     >>> from skbayes_sgld.datasets import make_logistic
     >>> from skbayes_sgld.variational import BayesByBackprop
     >>> X, y = make_logistic(500, random_state=0)

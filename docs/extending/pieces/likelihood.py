@@ -7,7 +7,7 @@ import numpy as np
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
-from skbayes_sgld.posterior import Likelihood
+from skbayes_sgld.likelihoods import Likelihood
 
 
 @dataclass(eq=False, repr=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.posterior import NoisePrior
+from skbayes_sgld.priors import NoisePrior
 
 
 @dataclass(eq=False, repr=False)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.posterior import LocationScale
+from skbayes_sgld.priors import LocationScale
 
 
 @dataclass(eq=False, repr=False)

@@ -32,7 +32,7 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     normal_quantiles,
     straight_line,
 )
-from skbayes_sgld.posterior.priors.noise import NoisePrior
+from skbayes_sgld.priors.noise import NoisePrior
 
 # Sd of the log noise variance above which steps without a test may become unstable, on a straight
 # line. The likelihood falls like exp(-exp(-gamma)) towards small noise: a Langevin step of half

@@ -32,9 +32,9 @@ from skbayes_sgld._sparse import scale_columns
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
-from skbayes_sgld.posterior.priors.location_scale import Normal
-from skbayes_sgld.posterior.priors.noise import NoisePrior
 from skbayes_sgld.posterior.protocol import Reported
+from skbayes_sgld.priors.location_scale import Normal
+from skbayes_sgld.priors.noise import NoisePrior
 
 
 class RowSpacePosterior(GLMPosterior):
@@ -46,8 +46,8 @@ class RowSpacePosterior(GLMPosterior):
     Parameters
     ----------
     posterior : GLMPosterior
-        Posterior with a :class:`~skbayes_sgld.posterior.Normal` or
-        :class:`~skbayes_sgld.posterior.ConjugateNormal` prior, and fewer rows than columns.
+        Posterior with a :class:`~skbayes_sgld.priors.Normal` or
+        :class:`~skbayes_sgld.priors.ConjugateNormal` prior, and fewer rows than columns.
     temperature : float
         Temperature tau that the sampler is to use, which tempers all parameters together.
     """

@@ -3,7 +3,9 @@
 import numpy as np
 from scipy import optimize, special, stats
 
-from skbayes_sgld.posterior import GLMPosterior, InverseGamma, LabelLikelihood, Normal
+from skbayes_sgld.likelihoods import LabelLikelihood
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import InverseGamma, Normal
 from tests.numeric import assert_derivative, derivative_by_chain
 
 N, D, CHAINS = 400, 3, 5  # enough numbers for sums in single precision

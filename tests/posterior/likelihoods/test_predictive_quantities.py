@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.special import expit
 
-from skbayes_sgld.posterior import BetaBinomial, Gamma, NegativeBinomial
-from skbayes_sgld.posterior.likelihoods import StudentTNoise, as_totals
+from skbayes_sgld.likelihoods import BetaBinomial, Gamma, NegativeBinomial, StudentTNoise, as_totals
 
 
 @pytest.mark.parametrize("count", [0, 57, 99, 100, 101, 350, 4_000])

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import LIKELIHOODS, Bernoulli, Categorical, LabelLikelihood
-from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods import LIKELIHOODS, Bernoulli, Categorical, LabelLikelihood
+from skbayes_sgld.likelihoods.mixture import solve_quantile
 from tests.posterior.likelihoods import in_fits, of_density
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior.likelihoods.stirling import remainder
+from skbayes_sgld.likelihoods.stirling import remainder
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])

@@ -8,13 +8,15 @@ from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter
-from skbayes_sgld.posterior import ConjugateNormal, Gaussian, GLMPosterior, InverseGamma, Normal
+from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
     NormalQuantiles,
     normal_quantiles,
     straight_line,
 )
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 
 X = np.random.default_rng(0).standard_normal((10, 30))
 Y = 2.0 * X[:, 0] + np.random.default_rng(1).standard_normal(10)

@@ -9,16 +9,10 @@ from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.inference.parameterization import noncenter
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    Categorical,
-    ConjugateNormal,
-    Gaussian,
-    GLMPosterior,
-    InverseGamma,
-    Normal,
-)
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from tests.references.closed_forms import normal_inverse_gamma
 

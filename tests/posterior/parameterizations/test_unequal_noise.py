@@ -4,14 +4,10 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.posterior import (
-    ConjugateNormal,
-    Gaussian,
-    InverseGamma,
-    LogLinearNoise,
-    Normal,
-)
+from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.posterior import LogLinearNoise
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 from tests.numeric import derivative_by_chain
 
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import (
+from skbayes_sgld.priors import (
     NOISE_PRIORS,
     Exponential,
     HalfCauchy,

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import PRIORS
+from skbayes_sgld.priors import PRIORS
 from tests.numeric import assert_derivative, derivative
 
 C, K, D = 4, 2, 3

@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior import Bernoulli, Categorical, GLMPosterior, Normal
+from skbayes_sgld.likelihoods import Bernoulli, Categorical
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import SAGA, ControlVariate, Minibatch, find_mode
 from tests.references.targets import posterior_of
 

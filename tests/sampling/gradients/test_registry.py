@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import Bernoulli, Categorical, Gaussian, Normal
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, ControlVariate, find_mode
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense, Diagonal

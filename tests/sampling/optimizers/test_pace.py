@@ -3,14 +3,9 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    ConjugateNormal,
-    Gaussian,
-    GLMPosterior,
-    InverseGamma,
-    Normal,
-)
+from skbayes_sgld.likelihoods import Bernoulli, Gaussian
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 from skbayes_sgld.sampling import GD, SGD, Constant, Polynomial
 from skbayes_sgld.sampling.optimizers import climb as climbing
 from skbayes_sgld.sampling.optimizers.climb import climb

@@ -5,12 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior import (
-    FunctionPosterior,
-    Laplace,
-    Normal,
-    as_posterior,
-)
+from skbayes_sgld.posterior import FunctionPosterior, as_posterior
+from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import Minibatch, NoModeError, find_mode
 from skbayes_sgld.sampling.metric import (
     Dense,

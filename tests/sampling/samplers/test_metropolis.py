@@ -7,14 +7,9 @@ import pytest
 from scipy import integrate
 
 from skbayes_sgld._random import probe_generator
-from skbayes_sgld.posterior import (
-    Bernoulli,
-    FunctionPosterior,
-    GLMPosterior,
-    Normal,
-    as_posterior,
-)
-from skbayes_sgld.posterior.likelihoods import FixedGaussian
+from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.posterior import FunctionPosterior, GLMPosterior, as_posterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, MALA, Kernel, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from skbayes_sgld.posterior import Bernoulli, GLMPosterior, Laplace, Normal
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import SGLD, Minibatch, NormClip, ValueClip
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains

@@ -7,16 +7,16 @@ from scipy.sparse import csr_array
 from skbayes_sgld import SGLDGammaRegressor, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import (
+from skbayes_sgld.likelihoods import (
     Bernoulli,
     Categorical,
     Gamma,
-    GLMPosterior,
     NegativeBinomial,
-    Normal,
     Ordinal,
     Poisson,
 )
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch, find_mode
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.leverage import read_always

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import expit
 
 from skbayes_sgld._checks import check_number
-from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.priors.base import Array
-from skbayes_sgld.posterior.priors.hierarchical import HierarchicalPrior, log_half_cauchy
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.priors.base import Array
+from skbayes_sgld.priors.hierarchical import HierarchicalPrior, log_half_cauchy
 
 
 @dataclass(eq=False, repr=False)
@@ -59,7 +59,7 @@ class Horseshoe(HierarchicalPrior):
     --------
     >>> import numpy as np
     >>> from skbayes_sgld import SGLDLinearRegression
-    >>> from skbayes_sgld.posterior import Horseshoe
+    >>> from skbayes_sgld.priors import Horseshoe
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((60, 8))
     >>> y = 2.0 * X[:, 0] + rng.standard_normal(60)

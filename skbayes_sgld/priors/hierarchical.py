@@ -16,9 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from skbayes_sgld.posterior.likelihoods import Likelihood
-from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior, Prior
-from skbayes_sgld.posterior.priors.location_scale import Normal
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.priors.base import Array, CoefficientPrior, Prior
+from skbayes_sgld.priors.location_scale import Normal
 
 
 class HierarchicalPrior(Prior):

@@ -15,9 +15,9 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import expit, log_expit
 
-from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.likelihoods.base import Array, LabelLikelihood
+from skbayes_sgld.likelihoods.kernel import RowKernel
+from skbayes_sgld.likelihoods.own import OwnParameter
 
 _LARGEST = 80.0  # log of a gap, or gap, whose exponential single precision holds
 

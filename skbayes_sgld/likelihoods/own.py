@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.transforms import Positive, Transform
+from skbayes_sgld.transforms import Positive, Transform
 
 _LIMIT = 60.0  # size of a log coordinate beyond which nothing changes in floating point
 
@@ -17,7 +17,7 @@ class OwnParameter:
     """A parameter of a likelihood's own, inferred beside the linear predictors.
 
     Theta has it last, as an unbounded coordinate t that ``transform`` maps to the parameter. Its
-    prior, a :class:`~skbayes_sgld.posterior.NoisePrior`, is a density of t.
+    prior, a :class:`~skbayes_sgld.priors.NoisePrior`, is a density of t.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ class InverseGamma(_GeneralizedGamma):
     The handout's prior:
 
     >>> from skbayes_sgld import SGLDLinearRegression
-    >>> from skbayes_sgld.posterior import InverseGamma
+    >>> from skbayes_sgld.priors import InverseGamma
     >>> SGLDLinearRegression(noise_prior=InverseGamma(shape=1.0, scale=1.0))
     SGLDLinearRegression(noise_prior=InverseGamma(scale=1.0, shape=1.0))
     """
@@ -408,7 +408,7 @@ class GammaPrior(_GeneralizedGamma):
     Examples
     --------
     >>> from skbayes_sgld import SGLDLinearRegression
-    >>> from skbayes_sgld.posterior import GammaPrior
+    >>> from skbayes_sgld.priors import GammaPrior
     >>> SGLDLinearRegression(
     ...     noise_distribution="student_t", degrees_of_freedom_prior=GammaPrior(scale=2.0)
     ... )

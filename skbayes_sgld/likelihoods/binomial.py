@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import expit, fdtr, gammaln, logit, xlogy
 
-from skbayes_sgld.posterior.likelihoods.base import RARE, Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.bernoulli import Bernoulli
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.likelihoods.base import RARE, Array, Likelihood
+from skbayes_sgld.likelihoods.bernoulli import Bernoulli
+from skbayes_sgld.likelihoods.kernel import RowKernel
 
 _MOST_TRIALS = 1e12  # beyond, log densities lose the digits that tell parameters apart
 TOTALS = np.dtype([("successes", float), ("trials", float)])

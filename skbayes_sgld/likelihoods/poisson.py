@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammaln, pdtr, xlogy
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.likelihoods.base import Array, Likelihood
+from skbayes_sgld.likelihoods.kernel import RowKernel
 
 
 class PoissonKernel(RowKernel):

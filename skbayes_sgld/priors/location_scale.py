@@ -21,7 +21,7 @@ from scipy.special import erf, ndtri, stdtrit
 from skbayes_sgld._checks import array_of, check_covariance, check_number
 from skbayes_sgld._linalg import inverse_root, matmul_rows
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.priors.base import CoefficientPrior
+from skbayes_sgld.priors.base import CoefficientPrior
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
@@ -150,7 +150,7 @@ class Normal(LocationScale):
     Examples
     --------
     >>> from skbayes_sgld import SGLDLogisticRegression
-    >>> from skbayes_sgld.posterior import Normal
+    >>> from skbayes_sgld.priors import Normal
     >>> SGLDLogisticRegression(prior=Normal(scale=2.5))
     SGLDLogisticRegression(prior=Normal(scale=2.5))
     >>> prior = Normal(covariance=[[1.0, 0.9], [0.9, 1.0]])  # two similar coefficients
@@ -284,7 +284,7 @@ class ConjugateNormal(Normal):
     Examples
     --------
     >>> from skbayes_sgld import SGLDLinearRegression
-    >>> from skbayes_sgld.posterior import ConjugateNormal
+    >>> from skbayes_sgld.priors import ConjugateNormal
     >>> SGLDLinearRegression(prior=ConjugateNormal(scale=3.0))
     SGLDLinearRegression(prior=ConjugateNormal(scale=3.0))
     >>> V = [[100.0, 50.0], [50.0, 100.0]]
@@ -325,7 +325,7 @@ class StudentT(LocationScale):
     Examples
     --------
     >>> from skbayes_sgld import SGLDLogisticRegression
-    >>> from skbayes_sgld.posterior import StudentT
+    >>> from skbayes_sgld.priors import StudentT
     >>> SGLDLogisticRegression(prior=StudentT(df=7.0, scale=2.5))
     SGLDLogisticRegression(prior=StudentT(df=7.0, scale=2.5))
     """
@@ -430,7 +430,7 @@ class Laplace(LocationScale):
     Examples
     --------
     >>> from skbayes_sgld import SGLDLinearRegression
-    >>> from skbayes_sgld.posterior import Laplace
+    >>> from skbayes_sgld.priors import Laplace
     >>> SGLDLinearRegression(prior=Laplace(scale=0.5))
     SGLDLinearRegression(prior=Laplace(scale=0.5))
     """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbayes_sgld.posterior.priors.base import Array, CoefficientPrior
+from skbayes_sgld.priors.base import Array, CoefficientPrior
 
 
 @dataclass(eq=False, repr=False)

@@ -9,8 +9,8 @@ import numpy as np
 from scipy import sparse
 from scipy.special import log_softmax, logsumexp
 
-from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.likelihoods.base import Array, LabelLikelihood, Likelihood
+from skbayes_sgld.likelihoods.kernel import RowKernel
 
 _LARGEST = 80.0  # predictor whose exponential single precision holds, a thousand times
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from skbayes_sgld.posterior.likelihoods.base import Array, LabelLikelihood, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel
+from skbayes_sgld.likelihoods.base import Array, LabelLikelihood, Likelihood
+from skbayes_sgld.likelihoods.kernel import RowKernel
 
 _LARGEST = 80.0  # predictor whose exponential single precision holds
 

@@ -12,7 +12,7 @@ and B that of draws, and ``y`` is ``(C, 1)``.
 Parameters of a likelihood's own
 --------------------------------
 A likelihood names them in ``own``, a tuple of
-:class:`~skbayes_sgld.posterior.likelihoods.own.OwnParameter`. Each is an unbounded coordinate at
+:class:`~skbayes_sgld.likelihoods.own.OwnParameter`. Each is an unbounded coordinate at
 the end of theta, and one of the last rows of u; score and curvature have derivatives in it as in a
 linear predictor. The rest follows: a prior, by the argument of the estimator that the parameter
 names; starts, by :meth:`Likelihood.start`; a row of ``summary()`` and a fitted attribute, by
@@ -33,9 +33,9 @@ from scipy.sparse import sparray
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, with_offset_and_weight
-from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
+from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.own import OwnParameter
 
 Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 

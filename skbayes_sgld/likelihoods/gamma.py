@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from scipy.special import gammainc, gammaincinv, gammaln
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Average, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
-from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
+from skbayes_sgld.likelihoods.base import Array, Average, Likelihood
+from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
+from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.own import OwnParameter, first_if_equal, within
+from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
 
 class GammaKernel(RowKernel):

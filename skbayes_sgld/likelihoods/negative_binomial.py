@@ -9,11 +9,11 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit, fdtrc
 
-from skbayes_sgld.posterior.likelihoods.base import Array
-from skbayes_sgld.posterior.likelihoods.kernel import as_matrices
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
-from skbayes_sgld.posterior.likelihoods.poisson import Poisson, PoissonKernel
-from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
+from skbayes_sgld.likelihoods.base import Array
+from skbayes_sgld.likelihoods.kernel import as_matrices
+from skbayes_sgld.likelihoods.own import OwnParameter, first_if_equal, within
+from skbayes_sgld.likelihoods.poisson import Poisson, PoissonKernel
+from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
 
 class NegativeBinomialKernel(PoissonKernel):

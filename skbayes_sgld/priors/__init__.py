@@ -1,11 +1,11 @@
 """Priors of coefficients and of the noise, by name."""
 
 from skbayes_sgld._components import Registry
-from skbayes_sgld.posterior.priors.base import CoefficientPrior, Prior
-from skbayes_sgld.posterior.priors.flat import Flat
-from skbayes_sgld.posterior.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
-from skbayes_sgld.posterior.priors.horseshoe import Horseshoe
-from skbayes_sgld.posterior.priors.location_scale import (
+from skbayes_sgld.priors.base import CoefficientPrior, Prior
+from skbayes_sgld.priors.flat import Flat
+from skbayes_sgld.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
+from skbayes_sgld.priors.horseshoe import Horseshoe
+from skbayes_sgld.priors.location_scale import (
     Cauchy,
     ConjugateNormal,
     Laplace,
@@ -13,7 +13,7 @@ from skbayes_sgld.posterior.priors.location_scale import (
     Normal,
     StudentT,
 )
-from skbayes_sgld.posterior.priors.noise import (
+from skbayes_sgld.priors.noise import (
     Exponential,
     FlatNoise,
     GammaPrior,

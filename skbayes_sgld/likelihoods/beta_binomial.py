@@ -8,17 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, fdtr, logit
 
-from skbayes_sgld.posterior.likelihoods.base import Array
-from skbayes_sgld.posterior.likelihoods.binomial import (
+from skbayes_sgld.likelihoods.base import Array
+from skbayes_sgld.likelihoods.binomial import (
     Binomial,
     BinomialKernel,
     as_totals,
     split_totals,
 )
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter, within
-from skbayes_sgld.posterior.likelihoods.stirling import rise
-from skbayes_sgld.posterior.transforms import Interval
+from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
+from skbayes_sgld.likelihoods.own import OwnParameter, within
+from skbayes_sgld.likelihoods.stirling import rise
+from skbayes_sgld.transforms import Interval
 
 _STRETCH = 64  # probabilities that follow from one: its underflow is that of their sum
 _NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable

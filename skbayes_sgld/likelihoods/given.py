@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, with_offset_and_weight
+from skbayes_sgld.likelihoods.base import Array, Likelihood
+from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
 
 
 class GivenOwnKernel(RowKernel):

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from skbayes_sgld._checks import check_number
-from skbayes_sgld.posterior.likelihoods.base import Array, Likelihood
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter
+from skbayes_sgld.likelihoods.base import Array, Likelihood
+from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
+from skbayes_sgld.likelihoods.own import OwnParameter
 
 _LOG_2_PI = float(np.log(2 * np.pi))
 _NOISE: tuple[OwnParameter, ...] = (

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import stdtr, stdtrit
 
-from skbayes_sgld.posterior.likelihoods.base import Array, Average
-from skbayes_sgld.posterior.likelihoods.gaussian import Gaussian
-from skbayes_sgld.posterior.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.posterior.likelihoods.mixture import solve_quantile
-from skbayes_sgld.posterior.likelihoods.own import OwnParameter, first_if_equal, within
-from skbayes_sgld.posterior.likelihoods.robust_starts import regressions
-from skbayes_sgld.posterior.likelihoods.stirling import LOG_2_PI, remainder
+from skbayes_sgld.likelihoods.base import Array, Average
+from skbayes_sgld.likelihoods.gaussian import Gaussian
+from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
+from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.own import OwnParameter, first_if_equal, within
+from skbayes_sgld.likelihoods.robust_starts import regressions
+from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
 _START = 4.0  # degrees of freedom where a search begins
 _MOST = 1000  # observations that a search for a start takes

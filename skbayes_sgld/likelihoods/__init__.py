@@ -1,0 +1,60 @@
+"""The likelihoods by name."""
+
+from skbayes_sgld._components import Registry
+from skbayes_sgld.likelihoods.base import LabelLikelihood, Likelihood
+from skbayes_sgld.likelihoods.bernoulli import Bernoulli
+from skbayes_sgld.likelihoods.beta_binomial import BetaBinomial
+from skbayes_sgld.likelihoods.binomial import Binomial, as_totals
+from skbayes_sgld.likelihoods.categorical import Categorical
+from skbayes_sgld.likelihoods.gamma import Gamma
+from skbayes_sgld.likelihoods.gaussian import (
+    FixedGaussian,
+    Gaussian,
+    HeteroscedasticGaussian,
+)
+from skbayes_sgld.likelihoods.given import GivenOwn
+from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
+from skbayes_sgld.likelihoods.negative_binomial import NegativeBinomial
+from skbayes_sgld.likelihoods.ordinal import Ordinal
+from skbayes_sgld.likelihoods.own import OwnParameter
+from skbayes_sgld.likelihoods.poisson import Poisson
+from skbayes_sgld.likelihoods.student_t import StudentTNoise
+
+LIKELIHOODS: Registry[Likelihood] = Registry(
+    Likelihood,
+    gaussian=Gaussian,
+    fixed_gaussian=FixedGaussian,
+    heteroscedastic_gaussian=HeteroscedasticGaussian,
+    student_t=StudentTNoise,
+    bernoulli=Bernoulli,
+    binomial=Binomial,
+    beta_binomial=BetaBinomial,
+    categorical=Categorical,
+    ordinal=Ordinal,
+    poisson=Poisson,
+    gamma=Gamma,
+    negative_binomial=NegativeBinomial,
+)
+
+__all__ = [
+    "LIKELIHOODS",
+    "Bernoulli",
+    "BetaBinomial",
+    "Binomial",
+    "Categorical",
+    "FixedGaussian",
+    "Gamma",
+    "Gaussian",
+    "GivenOwn",
+    "HeteroscedasticGaussian",
+    "RowKernel",
+    "LabelLikelihood",
+    "Likelihood",
+    "NegativeBinomial",
+    "Ordinal",
+    "OwnParameter",
+    "Poisson",
+    "StudentTNoise",
+    "with_offset_and_weight",
+    "as_totals",
+]
