@@ -215,14 +215,14 @@ class AlwaysHeld(likelihoods.Poisson):
 
 
 class WrongAverages(likelihoods.Bernoulli):
-    def averaged(self, u, variance, y):
-        score, bend = super().averaged(u, variance, y)
+    def error_averaged(self, u, variance, y):
+        score, bend = super().error_averaged(u, variance, y)
         return score, 1.3 * bend
 
 
 class OthersAverages(likelihoods.Bernoulli):
-    def averaged(self, u, variance, y):
-        score, bend = super().averaged(u, variance, y)
+    def error_averaged(self, u, variance, y):
+        score, bend = super().error_averaged(u, variance, y)
         return -score, bend
 
 

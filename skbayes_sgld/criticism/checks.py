@@ -69,7 +69,7 @@ class Check:
     verdict: str = "-"
 
 
-def enough_draws(n_rows: int) -> int:
+def draws_to_check(n_rows: int) -> int:
     """Number of draws to check so many rows with: their error is far below that of the rows."""
     return min(1000, max(2**19 // n_rows, 250))
 

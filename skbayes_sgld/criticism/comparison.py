@@ -109,7 +109,7 @@ def compare_models(
         name = escaped(name)
         log_density, _, k = fit.log_densities(rows)
         each[name], families[name] = log_density - fit.log_slope[rows], fit.family
-        bad[name] = int((k > good_k(len(fit.core.model.posterior_.flat))).sum())
+        bad[name] = int((k > good_k(len(fit.unwrapped.model.posterior_.flat))).sum())
         weight = fit.weight
         if not np.isfinite(each[name]).all():
             raise ValueError(

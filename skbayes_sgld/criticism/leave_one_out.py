@@ -24,7 +24,7 @@ from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.prediction.far_rows import far_rows
 from skbayes_sgld.prediction.wrappers import (
-    Core,
+    Unwrapped,
     changes_columns,
     check_row_data_given,
     unwrap_for,
@@ -286,7 +286,7 @@ class FittedRows:
 
     Attributes
     ----------
-    core : Core
+    unwrapped : Unwrapped
         The model, its rows as given, and the transformers of its target.
     data : tuple of ndarray
         X, y and the offset, if any, of the rows whose weight is above 0.
@@ -300,7 +300,7 @@ class FittedRows:
         Whether they are new rows, of which none is left out.
     """
 
-    core: Core
+    unwrapped: Unwrapped
     data: tuple[Array, ...]
     weight: Array
     counted: Array
@@ -310,7 +310,7 @@ class FittedRows:
     @property
     def family(self) -> str:
         """Kind of the observations, as of :class:`LeftOut`."""
-        return family_of(self.core.model._likelihood())
+        return family_of(self.unwrapped.model._likelihood())
 
     def choose(self, n_rows: int | None, random_state: Any) -> Array:
         """Positions, among the rows with a weight, of those to look at; increasing."""
@@ -322,9 +322,9 @@ class FittedRows:
 
     def some_draws(self, n_draws: int | None) -> Any:
         """Predictive distribution under at most so many draws; None: all."""
-        n = len(self.core.model.posterior_.flat)
+        n = len(self.unwrapped.model.posterior_.flat)
         step = 1 if n_draws is None else -(-n // n_draws)
-        return self.core.model._predictive(slice(None, None, step))
+        return self.unwrapped.model._predictive(slice(None, None, step))
 
     def leave_out(self, rows: Array, n_draws: int | None = None) -> LeftOut:
         """Distributions of the model's target in the chosen rows, each without that row.
@@ -333,7 +333,7 @@ class FittedRows:
 
         ``n_draws`` is the most draws to use; None: all.
         """
-        draws = self.core.model.posterior_
+        draws = self.unwrapped.model.posterior_
         n = len(draws.flat)
         if n < 25:  # the tail of the weights would have fewer than five
             raise ValueError(
@@ -360,7 +360,7 @@ class FittedRows:
     def log_densities(self, rows: Array) -> tuple[Array, Array, Array]:
         """Log densities without each of the rows, and with it, and Pareto k; by blocks of rows."""
         found = np.empty((3, len(rows)))
-        for part in _blocks(len(rows), len(self.core.model.posterior_.flat)):
+        for part in _blocks(len(rows), len(self.unwrapped.model.posterior_.flat)):
             one = self.leave_out(rows[part])
             found[:, part] = one.log_density, one.log_density_with, one.pareto_k
         without, with_row, k = found
@@ -395,19 +395,19 @@ def rows_of_fit(
             f"X is {type(X).__name__}, and {caller} takes arrays or memory maps; give all rows as "
             f"an array, or for a random part of them {_FOR_NEW_ROWS[caller]}."
         )
-    core = unwrap_for(caller, "log_likelihood", estimator, X, params)
+    unwrapped = unwrap_for(caller, "log_likelihood", estimator, X, params)
     if y is None:
         raise ValueError("y is None; give an array with the observation of each row of X.")
-    if hasattr(core.model, "estimators_"):
+    if hasattr(unwrapped.model, "estimators_"):
         raise ValueError(
-            f"y has {len(core.model.estimators_)} outputs, and {caller} takes one; call it for "
-            "each of the models in estimators_, with its column of y."
+            f"y has {len(unwrapped.model.estimators_)} outputs, and {caller} takes one; call it "
+            "for each of the models in estimators_, with its column of y."
         )
-    check_row_data_given(core.model, params, caller)
-    data = core.model._observed(core.X, core.to_model(y), **params)
+    check_row_data_given(unwrapped.model, params, caller)
+    data = unwrapped.model._observed(unwrapped.X, unwrapped.to_model(y), **params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
     check_size(float(weight.max()), "sample_weight", low=0.0)
-    if core.model._likelihood().totals:
+    if unwrapped.model._likelihood().totals:
         weight = weight * (data[2] > 0)  # rows without trials say nothing
     counted = np.flatnonzero(weight)
     if len(counted) < 2:
@@ -417,10 +417,10 @@ def rows_of_fit(
     if len(counted) < len(weight):
         weight, data = weight[counted], tuple(each[counted] for each in data)
     if not held_out:
-        _check_same(caller, core.model, estimator, data, weight, sample_weight is None)
+        _check_same(caller, unwrapped.model, estimator, data, weight, sample_weight is None)
     z = data[1]
-    slope = np.log(core.slope(z, np.full(len(z), z.std()))) if core.transformers else 0.0
-    return FittedRows(core, data, weight, counted, np.broadcast_to(slope, len(z)), held_out)
+    slope = np.log(unwrapped.slope(z, np.full(len(z), z.std()))) if unwrapped.transformers else 0.0
+    return FittedRows(unwrapped, data, weight, counted, np.broadcast_to(slope, len(z)), held_out)
 
 
 _FOR_NEW_ROWS = {

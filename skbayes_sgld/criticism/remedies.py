@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from skbayes_sgld._checks import printable
 from skbayes_sgld._typing import Array
-from skbayes_sgld.criticism.checks import Check, enough_draws, find_checks
+from skbayes_sgld.criticism.checks import Check, draws_to_check, find_checks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
 from skbayes_sgld.criticism.settings import can_set, variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
@@ -199,19 +199,21 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
     """Unfitted estimator with the remedy; None where it does not apply."""
     from sklearn.compose import TransformedTargetRegressor
 
-    core, (X, y, *_) = misfit.fit.core, misfit.fit.data
-    if (remedy.positive or remedy.target) and (core.transformers or not y.min() > 0.0):
+    unwrapped, (X, y, *_) = misfit.fit.unwrapped, misfit.fit.data
+    if (remedy.positive or remedy.target) and (unwrapped.transformers or not y.min() > 0.0):
         return None
     if remedy.parts & {"noise", "tails"} and X.shape[0] <= X.shape[1]:
         return None  # a mean that fits every row leaves no mode, after 300 Newton steps
     of_noise = remedy.parts & {"noise", "tails"} and not remedy.model
-    if variance_is_given(core.model) and (of_noise or remedy.target):
+    if variance_is_given(unwrapped.model) and (of_noise or remedy.target):
         return None  # it needs a variance that is inferred, or of other units
     if remedy.sizes and "weights" not in misfit.kinds:
         return None
-    if remedy.settings and not any(can_set(core.model, *one) for one in remedy.settings.items()):
+    if remedy.settings and not any(
+        can_set(unwrapped.model, *one) for one in remedy.settings.items()
+    ):
         return None
-    if remedy.terms and (not misfit.curved or sparse.issparse(core.X)):
+    if remedy.terms and (not misfit.curved or sparse.issparse(unwrapped.X)):
         return None
     if "prior" in remedy.settings:
         # a prior matters where rows are few, or for probabilities near 0
@@ -229,7 +231,7 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         if remedy.target == _LOG and "noise_distribution" not in params:
             return None  # the model takes numbers above 0 only
         if remedy.terms:
-            return _with_terms(model, remedy.terms, core.X, misfit.curved)
+            return _with_terms(model, remedy.terms, unwrapped.X, misfit.curved)
         return model.set_params(**remedy.settings)
 
     changed = with_model(misfit.estimator, change)
@@ -491,19 +493,19 @@ def _scored(
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by what it says
             fitted = fit_like(clone(estimator), X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
-            loo = fit.leave_out(rows, enough_draws(len(rows)))
+            loo = fit.leave_out(rows, draws_to_check(len(rows)))
             names = [f"x{j}" for j in range(loo.data[0].shape[1])]
             more = weight_checks(fit, rows, loo)
             checks = find_checks(loo, names, np.arange(len(rows)), seed, None, more)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
         return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0
-    result = vars(fit.core.model).get("result_")
+    result = vars(fit.unwrapped.model).get("result_")
     problems = () if result is None else result.problems
     failed = printable(parameter_namer(fitted)(problems[0])) if problems else ""
     each = loo.log_density - fit.log_slope[rows] - pointwise
     if not failed and not np.isfinite(each).all():
         failed = "The log density of some row is not finite."
     below_zero = 0.0
-    if loo.family == "numbers" and not fit.core.transformers and loo.y.min() > 0.0:
+    if loo.family == "numbers" and not fit.unwrapped.transformers and loo.y.min() > 0.0:
         below_zero = float(np.mean(loo.zero() > 0.05))
     return each, checks, failed, fit, below_zero

@@ -18,7 +18,7 @@ from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import (
     Check,
-    enough_draws,
+    draws_to_check,
     find_checks,
     interval_name,
     noise_of_measurement,
@@ -256,7 +256,7 @@ def check_model(
     fit = rows_of_fit("check_model", model, X, y, sample_weight, params, held_out)
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
     labels = _row_labels(X, y, fit.counted[rows])
-    far = fit.far(rows, enough_draws(len(rows)))
+    far = fit.far(rows, draws_to_check(len(rows)))
     unknown = [unknown_rows(labels, np.flatnonzero(far))] if far.any() else []
     if np.sum(~far) < 2:
         raise ValueError(
@@ -264,11 +264,11 @@ def check_model(
             "check the units of its columns, and the exposure."
         )
     rows, labels = rows[~far], labels[~far]
-    loo = fit.leave_out(rows, enough_draws(len(rows)))
+    loo = fit.leave_out(rows, draws_to_check(len(rows)))
     names = [printable(name) for name in column_names(model) or []] or [
         f"x{j}" for j in range(loo.data[0].shape[1])
     ]
-    classes = getattr(fit.core.model, "classes_", None)
+    classes = getattr(fit.unwrapped.model, "classes_", None)
     more = weight_checks(fit, rows, loo)
     find = partial(find_checks, names=names, labels=labels, seed=seed, classes=classes, more=more)
     checks = find(loo)
@@ -276,12 +276,12 @@ def check_model(
         some = fit.some_draws(draws_of_data_sets(len(rows)))
         rng = np.random.RandomState(seed)
         checks = with_shared_parameters(checks, some, loo.data, find, rng)
-    checks += unknown + prior_check(fit.core.model, parameter_namer(model))
+    checks += unknown + prior_check(fit.unwrapped.model, parameter_namer(model))
     wrong = [check for check in checks if check.verdict == "misfit"]
     trials = list[Trial]()
     exact = loo.family == "numbers" and noiseless(loo.numbers.most)
-    exact = exact and not variance_is_given(fit.core.model)
-    if wrong and remedies and not held_out and not exact and hasattr(fit.core.model, "coef_"):
+    exact = exact and not variance_is_given(fit.unwrapped.model)
+    if wrong and remedies and not held_out and not exact and hasattr(fit.unwrapped.model, "coef_"):
         pointwise = loo.log_density - fit.log_slope[rows]
         data = X, y, {"sample_weight": sample_weight, **params}
         misfit = Misfit(model, fit, wrong)
@@ -306,7 +306,7 @@ def check_model(
         )
         + _row_of_gain(choice or next((t for t in trials if not t.failed), None), labels)
         + (_rows_of_fit(loo.pareto_k, labels) if wrong and not held_out else "")
-        + _of_class_weight(fit.core.model, wrong, choice)
+        + _of_class_weight(fit.unwrapped.model, wrong, choice)
         + (
             _sizes_in_fit(choice)
             or _arguments_of_fit(choice, model, {"sample_weight": sample_weight, **params})
@@ -317,7 +317,7 @@ def check_model(
         below,
         most,
         loo.fitted(),
-        type(fit.core.model).__name__,
+        type(fit.unwrapped.model).__name__,
         held_out,
         checks,
         trials,

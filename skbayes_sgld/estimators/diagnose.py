@@ -65,27 +65,27 @@ def diagnose(model: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
     >>> list(diagnosis.table.index)
     ['coef[bmi]', 'coef[bp]', 'intercept', 'noise_variance']
     """
-    core = unwrap(model)
-    names = _output_names(core.model, y)
+    unwrapped = unwrap(model)
+    names = _output_names(unwrapped.model, y)
     if names is None:
-        core = unwrap_for("diagnose", "diagnose", model, X)
-    result = vars(core.model).get("result_")
+        unwrapped = unwrap_for("diagnose", "diagnose", model, X)
+    result = vars(unwrapped.model).get("result_")
     is_network = result is not None and result.predictions is not None
     if (X is None) != (y is None) and not (is_network and y is None):
         raise ValueError("X and y must be given together, the rows of the fit; or neither.")
-    if names is not None and y is not None and core.transformers:
+    if names is not None and y is not None and unwrapped.transformers:
         raise ValueError(
             "several outputs that are transformed together cannot be checked one at a time; call "
             "diagnose without X and y."
         )
     if names is not None:
-        models, reports = core.model.estimators_, {}
+        models, reports = unwrapped.model.estimators_, {}
         for name, one, column in zip(names, models, split_columns(y, len(models)), strict=True):
             print(f"{name}:")
             reports[name] = diagnose(rewrapped(model, one), X, column, **params)
         return reports
     print("Did the sampler work?")
-    diagnosis = core.model._diagnosis(core.X).renamed(parameter_namer(model))
+    diagnosis = unwrapped.model._diagnosis(unwrapped.X).renamed(parameter_namer(model))
     print(diagnosis)
     if y is None:
         print("\nDoes the model fit? Not checked: give the rows of the fit, X and y.")

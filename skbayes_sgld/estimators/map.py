@@ -32,9 +32,9 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Curvature, Newton, Projection, find_mode
 from skbayes_sgld.sampling.optimizers.climb import Climb, climb
+from skbayes_sgld.sampling.optimizers.climb_schedule import ClimbSettings
 from skbayes_sgld.sampling.optimizers.find import far_message
 from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
-from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
 from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
@@ -309,7 +309,7 @@ def find(posterior: GLMPosterior, plan: ClimbSettings, init: Any, progress: Any)
         return Climb(end, np.array([start, mode.theta]), np.arange(2), 1, 1.0, None, 0.0)
     target: Any = posterior
     if posterior.prior.nonsmooth:  # a climb over kinks would not come to rest
-        target = posterior.softened(newton_step(posterior, start).metric.marginal_sd)
+        target = posterior.with_rounded_kinks(newton_step(posterior, start).metric.marginal_sd)
     try:
         return climb(target, start, plan, progress)
     except ChainOverflowError as error:

@@ -29,10 +29,10 @@ from skbayes_sgld.inference.settings import REGISTRIES, Settings
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.conflict import own_pull
-from skbayes_sgld.posterior.further_rows import site_of, under_priors
+from skbayes_sgld.posterior.further_rows import normal_site, under_priors
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.linear_prior import in_units
-from skbayes_sgld.posterior.propriety import check_proper, level_is_held
+from skbayes_sgld.posterior.propriety import check_proper, intercept_is_proper
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
@@ -81,7 +81,9 @@ class Stream:
         summary = self.summary
         if self.rows is None and not posterior.likelihood.quadratic:
             share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
-            summary = site_of(posterior, posterior.reported.theta(draws.flat), share / share.sum())
+            summary = normal_site(
+                posterior, posterior.reported.theta(draws.flat), share / share.sum()
+            )
         return replace(self, n_batches=self.n_batches + 1, summary=summary)
 
 
@@ -261,7 +263,7 @@ class SampledEstimator(LinearEstimator):
             obstacle = "a scale is not learned from batches"
         elif not self._noise().constant:
             obstacle = f"noise_model={self.noise_model!r}"
-        obstacle = obstacle or settings.bars_learned_scale
+        obstacle = obstacle or settings.why_no_learned_scale
         self._prior_choice = choose_prior(rows.X.shape, likelihood, total, obstacle)
 
     def _model(self, settings: Settings, rows: Any) -> GLMPosterior:
@@ -465,7 +467,7 @@ class SampledEstimator(LinearEstimator):
             stream = replace(stream, priors=self._priors_of(posterior))
         assert stream.priors is not None and not isinstance(stream.summary, GaussianStatistics)
         site = None if stream.summary is None else stream.summary.tempered(power)
-        held = site is not None or level_is_held(posterior)
+        held = site is not None or intercept_is_proper(posterior)
         if site is not None and site.theta.size != posterior.n_params:
             raise ValueError(
                 "fit_intercept was changed since the last batch; call fit to start anew."

@@ -36,8 +36,8 @@ from skbayes_sgld.sampling.tuning.adaptation import (
     FIRST_CHAIN,
     adapt,
     affordable,
-    around,
     hmc_along,
+    recentred,
     soften,
 )
 from skbayes_sgld.sampling.tuning.leverage import Reading, read_always
@@ -397,12 +397,14 @@ def choose_sampler(
             largest = noise.step_size(draft.batch_size, settings.tau) / gain
             if largest < tuned.run.step_size:
                 shorter = max(largest, pilots.step_sizes(draft.sampler)[-1])
-                time = draft.sampler.pace(np.ones(mode.theta.size), shorter)[1]
+                time = draft.sampler.step_and_time(np.ones(mode.theta.size), shorter)[1]
                 tuned = tuned.at(shorter, "a longer one needs a larger batch", time)
     else:
         rates = preconditioned_eigenvalues(draft.dynamics.metric, mode.metric)
         with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
-            eta, time = draft.sampler.pace(rates, None if step_size is None else step_size * first)
+            eta, time = draft.sampler.step_and_time(
+                rates, None if step_size is None else step_size * first
+            )
         stable = "stable in the steepest direction at the mode"
         why_step_size = stable if step_size is None else GIVEN
         tuned = Tuned(replace(draft, step_size=eta), mode, time, why, why_step_size)
@@ -446,7 +448,7 @@ def tune(
         finding = "the posterior is far from its mode, with few rows per parameter"
         # acceptance aimed at in many dimensions: Beskos et al. (2013)
         exact = hmc_along(center.whitened) if center.whitened else HMC(target_acceptance=0.65)
-    elif may_switch and (jump := _jump(run, mode, seed)):
+    elif may_switch and (jump := _density_jump(run, mode, seed)):
         finding = f"the density jumps by {jump:.2g} nats, of which its gradient says nothing"
     elif may_switch and overflowed:
         finding = overflowed
@@ -488,7 +490,7 @@ def _least_step(run: Run) -> float:
     return min(0.5, 2.0 * (of_batch + 10_000.0) / (15.0 * of_all))
 
 
-def _jump(run: Run, mode: Mode, seed: int) -> float:
+def _density_jump(run: Run, mode: Mode, seed: int) -> float:
     """Size of the jumps, in nats, of a user's own density around the mode; 0 if there are none."""
     posterior, tau = run.dynamics.gradient.posterior, float(run.dynamics.temperature)
     if not posterior.facts.user_defined:
@@ -510,7 +512,7 @@ def _on_all_rows(run: Run, mode: Mode) -> Run:
 
 def _time(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias) -> float:
     """Steps to an independent draw of a sampler that a pilot has run."""
-    declared = sampler.pace(np.ones(n_params), step_size)[1]
+    declared = sampler.step_and_time(np.ones(n_params), step_size)[1]
     # a declared time has no Monte Carlo error, and is better unless it is wrong
     # (for one parameter it is measured to a quarter)
     time = pilot.time if pilot.time > 2.0 * declared else declared
@@ -538,10 +540,10 @@ def _adapted(run: Run, mode: Mode, center: Mode, seed: int, finding: str, may_va
         )
         run = replace(run, sampler=replace(run.sampler, step_range=64.0))  # longest over shortest
         adapted = adapt(run, center, seed)
-    dynamics = around(run.dynamics, adapted.mode)
+    dynamics = recentred(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
-    expected = run.sampler.pace(np.ones(mode.theta.size), run.step_size)[1]
+    expected = run.sampler.step_and_time(np.ones(mode.theta.size), run.step_size)[1]
     # a step may be expensive, and draws that are worth half of independent ones are the cheapest.
     # With a time of 1.6 every step is a draw, worth 0.62; with 2.6 every second step, worth 0.67. A
     # Laplace prior on 60 columns of 40 rows so keeps every draw: effective sample sizes of 1,200 to
@@ -638,7 +640,7 @@ def step_bias(
     sampler, P = run.sampler, run.dynamics.metric.n_params
     if sampler.adjusted:
         return 0.0, 0.0
-    shortest = 0.2 * sampler.pace(np.ones(1))[0] if in_curvature else np.inf
+    shortest = 0.2 * sampler.step_and_time(np.ones(1))[0] if in_curvature else np.inf
     sizes, counts = _typical_steps(etas)
     rates = None
     if sizes[0] <= shortest:

@@ -14,7 +14,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
-from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, affordable, around
+from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, affordable, recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.own_models import KnownMode
 
@@ -33,7 +33,7 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> Tuned:
     places, ends, pilots = [], [], []
     for known in modes:
         mode = Mode.from_curvature(known.theta, tau * known.precision)
-        pilot = replace(draft, sampler=HMC(), dynamics=around(draft.dynamics, mode))
+        pilot = replace(draft, sampler=HMC(), dynamics=recentred(draft.dynamics, mode))
         adapted = adapt(pilot, mode, seed)
         normals = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + _STARTS), mode.theta.size)
         own = adapted.ends[:_STARTS]
@@ -56,7 +56,7 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> Tuned:
     center = Mode(*places[best])
     step_size = min(adapted.step_size for adapted in pilots)
     run = replace(
-        draft, sampler=sampler, step_size=step_size, dynamics=around(draft.dynamics, center)
+        draft, sampler=sampler, step_size=step_size, dynamics=recentred(draft.dynamics, center)
     )
     time = max(adapted.autocorrelation for adapted in pilots)
     acceptance = min(adapted.acceptance for adapted in pilots)

@@ -24,7 +24,7 @@ from skbayes_sgld.posterior.parameterizations.row_space import (
 )
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened, find_mode
+from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened, newton_mode
 from skbayes_sgld.sampling.tuning.several_modes import survey
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -96,7 +96,8 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
     likelihood = posterior.likelihood
     soft = likelihood.averages and likelihood.bounded_curvature
     costly = 2 * posterior.n_samples <= posterior.n_features and not (soft or likelihood.quadratic)
-    many = posterior.n_params > THRESHOLDS.many_columns[costly]
+    most = THRESHOLDS.many_costly_columns if costly else THRESHOLDS.many_columns
+    many = posterior.n_params > most
     if "row_space" in offered and many and spans:
         n, d = posterior.n_samples, posterior.n_features
         return "row_space", f"{n} rows say nothing of {d - n} directions of {d}"
@@ -133,7 +134,7 @@ def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameteri
     # two rounds find it, and the third is taken there
     for _ in range(1 if posterior.linear_prior.follows_noise else 3):
         conditional = posterior.given_own(np.array([gamma]))
-        center = find_mode(conditional, start[:-1], spread=spread)
+        center = newton_mode(conditional, start[:-1], spread=spread)
         root = center.metric.root
         transformed, line = noncentered(posterior, center.theta, root, gamma, temperature)
         distance = abs(line.level[0] - gamma)
@@ -157,10 +158,10 @@ def standardise(
     L = posterior.n_linear
     center, eta = np.split(posterior.start(), [L])
     if (model := posterior.model).facts.has_other_starts:  # under the prior's unit of scale
-        best = survey(model, find_mode(model, model.start()), temperature).mode.theta
+        best = survey(model, newton_mode(model, model.start()), temperature).mode.theta
         center, eta[-posterior.n_own :] = best[:L], best[L:]
     for _ in range(3):  # each expands the likelihood where the last one found the mode
-        center = find_mode(posterior.given(eta), center).theta
+        center = newton_mode(posterior.given(eta), center).theta
         transformed = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
         shift, covariance = _marginal_mode(transformed, L)
         eta = eta + shift
@@ -182,7 +183,7 @@ def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float
     if posterior.model.likelihood.quadratic or not posterior.prior.common:
         return 0.0
     ends = [posterior.given(np.append(eta[0] + shift, eta[1:])) for shift in (0.0, sd)]
-    modes = [find_mode(conditional, start) for conditional in ends]
+    modes = [newton_mode(conditional, start) for conditional in ends]
     root = modes[0].metric.root
     logs = []
     for conditional, mode in zip(ends, modes, strict=True):

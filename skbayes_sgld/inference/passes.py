@@ -32,8 +32,8 @@ from skbayes_sgld.sampling.tuning.mode import (
     Mode,
     NoModeError,
     approach,
-    find_mode,
     mode_of_expansion,
+    newton_mode,
 )
 
 Rows = tuple[Array, Array, Array | None, Array | None]  # X, y, weight and offset
@@ -312,9 +312,9 @@ class _Passes(BasePosterior):
         """Minus the Hessian of the log density."""
         return self.expand(theta).curvature
 
-    def smoothed(self, spread: Array | None) -> BasePosterior:
+    def averaged_over(self, spread: Array | None) -> BasePosterior:
         """Posterior of the same rows under the smoothed prior."""
-        smooth = self._prior.smoothed(spread)
+        smooth = self._prior.averaged_over(spread)
         if smooth is self._prior:
             return self
         other = _Passes(smooth, self._source, self._encoding)
@@ -340,7 +340,7 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
     passes, start = _Passes(model, source, encoding), model.start()
     near = start
     with suppress(NoModeError):  # flat priors, of a sample whose classes are separated
-        near = find_mode(model, start).theta
+        near = newton_mode(model, start).theta
     next_mode = partial(_next_mode, passes, model)
     try:
         # a rare column may be zero in all rows of the sample, or in all but one
@@ -349,7 +349,7 @@ def find_posterior(model: GLMPosterior, source: RowSource, encoding: Encoding) -
                 mode = approach(next_mode, begin, 1e-12)  # a millionth of an sd
                 break
         else:
-            mode = find_mode(passes, start)
+            mode = newton_mode(passes, start)
     except NoModeError:
         (rows,) = passes.last_pass
         at, least = rows.expansion, rows.least

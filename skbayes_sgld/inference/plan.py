@@ -23,9 +23,9 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
-from skbayes_sgld.sampling.tuning.adaptation import around
+from skbayes_sgld.sampling.tuning.adaptation import recentred
 from skbayes_sgld.sampling.tuning.leverage import Reading
-from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, find_mode
+from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, newton_mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, find_modes
 from skbayes_sgld.sampling.tuning.several_modes import survey
@@ -193,7 +193,7 @@ def make_plan(
     if reach is not None:
         mode = reach.as_mode
         sampler = ParallelTempering(step_range=max(64.0, 10.0 * reach.distance))
-        draft = replace(draft, sampler=sampler, dynamics=around(draft.dynamics, mode))
+        draft = replace(draft, sampler=sampler, dynamics=recentred(draft.dynamics, mode))
     if jumps:
         tuned = tune_jumps(draft, modes, seed)
     else:
@@ -349,7 +349,7 @@ def _locate(posterior: BasePosterior, settings: Settings) -> Mode:
         # squared distance of 5.0 a parameter. The search takes 3 s rather than 8 s
         tolerance = 0.01 * posterior.n_params
     try:
-        mode = find_mode(posterior, posterior.start(), tolerance=tolerance)
+        mode = newton_mode(posterior, posterior.start(), tolerance=tolerance)
     except NoModeError:
         moments = posterior.centered_normal(anyway=True)
         if moments is not None:

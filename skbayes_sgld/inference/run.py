@@ -29,7 +29,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.run import Chains, Stretch, join_parts, reported_draws
+from skbayes_sgld.sampling.run import Chains, Steps, join_parts, reported_draws
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
@@ -231,7 +231,7 @@ def _draw(
                 start, n_made, n_steps = chains.state, chains.draws.shape[1], chains.n_steps
             if end < n_made:
                 continue
-            rest = Stretch(max(0, plan.n_burnin - n_steps), end - n_made, plan.thin)
+            rest = Steps(max(0, plan.n_burnin - n_steps), end - n_made, plan.thin)
             for part in run_parts(plan.run, start, rest, **how) if rest.n_steps else ():
                 parts.append(part)
                 if writer is not None and writer.due:
@@ -265,7 +265,7 @@ def _draw(
         )
     if stopped is None and (settings.max_time, settings.target_ess) != (None, None):
         stopped = Choice("n_draws", "all of them were made")
-    return chains.in_a_row(plan.n_walkers, plan.n_draws), stopped
+    return chains.join_walkers(plan.n_walkers, plan.n_draws), stopped
 
 
 def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:

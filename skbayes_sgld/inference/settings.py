@@ -182,7 +182,7 @@ class Settings:
         return self.batch_size is None and not minibatch
 
     @property
-    def bars_learned_scale(self) -> str:
+    def why_no_learned_scale(self) -> str:
         """Setting that excludes a prior with a learned scale, as ``name=value``; "" if none does.
 
         Such a setting belongs to the model's own coordinates; a learned scale needs others.

@@ -10,7 +10,11 @@ from skbayes_sgld._random import start_generators, start_normals
 from skbayes_sgld.inference.decisions import GIVEN, Choice, Tuned
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
-from skbayes_sgld.sampling.tuning.adaptation import leave_dead_ends, nearer_to_mode, settle
+from skbayes_sgld.sampling.tuning.adaptation import (
+    leave_dead_ends,
+    move_into_posterior,
+    nearer_to_mode,
+)
 
 _REACH = 2.0  # half-width of uniform starts of unconstrained parameters, as in Stan
 
@@ -51,7 +55,7 @@ def choose_start(
     run = tuned.run
     if not run.sampler.adjusted or center is None:
         return start, Choice(name, why)
-    position = settle(run, start, center, seed)
+    position = move_into_posterior(run, start, center, seed)
     if name != "mode":
         position = nearer_to_mode(run, position, center)
     if center.whitened is None:

@@ -164,11 +164,11 @@ class Likelihood(Component):
         """Names of the reported parameters, given those of coefficients, levels and own ones."""
         return names
 
-    def report(self, values: Array, has_level: bool) -> None:
+    def to_reported(self, values: Array, has_level: bool) -> None:
         """Change reported values ``(S, P)`` in place, for a family with other ones than theta's."""
 
-    def unreport(self, values: Array, has_level: bool) -> None:
-        """Undo :meth:`report`, in place."""
+    def from_reported(self, values: Array, has_level: bool) -> None:
+        """Undo :meth:`to_reported`, in place."""
 
     # ---- the data -----------------------------------------------------------------------------
 
@@ -209,7 +209,7 @@ class Likelihood(Component):
         """
         return []
 
-    def effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
+    def typical_effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
         """Change of the predictor that one spread of a column may well make.
 
         It sets the automatic scales of priors. ``level``, for an intercept's, is where its prior
@@ -262,12 +262,12 @@ class Likelihood(Component):
         """Rows ``(n,)`` with observations so rare that a part of the data needs all of them."""
         return None
 
-    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
 
         ``variance (B,)`` is that of the errors.
         """
-        raise self._undefined("averaged")
+        raise self._undefined("error_averaged")
 
     # ---- one observation ----------------------------------------------------------------------
 

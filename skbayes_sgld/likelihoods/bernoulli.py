@@ -73,7 +73,7 @@ class Bernoulli(LabelLikelihood):
         """
         return design * (2.0 * y - 1.0)[:, None]
 
-    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
 
         The logistic function is approximated by a normal distribution function (MacKay 1992,

@@ -16,7 +16,7 @@ from skbayes_sgld.likelihoods.binomial import (
     split_totals,
 )
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.likelihoods.own import OwnParameter, within
+from skbayes_sgld.likelihoods.own import OwnParameter, clip_log
 from skbayes_sgld.likelihoods.stirling import rise
 from skbayes_sgld.transforms import Interval
 
@@ -34,7 +34,7 @@ class BetaBinomialKernel(BinomialKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log odds of rho."""
-        eta, log_r = u[:, 0].astype(float), -within(u[:, 1].astype(float))
+        eta, log_r = u[:, 0].astype(float), -clip_log(u[:, 1].astype(float))
         rest = log_r - np.log1p(np.exp(-np.abs(eta)))
         log_a, log_b = rest + np.minimum(eta, 0.0), rest - np.maximum(eta, 0.0)
         p, q = np.exp(log_a - log_r), np.exp(log_b - log_r)
@@ -128,7 +128,7 @@ class BetaBinomial(Binomial):
 
     def _shapes(self, u: Array) -> tuple[Array, Array]:
         """Shapes a and b of the beta distribution."""
-        r = np.exp(-within(u[:, 1]))
+        r = np.exp(-clip_log(u[:, 1]))
         return r * expit(u[:, 0]), r * expit(-u[:, 0])
 
     def _cdf_by_sum(self, u: Array, trials: Array, k: Array) -> Array:

@@ -143,10 +143,10 @@ class Binomial(Likelihood):
         successes, trials = split_totals(y)
         return np.concatenate([design[successes > 0], -design[successes < trials]])
 
-    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors of the predictor."""
         successes, trials = split_totals(y)
-        score, bend = Bernoulli().averaged(u, variance, successes / trials)
+        score, bend = Bernoulli().error_averaged(u, variance, successes / trials)
         return trials * score, trials * bend
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:

@@ -12,7 +12,7 @@ from scipy.special import gammainc, gammaincinv, gammaln
 from skbayes_sgld.likelihoods.base import Array, Average, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import solve_quantile
-from skbayes_sgld.likelihoods.own import OwnParameter, first_if_equal, within
+from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
 
@@ -30,7 +30,7 @@ class GammaKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log dispersion."""
-        log_ratio, k, values = self.log_y - u[:, 0], np.exp(-within(u[:, 1])), []
+        log_ratio, k, values = self.log_y - u[:, 0], np.exp(-clip_log(u[:, 1])), []
         away = np.expm1(log_ratio)
         half = away - log_ratio  # of the unit deviance
         if 0 in orders:
@@ -90,7 +90,7 @@ class Gamma(Likelihood):
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of an observation of at most y."""
-        k = np.exp(-within(u[:, 1]))
+        k = np.exp(-clip_log(u[:, 1]))
         mean = np.maximum(self.mean(u), np.finfo(float).tiny)  # of a far row it may underflow
         with np.errstate(over="ignore"):  # at infinity it is 1
             return gammainc(k, k * np.maximum(y, 0.0) / mean)
@@ -108,7 +108,7 @@ class Gamma(Likelihood):
                 return mixture_cdf(np.exp(s), rows)
 
         def log_quantile(u: Array, rows: Array) -> Array:
-            k = np.exp(-within(u[:, 1]))
+            k = np.exp(-clip_log(u[:, 1]))
             one = first_if_equal(k, axis=0)
             with np.errstate(divide="ignore"):
                 inner = np.log(gammaincinv(one, q))
@@ -116,10 +116,10 @@ class Gamma(Likelihood):
             return u[:, 0] + np.where(np.isfinite(inner), inner, tail) - np.log(one)
 
         start = average(log_quantile, every)
-        unit = average(lambda u, rows: np.exp(0.5 * within(u[:, 1])), every)
+        unit = average(lambda u, rows: np.exp(0.5 * clip_log(u[:, 1])), every)
         return np.exp(solve_quantile(cdf, q, start, unit, bounded=False))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation."""
-        k = np.exp(-within(u[:, 1]))
+        k = np.exp(-clip_log(u[:, 1]))
         return np.maximum(self.mean(u) * rng.standard_gamma(k) / k, np.finfo(float).tiny)

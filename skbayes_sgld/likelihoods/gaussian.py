@@ -38,7 +38,7 @@ class _Normal(Likelihood):
             return np.array([level])
         return np.array([level, np.log(np.average(np.square(y - level), weights=weight))])
 
-    def effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
+    def typical_effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
         """2.5 standard deviations of y, or 2.5 root mean squares of its distance from a level."""
         about = y - (np.average(y, weights=weight) if level is None else level)
         largest = float(np.abs(about).max())

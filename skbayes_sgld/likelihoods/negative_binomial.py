@@ -11,7 +11,7 @@ from scipy.special import expit, fdtrc
 
 from skbayes_sgld.likelihoods.base import Array
 from skbayes_sgld.likelihoods.kernel import as_matrices
-from skbayes_sgld.likelihoods.own import OwnParameter, first_if_equal, within
+from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.poisson import Poisson, PoissonKernel
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -43,7 +43,7 @@ class NegativeBinomialKernel(PoissonKernel):
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log dispersion."""
         # r is ``(C, 1)`` if it is the same in all rows
-        y, r, values = self.y, np.exp(-first_if_equal(within(u[:, 1]))), []
+        y, r, values = self.y, np.exp(-first_if_equal(clip_log(u[:, 1]))), []
         # mu from the rounded ratio to y that the log density takes too
         mu = np.exp(u[:, 0] - self.log_y) * np.maximum(y, y == 0)
         away = mu - y
@@ -123,7 +123,7 @@ class NegativeBinomial(Poisson):
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of a count of at most y."""
-        t = within(u[:, 1])
+        t = clip_log(u[:, 1])
         share, r = expit(u[:, 0] + t), np.exp(-t)
         whole = np.floor(np.broadcast_to(y, r.shape))
         log_none = -r * np.logaddexp(0.0, u[:, 0] + t)
@@ -140,6 +140,6 @@ class NegativeBinomial(Poisson):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a count: Poisson counts whose rate has a gamma distribution."""
-        r = np.exp(-within(u[:, 1]))
+        r = np.exp(-clip_log(u[:, 1]))
         log_rate = u[:, :1] + np.log(rng.standard_gamma(r) / r)[:, None]
         return super().sample(log_rate, rng)

@@ -101,13 +101,13 @@ class Ordinal(LabelLikelihood):
         has_level = "intercept" in names
         return names[: len(names) - len(self.own) - has_level] + cut_points[not has_level :]
 
-    def report(self, values: Array, has_level: bool) -> None:
+    def to_reported(self, values: Array, has_level: bool) -> None:
         """Replace intercept and gaps in ``values (S, P)`` by cut points, from 0 without a level."""
         last = values[:, values.shape[1] - len(self.own) - has_level :]
         last[:, :has_level] *= -1.0
         np.cumsum(last, axis=1, out=last)
 
-    def unreport(self, values: Array, has_level: bool) -> None:
+    def from_reported(self, values: Array, has_level: bool) -> None:
         """Replace cut points by the intercept and the gaps."""
         last = values[:, values.shape[1] - len(self.own) - has_level :]
         last[...] = np.diff(last, axis=1, prepend=0.0)

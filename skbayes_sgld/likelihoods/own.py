@@ -48,7 +48,7 @@ class OwnParameter:
         return f"{self.transform.prefix}_{self.name}"
 
 
-def within(t: Array) -> Array:
+def clip_log(t: Array) -> Array:
     """Log coordinates, those far out replaced by ones whose exponentials are numbers."""
     return np.clip(t, -_LIMIT, _LIMIT)
 

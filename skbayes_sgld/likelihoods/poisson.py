@@ -86,7 +86,7 @@ class Poisson(Likelihood):
         some = design[y > 0]
         return np.concatenate([-design[y == 0], some, -some])
 
-    def averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
+    def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors: the mean rate is log-normal's."""
         rate = np.exp(u + 0.5 * variance)
         return y - rate, rate

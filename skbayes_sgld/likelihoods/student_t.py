@@ -13,7 +13,7 @@ from skbayes_sgld.likelihoods.base import Array, Average
 from skbayes_sgld.likelihoods.gaussian import Gaussian
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import solve_quantile
-from skbayes_sgld.likelihoods.own import OwnParameter, first_if_equal, within
+from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.robust_starts import regressions
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -37,7 +37,7 @@ class StudentTKernel(RowKernel):
 
         The curvature is negative in eta where ``z^2 > nu``.
         """
-        residual, precision, nu = self.y - u[:, 0], np.exp(-u[:, 1]), np.exp(within(u[:, 2]))
+        residual, precision, nu = self.y - u[:, 0], np.exp(-u[:, 1]), np.exp(clip_log(u[:, 2]))
         scaled = residual * precision
         square = residual * scaled
         total, fall = nu + square, np.log1p(square / nu)
@@ -179,4 +179,4 @@ class StudentTNoise(Gaussian):
 
     def _degrees(self, u: Array) -> Array:
         # from 1e10 on a t distribution function is a normal one
-        return np.minimum(np.exp(within(u[:, 2])), 1e10)
+        return np.minimum(np.exp(clip_log(u[:, 2])), 1e10)

@@ -176,7 +176,7 @@ def loo(
     fit = rows_of_fit("loo", estimator, X, y, sample_weight, params)
     weight, slope, counted = fit.weight, fit.log_slope, fit.counted
     rows = fit.choose(n_rows, random_state)
-    model = fit.core.model
+    model = fit.unwrapped.model
     surrogate = _surrogate(model, fit.data, counted) - slope
     pointwise, log_density, k = fit.log_densities(rows)
     pointwise -= slope[rows]

@@ -39,32 +39,32 @@ _LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())
 
 
 def _log_predictive_density(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
-    core = unwrap(fitted, X)
-    z = core.to_model(y)
-    each = core.model.log_predictive_density(core.X, z, **params)
-    if core.transformers:
-        sd = core.model.predict(core.X, return_std=True, **params)[1]
-        each = each - np.log(core.slope(z, sd))
+    unwrapped = unwrap(fitted, X)
+    z = unwrapped.to_model(y)
+    each = unwrapped.model.log_predictive_density(unwrapped.X, z, **params)
+    if unwrapped.transformers:
+        sd = unwrapped.model.predict(unwrapped.X, return_std=True, **params)[1]
+        each = each - np.log(unwrapped.slope(z, sd))
     return mean_of_rows(each, weight)
 
 
 def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
-    core = unwrap(fitted, X)
-    check_lengths(X=core.X, y=as_array(y, "y"))
-    z = np.asarray(core.to_model(y))
-    mean, sd = core.model.predict(core.X, return_std=True, **params)
+    unwrapped = unwrap(fitted, X)
+    check_lengths(X=unwrapped.X, y=as_array(y, "y"))
+    z = np.asarray(unwrapped.to_model(y))
+    mean, sd = unwrapped.model.predict(unwrapped.X, return_std=True, **params)
     is_far = ~np.isfinite(sd)  # a far row's mean, or variance, is infinite under a log link
     mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
-    ends = core.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
+    ends = unwrapped.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
     is_far |= np.isinf(ends).any(axis=0)  # as of a log of the target
 
     def cdf(t: Array) -> Array:
-        return core.model.predict_cdf(core.X, t, **params)
+        return unwrapped.model.predict_cdf(unwrapped.X, t, **params)
 
-    if core.model._likelihood().whole and not core.transformers:
+    if unwrapped.model._likelihood().whole and not unwrapped.transformers:
         each = summed_crps(cdf, z, mean, sd)
     else:
-        each = integrated_crps(cdf, z, mean, sd, lambda t: core.slope(t, sd[:, None]))
+        each = integrated_crps(cdf, z, mean, sd, lambda t: unwrapped.slope(t, sd[:, None]))
     return -mean_of_rows(np.where(is_far, np.inf, each), weight)
 
 
@@ -100,11 +100,11 @@ def _labels(
     """Labels, probabilities and weights of rows; totals are two rows, of the two outcomes."""
     if params.get("n_trials") is None:
         return y, fitted.predict_proba(X, **params), weight
-    core = unwrap(fitted, X)
-    _, successes, trials = core.model._observed(core.X, y, **params)
+    unwrapped = unwrap(fitted, X)
+    _, successes, trials = unwrapped.model._observed(unwrapped.X, y, **params)
     own = as_weights(weight, "sample_weight", len(trials))
     proba = np.tile(fitted.predict_proba(X), (2, 1))
-    outcomes = np.repeat(core.model.classes_[::-1], len(trials))
+    outcomes = np.repeat(unwrapped.model.classes_[::-1], len(trials))
     return outcomes, proba, np.concatenate([own * successes, own * (trials - successes)])
 
 

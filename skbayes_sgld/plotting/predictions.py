@@ -30,7 +30,7 @@ from skbayes_sgld.plotting.axes import (
 from skbayes_sgld.prediction.effects import OF_ONE, components, dependence
 from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import (
-    Core,
+    Unwrapped,
     check_row_data_given,
     predict_interval,
     predict_proba_interval,
@@ -290,15 +290,15 @@ class CoverageDisplay(Display):
         -------
         display : CoverageDisplay
         """
-        core = unwrap_for(cls.__name__, "predict_interval", estimator, X, params)
-        check_row_data_given(core.model, params, f"{cls.__name__}.from_estimator")
+        unwrapped = unwrap_for(cls.__name__, "predict_interval", estimator, X, params)
+        check_row_data_given(unwrapped.model, params, f"{cls.__name__}.from_estimator")
         check_number(band, "band", low=0, high=1)
         y = as_array(y, "y")
         check_size(float(np.abs(y).max(initial=0.0)), "y", low=0.0)
         levels = check_levels(coverage, "coverage")
-        name = type(core.model).__name__ if name is None else name
+        name = type(unwrapped.model).__name__ if name is None else name
         with np.errstate(all="ignore"):
-            z = np.asarray(core.to_model(np.sort(y)), dtype=float)
+            z = np.asarray(unwrapped.to_model(np.sort(y)), dtype=float)
         steps = np.diff(z[np.isfinite(z)])
         if "kind" in params or not (np.all(steps >= 0) or np.all(steps <= 0)):
             interval = predict_interval(estimator, X, levels, **params)
@@ -306,7 +306,7 @@ class CoverageDisplay(Display):
             return cls.from_predictions(
                 y, interval, levels, band=band, name=name, ax=ax, color=color
             )
-        observed = _share_inside(core, y, levels, params)
+        observed = _share_inside(unwrapped, y, levels, params)
         return cls(levels, observed, len(y), band, name).plot(ax=ax, color=color)
 
     @classmethod
@@ -857,19 +857,19 @@ def _position(estimator: Any, pos_label: Any) -> int:
     return int(np.flatnonzero(classes == pos_label)[0])
 
 
-def _share_inside(core: Core, y: Array, coverage: Array, params: dict[str, Any]) -> Array:
+def _share_inside(unwrapped: Unwrapped, y: Array, coverage: Array, params: dict[str, Any]) -> Array:
     """Share of the observations in intervals of each coverage ``(n_coverages,)``.
 
     The distribution function at y tells it without quantiles, which take a search each. Ends of the
     intervals of whole numbers are inside: y is beyond the upper one if a smaller number would be.
     """
     with np.errstate(all="ignore"):
-        z = np.asarray(core.to_model(y), dtype=float)[:, None]
+        z = np.asarray(unwrapped.to_model(y), dtype=float)[:, None]
     known = np.isfinite(z)  # the others are beyond what the transformation allows
     z = np.where(known, z, 0.0)
-    if core.model._likelihood().whole:
+    if unwrapped.model._likelihood().whole:
         z = np.hstack([z, np.ceil(z) - 1.0])
-    cdf = core.model.predict_cdf(core.X, z, **params)
+    cdf = unwrapped.model.predict_cdf(unwrapped.X, z, **params)
     low, high = tails(coverage)
     above = cdf[:, [0]] >= low
     below = cdf[:, [1]] < high if z.shape[1] > 1 else cdf <= high

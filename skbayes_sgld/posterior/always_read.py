@@ -69,10 +69,10 @@ class AlwaysRead(BasePosterior):
         """:meth:`grad` for one run in one thread."""
         return self.whole.bind_grad(group)
 
-    def softened(self, spread: Array) -> BasePosterior:
+    def with_rounded_kinks(self, spread: Array) -> BasePosterior:
         """The whole posterior with its kinks rounded; this one where there are none."""
-        softened = self.whole.softened(spread)
-        return self if softened is self.whole else softened
+        rounded = self.whole.with_rounded_kinks(spread)
+        return self if rounded is self.whole else rounded
 
     @property
     def reported(self) -> Reported:

@@ -64,7 +64,7 @@ class AveragedKernel(RowKernel):
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Averaged score and curvature; the log density, which nobody asks for, is nan."""
-        score, curvature = self.likelihood.averaged(u, self.variance, self.y)
+        score, curvature = self.likelihood.error_averaged(u, self.variance, self.y)
         return np.full_like(score[:, 0], np.nan), score, curvature[:, None]
 
 
@@ -112,7 +112,7 @@ def _rounds(
     # but averages of a rate grow as the exponential of the variance does
     while True:
         with np.errstate(over="ignore", invalid="ignore"):
-            grad, H, weights = _averaged(posterior, theta, variances, dtype)
+            grad, H, weights = _error_averaged(posterior, theta, variances, dtype)
             wide = variances * weights > 10.0
         if not wide.any():
             break
@@ -126,7 +126,7 @@ def _rounds(
         far = float(grad @ step) > _CHANGE**2 * theta.size * temperature
         if not far and np.square(moves).mean() < _CHANGE**2:
             return AveragedNormal(theta, H, whiten_rows(posterior, theta, weights))
-        grad, H, weights = _averaged(posterior, theta, variances, dtype)
+        grad, H, weights = _error_averaged(posterior, theta, variances, dtype)
     return None
 
 
@@ -147,7 +147,7 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
     return np.concatenate(in_threads(block_variances, parts)).astype(float)
 
 
-def _averaged(
+def _error_averaged(
     posterior: GLMPosterior, theta: Array, variances: Array, dtype: type
 ) -> tuple[Array, Array, Array]:
     """Gradient and curvature of the log posterior, averaged over the rows' predictors.

@@ -191,11 +191,11 @@ class BasePosterior:
 
     # ---- forms of the same posterior ----------------------------------------------------------
 
-    def smoothed(self, spread: Array | None) -> BasePosterior:
+    def averaged_over(self, spread: Array | None) -> BasePosterior:
         """Posterior averaged over errors of sd ``spread (P,)``; itself if it has no kinks."""
         return self
 
-    def softened(self, spread: Array) -> BasePosterior:
+    def with_rounded_kinks(self, spread: Array) -> BasePosterior:
         """Posterior with kinks rounded over a fraction of ``spread (P,)``; itself without any."""
         return self
 

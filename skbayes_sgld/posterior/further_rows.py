@@ -82,7 +82,7 @@ def _determined(prior: CoefficientPrior) -> CoefficientPrior:
     return prior
 
 
-def site_of(posterior: GLMPosterior, theta: Array, share: Array) -> Expansion:
+def normal_site(posterior: GLMPosterior, theta: Array, share: Array) -> Expansion:
     """Site of a posterior's rows and of its own site, from draws ``theta (S, P)``.
 
     ``share (S,)`` is the weight of each draw, of sum 1. The site's slope at the mean

@@ -199,7 +199,7 @@ class GLMPosterior(BasePosterior):
         values = self._reported_moves(theta)
         if self.n_own:
             self._own(values)[...] = self.likelihood.constrain_own(self._own(theta))
-        self.likelihood.report(values, self.fit_intercept)
+        self.likelihood.to_reported(values, self.fit_intercept)
         return values
 
     def _reported_moves(self, moves: Array) -> Array:
@@ -216,7 +216,7 @@ class GLMPosterior(BasePosterior):
     def _unconstrain(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
         theta = values.copy()
-        self.likelihood.unreport(theta, self.fit_intercept)
+        self.likelihood.from_reported(theta, self.fit_intercept)
         if self.origin is not None:
             linear = self._linear(theta)
             linear[..., -1] += linear[..., :-1] @ self.origin
@@ -464,7 +464,7 @@ class GLMPosterior(BasePosterior):
         linear = self._linear(values)
         for c, rng in enumerate(generators):
             linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
-        self.likelihood.report(values, self.fit_intercept)
+        self.likelihood.to_reported(values, self.fit_intercept)
         return values
 
     def _draw_near(self, theta: Array, generators: list[np.random.Generator]) -> Array:
@@ -662,10 +662,10 @@ class GLMPosterior(BasePosterior):
         if self.further_rows is not None:
             H += self.further_rows.curvature
 
-    def softened(self, spread: Array) -> GLMPosterior:
+    def with_rounded_kinks(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
         # 0.15 posterior sds halve the work of HMC, at little error
-        return self.smoothed(0.15 * spread) if self.linear_prior.nonsmooth else self
+        return self.averaged_over(0.15 * spread) if self.linear_prior.nonsmooth else self
 
     def rounded(self, density: bool = False) -> GLMPosterior:
         """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""
@@ -676,7 +676,7 @@ class GLMPosterior(BasePosterior):
         densities = np.float32 if density else np.float64
         return self._with(_dtype=np.float32, _density_dtype=densities)
 
-    def smoothed(self, spread: Array | None) -> Self:
+    def averaged_over(self, spread: Array | None) -> Self:
         """Posterior with its prior averaged over errors of sd ``spread``, None: its own width.
 
         A posterior without kinks is returned as it is.
@@ -684,7 +684,7 @@ class GLMPosterior(BasePosterior):
         if self.linear_prior.normal:
             return self
         width = None if spread is None else self._linear(spread[None])[0]
-        prior = self.linear_prior.smoothed(width)
+        prior = self.linear_prior.averaged_over(width)
         if prior is self.linear_prior:
             return self
         return self.with_prior(prior)

@@ -239,7 +239,7 @@ class LinearPrior:
         coef, intercept = self.coef.given_noise(variance), self.intercept.given_noise(variance)
         return replace(self, coef=coef, intercept=intercept)
 
-    def smoothed(self, spread: Array | None) -> LinearPrior:
+    def averaged_over(self, spread: Array | None) -> LinearPrior:
         """Prior averaged over normal errors of sd ``spread (K, width)``, None: its own width."""
         d, at_zero = self.n_features, None
         if spread is not None and not self.intercept.flat:
@@ -247,8 +247,8 @@ class LinearPrior:
             if self.center is not None:  # without correlations: a rough width is enough here
                 variance = variance + np.square(spread[:, :d] * self.center).sum(1, keepdims=True)
             at_zero = np.sqrt(variance)
-        coef = self.coef.smoothed(None if spread is None else spread[:, :d])
-        intercept = self.intercept.smoothed(at_zero)
+        coef = self.coef.averaged_over(None if spread is None else spread[:, :d])
+        intercept = self.intercept.averaged_over(at_zero)
         if coef is self.coef and intercept is self.intercept:
             return self
         return replace(self, coef=coef, intercept=intercept)
@@ -275,12 +275,12 @@ def in_units(
     ``spread (d,)`` is None where the prior of the coefficients has a scale of its own. Where the
     noise variance is known, priors that it scales become priors in units of y.
     """
-    effect = partial(likelihood.effect, y, weight)
+    typical_effect = partial(likelihood.typical_effect, y, weight)
     if spread is not None:
-        prior = prior.for_data(effect(), spread)
+        prior = prior.for_data(typical_effect(), spread)
     if intercept_prior.automatic:
         level = np.asarray(intercept_prior.get_params()["location"], dtype=float).item()
-        intercept_prior = intercept_prior.for_data(effect(level=level), 1.0)
+        intercept_prior = intercept_prior.for_data(typical_effect(level=level), 1.0)
     if not likelihood.quadratic or likelihood.infers_noise:
         return prior, intercept_prior
     variance = float(likelihood.noise_variance(None))

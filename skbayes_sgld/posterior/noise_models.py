@@ -342,12 +342,12 @@ class LogLinearNoisePosterior(GLMPosterior):
         if self.n_own > 1 or self.n_params > MAX_DENSE or not (anyway or self._few_rows):
             return None
         with one_blas_thread():
-            smooth = self.smoothed(None)
+            smooth = self.averaged_over(None)
             moments = restricted_normal(smooth, within=np.inf if anyway else _NEAR)
             for _ in range(0 if anyway else 3):  # each over the width that the last one found
                 if moments is None or smooth is self:
                     break
-                smooth = self.smoothed(np.sqrt(np.diagonal(np.linalg.inv(moments[1]))))
+                smooth = self.averaged_over(np.sqrt(np.diagonal(np.linalg.inv(moments[1]))))
                 moments = restricted_normal(smooth, moments[0])
         return moments
 

@@ -66,7 +66,7 @@ def weight_of_level(posterior: GLMPosterior) -> float:
     return posterior.likelihood.level_weight(posterior.y, posterior.weight)
 
 
-def level_is_held(posterior: GLMPosterior) -> bool:
+def intercept_is_proper(posterior: GLMPosterior) -> bool:
     """Whether the rows or the prior determine the intercept."""
     return weight_of_level(posterior) >= _HELD
 

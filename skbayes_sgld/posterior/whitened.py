@@ -151,7 +151,7 @@ class WhitenedRows(WhitenedPosterior):
                 if posterior.offset is not None:
                     u += posterior.offset[rows]
                 spread = smoothing * variance[rows]
-                _, bend = posterior.likelihood.averaged(u, spread, posterior.y[rows])
+                _, bend = posterior.likelihood.error_averaged(u, spread, posterior.y[rows])
                 weights[rows] = bend.mean(axis=0)
         if posterior.weight is not None:
             weights *= posterior.weight

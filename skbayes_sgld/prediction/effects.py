@@ -109,7 +109,7 @@ class Response:
     def _seen(self, table: Table) -> Any:
         return unwrap(self.estimator, table.X).X
 
-    def averaged(self, kind: Any, columns: Columns) -> Self:
+    def at_kind(self, kind: Any, columns: Columns) -> Self:
         """Response at the rows, or at one row: means of numbers, most frequent levels of others."""
         check_choice(kind, "kind", ("average", "at_mean"))
         if kind == "average":
@@ -185,8 +185,8 @@ class Response:
 
     def _total(self, rows: Array, weight: Array, n_draws: int | None = None) -> Array:
         """Weighted sum over some rows under all draws, or under a few ``(S,)`` or ``(S, K)``."""
-        core = unwrap(self.estimator, self.table.take(rows).X)
-        seen, model = Table.of(core.X), core.model
+        unwrapped = unwrap(self.estimator, self.table.take(rows).X)
+        seen, model = Table.of(unwrapped.X), unwrapped.model
         n_all = n_draws or len(model.posterior_.flat)
         size = max(1, _NUMBERS // (n_all * len(components(model)[1])))
 
@@ -195,7 +195,7 @@ class Response:
             row_data = {} if self.exposure is None else {"exposure": self.exposure[rows[some]]}
             draws = model.posterior_mean_draws(seen.take(some).X, n_draws, 0, **row_data)
             with np.errstate(over="ignore", invalid="ignore"):
-                draws = core.from_model(draws)
+                draws = unwrapped.from_model(draws)
                 sums = np.einsum("sn...,n->s...", draws, weight[some], optimize=True)
             if not np.isfinite(sums).all():
                 self._refuse(rows[some], draws)
@@ -392,7 +392,7 @@ def effects(
             raise ValueError("step=0 is out of range; give a number that is not 0, or None.")
     rows = Response.of("effects", estimator, X, exposure, n_rows, random_state)
     known, names = rows.columns(factors), rows.table.names
-    at = rows.averaged(kind, known)
+    at = rows.at_kind(kind, known)
     positions = list(range(len(names))) if columns is None else rows.positions(columns, "columns")
     if not positions:
         raise ValueError("columns is empty; name one column at least, or give None for all.")
@@ -468,7 +468,7 @@ def dependence(
     caller = "PartialDependenceDisplay"
     rows = Response.of(caller, estimator, X, exposure, n_rows, random_state)
     known = rows.columns(factors)
-    at, j = rows.averaged(kind, known), rows.position(column, "column")
+    at, j = rows.at_kind(kind, known), rows.position(column, "column")
     name, levels = str(rows.table.names[j]), known.levels(j)
     if levels is None:
         x = rows.without_gaps(j)[1]

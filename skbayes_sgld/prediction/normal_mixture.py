@@ -2,9 +2,9 @@
 
 A row's mixture has one component for each draw, with the draw's predictor as mean and the sd of the
 draw's noise as sd. If the components differ little, the moments of the predictors give the
-quantiles of all levels (:class:`Moments`, :func:`expand`): predictive intervals take a seventh of
-the time. Otherwise the distribution function is computed (:func:`search`), usually once a level,
-since the expansion gives the start.
+quantiles of all levels (:class:`MixtureMoments`, :func:`expand`): predictive intervals take a
+seventh of the time. Otherwise the distribution function is computed (:func:`search`), usually once
+a level, since the expansion gives the start.
 
 Conventions
 -----------
@@ -48,7 +48,7 @@ class NormalMixtures:
     def __init__(self, spread: Spread, scale: Array, share: Array) -> None:
         self._spread = spread
         self._scale, self._share = scale, share
-        self._moments_of = Moments(scale, share)
+        self._moments_of = MixtureMoments(scale, share)
         self._noise = float(np.linalg.norm(share))
 
     def quantiles(self, X: Array, unit: Array, q: Array) -> Array:
@@ -96,7 +96,7 @@ class NormalMixtures:
 # ---- by moments --------------------------------------------------------------------------------
 
 
-class Moments:
+class MixtureMoments:
     """Function from deviations to their moments ``E[deviation^i excess^j]``, ``i + 2j <= 6``.
 
     The excess is the variance of a draw's noise relative to the mean variance, minus 1. Like the
@@ -142,7 +142,7 @@ def expand(moments: _ByPower, q: Array, noise: float) -> Array:
     Parameters
     ----------
     moments : dict
-        From :meth:`Moments.by_power`.
+        From :meth:`MixtureMoments.by_power`.
     q : ndarray of shape (m,)
     noise : float
         Monte Carlo error of a mean over the draws, in sds: the root of the sum of squared shares.

@@ -253,11 +253,11 @@ class Predictive:
             )
             return t if offset is None else t + np.reshape(self._of_predictor(offset), (-1, 1))
 
-        def averaged(average: Average, n: int) -> Array:
+        def mixture_quantiles(average: Average, n: int) -> Array:
             return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
 
         by = self._by_quadrature if self._allows_quadrature else self._by_sums
-        return by(averaged, X, offset)
+        return by(mixture_quantiles, X, offset)
 
     def _noise_share(self, offset: Array | float) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
@@ -375,7 +375,7 @@ class Predictive:
         # sums over all draws are exact, and of few rows as fast
         likelihood, many = self.likelihood, X.shape[0] >= 200
 
-        def averaged(average: Average, n: int, t: Array) -> Array:
+        def mixture_cdf(average: Average, n: int, t: Array) -> Array:
             def mean_of(at: Array) -> Array:
                 return average(lambda u, rows: likelihood.cdf(u, at[rows, None]), np.arange(n))
 
@@ -389,10 +389,10 @@ class Predictive:
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
                 some = None if offset is None else offset[rest]
-                values[rest] = self._by_sums(averaged, X[rest], some, t[rest])
+                values[rest] = self._by_sums(mixture_cdf, X[rest], some, t[rest])
             return values
         by = self._by_quadrature if many and self._allows_quadrature else self._by_sums
-        return by(averaged, X, offset, t)
+        return by(mixture_cdf, X, offset, t)
 
     def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
         """One observation of every row under every draw ``(n, S)``."""

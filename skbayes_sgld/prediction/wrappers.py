@@ -28,7 +28,7 @@ from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 
 
 @dataclass(frozen=True)
-class Core:
+class Unwrapped:
     """The model inside the wrappers, the rows it sees, and the transformers of its target.
 
     Attributes
@@ -122,7 +122,7 @@ def _by_column(function: Callable[[Array], Any], values: Array) -> Array:
 
 
 @numpy_defaults
-def unwrap(estimator: Any, X: Any = None) -> Core:
+def unwrap(estimator: Any, X: Any = None) -> Unwrapped:
     """Take pipelines, searches and transformed targets off a fitted estimator."""
     if not hasattr(estimator, "fit"):
         raise TypeError(
@@ -138,7 +138,7 @@ def unwrap(estimator: Any, X: Any = None) -> Core:
         if layer.transformer is not None:
             transformers = (*transformers, layer.transformer)
         model = layer.estimator
-    return Core(model, X, transformers)
+    return Unwrapped(model, X, transformers)
 
 
 def _transformed(pipeline: Any, X: Any) -> Any:
@@ -317,30 +317,30 @@ _KINDS = {
 
 def unwrap_for(
     caller: str, member: str, estimator: Any, X: Any = None, params: Iterable[str] = ()
-) -> Core:
+) -> Unwrapped:
     """Model inside the wrappers; raise, naming the caller, where the model lacks the member.
 
     ``params`` are names of arguments that the member must take.
     """
-    core = unwrap(estimator, X)
-    if not hasattr(core.model, member):
-        each = getattr(core.model, "estimators_", [])
+    unwrapped = unwrap(estimator, X)
+    if not hasattr(unwrapped.model, member):
+        each = getattr(unwrapped.model, "estimators_", [])
         by_output = isinstance(each, list) and bool(each) and all(hasattr(e, member) for e in each)
         raise TypeError(
             f"{caller} needs {_KINDS.get(member, 'a regressor with predictive distributions')}: "
-            f"{type(core.model).__name__} has no {member}."
-            + _instead(core.model, member)
+            f"{type(unwrapped.model).__name__} has no {member}."
+            + _instead(unwrapped.model, member)
             + " Call it for each of the models in its estimators_." * by_output
         )
     for name in params:
-        parameters = inspect.signature(getattr(core.model, member)).parameters
+        parameters = inspect.signature(getattr(unwrapped.model, member)).parameters
         accepted = [each for each in parameters if each != "X"]
         if name not in accepted:
             raise TypeError(
-                f"{caller} has no argument {name!r} for {type(core.model).__name__}, whose "
+                f"{caller} has no argument {name!r} for {type(unwrapped.model).__name__}, whose "
                 f"{member} takes {', '.join(accepted)}."
             )
-    return core
+    return unwrapped
 
 
 def _instead(model: Any, member: str) -> str:
@@ -423,8 +423,8 @@ def predict_quantiles(
     >>> print(predict_quantiles(model, X[:1]).round())
     [[ 98. 193. 379.]]
     """
-    core = unwrap_for("predict_quantiles", "predict_quantiles", estimator, X)
-    return core.quantiles(check_levels(q), **params)
+    unwrapped = unwrap_for("predict_quantiles", "predict_quantiles", estimator, X)
+    return unwrapped.quantiles(check_levels(q), **params)
 
 
 @numpy_defaults
@@ -460,8 +460,8 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
       [243. 296.]]]
     """
     check_levels(coverage, "coverage")
-    core = unwrap_for("predict_interval", "predict_interval", estimator, X)
-    return equal_tailed(lambda levels: core.quantiles(levels, **params), coverage)
+    unwrapped = unwrap_for("predict_interval", "predict_interval", estimator, X)
+    return equal_tailed(lambda levels: unwrapped.quantiles(levels, **params), coverage)
 
 
 @numpy_defaults
@@ -483,8 +483,8 @@ def predict_proba_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9) ->
     interval : ndarray of shape (n_samples, n_classes, 2) or (n_samples, n_classes, 2, n_coverages)
         Lower and upper end; with the coverages last where several are given.
     """
-    core = unwrap_for("predict_proba_interval", "predict_proba_interval", estimator, X)
-    return core.model.predict_proba_interval(core.X, coverage=coverage)
+    unwrapped = unwrap_for("predict_proba_interval", "predict_proba_interval", estimator, X)
+    return unwrapped.model.predict_proba_interval(unwrapped.X, coverage=coverage)
 
 
 @numpy_defaults
@@ -509,8 +509,10 @@ def sample_y(
     -------
     y : ndarray of shape (n_rows, n_samples)
     """
-    core = unwrap_for("sample_y", "sample_y", estimator, X)
-    return core.from_model(core.model.sample_y(core.X, n_samples, random_state, **params))
+    unwrapped = unwrap_for("sample_y", "sample_y", estimator, X)
+    return unwrapped.from_model(
+        unwrapped.model.sample_y(unwrapped.X, n_samples, random_state, **params)
+    )
 
 
 def summary(estimator: Any, **params: Any) -> pd.DataFrame:

@@ -156,7 +156,7 @@ class CoefficientPrior(Prior):
         """Prior where the noise variance is known."""
         return self
 
-    def smoothed(self, spread: Array | None) -> CoefficientPrior:
+    def averaged_over(self, spread: Array | None) -> CoefficientPrior:
         """Prior averaged over normal errors of sd ``spread (K, d)``.
 
         At a single point the curvature of a prior with a kink tells nothing of its width, but its

@@ -360,7 +360,7 @@ class StudentT(LocationScale):
         """Quantiles of z at the levels u."""
         return stdtrit(self.df, u)
 
-    def smoothed(self, spread: Array | None) -> CoefficientPrior:
+    def averaged_over(self, spread: Array | None) -> CoefficientPrior:
         """Prior averaged over normal errors of sd ``spread (K, d)``."""
         return _Averaged(self, np.asarray(self.scale, dtype=float) if spread is None else spread)
 
@@ -449,7 +449,7 @@ class Laplace(LocationScale):
         return -np.sign(z)
 
     def standard_curvature(self, z: Array) -> Array:
-        """Zeros: all curvature is at the kink, where :meth:`smoothed` spreads it out."""
+        """Zeros: all curvature is at the kink, where :meth:`averaged_over` spreads it out."""
         return np.zeros_like(z)
 
     def draw_standard(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -460,7 +460,7 @@ class Laplace(LocationScale):
         """Quantiles of z at the levels u."""
         return -np.sign(u - 0.5) * np.log1p(-np.abs(2.0 * u - 1.0))
 
-    def smoothed(self, spread: Array | None) -> CoefficientPrior:
+    def averaged_over(self, spread: Array | None) -> CoefficientPrior:
         """Prior averaged over normal errors of sd ``spread (K, d)``, in closed form."""
         width = np.sqrt(2.0) * np.asarray(self.scale) if spread is None else spread
         return _SmoothedLaplace(self.scale, self.location, width / self.scale)

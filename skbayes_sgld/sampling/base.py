@@ -219,7 +219,7 @@ class Sampler(Algorithm):
         """Share of the distance to the mode that a step of size 1 covers, at this curvature."""
         return rate
 
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+    def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Step size, and the number of steps to an independent draw.
 
         They suit a normal distribution whose curvatures in the preconditioned space are ``rates``,
@@ -232,7 +232,7 @@ class Sampler(Algorithm):
         """Gradients that a step of this size takes."""
         return 1
 
-    def settle(self, state: State, temperature: float) -> None:
+    def set_stationary(self, state: State, temperature: float) -> None:
         """Set the state's memory to its stationary value on a standard normal target.
 
         A pilot measures chains that have forgotten their start. A metric that a sampler learns on

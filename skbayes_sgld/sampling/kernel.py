@@ -32,7 +32,7 @@ from skbayes_sgld.sampling.preconditioners import preconditioner_of
 from skbayes_sgld.sampling.run import Chains, Run, RunState
 from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import SCHEDULES
-from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
+from skbayes_sgld.sampling.tuning.mode import Mode, newton_mode
 
 
 class KernelState(NamedTuple):
@@ -139,7 +139,7 @@ class Kernel:
         check_requirements(rule, target, batch_size)
         scaling = preconditioner_of(preconditioner)
         if mode is None and (scaling.uses_curvature or estimator.needs_mode):
-            mode = find_mode(target, target.start())
+            mode = newton_mode(target, target.start())
         center, metric = (None, None) if mode is None else (mode.theta, mode.metric)
         dynamics = Dynamics(
             estimator.bind(target, center),

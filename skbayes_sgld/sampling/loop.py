@@ -24,11 +24,11 @@ from skbayes_sgld.sampling.base import Algorithm, check_requirements
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
 from skbayes_sgld.sampling.paths import separate_path, slope_of_last
-from skbayes_sgld.sampling.run import Chains, Run, RunState, Stretch, join_chains, join_parts
+from skbayes_sgld.sampling.run import Chains, Run, RunState, Steps, join_chains, join_parts
 from skbayes_sgld.sampling.workers import Processes, Share, Workers
 
 _LOOK = 50  # steps between checks for an overflow
-_STRETCH_NUMBERS = 2**28  # numbers of X that threads read before they look for an interrupt
+_INTERRUPT_NUMBERS = 2**28  # numbers of X that threads read before they look for an interrupt
 
 
 def run_chains(
@@ -59,13 +59,13 @@ def run_chains(
     -------
     chains : Chains
     """
-    return join_parts(list(run_parts(run, start, Stretch(n_burnin, n_draws, thin), **how)))
+    return join_parts(list(run_parts(run, start, Steps(n_burnin, n_draws, thin), **how)))
 
 
 def run_parts(
     run: Run,
     start: Array | RunState,
-    rest: Stretch,
+    rest: Steps,
     *,
     seed: int = 0,
     first_chain: int = 0,
@@ -83,7 +83,7 @@ def run_parts(
         The algorithm and its settings.
     start : ndarray of shape (n_chains, n_params) or RunState
         The starting points, or the ``state`` of an earlier run.
-    rest : Stretch
+    rest : Steps
         Steps to make.
     seed : int, default=0
         Seed of the chains; not used where an earlier run goes on.
@@ -131,33 +131,33 @@ def run_parts(
     if seconds is not None:
         size = rest.thin  # later parts are about as long as the seconds allow
     while True:
-        stretch, rest = rest.cut(size)
+        steps, rest = rest.cut(size)
         begin = perf_counter()
         # the caller keeps each state, but not the first: to copy 64 streams takes 5 times as long
         # as to make them
         own = deepcopy(state) if n_made or state is start else state
-        part = advance(run, own, stretch, block_size, progress)
-        n_made, duration = n_made + stretch.n_steps, duration + perf_counter() - begin
+        part = advance(run, own, steps, block_size, progress)
+        n_made, duration = n_made + steps.n_steps, duration + perf_counter() - begin
         state = part.state
         yield part
-        if not rest.n_steps or part.n_steps < stretch.n_steps:
+        if not rest.n_steps or part.n_steps < steps.n_steps:
             return
         to_go = duration / n_made * rest.n_steps
         if workers and n_workers > 1 and n_made >= n_shared and to_go >= workers.least_seconds:
             break
         size = rest.n_steps
         if seconds is not None:
-            size = max(1, min(2 * stretch.n_steps, int(seconds * n_made / duration)))
+            size = max(1, min(2 * steps.n_steps, int(seconds * n_made / duration)))
     edges = np.linspace(0, n_units, n_workers + 1).astype(int) * unit_size
     edges = np.minimum(edges, n_positions)
     if seconds is not None:
         n_shared = max(1, min(n_shared, int(seconds * n_made / duration)))
     with workers.open(n_workers) as share:
         while rest.n_steps:
-            stretch, rest = rest.cut(n_shared)
+            steps, rest = rest.cut(n_shared)
             own = deepcopy(state)  # workers may be threads
             try:
-                part = side_by_side(share, advance, run, own, edges.tolist(), stretch, block_size)
+                part = side_by_side(share, advance, run, own, edges.tolist(), steps, block_size)
             except BrokenExecutor:
                 raise RuntimeError(
                     f"n_jobs={n_jobs}: a process that runs chains {state.step} steps into the run "
@@ -166,7 +166,7 @@ def run_parts(
                 ) from None
             state = part.state
             yield part
-            if progress is not None and progress(stretch.n_steps):
+            if progress is not None and progress(steps.n_steps):
                 return
 
 
@@ -212,19 +212,19 @@ def _attempt(
 def advance(
     run: Run,
     state: RunState,
-    stretch: Stretch,
+    steps: Steps,
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
 ) -> Chains:
-    """Make the steps of a stretch, in threads where steps are long; arrays and streams advance."""
+    """Make ``steps``, in threads where steps are long; arrays and streams advance."""
     n_chains, parts = len(state.streams), list[Chains]()
     size = group_size(run, n_chains)
-    if size is None or not stretch.n_steps:
-        return advance_together(run, state, stretch, block_size, progress)
+    if size is None or not steps.n_steps:
+        return advance_together(run, state, steps, block_size, progress)
     edges, numbers = [*range(0, n_chains, size), n_chains], n_chains * _numbers(run)
-    n_steps = max(1, run.dynamics.gradient.n_sharing * _STRETCH_NUMBERS // numbers)
-    while stretch.n_steps:
-        now, stretch = stretch.cut(n_steps)
+    n_steps = max(1, run.dynamics.gradient.n_sharing * _INTERRUPT_NUMBERS // numbers)
+    while steps.n_steps:
+        now, steps = steps.cut(n_steps)
         part = side_by_side(_in_threads, advance_together, run, state, edges, now, block_size)
         parts.append(part)
         state = part.state
@@ -266,12 +266,12 @@ def group_size(run: Run, n_chains: int) -> int | None:
 def advance_together(
     run: Run,
     start: RunState,
-    stretch: Stretch,
+    steps: Steps,
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
 ) -> Chains:
-    """Make the steps of a stretch with all chains at once, in this thread; see :func:`advance`."""
-    n_burnin, n_draws, thin = stretch.n_burnin, stretch.n_draws, stretch.thin
+    """Make ``steps`` with all chains at once, in this thread; see :func:`advance`."""
+    n_burnin, n_draws, thin = steps.n_burnin, steps.n_draws, steps.thin
     dynamics = run.dynamics.for_thread()
     state, streams = start.sampler_state, start.streams
     n_chains, n_params = state["theta"].shape
@@ -286,8 +286,8 @@ def advance_together(
     slope = slope_of_last(run.sampler, dynamics) if run.batch_size is None else None
     # products are small: more threads would only change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
-        while n_made < stretch.n_steps:
-            length, first = min(most, stretch.n_steps - n_made), start.step + n_made
+        while n_made < steps.n_steps:
+            length, first = min(most, steps.n_steps - n_made), start.step + n_made
             before = {name: array.copy() for name, array in state.items()}
             block = draw_block(run, dynamics, state, streams, first, length)
             path: list[Array] = []

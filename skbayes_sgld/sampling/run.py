@@ -39,7 +39,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Steps:
     """Consecutive steps: ``n_burnin`` of them, and ``thin`` for each of ``n_draws``."""
 
     n_burnin: int
@@ -51,7 +51,7 @@ class Stretch:
         """Steps of each chain."""
         return self.n_burnin + self.n_draws * self.thin
 
-    def cut(self, n_steps: int) -> tuple[Stretch, Stretch]:
+    def cut(self, n_steps: int) -> tuple[Steps, Steps]:
         """First ``n_steps`` steps, to the end of a draw, and the rest."""
         n_burnin = min(self.n_burnin, n_steps)
         n_draws = 0
@@ -99,7 +99,7 @@ class Chains:
     state: RunState
     n_steps: int
 
-    def in_a_row(self, n_walkers: int, n_draws: int) -> Chains:
+    def join_walkers(self, n_walkers: int, n_draws: int) -> Chains:
         """Chains of ``n_walkers`` neighbouring positions each, whose draws follow one another.
 
         Neighbouring draws are then of one walker, whose autocorrelation they have. The state stays

@@ -19,7 +19,7 @@ from skbayes_sgld.likelihoods import Bernoulli, Categorical, Ordinal, Poisson
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.priors import Flat, Laplace, Normal
-from skbayes_sgld.sampling.tuning.mode import find_mode
+from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.blocks.windows import blocks_of
 
 RNG = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     assert source.n_passes == 3
     mode, precision = found.centered_normal()
     sds = np.sqrt(np.diagonal(np.linalg.inv(precision)))
-    exact = find_mode(full, full.start(), tolerance=1e-20)
+    exact = newton_mode(full, full.start(), tolerance=1e-20)
     # a kink is smoothed over a share of the sds, which two searches know to about a per cent
     assert np.abs((mode - exact.theta) / sds).max() < (1e-3 if prior.nonsmooth else 1e-6)
     if prior.nonsmooth:
@@ -171,7 +171,7 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     assert model.X[:, 1:].sum(axis=0).min() < 2
     mode, precision = find_posterior(model, source, NUMBERS).centered_normal()
     full = GLMPosterior(rare, y.astype(float), Bernoulli(), Flat())
-    exact = find_mode(full, full.start(), tolerance=1e-20).theta
+    exact = newton_mode(full, full.start(), tolerance=1e-20).theta
     moved = mode - exact
     assert moved @ precision @ moved < 1e-12
 

@@ -213,7 +213,7 @@ def test_a_given_step_and_batch_are_algorithm_14(replacement):
 @pytest.mark.parametrize("optimizer", ["sgd", "svrg", "newton"])
 def test_any_optimizer_finds_the_mode_of_any_posterior(optimizer):
     own = CustomPosterior(Logistic(442, 5))
-    exact = tuning.find_mode(own, np.zeros(own.n_params))
+    exact = tuning.newton_mode(own, np.zeros(own.n_params))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = find_mode(own, optimizer=optimizer, random_state=1)

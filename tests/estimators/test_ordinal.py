@@ -12,7 +12,7 @@ from skbayes_sgld.estimators import sampled
 from skbayes_sgld.likelihoods import Ordinal
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import LogNormal, Normal
-from skbayes_sgld.sampling.tuning.mode import find_mode
+from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.blocks.windows import blocks_of
 
 # the runs are short
@@ -88,7 +88,7 @@ def test_the_gaps_of_many_classes_do_not_pull_the_coefficient():
 
     def at_mode(own_priors=None):
         posterior = GLMPosterior(*data, own_priors)
-        return find_mode(posterior, posterior.start()).theta[0]
+        return newton_mode(posterior, posterior.start()).theta[0]
 
     flat = at_mode([LogNormal(width=100.0, median=1.0)] * (n_classes - 2))
     assert abs(at_mode() - flat) < 0.03  # a fifth of its sd; with a median of 1 it is 0.1

@@ -8,7 +8,7 @@ from skbayes_sgld import SGLDLinearRegression, check_model
 from skbayes_sgld.likelihoods import StudentTNoise
 from skbayes_sgld.posterior import LogLinearNoise
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling.tuning.mode import find_mode
+from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.estimators.families import FAMILIES, heavy, mode_by_scipy
 
 
@@ -32,7 +32,7 @@ def test_the_mode_with_log_linear_noise_is_that_of_scipy():
         [prior for prior, _ in family.own.values()],
         intercept_prior=Normal(2.0),
     )
-    found = find_mode(posterior, posterior.start()).theta
+    found = newton_mode(posterior, posterior.start()).theta
     z = X[:, 0] - X[:, 0].mean()
 
     def log_density(theta):

@@ -83,7 +83,7 @@ def make(case: Case, step_size: float | str, clip: str | None = None):
 def right_step(model: str, metric: str | None, sampler: str, gradient: str) -> float:
     """Step size that suits a sampler."""
     if metric is not None:
-        return float(SAMPLERS[sampler]().pace(np.ones(4))[0])
+        return float(SAMPLERS[sampler]().step_and_time(np.ones(4))[0])
     case = Case(model, metric, sampler, gradient, "none", 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -10,7 +10,7 @@ from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.posterior import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.tuning.mode import Mode, find_mode
+from skbayes_sgld.sampling.tuning.mode import Mode, newton_mode
 from skbayes_sgld.sampling.tuning.own_models import energy_error, find_modes
 
 
@@ -182,7 +182,7 @@ def test_models_of_one_mode_are_sampled_without_a_word(name):
 
 def test_the_shares_of_modes_are_those_of_normal_distributions_by_hand():
     posterior = mixture([[0.0, 0.0], [9.0, 0.0], [0.0, 9.0]], [1.0, 0.8, 1.2], [0.5, 0.2, 0.3])
-    mode = find_mode(posterior, np.zeros(2))
+    mode = newton_mode(posterior, np.zeros(2))
     first, *others = find_modes(posterior, mode, 1.0, seed=0)
     assert np.abs(first.theta - mode.theta).max() < 1e-6
     shares = {tuple(one.theta.round(1) + 0.0): one.share for one in (first, *others)}
@@ -193,7 +193,7 @@ def test_the_shares_of_modes_are_those_of_normal_distributions_by_hand():
     assert wide.falls(wide.theta[None]) == pytest.approx(2.0 * np.log(1.2), rel=0.01)
     # a mode of half a per cent is not worth another sampler
     light = mixture([[0.0], [9.0]], [1.0, 1.0], [0.995, 0.005])
-    assert find_modes(light, find_mode(light, np.zeros(1)), 1.0, seed=0) == []
+    assert find_modes(light, newton_mode(light, np.zeros(1)), 1.0, seed=0) == []
 
 
 def test_the_energy_of_trajectories_jumps_with_the_density_alone():
@@ -205,7 +205,7 @@ def test_the_energy_of_trajectories_jumps_with_the_density_alone():
     assert abs(share - 1.5 / np.pi) < 4.0 * np.sqrt(0.25 / 64)
     for name in ("normal of 50, correlated", "banana"):
         smooth = as_posterior(UNIMODAL[name])
-        found = find_mode(smooth, smooth.start())
+        found = newton_mode(smooth, smooth.start())
         normals = np.random.default_rng(0).standard_normal((64, smooth.n_params))
         starts = found.theta + found.metric.sqrt(normals)
         assert energy_error(smooth, found, starts, 1.0, 0) == (0.0, 0.0)

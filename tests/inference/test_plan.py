@@ -80,7 +80,7 @@ def test_a_published_algorithm_looks_for_no_mode_and_forms_no_matrix(monkeypatch
     def refuse(*args):
         raise AssertionError("a mode was looked for")
 
-    monkeypatch.setattr(planning, "find_mode", refuse)
+    monkeypatch.setattr(planning, "newton_mode", refuse)
     P, n = 1500, 40
     wide, y = np.random.default_rng(0).standard_normal((n, P)), np.arange(n) % 2
     model = SGLDLogisticRegression(**PUBLISHED, step_size=1e-5, n_draws=5, n_chains=2)

@@ -20,7 +20,7 @@ from skbayes_sgld.priors import (
     Normal,
     StudentT,
 )
-from skbayes_sgld.sampling.tuning.mode import find_mode
+from skbayes_sgld.sampling.tuning.mode import newton_mode
 
 X_RAW, Y = load_diabetes(return_X_y=True)
 FEW = {"n_draws": 300, "random_state": 0}
@@ -256,7 +256,7 @@ def test_the_pull_of_an_own_prior_is_that_of_the_mode_without_it():
 
     def mode(prior):
         posterior = GLMPosterior(x, y, Gaussian(), Normal(scale=5.0), [prior])
-        return posterior, find_mode(posterior, posterior.start()).theta
+        return posterior, newton_mode(posterior, posterior.start()).theta
 
     posterior, theta = mode(InverseGamma(shape=1e-9, scale=3.0))
     without = mode(InverseGamma(shape=1e-9, scale=1e-9))[1]

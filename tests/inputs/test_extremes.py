@@ -90,7 +90,8 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
         taken.clear()  # what the run itself took
         return explain_overflow(*args)
 
-    for mend in ("settle", "nearer_to_mode", "leave_dead_ends"):  # the start stays where it is
+    # the start stays where it is
+    for mend in ("move_into_posterior", "nearer_to_mode", "leave_dead_ends"):
         monkeypatch.setattr(starts, mend, lambda run, start, *args: start)
     monkeypatch.setattr(HMC, "step", counting)
     monkeypatch.setattr(running, "explain_overflow", explaining)

@@ -46,9 +46,9 @@ def test_averages_are_sums_of_the_weighted_rows(form, dtype, error):
     columns = sparse.csr_array(X) if form == "sparse" else X
     posterior = GLMPosterior(columns, y, Bernoulli(), Normal(scale=0.7), sample_weight=weight)
     theta, variances = 0.3 * np.arange(8.0) - 1.0, np.linspace(0.1, 9.0, 90)
-    grad, H, bends = averaging._averaged(posterior, theta, variances, dtype)
+    grad, H, bends = averaging._error_averaged(posterior, theta, variances, dtype)
     A = np.column_stack([X, np.ones(90)])
-    score, bend = Bernoulli().averaged(A @ theta, variances, y)
+    score, bend = Bernoulli().error_averaged(A @ theta, variances, y)
     precision = np.append(np.full(7, 1 / 0.7**2), 0.0)
     np.testing.assert_allclose(grad, (weight * score) @ A - precision * theta, rtol=error)
     expected = (A.T * (weight * bend)) @ A + np.diag(precision)

@@ -17,7 +17,7 @@ from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.schedules import Constant
-from skbayes_sgld.sampling.tuning.adaptation import around
+from skbayes_sgld.sampling.tuning.adaptation import recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.posterior.test_sparse_rows import make_rows
 
@@ -56,7 +56,7 @@ def test_polynomials_have_no_more_terms_than_their_error_takes():
 @pytest.fixture(scope="module")
 def run():
     mode, sampler = Mode.from_whitened(ROWS), CollapsedHMC()
-    dynamics = around(Dynamics(Full().bind(POSTERIOR), mode.metric), mode)
+    dynamics = recentred(Dynamics(Full().bind(POSTERIOR), mode.metric), mode)
     return Run(sampler, dynamics, Constant(), sampler.whole_steps(0.2), POSTERIOR.n_samples)
 
 

@@ -79,7 +79,7 @@ def test_a_prior_of_many_columns_makes_the_structured_metric_exact(options):
 def test_a_smoothed_intercept_prior_is_rounded_over_the_intercept_s_own_width():
     posterior = make("bernoulli", "normal, laplace")
     spread = np.array([0.1, 0.1, 0.1, 0.4])
-    smooth = posterior.smoothed(spread)
+    smooth = posterior.averaged_over(spread)
     theta = some_theta(posterior, 1)
     difference = (smooth.log_prior(theta) - posterior.log_prior(theta))[0]
     at, b = theta[0, -1] - 0.1, 0.3

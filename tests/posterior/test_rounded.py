@@ -8,14 +8,14 @@ from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, Curvature
-from skbayes_sgld.sampling.tuning.mode import find_mode
+from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.references.targets import logistic_posterior, make_run
 
 ROWS = 2000
 
 
 def rounded_dynamics(posterior):
-    mode = find_mode(posterior, posterior.start())
+    mode = newton_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=HMC(), preconditioner=Curvature(), mode=mode)
     return run, mode, decisions.round_gradient(run.dynamics, mode, 0.01)
 

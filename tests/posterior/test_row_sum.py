@@ -165,7 +165,7 @@ def test_predictors_beyond_the_range_of_exp_keep_value_and_gradient(likelihood):
 
 def test_the_exact_value_and_the_softened_gradient_come_from_one_pass():
     posterior = make_posterior(prior=Laplace(0.5), center=True)
-    soft = posterior.softened(np.full(posterior.n_params, 2.0))
+    soft = posterior.with_rounded_kinks(np.full(posterior.n_params, 2.0))
     theta = draw_theta(posterior, scale=0.1)
     value, grad = posterior.bind_value_and_grad(soft)(theta)
     np.testing.assert_allclose(value, posterior.log_density(theta), rtol=1e-12)

@@ -235,7 +235,7 @@ def test_no_probe_of_the_rounding_is_a_row_of_a_users_generator():
 
 def test_draws_of_walkers_follow_one_another():
     draws = np.arange(24.0).reshape(6, 4, 1)  # walker w, draw t: 4 w + t
-    chains = Chains(draws, np.arange(4.0), np.zeros(6), None, 4).in_a_row(3, 10)
+    chains = Chains(draws, np.arange(4.0), np.zeros(6), None, 4).join_walkers(3, 10)
     assert chains.draws.shape == (2, 10, 1)
     np.testing.assert_array_equal(chains.draws[1, :, 0], np.arange(12, 22))
     np.testing.assert_array_equal(chains.weights[:5], [0, 1, 2, 3, 0])

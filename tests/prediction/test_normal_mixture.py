@@ -18,7 +18,7 @@ def test_coefficients_are_those_of_the_hermite_polynomials(equal):
     deviation -= (deviation @ share)[:, None]
     square = np.ones(12) if equal else rng.uniform(0.6, 1.4, 12)
     scale = np.sqrt(square / (square @ share))
-    moments = mixture.Moments(scale, share)
+    moments = mixture.MixtureMoments(scale, share)
     sd = np.sqrt(1.0 + deviation**2 @ share)
     c, _ = mixture._coefficients(moments.by_power(moments(deviation.copy()).T), sd, 0.0)
     nodes, weight = hermite_e.hermegauss(20)
@@ -42,7 +42,7 @@ def test_the_expansion_never_understates_its_error_however_few_the_draws():
         deviation -= (deviation @ share)[:, None]
         scale = np.exp(0.02 * rng.standard_normal(40))
         scale /= np.sqrt(share @ np.square(scale))
-        moments = mixture.Moments(scale, share)
+        moments = mixture.MixtureMoments(scale, share)
         by_power = moments.by_power(moments(deviation.copy()).T)
         t, _, error = mixture.expand(by_power, q, np.linalg.norm(share))
         rows, which = np.nonzero(error < 1e-5)

@@ -35,7 +35,7 @@ def two_chains_a_group(monkeypatch):
         return max(2, run.dynamics.gradient.n_sharing) if run.dynamics.facts.thread_safe else None
 
     monkeypatch.setattr(loop, "group_size", size)
-    monkeypatch.setattr(loop, "_STRETCH_NUMBERS", 3 * 5 * BATCH * P)
+    monkeypatch.setattr(loop, "_INTERRUPT_NUMBERS", 3 * 5 * BATCH * P)
 
 
 def run_of(gradient, clip=None):

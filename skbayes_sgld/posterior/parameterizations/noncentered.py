@@ -141,10 +141,10 @@ class OtherNoncentered(Reparameterized):
 
         return value_and_grad
 
-    def softened(self, spread: Array) -> OtherNoncentered:
+    def with_rounded_kinks(self, spread: Array) -> OtherNoncentered:
         """Posterior with its kinks rounded; ``spread`` is 1 in phi by construction."""
         basis = self.coordinates.coefficients.basis
-        inner = self.inner.softened(np.append(np.sqrt(np.square(basis).sum(axis=1)), 1.0))
+        inner = self.inner.with_rounded_kinks(np.append(np.sqrt(np.square(basis).sum(axis=1)), 1.0))
         other = copy(self)
         other.inner = inner
         return self if inner is self.inner else other

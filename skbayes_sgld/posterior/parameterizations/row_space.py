@@ -102,9 +102,9 @@ class RowSpacePosterior(GLMPosterior):
         The part outside the row space is random, seeded by the first draw itself: the same draws
         always give the same parameters, and other draws give independent ones.
         """
-        return self.report(theta, np.ones(len(theta)))
+        return self.to_reported(theta, np.ones(len(theta)))
 
-    def report(self, theta: Array, scale: Array) -> Array:
+    def to_reported(self, theta: Array, scale: Array) -> Array:
         """Reported parameters at ``theta``, under prior sds multiplied by ``scale (S,)``."""
         inner_values, full, d = super()._constrain(theta), self.inner, self.inner.n_features
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
@@ -173,7 +173,7 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
     def _constrain(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space."""
         base, h, _ = self.split(theta)
-        values = self._rows.report(base, np.exp(self.prior.log_scale(h)[:, 0]))
+        values = self._rows.to_reported(base, np.exp(self.prior.log_scale(h)[:, 0]))
         return np.hstack([values, np.exp(h)])
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:

@@ -12,8 +12,8 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.metric import Metric
+from skbayes_sgld.sampling.optimizers.climb_schedule import ClimbSchedule, ClimbSettings
 from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
-from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
@@ -74,31 +74,31 @@ def climb(
             path.append(ascent.point)
             passes.append(n_passes)
         last = stop or n_passes == settings.max_iter
-        if last or (n_passes >= due and (settings.tol > 0 or ascent.pace.adapts)):
+        if last or (n_passes >= due and (settings.tol > 0 or ascent.climb_schedule.adapts)):
             here = ascent.measure(n_passes, last)
             if stop or here.distance <= settings.tol:
                 break
-            due = n_passes + ascent.pace.patience
+            due = n_passes + ascent.climb_schedule.patience
     assert here is not None
     if passes[-1] != n_passes:
         path.append(here.theta)
         passes.append(n_passes)
     positions = np.unique(np.linspace(0, len(path) - 1, min(len(path), 500)).astype(int))
-    pace, full = ascent.pace, settings.optimizer.full_gradient
+    climb_schedule, full = ascent.climb_schedule, settings.optimizer.full_gradient
     fired = np.sum(ascent.part.clipped) + np.sum(ascent.whole.clipped)
     return Climb(
         end=here,
         path=np.array(path)[positions],
         passes=np.array(passes)[positions],
         n_iter=n_passes,
-        step_size=pace.step_size,
-        batch_size=None if full else pace.batch_size or posterior.n_samples,
+        step_size=climb_schedule.step_size,
+        batch_size=None if full else climb_schedule.batch_size or posterior.n_samples,
         clipped=float(fired / max(ascent.n_steps, 1)),
     )
 
 
 class _Ascent:
-    """State of a climb: position, pace, random order of the rows.
+    """State of a climb: position, step and batch sizes, random order of the rows.
 
     A coefficient's curvature is in proportion to the precision of the noise. So the metric, which
     is taken at the start, follows the noise variance from there: coefficients are scaled by the
@@ -108,7 +108,8 @@ class _Ascent:
 
     def __init__(self, posterior: BasePosterior, start: Array, settings: ClimbSettings) -> None:
         self.posterior, self.settings = posterior, settings
-        self._rule, self.pace = settings.optimizer, Pace(posterior.n_samples, settings)
+        self._rule = settings.optimizer
+        self.climb_schedule = ClimbSchedule(posterior.n_samples, settings)
         if settings.projection is not None:
             start = settings.projection(start[None], np.eye(start.size))[0]
         self._start, self._noise = start, posterior.facts.noise_index
@@ -124,12 +125,12 @@ class _Ascent:
         self._keep()
 
     def _choose_metric(self) -> Metric:
-        """Metric at the start; the posterior is evaluated where metric or pace depends on it."""
-        settings, pace, start = self.settings, self.pace, self._start
+        """Metric at the start; the posterior is evaluated only if metric or step size needs it."""
+        settings, climb_schedule, start = self.settings, self.climb_schedule, self._start
         preconditioner = settings.preconditioner
-        by_column = isinstance(preconditioner, Identity) and pace.chooses_steps
+        by_column = isinstance(preconditioner, Identity) and climb_schedule.chooses_steps
         here = None
-        if pace.adapts or preconditioner.uses_curvature:
+        if climb_schedule.adapts or preconditioner.uses_curvature:
             here = newton_step(self.posterior, start, settings.temperature, settings.projection)
         if here is not None and preconditioner.uses_curvature:
             metric = here.metric
@@ -139,8 +140,8 @@ class _Ascent:
             metric = inverse_diagonal(here.diagonal)
         else:
             metric, self._noise = preconditioner.bind(start.size, None), None
-        if here is not None and pace.adapts:
-            pace.begin(here, metric)
+        if here is not None and climb_schedule.adapts:
+            climb_schedule.begin(here, metric)
         return metric
 
     @property
@@ -152,17 +153,17 @@ class _Ascent:
         """Make one more pass over the rows, after ``n_passes`` of them."""
         averages = 0 < self.settings.average <= n_passes + 1
         with np.errstate(all="ignore"):
-            if self.pace.batch_size is None:
-                eta = self.pace.etas(n_passes, self.n_steps, 1)
+            if self.climb_schedule.batch_size is None:
+                eta = self.climb_schedule.etas(n_passes, self.n_steps, 1)
                 self._step(eta[0], None, self.whole, averages)
             else:
-                rows = self._rows(self.pace.batch_size)
-                etas = self.pace.etas(n_passes, self.n_steps, len(rows))
+                rows = self._rows(self.climb_schedule.batch_size)
+                etas = self.climb_schedule.etas(n_passes, self.n_steps, len(rows))
                 for eta, batch in zip(etas, self.part.gradient.batches(rows), strict=True):
                     self._step(eta, batch, self.part, averages)
         theta = self._state["theta"]
         if not np.isfinite(theta).all():
-            if not self.pace.chooses_steps:
+            if not self.climb_schedule.chooses_steps:
                 at = int(np.argmin(np.isfinite(theta[0])))
                 raise ChainOverflowError(self.n_steps - 1, 0, at)
             self._go_back()
@@ -201,26 +202,26 @@ class _Ascent:
         """Return to the state that was kept, and go on in shorter steps."""
         state, self._average, self._n_averaged = self._backup
         self._state = dict(state)
-        self.pace.shorten()
+        self.climb_schedule.shorten()
 
     def _rows(self, size: int) -> Array:
         """Rows ``(T, 1, B)`` of the steps of a pass."""
         n = self.posterior.n_samples
-        if not self.pace.shuffles:
+        if not self.climb_schedule.shuffles:
             return self._rng.integers(0, n, (-(-n // size), 1, size))
         n_steps = n // size
         return self._rng.permutation(n)[: n_steps * size].reshape(n_steps, 1, size)
 
     def measure(self, n_passes: int, last: bool) -> NewtonStep:
-        """Distance of the point from the mode; it sets the pace of the passes to come."""
+        """Distance of the point from the mode; it sets the step and batch sizes of later passes."""
         settings = self.settings
         here = newton_step(self.posterior, self.point, settings.temperature, settings.projection)
-        if not np.isfinite(here.distance) and not self.pace.chooses_steps:
+        if not np.isfinite(here.distance) and not self.climb_schedule.chooses_steps:
             raise ChainOverflowError(self.n_steps - 1, 0, int(np.abs(here.theta).argmax()))
-        if last or here.distance <= settings.tol or not self.pace.adapts:
+        if last or here.distance <= settings.tol or not self.climb_schedule.adapts:
             return here
         with np.errstate(all="ignore"):  # steps of a given size may be on their way to overflow
-            well = self.pace.follow(here, self._last_metric, n_passes)
+            well = self.climb_schedule.follow(here, self._last_metric, n_passes)
         if well:
             self._keep()
         else:

@@ -15,7 +15,7 @@ from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.optimizers.climb import climb
-from skbayes_sgld.sampling.optimizers.pace import ClimbSettings
+from skbayes_sgld.sampling.optimizers.climb_schedule import ClimbSettings
 from skbayes_sgld.sampling.optimizers.rules import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.sampling.preconditioners import Preconditioner, preconditioner_of
 from skbayes_sgld.sampling.schedules import SCHEDULES
@@ -101,7 +101,7 @@ def find_mode(
         raise ValueError(f"start has shape {theta.shape}; it must be ({bound.n_params},).")
     rule = resolve(optimizer, OPTIMIZERS, "optimizer")
     if isinstance(rule, Newton):
-        return tuning.find_mode(bound, theta, near=tuning.TOLERANCE)
+        return tuning.newton_mode(bound, theta, near=tuning.TOLERANCE)
     check_number(max_iter, "max_iter", low=1, closed="left", integer=True)
     check_number(tol, "tol", low=0, closed="left")
     if step_size is not None:

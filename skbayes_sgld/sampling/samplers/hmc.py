@@ -300,7 +300,7 @@ class HMC(Hamiltonian):
         length = self.path_length / self.n_points / float(step)  # infinite for the least of numbers
         return max(round(min(length, self.most_steps)), 1)
 
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+    def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """Size of a leapfrog step, and the number of points to an independent draw."""
         step = step or 1.0 / np.sqrt(rates[-1])
         reach = step * self.gradients(step) * self.n_points * np.sqrt(rates[0])

@@ -124,7 +124,7 @@ class RandomWalk(Adjusted):
 
     largest_step = 2.4
 
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+    def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """2.38 over the root of the dimension, in sds of the narrowest direction."""
         step = step or 2.38 / np.sqrt(len(rates) * rates[-1])
         return step, 34.0 / (step**2 * rates[0])

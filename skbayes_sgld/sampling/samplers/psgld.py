@@ -64,9 +64,9 @@ class PSGLD(Sampler):
         lag = (1.0 - self.decay) / eta
         return (1.0 + lag / (2.0 + lag)) / (1.0 - eta / 2.0)  # G is about 1, and the step SGLD's
 
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+    def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """A step of a tenth of the way: the metric fluctuates, and Euler's error is added."""
-        return super().pace(rates, step or 0.1 / self.speed(rates[-1]))
+        return super().step_and_time(rates, step or 0.1 / self.speed(rates[-1]))
 
     def speed(self, rate: float) -> float:
         """Root of the curvature, since G is about one over it."""
@@ -76,7 +76,7 @@ class PSGLD(Sampler):
         """State: positions, and no squares yet."""
         return {"theta": theta, "square": np.zeros_like(theta), "count": np.zeros(len(theta))}
 
-    def settle(self, state: State, temperature: float) -> None:
+    def set_stationary(self, state: State, temperature: float) -> None:
         """Set the squares to their mean on a standard normal target, as if long remembered."""
         # a first gradient near 0 would make a metric that throws the chain tens of sds away
         state["square"] = np.full_like(state["theta"], temperature)

@@ -36,7 +36,7 @@ class Underdamped(Sampler):
         scale = np.sqrt(self._injected * dynamics.temperature * eta)
         return normals * scale[:, None, None]
 
-    def pace(self, rates: Array, step: float | None = None) -> tuple[float, float]:
+    def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
         """A step of 0.1 in the steepest direction, and the time of the slowest direction."""
         step = step or 0.1 / rates[-1]
         return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))

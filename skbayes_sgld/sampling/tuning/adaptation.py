@@ -83,11 +83,11 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
     position = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
-    position = settle(run, position, mode, seed, FIRST_CHAIN)
+    position = move_into_posterior(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
     center, history = mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(rounds):
-        pilot = replace(run, dynamics=around(run.dynamics, center))
+        pilot = replace(run, dynamics=recentred(run.dynamics, center))
         last = number == len(rounds) - 1
         learns = n_steps >= _LEARNING or (last and n_steps > 1)
         draws, step_size, acceptance, lost = _run_pilot(
@@ -134,7 +134,7 @@ def _pilot_of(run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
     return rows.n_together, (1, 1, 3) if work > 1e8 else (4, 4, 6), step_size
 
 
-def around(dynamics: Dynamics, mode: Mode) -> Dynamics:
+def recentred(dynamics: Dynamics, mode: Mode) -> Dynamics:
     """Dynamics in the metric of a mode, about it."""
     # a clip bounds the gradient in theta, which trajectories along whitened rows do not take
     whitened = mode.whitened if dynamics.clip is None else None
@@ -191,7 +191,9 @@ def _run_pilot(
     return draws, float(np.exp(average)), accepted / n_steps, lost / n_steps
 
 
-def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0) -> Array:
+def move_into_posterior(
+    run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
+) -> Array:
     """Starting points ``(C, P)``: those too far out are moved by steps that are never rejected.
 
     A chain that accepts or rejects may stand still for long where it starts too far out
@@ -206,7 +208,7 @@ def settle(run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 
         # its first trajectories are not rejected, and soon at the typical distance from there
         return mode.theta + _NEARER * (position - mode.theta)
     if mode.whitened is not None:
-        return _settle_along(mode.whitened, position, mode, run, seed ^ 0x5E771E, first_chain)
+        return _move_along_rows(mode.whitened, position, mode, run, seed ^ 0x5E771E, first_chain)
     before, P = _values(run, position), position.shape[1]
     low = np.flatnonzero(~(before >= _values(run, mode.theta[None]) - _typical_fall(run, P)))
     if not len(low):
@@ -284,7 +286,7 @@ def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -
     return position
 
 
-def _settle_along(
+def _move_along_rows(
     rows: WhitenedPosterior, position: Array, mode: Mode, run: Run, seed: int, first_chain: int
 ) -> Array:
     """Ends of trajectories that are not rejected, in the coordinates of whitened rows.
@@ -392,7 +394,7 @@ def soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
     that is rounded there costs none, and the density itself still accepts or rejects.
     """
     posterior = dynamics.gradient.posterior
-    smooth = posterior.softened(mode.metric.marginal_sd)
+    smooth = posterior.with_rounded_kinks(mode.metric.marginal_sd)
     if smooth is posterior:
         return dynamics
     return replace(dynamics, gradient=Full().bind(smooth, None), target=posterior)

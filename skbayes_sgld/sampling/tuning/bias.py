@@ -78,7 +78,7 @@ class StandardNormal(BasePosterior):
         return -theta
 
 
-class _Remembered(BoundGradient):
+class _CachedGradient(BoundGradient):
     """Gradient that keeps its last value: pilot and sampler ask for it at the same point."""
 
     def __init__(self, inner: BoundGradient) -> None:
@@ -144,16 +144,16 @@ def measure_bias(
     streams = ChainStreams(seed, FIRST_CHAIN)
     whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
     dynamics = run.dynamics.in_groups_of(None)
-    gradient = _Remembered(dynamics.gradient)
+    gradient = _CachedGradient(dynamics.gradient)
     dynamics = replace(dynamics, gradient=gradient)
     standard = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)), temperature=tau)
     start = mode.theta + mode.metric.sqrt(whitened)
     actual, normal = sampler.init(start.copy()), sampler.init(whitened.copy())
     for state in (actual, normal):
-        sampler.settle(state, tau)
+        sampler.set_stationary(state, tau)
     actual |= gradient.begin(start)
     previous = _mirrored(streams.normals(n_pairs, n_normals))
-    declared = sampler.pace(np.ones(P), step_size)[1]
+    declared = sampler.step_and_time(np.ones(P), step_size)[1]
     # the start, which is exact on a normal posterior, is forgotten but for e^-4 (SGLD)
     n_burnin = int(np.ceil(2.0 * declared))
     # 48 times the autocorrelation time of two at a step size of 1; an eighth or a quarter of the
@@ -319,7 +319,8 @@ def choose_unbiased(
     last = 2 if spare else sum(size >= least for size in sizes) - 1
     stands_by = spare or least > 0.0
     posterior = run.dynamics.gradient.posterior
-    power = _FASTEST if posterior.softened(mode.metric.marginal_sd) is posterior else _SLOWEST
+    smooth = posterior.with_rounded_kinks(mode.metric.marginal_sd) is posterior
+    power = _FASTEST if smooth else _SLOWEST
     while True:
         bias = measure_bias(run, mode, sizes[at], seed, limit, decides=stands_by and at == last)
         bound = min(bound, bias.upper)
@@ -413,7 +414,7 @@ def step_sizes(sampler: Sampler) -> tuple[float, ...]:
     They begin at twice the sampler's own where it has no error there at twice either: SGLD's draws
     by Leimkuhler-Matthews steps of size 1 are independent two steps apart.
     """
-    first = sampler.pace(np.ones(1))[0]
+    first = sampler.step_and_time(np.ones(1))[0]
     if sampler.gaussian_inflation(2.0 * first) == 1.0:
         first *= 2.0
     return tuple(round(float(first * step), 6) for step in STEP_SIZES)
@@ -452,8 +453,8 @@ def _measured_inflation(sampler: Sampler, step_size: float, P: int) -> float:
     streams = ChainStreams(0x5EED, FIRST_CHAIN)  # one for all chains, which is faster
     n_starts = max(1, min(2_000, 20_000 // P))
     state = run.initial_state(streams.normals(n_starts, P))
-    sampler.settle(state, 1.0)
-    time = int(np.ceil(sampler.pace(np.ones(P), step_size)[1]))
+    sampler.set_stationary(state, 1.0)
+    time = int(np.ceil(sampler.step_and_time(np.ones(P), step_size)[1]))
     start = RunState(0, state, [streams] * n_starts)
     try:
         draws = run_chains(run, start, n_draws=25, n_burnin=10 * time, thin=time).draws

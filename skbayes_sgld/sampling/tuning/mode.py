@@ -69,7 +69,7 @@ class NoModeError(ValueError):
     """No mode was found: the posterior is improper, or nearly."""
 
 
-def find_mode(
+def newton_mode(
     posterior: BasePosterior,
     start: Array,
     near: float = _NEAR,
@@ -87,10 +87,10 @@ def find_mode(
     curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal
     1989) in coordinates whitened by the curvature where it stands, to a squared distance of 1e-8.
 
-    A prior with kinks is averaged over the width of the posterior (``posterior.smoothed``): what
-    is found then is the centre of the normal distribution that matches the posterior best in
+    A prior with kinks is averaged over the width of the posterior (``posterior.averaged_over``).
+    The mode is then the centre of the normal distribution that matches the posterior best in
     expectation (Opper & Archambeau 2009, eq. 8), on which a preconditioner should be based.
-    ``spread (P,)`` is that width, where it is known roughly.
+    ``spread (P,)`` is a rough estimate of that width; None: the width of the prior.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def find_mode(
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
             # a squared distance of 0.1 a parameter is near enough to begin with
             rough = max(_ROUGH, 0.1 * posterior.n_params)
-            rough_mode = find_mode(subset, start, near=rough, tolerance=rough)
+            rough_mode = newton_mode(subset, start, near=rough, tolerance=rough)
             start = rough_mode.theta
             if "row_curvature" in posterior.abilities:
                 return _expand(posterior, subset, rough_mode, near)
@@ -184,8 +184,8 @@ class _Expanded(BasePosterior):
     def curvature(self, theta: Array) -> Array:
         return self.expand(theta).curvature
 
-    def smoothed(self, spread: Array | None) -> BasePosterior:
-        smooth = self._posterior.smoothed(spread)
+    def averaged_over(self, spread: Array | None) -> BasePosterior:
+        smooth = self._posterior.averaged_over(spread)
         return self if smooth is self._posterior else _Expanded(smooth, self._rows)
 
 
@@ -196,7 +196,7 @@ def _find(
     spread: Array | None = None,
 ) -> Mode:
     """Mode of a posterior, or of one with its kinks averaged over the width that it finds."""
-    smooth = posterior.smoothed(spread)
+    smooth = posterior.averaged_over(spread)
     if smooth is posterior:
         return _search(posterior, start, tolerance)
     for _ in range(26):
@@ -204,7 +204,7 @@ def _find(
         start, previous, spread = rough.theta, spread, rough.metric.marginal_sd
         if previous is not None and np.allclose(spread, previous, rtol=0.02):
             break
-        smooth = posterior.smoothed(spread)
+        smooth = posterior.averaged_over(spread)
     return _search(smooth, start, tolerance)
 
 

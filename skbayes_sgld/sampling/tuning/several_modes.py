@@ -17,7 +17,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.adaptation import usual_fall
 from skbayes_sgld.sampling.tuning.marginal_mode import is_central, marginal_mode
-from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, find_mode
+from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, newton_mode
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, are_apart
 
 _MOST_PARAMS = 300  # beyond, further searches cost more than the run
@@ -101,7 +101,7 @@ def _joint(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
     ends = [mode]
     for end in candidates:
         with suppress(NoModeError):
-            _add(posterior, ends, find_mode(posterior, end.theta))
+            _add(posterior, ends, newton_mode(posterior, end.theta))
     return n_starts + 1 if n_starts else 0, ends
 
 
@@ -112,7 +112,7 @@ def _candidates(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
     starts, ends = sample.other_starts(), [mode]
     for start in [mode.theta, *starts] if every > 1 and starts else starts:
         with suppress(NoModeError):
-            end = find_mode(sample, start, tolerance=_ROUGH)
+            end = newton_mode(sample, start, tolerance=_ROUGH)
             if start is mode.theta:
                 ends = [end]
             else:

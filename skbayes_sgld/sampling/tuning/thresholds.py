@@ -28,10 +28,11 @@ class Thresholds:
 
     # ---- rows ---------------------------------------------------------------------------------
 
-    # Parameters from which "row_space" saves more than its products cost; second, for counts and
-    # for three or more classes, whose trajectories take many steps: 200 rows of 1,000 columns give
-    # three times as many effective draws a second in it
-    many_columns: tuple[int, int] = 2000, 300
+    # Parameters from which "row_space" saves more than its products cost
+    many_columns: int = 2000
+    # The same for counts and for three or more classes, whose trajectories take many steps: 200
+    # rows of 1,000 columns give three times as many effective draws a second in it
+    many_costly_columns: int = 300
 
     # Rows a free coefficient of a column (several classes have one for each class but one) below
     # which the scale of the prior is learned; twice as many of three classes and more. See

@@ -341,7 +341,7 @@ def check_averaged(name, likelihood):
     u, y = np.linspace(-4.0, 4.0, 17), np.tile([0.0, 1.0], 17)
     u = np.repeat(u, 2)
     for variance in (1e-5, 0.01, 0.5, 4.0):
-        score, bend = likelihood.averaged(u, np.full(len(u), variance), y)
+        score, bend = likelihood.error_averaged(u, np.full(len(u), variance), y)
         moved = (u[None] + np.sqrt(variance) * nodes[:, None])[:, None]
         expected = share @ likelihood.score(moved, y)[:, 0]
         np.testing.assert_allclose(score, expected, atol=0.025, err_msg="averaged score")

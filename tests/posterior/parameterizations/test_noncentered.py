@@ -63,7 +63,7 @@ def test_densities_and_gradients_are_those_of_theta_with_the_jacobian(case):
 
 def test_bound_density_and_gradient_are_those_through_theta(case):
     posterior = case[1]
-    soft = posterior.softened(np.ones(posterior.n_params))
+    soft = posterior.with_rounded_kinks(np.ones(posterior.n_params))
     priors = case[0].linear_prior.coef, case[0].linear_prior.intercept
     assert (soft is posterior) == (not any(isinstance(prior, Laplace) for prior in priors))
     phi = np.random.default_rng(5).standard_normal((6, posterior.n_params))

@@ -109,7 +109,7 @@ N, D = 60, 150
 @pytest.fixture
 def wide(monkeypatch):
     """Data on which the estimators go by the rows: 150 columns stand for 2,001."""
-    monkeypatch.setitem(vars(THRESHOLDS), "many_columns", (100, 300))
+    monkeypatch.setitem(vars(THRESHOLDS), "many_columns", 100)
     rng = np.random.default_rng(4)
     X = rng.standard_normal((N, D)) / np.sqrt(D) + 0.01
     return X, 3.0 * X @ rng.standard_normal(D) + 0.5 * rng.standard_normal(N)

@@ -170,9 +170,9 @@ def check_distribution(prior):
 def check_smoothed(prior):
     """Averaged over normal errors it is their integral, with the derivatives of that integral."""
     width = np.full((K, D), 0.6)
-    smooth = prior.smoothed(width)
+    smooth = prior.averaged_over(width)
     check_derivatives(smooth)
-    check_derivatives(prior.smoothed(None))
+    check_derivatives(prior.averaged_over(None))
     if smooth is prior:
         assert not prior.nonsmooth, "a prior with a kink is not its own average"
         return

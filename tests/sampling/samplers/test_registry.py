@@ -82,9 +82,9 @@ def logistic():
 
 def draw(sampler, target, temperature=1.0):
     """Whitened draws ``(chain, draw, parameter)`` and the step size they were made with."""
-    step, time = sampler.pace(np.ones(2))
+    step, time = sampler.step_and_time(np.ones(2))
     if not sampler.adjusted:
-        step, time = sampler.pace(np.ones(2), min(0.5 * step, 0.1))
+        step, time = sampler.step_and_time(np.ones(2), min(0.5 * step, 0.1))
     mode = target.mode
     run, _ = run_at_mode(
         target.posterior, mode, sampler=sampler, step_size=step, temperature=temperature

@@ -29,21 +29,21 @@ def normal(scale=1.0):
 def test_chains_stay_where_the_density_is_that_of_the_posterior():
     # the fall of normal draws of two parameters is 1 on average, and its sd 1: three more are 4
     start = np.sqrt([[7.8, 0.0], [8.2, 0.0]])
-    settled = adaptation.settle(normal(), start, MODE, seed=0)
-    np.testing.assert_array_equal(settled[0], start[0])
-    assert settled[1, 0] != start[1, 0]
+    moved = adaptation.move_into_posterior(normal(), start, MODE, seed=0)
+    np.testing.assert_array_equal(moved[0], start[0])
+    assert moved[1, 0] != start[1, 0]
     hot = normal()
     hot.dynamics.temperature = 2.0
-    np.testing.assert_array_equal(adaptation.settle(hot, start, MODE, seed=0), start)
+    np.testing.assert_array_equal(adaptation.move_into_posterior(hot, start, MODE, seed=0), start)
 
 
 def test_free_chains_of_a_normal_distribution_lose_their_start():
     start = np.tile([30.0, -20.0], (400, 1))
-    settled = adaptation.settle(normal(), start, MODE, seed=0)
+    moved = adaptation.move_into_posterior(normal(), start, MODE, seed=0)
     left = (1.0 - 0.1) ** 40  # of the start, after four units of time
-    assert np.all(np.abs(settled.mean(axis=0) - left * start[0]) < 4.5 / np.sqrt(400))
+    assert np.all(np.abs(moved.mean(axis=0) - left * start[0]) < 4.5 / np.sqrt(400))
     # the variance of the chain that started at a point
-    assert np.all(np.abs(settled.var(axis=0) - 1.0) < 4.5 * np.sqrt(2 / 400))
+    assert np.all(np.abs(moved.var(axis=0) - 1.0) < 4.5 * np.sqrt(2 / 400))
 
 
 FLAT = run_of(lambda x: np.zeros(len(x)), np.zeros_like)
@@ -75,17 +75,17 @@ def test_a_chain_that_is_led_far_off_or_down_starts_nearer_to_the_mode(
         adaptation, "run_chains", lambda *args, **how: replace(chains, draws=ends[:, None])
     )
     mode = MODE._replace(theta=np.full(P, center))
-    settled = adaptation.settle(run, start, mode, seed=0)
+    moved = adaptation.move_into_posterior(run, start, mode, seed=0)
     nearer = center + 0.1 * (start[1] - center)
-    np.testing.assert_allclose(settled, [ends[0], ends[1] if kept else nearer])
+    np.testing.assert_allclose(moved, [ends[0], ends[1] if kept else nearer])
 
 
 def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(monkeypatch):
     monkeypatch.setattr(adaptation, "_TYPICAL", -np.inf)
     run = run_of(lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3)
     start = np.array([[1.0, -1.5], [1e3, 1e3]])  # 6 and 2e12 nats below the mode
-    settled = adaptation.settle(run, start, MODE, seed=0)
-    np.testing.assert_array_equal(settled, [start[0], start[1] / 2**10])
+    moved = adaptation.move_into_posterior(run, start, MODE, seed=0)
+    np.testing.assert_array_equal(moved, [start[0], start[1] / 2**10])
 
 
 def walled(n_params):
@@ -112,7 +112,7 @@ def test_chains_of_a_run_do_not_begin_where_one_of_the_pilot_has_stood_still(mon
     run, mode = walled(1)
     starts = np.linspace(-1.0, 1.0, 32)[:, None]
     starts[5] = 4.0  # from where no trajectory is accepted
-    monkeypatch.setattr(adaptation, "settle", lambda *args: starts)
+    monkeypatch.setattr(adaptation, "move_into_posterior", lambda *args: starts)
     ends = adaptation.adapt(run, mode, seed=0).ends
     assert len(ends) == 4 * 31
     assert ends.max() < 2.5

@@ -158,7 +158,7 @@ def test_a_pilot_is_not_thrown_far_away_by_a_metric_of_one_gradient():
     # a first gradient near 0 makes a metric of its inverse: widths of 9, times of 1e5
     found = bias_of(PSGLD(), StandardNormal(20), 0.1)
     assert found.width == pytest.approx(1.06, abs=0.25)
-    assert found.time < 2.0 * PSGLD().pace(np.ones(20), 0.1)[1]
+    assert found.time < 2.0 * PSGLD().step_and_time(np.ones(20), 0.1)[1]
 
 
 def test_minibatches_of_a_run_are_those_of_the_pilot():
@@ -170,8 +170,8 @@ def test_minibatches_of_a_run_are_those_of_the_pilot():
 
 def test_a_sampler_that_understates_its_time_is_spaced_by_what_the_pilot_saw():
     class Boastful(SGHMC):
-        def pace(self, rates, step=None):
-            step, time = super().pace(rates, step)
+        def step_and_time(self, rates, step=None):
+            step, time = super().step_and_time(rates, step)
             return step, time / 20
 
     draws = skbayes_sgld.sample(as_posterior(StandardNormal(5)), Boastful(0.05), random_state=0)
@@ -320,7 +320,7 @@ def test_a_pilot_stops_where_its_error_is_plain_or_cannot_be_shown_to_be_small()
 def test_a_remembered_gradient_is_forgotten_with_its_batch():
     posterior, theta = NormalMean(), np.zeros((1, 1))
     bound = Minibatch().bind(posterior)
-    remembered = bias._Remembered(bound)
+    remembered = bias._CachedGradient(bound)
     first, second = remembered.prepare(np.array([[[0, 1]], [[2, 3]]]))
     for batch in (first, first, second):
         np.testing.assert_array_equal(remembered(theta, batch), bound(theta, batch))

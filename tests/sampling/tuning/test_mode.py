@@ -75,7 +75,7 @@ POSTERIORS = {
 def test_a_subset_leads_to_the_mode_of_all_rows(name):
     posterior = POSTERIORS[name]()
     assert tuning._subset(posterior) is not None
-    found = tuning.find_mode(posterior, posterior.start())
+    found = tuning.newton_mode(posterior, posterior.start())
     exact = tuning._find(posterior, found.theta, tuning.TOLERANCE)
     assert np.square(exact.metric.whiten((found.theta - exact.theta)[None])).sum() < tuning._NEAR
     np.testing.assert_allclose(found.metric.marginal_sd, exact.metric.marginal_sd, rtol=0.05)
@@ -125,7 +125,7 @@ def test_a_linear_fit_reads_all_rows_once_and_once_for_an_automatic_scale():
 
 def test_control_variates_around_an_expansion_off_the_mode_are_unbiased():
     posterior = logistic()
-    mode = tuning.find_mode(posterior, posterior.start())
+    mode = tuning.newton_mode(posterior, posterior.start())
     assert mode.expansion is not None
     off = mode.theta + mode.metric.marginal_sd
     expansion = posterior.expand_likelihood(off)
@@ -149,15 +149,15 @@ def test_a_subset_has_all_rows_of_a_rare_class_and_counts_for_all_rows():
     theta = np.tile(posterior.start(), (2, 1)) + [[0.0], [0.1]]
     ours, of_all = subset.log_density(theta), posterior.log_density(theta)
     assert ours[1] - ours[0] == pytest.approx(of_all[1] - of_all[0], rel=0.2)
-    assert tuning.find_mode(posterior, posterior.start()).expansion is not None
+    assert tuning.newton_mode(posterior, posterior.start()).expansion is not None
 
 
 @pytest.mark.parametrize("guess", [None, 10.0])
 def test_a_prior_with_kinks_is_averaged_over_the_width_that_is_found(guess):
     posterior = logistic_posterior(40, 3, Laplace(scale=0.3))
     spread = None if guess is None else guess * np.ones(4)
-    found = tuning.find_mode(posterior, posterior.start(), spread=spread)
-    smooth = posterior.smoothed(found.metric.marginal_sd)
+    found = tuning.newton_mode(posterior, posterior.start(), spread=spread)
+    smooth = posterior.averaged_over(found.metric.marginal_sd)
     sds = 1.0 / np.sqrt(np.diag(smooth.curvature(found.theta)))
     assert np.all(np.abs(sds * smooth.grad(found.theta[None])[0]) < 0.03)
     inverse = np.linalg.inv(smooth.curvature(found.theta))

@@ -60,7 +60,7 @@ class ClimbSettings:
     seed: int = 0
 
 
-class Pace:
+class ClimbSchedule:
     """Step size and batch size of a climb, chosen from its distance to the mode.
 
     In the scaled coordinates a step of ``1 / (L + 4 P / B)`` is stable: L is the largest
@@ -113,13 +113,13 @@ class Pace:
         return self.step_size * self._settings.schedule(count)
 
     def begin(self, here: NewtonStep, metric: Metric) -> None:
-        """Set the pace at the start, in the metric that scales the steps."""
+        """Choose the first step and batch sizes, in the metric that scales the steps."""
         self._away = float(np.linalg.norm(here.step))
         self._last = self._nearest = self._away / np.sqrt(here.step.size)
         self._set(here, metric, 0)
 
     def follow(self, here: NewtonStep, metric: Metric, n_passes: int) -> bool:
-        """Set the pace from a later point; False where the climb has diverged."""
+        """Choose them again at a later point; False if the climb has diverged."""
         # root mean squares over all directions, which fall more evenly than the largest distance
         away = float(np.linalg.norm(here.step)) / np.sqrt(here.step.size)
         diverged = not away <= 3.0 * max(self._nearest, self._settings.tol)

@@ -1,4 +1,4 @@
-"""The pace of a climb: the noise of a shuffled pass, step sizes, what follows the noise."""
+"""Schedule of a climb: noise of a shuffled pass, step sizes, batch sizes."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,12 @@ from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 from skbayes_sgld.sampling import GD, SGD, Constant, Polynomial
 from skbayes_sgld.sampling.optimizers import climb as climbing
 from skbayes_sgld.sampling.optimizers.climb import climb
+from skbayes_sgld.sampling.optimizers.climb_schedule import (
+    ClimbSchedule,
+    ClimbSettings,
+    shuffled_noise,
+)
 from skbayes_sgld.sampling.optimizers.newton_step import newton_step
-from skbayes_sgld.sampling.optimizers.pace import ClimbSettings, Pace, shuffled_noise
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
 from tests.references.targets import logistic_posterior
 
@@ -81,8 +85,8 @@ def test_steps_that_lead_astray_are_made_shorter():
 
 def test_batches_grow_from_an_eighth_of_the_rows_on_where_two_fill_a_pass():
     least = SGD().first_batch_size(10**6)
-    assert Pace(2 * least, ClimbSettings()).batch_size == least
-    assert Pace(2 * least - 1, ClimbSettings()).batch_size is None
+    assert ClimbSchedule(2 * least, ClimbSettings()).batch_size == least
+    assert ClimbSchedule(2 * least - 1, ClimbSettings()).batch_size is None
 
 
 def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
@@ -90,9 +94,9 @@ def test_the_first_steps_do_not_depend_on_where_a_schedule_begins():
     here = newton_step(posterior, np.zeros(4))
     first = []
     for schedule in (Constant(), Polynomial(), Polynomial(offset=1.0, power=1.0)):
-        pace = Pace(64, ClimbSettings(schedule=schedule))
-        pace.begin(here, inverse_diagonal(here.diagonal))
-        first.append(pace.etas(0, 0, 2))
+        climb_schedule = ClimbSchedule(64, ClimbSettings(schedule=schedule))
+        climb_schedule.begin(here, inverse_diagonal(here.diagonal))
+        first.append(climb_schedule.etas(0, 0, 2))
     np.testing.assert_allclose(first[1:], [first[0], first[0]], rtol=1e-12)
 
 
@@ -101,10 +105,10 @@ def test_the_last_eight_passes_take_all_rows_once_eight_were_made():
     here = newton_step(posterior, np.full(4, 2.0))
     metric = inverse_diagonal(here.diagonal)
     for n_passes, whole in ((2, False), (20, False), (92, True), (99, True)):
-        pace = Pace(2000, ClimbSettings(max_iter=100, tol=1e-6))
-        pace.begin(here, metric)
-        pace.follow(here, metric, n_passes)
-        assert (pace.batch_size is None) == whole
-    short = Pace(2000, ClimbSettings(max_iter=5, tol=1e-6))
+        climb_schedule = ClimbSchedule(2000, ClimbSettings(max_iter=100, tol=1e-6))
+        climb_schedule.begin(here, metric)
+        climb_schedule.follow(here, metric, n_passes)
+        assert (climb_schedule.batch_size is None) == whole
+    short = ClimbSchedule(2000, ClimbSettings(max_iter=5, tol=1e-6))
     short.begin(here, metric)
     assert short.batch_size is not None
