@@ -13,17 +13,8 @@ from skbayes_sgld.posterior import propriety
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.priors import Normal
 from tests.blocks.windows import blocks_of
-from tests.estimators.test_bad_input import (
-    CLASSIFIERS,
-    REGRESSORS,
-    N,
-    X,
-    Y,
-    case,
-    refuse,
-    small,
-    target,
-)
+from tests.inputs.refusals import CLASSIFIERS, REGRESSORS, case, refuse
+from tests.inputs.surface import make
 
 # 100 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = [
@@ -33,6 +24,10 @@ pytestmark = [
 ]
 
 FLAT = {"prior": "flat"}
+N, D = 60, 3
+X = np.random.default_rng(0).standard_normal((N, D))
+Y = X @ [1.0, -2.0, 0.5] + np.random.default_rng(1).standard_normal(N)
+OF_BOTH = ((REGRESSORS, Y), ((SGDMAPClassifier,), (Y > 0).astype(float)))
 CONSTANT = X * [1.0, 0.0, 1.0] + [0.0, 0.1, 0.0]
 DEPENDENT = np.column_stack([X, X[:, 0] - 2.0 * X[:, 1]])
 SIDE = (X[:, 0] > 0).astype(int)
@@ -40,9 +35,16 @@ TOUCHING = X * np.where(np.arange(N)[:, None] < 6, [0.0, 1.0, 1.0], 1.0)  # six 
 THREE, THREE_TOUCHING = np.digitize(X[:, 0], [-0.5, 0.5]), SIDE + SIDE * (Y > 0)
 PROPER, NOISE = r".*improper.*prior='normal'", r"noise_prior='flat'.* rows.*'inverse_gamma'"
 IMPROPER = [
-    *case("constant column", rf"column 1.*x1.*constant{PROPER}", X=CONSTANT, **FLAT),
-    *case("float32", rf"column 1.*x1.*constant{PROPER}", X=CONSTANT.astype("f4"), **FLAT),
-    *case("dependent", rf"x0.*x1.*x3.*linearly dependent{PROPER}", X=DEPENDENT, **FLAT),
+    *(
+        each
+        for classes, y in OF_BOTH
+        for label, match, rows in (
+            ("constant column", rf"column 1.*x1.*constant{PROPER}", CONSTANT),
+            ("float32", rf"column 1.*x1.*constant{PROPER}", CONSTANT.astype("f4")),
+            ("dependent", rf"x0.*x1.*x3.*linearly dependent{PROPER}", DEPENDENT),
+        )
+        for each in case(label, match, classes, rows, y, **FLAT)
+    ),
     *case("n < d", rf"3 rows.*4 coefficients{PROPER}", REGRESSORS, X[:3], Y[:3], **FLAT),
     *case("n < d", rf"3 rows.*4 coefficients{PROPER}", CLASSIFIERS, X[:3], [0, 1, 1], **FLAT),
     *case("n = d", NOISE, REGRESSORS, X[:4], Y[:4], noise_prior="flat"),
@@ -55,9 +57,9 @@ IMPROPER = [
 ]
 
 
-@pytest.mark.parametrize(("cls", "match", "params", "data"), IMPROPER)
-def test_improper_posteriors_are_refused(cls, match, params, data):
-    refuse(cls, match, params, **data)
+@pytest.mark.parametrize(("model", "match", "data"), IMPROPER)
+def test_improper_posteriors_are_refused(model, match, data):
+    refuse(model, match, **data)
 
 
 LIGHT = np.full(N, 1e-15)
@@ -120,13 +122,12 @@ def test_an_anchor_of_large_weight_beside_rows_that_tell_is_accepted():
 
 def test_separation_is_found_where_the_linear_programme_would_be_too_large(monkeypatch):
     monkeypatch.setattr(propriety, "_MAX_LP", 0)
-    refuse(SGLDLogisticRegression, r"prior='normal'", FLAT, X, SIDE)
+    refuse(SGLDLogisticRegression(**FLAT), r"prior='normal'", X, SIDE)
 
 
-@pytest.mark.parametrize("cls", [SGLDLinearRegression, SGLDLogisticRegression])
-def test_the_coefficient_of_a_constant_column_keeps_its_proper_prior(cls):
-    model = small(cls, prior=Normal(scale=2.0), n_draws=1000, n_chains=4)
-    model.fit(CONSTANT, target(cls))
+@pytest.mark.parametrize("cls, y", [(SGLDLinearRegression, Y), (SGLDLogisticRegression, Y > 0)])
+def test_the_coefficient_of_a_constant_column_keeps_its_proper_prior(cls, y):
+    model = make(cls, prior=Normal(scale=2.0), n_draws=1000, n_chains=4).fit(CONSTANT, y)
     values, table = model.posterior_["coef[x1]"].ravel(), model.summary().loc["coef[x1]"]
     ess = min(table["ess_bulk"], table["ess_tail"])
     assert ess > 1000

@@ -9,7 +9,7 @@ import pytest
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference.decisions import Tuned, choose_burnin, choose_thin
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.sampling import Cooling
+from skbayes_sgld.sampling import SGLD, Cooling
 from tests.references.targets import NormalMean, make_run
 
 RUN = make_run(NormalMean())
@@ -70,3 +70,18 @@ def test_burn_in_and_spacing_follow_the_time_to_an_independent_draw(
 def test_only_draws_that_are_made_closer_are_said_to_take_too_long(most_spaced, thin, why):
     found = choose_thin(Tuned(RUN, None, 12.0, most_spaced=most_spaced), settings())
     assert found.value == thin and why in found.why
+
+
+# 100 draws are too few for the summaries to be relied on, and the estimator says so
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_small_step_size_does_not_lengthen_the_fit(monkeypatch):
+    steps, step = [], SGLD.step
+    monkeypatch.setattr(SGLD, "step", lambda self, *args: steps.append(1) or step(self, *args))
+    counts = []
+    X = np.random.default_rng(0).standard_normal((60, 3))
+    y = X @ [1.0, -2.0, 0.5] + np.random.default_rng(1).standard_normal(60) > 0
+    short = {"n_draws": 100, "n_chains": 2, "n_burnin": 0, "thin": 1, "random_state": 0}
+    for step_size in (0.5, 0.005):
+        SGLDLogisticRegression(step_size=step_size, **short).fit(X, y)
+        counts.append(len(steps) - sum(counts))
+    assert 100 <= counts[1] <= 5 * counts[0]

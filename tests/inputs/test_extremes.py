@@ -15,7 +15,8 @@ from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference import starts
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.sampling import HMC, Polynomial
-from tests.inputs.test_named import X, Y, make, refuse
+from tests.inputs.refusals import X, Y, refuse
+from tests.inputs.surface import make
 
 # the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
