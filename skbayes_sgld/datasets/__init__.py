@@ -8,8 +8,7 @@ from ._generators import (
     make_tied_means_mixture,
     make_two_clusters,
 )
-from ._sp500 import load_sp500_returns
-from ._tables import load_cars, load_nba_rookies
+from ._loaders import load_cars, load_nba_rookies, load_sp500_returns
 
 __all__ = [
     "load_cars",
