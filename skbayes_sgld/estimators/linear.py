@@ -276,7 +276,7 @@ class LinearEstimator(BayesianEstimator):
         self.prior_: CoefficientPrior = posterior.prior
         self.noise_prior_: NoisePrior | None = None
         own = posterior.likelihood.own
-        for parameter, prior in zip(own, posterior.own_priors.parts, strict=True):
+        for parameter, prior in zip(own, posterior.own_priors, strict=True):
             setattr(self, f"{parameter.argument}_", prior)
         intercept_prior = posterior.linear_prior.intercept if self.fit_intercept else None
         self.intercept_prior_: CoefficientPrior | None = intercept_prior

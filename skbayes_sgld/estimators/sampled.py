@@ -36,7 +36,6 @@ from skbayes_sgld.posterior.propriety import check_proper, intercept_is_proper
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
-from skbayes_sgld.priors.noise import OwnPriors
 from skbayes_sgld.sampling import NoModeError
 
 _KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
@@ -473,7 +472,7 @@ class SampledEstimator(LinearEstimator):
                 "fit_intercept was changed since the last batch; call fit to start anew."
             )
         coef, intercept, own = stream.priors
-        posterior = posterior._with(own_priors=OwnPriors(own))
+        posterior = posterior.with_own_priors(own)
         if not held:
             data = posterior.likelihood, posterior.y, posterior.weight
             intercept = in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
@@ -484,7 +483,7 @@ class SampledEstimator(LinearEstimator):
     def _priors_of(self, posterior: GLMPosterior) -> Priors:
         """Priors of a posterior, with numbers for scales."""
         prior = posterior.linear_prior
-        return prior.coef, prior.intercept, posterior.own_priors.parts
+        return prior.coef, prior.intercept, posterior.own_priors
 
 
 def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:

@@ -115,7 +115,7 @@ def integrate_mean(
     if moments is None:
         return transformed, None
     center, precision = moments
-    L = len(center) - len(posterior.noise_scale) - 1
+    L = posterior.parameters.n_linear
     H = np.eye(len(center))
     H[L:, L:] = precision[L:, L:]
     center = np.append(np.zeros(L), center[L:])
@@ -180,7 +180,7 @@ def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float
 
     It is measured at the conditional modes, one sd of the log common scale apart.
     """
-    if posterior.model.likelihood.quadratic or not posterior.prior.common:
+    if posterior.model.likelihood.quadratic or not posterior.scales.common:
         return 0.0
     ends = [posterior.given(np.append(eta[0] + shift, eta[1:])) for shift in (0.0, sd)]
     modes = [newton_mode(conditional, start) for conditional in ends]

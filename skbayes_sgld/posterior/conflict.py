@@ -93,14 +93,14 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
         return None
     theta = posterior.reported.theta(values[None])[0]
     K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
-    L = K * (d + posterior.fit_intercept)
+    blocks = posterior.parameters
+    L = blocks.n_linear
     if posterior.further_rows is not None or L > MAX_DENSE:
         return None
-    linear = theta[:L].reshape(K, -1)
-    number = np.arange(L).reshape(K, -1)[:, :d].ravel()
+    linear, gamma = blocks.at_one(theta)
+    number = blocks.coef(np.arange(len(theta))[None]).ravel()
     names = [posterior.reported.names[j] for j in number]
     about = names, posterior.total_weight, prior.from_data
-    gamma = posterior._at_one(theta)[1]
     own = prior.coef if gamma is None else prior.coef.given_noise(float(np.exp(gamma)))
     if own.flat:
         return PriorConflict(*about, 1.0, np.zeros(K * d), np.zeros(K * d), float(d))
@@ -165,13 +165,14 @@ def own_pull(posterior: Any, values: Array) -> tuple[str, str, float] | None:
     if posterior is None or not posterior.n_own or posterior.n_params > MAX_DENSE:
         return None
     theta = posterior.reported.theta(values[None])[0]
-    n, m, own = posterior.n_params, posterior.n_own, theta[None, -posterior.n_own :]
+    n, m, block = posterior.n_params, posterior.n_own, posterior.parameters["own"]
+    own = posterior.parameters.own(theta[None])
     with np.errstate(all="ignore"):
         H = posterior.expand(theta).curvature
     flat = H.copy()
-    flat[np.arange(n - m, n), np.arange(n - m, n)] -= posterior.own_priors.curvature(own[0])
+    flat[np.arange(n - m, n), np.arange(n - m, n)] -= block.prior_curvature(own[0])
     score = np.zeros(n)
-    score[-m:] = posterior.own_priors.grad(own)[0]
+    score[-m:] = block.grad_log_prior(own)[0]
     try:  # the mean may be far from the mode
         inverse = linalg.cho_solve(linalg.cho_factor(H), np.eye(n)[:, -m:])
     except (linalg.LinAlgError, ValueError):
@@ -197,7 +198,7 @@ def _expand(posterior: GLMPosterior, theta: Array) -> tuple[Array, Array]:
     """Minus the Hessian of the log density in the linear parameters, and its gradient."""
     with np.errstate(all="ignore"):
         at = posterior.expand(theta)
-    L = posterior.n_params - posterior.n_own
+    L = posterior.parameters.n_linear
     return at.curvature[:L, :L], at.grad[:L]
 
 

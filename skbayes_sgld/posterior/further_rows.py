@@ -106,7 +106,8 @@ def normal_site(posterior: GLMPosterior, theta: Array, share: Array) -> Expansio
 
 def _to_zero(posterior: GLMPosterior) -> Array:
     """Matrix from theta to parameters whose intercepts are at X = 0."""
-    one, P = np.eye(posterior._width), posterior.n_params
+    blocks = posterior.parameters
+    one = np.eye(posterior.linear_prior.width)
     if posterior.origin is not None:
         one[-1, :-1] = -posterior.origin
-    return linalg.block_diag(*[one] * posterior.n_predictors, np.eye(P - posterior._n_linear))
+    return linalg.block_diag(*[one] * posterior.n_predictors, np.eye(blocks.size - blocks.n_linear))

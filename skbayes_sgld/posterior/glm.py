@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -22,13 +23,14 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.posterior.parameters import Own, linear_parameters
 from skbayes_sgld.posterior.predictor_maps import Contrasts, Predictors, WithOwn
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign, as_array
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import NOISE_PRIORS, CoefficientPrior, Flat
-from skbayes_sgld.priors.noise import NoisePrior, OwnPriors
+from skbayes_sgld.priors.noise import NoisePrior
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
 
@@ -131,22 +133,21 @@ class GLMPosterior(BasePosterior):
         self.y, self.weight = y, sample_weight
         self.n_samples, self.n_features = X.shape
         self.n_predictors = likelihood.n_predictors
-        self.n_own, self._infers_noise = len(likelihood.own), likelihood.infers_noise
         self.fit_intercept, self.origin = bool(fit_intercept), mean
-        self._width = self.n_features + self.fit_intercept
-        self._n_linear = self.n_predictors * self._width
-        self.n_params = self._n_linear + self.n_own
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         if own_priors is None:
             units = own_units(likelihood, y, sample_weight, self.size)
             pairs = zip(likelihood.own, units, strict=True)
             own_priors = [NOISE_PRIORS[own.default]().for_data(unit) for own, unit in pairs]
         parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
-        self.own_priors = OwnPriors(parts)
         spread = columns[1] if columns is not None and prior.automatic else None
         priors, rows = (prior, intercept_prior or Flat()), (X, y, sample_weight)
-        self.linear_prior = LinearPrior.from_rows(
+        linear_prior = LinearPrior.from_rows(
             *priors, likelihood, rows, spread, self.origin, self.fit_intercept
+        )
+        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
+        self.parameters, self.coords = linear_parameters(
+            linear_prior, likelihood, parts, features, class_names
         )
         # log likelihood of rows that X does not hold, which counts as part of the log prior
         self.further_rows: Expansion | None = None
@@ -156,80 +157,42 @@ class GLMPosterior(BasePosterior):
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
         self._class_names = class_names
-        self.param_names, self.coords = self._name_params(feature_names)
 
-    def _name_params(
-        self, feature_names: Sequence[str] | None
-    ) -> tuple[list[str], Mapping[str, Sequence[str]]]:
-        """Names of the parameters, and of the columns and classes that they belong to."""
-        features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
-        own = [own.coordinate for own in self.likelihood.own]
-        if self.n_predictors == 1:
-            names = [f"coef[{f}]" for f in features] + ["intercept"] * self.fit_intercept
-            return names + own, {"feature": features}
-        names, classes = [], list(self._class_names or map(str, range(self.n_predictors)))
-        for k in classes:
-            names += [f"coef[{k}, {f}]" for f in features]
-            names += [f"intercept[{k}]"] * self.fit_intercept
-        return names + own, {"class": classes, "feature": features}
+    # ---- theta, a list of blocks ----------------------------------------------------------------
 
-    # ---- the parts of theta, and the reported parameters ----------------------------------------
+    @property
+    def n_params(self) -> int:  # type: ignore[override]
+        """Number of parameters P."""
+        return self.parameters.size
 
-    def _linear(self, theta: Array) -> Array:
-        return theta[:, : self._n_linear].reshape(theta.shape[0], self.n_predictors, self._width)
+    @property
+    def param_names(self) -> list[str]:  # type: ignore[override]
+        """Names of the entries of theta."""
+        return self.parameters.names
 
-    def _own(self, theta: Array) -> Array:
-        """Coordinates of the own parameters ``(C, n_own)``."""
-        return theta[:, self.n_params - self.n_own :]
+    @property
+    def n_own(self) -> int:
+        """Number of the likelihood's own parameters, the last of theta."""
+        return self.parameters.n_own
 
-    def _gamma(self, theta: Array) -> Array | None:
-        return theta[:, self.n_params - self.n_own] if self._infers_noise else None
+    @property
+    def linear_prior(self) -> LinearPrior:
+        """Prior of coefficients and intercepts."""
+        prior: LinearPrior = self.parameters.coefficients.prior
+        return prior
 
-    def _at_one(self, theta: Array) -> tuple[Array, float | None]:
-        """Linear parameters ``(K, width)`` and log noise variance of one ``theta (P,)``."""
-        gamma = self._gamma(theta[None])
-        return self._linear(theta[None])[0], None if gamma is None else float(gamma[0])
-
-    def _constrain(self, theta: Array) -> Array:
-        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order.
-
-        Intercepts are those at X = 0, the noise is a variance, and with several predictors
-        coefficients and intercepts sum to zero over them.
-        """
-        values = self._reported_moves(theta)
-        if self.n_own:
-            self._own(values)[...] = self.likelihood.constrain_own(self._own(theta))
-        self.likelihood.to_reported(values, self.fit_intercept)
-        return values
-
-    def _reported_moves(self, moves: Array) -> Array:
-        """Moves of theta ``(M, P)``: reported linear parameters, and own ones' coordinates."""
-        values = moves.copy()
-        linear = self._linear(values)
-        if self.n_predictors > 1:
-            linear -= linear.mean(axis=1, keepdims=True)
-        if self.origin is not None:
-            # einsum, unlike matmul, is one call whatever the number of draws
-            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.origin)
-        return values
-
-    def _unconstrain(self, values: Array) -> Array:
-        """Theta ``(S, P)`` at the reported parameters."""
-        theta = values.copy()
-        self.likelihood.from_reported(theta, self.fit_intercept)
-        if self.origin is not None:
-            linear = self._linear(theta)
-            linear[..., -1] += linear[..., :-1] @ self.origin
-        if self.n_own:
-            self._own(theta)[...] = self.likelihood.unconstrain_own(self._own(theta))
-        return theta
+    @property
+    def own_priors(self) -> tuple[NoisePrior, ...]:
+        """Prior of each of the likelihood's own parameters."""
+        priors: tuple[NoisePrior, ...] = self.parameters["own"].priors
+        return priors
 
     @property
     def reported(self) -> Reported:
         """Reported parameters: their names, and the maps from and to theta."""
-        names = self.param_names[: self._n_linear] + [own.name for own in self.likelihood.own]
-        names = self.likelihood.reported_names(names, self._class_names)
-        maps = self._constrain, self._unconstrain, self._reported_moves
+        blocks = self.parameters
+        names = blocks.reported_names(self._class_names)
+        maps = blocks.to_reported, blocks.from_reported, blocks.moves
         return Reported(names, *maps, self.coords)
 
     # ---- rows: a design, a likelihood, and their sum -------------------------------------------
@@ -239,7 +202,7 @@ class GLMPosterior(BasePosterior):
         if self.n_own:
             return WithOwn(self.n_predictors, self.n_own, self.n_features, self.fit_intercept)
         kind = Contrasts if self.likelihood.shift_invariant else Predictors
-        return kind(self.n_predictors, self._width)
+        return kind(self.n_predictors, self.linear_prior.width)
 
     def row_sum(self, dtype: type = np.float64) -> RowSum:
         """Sum over the rows in a precision, which all posteriors of these rows share."""
@@ -260,7 +223,7 @@ class GLMPosterior(BasePosterior):
     def design(self, rows: slice) -> Any:
         """Rows of the design ``(B, d + 1)``, a column of ones last where there are intercepts."""
         block = self.row_sum().design.block(rows)
-        return block if issparse(self.X) else block[:, : self._width]
+        return block if issparse(self.X) else block[:, : self.linear_prior.width]
 
     def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> LinearBatches:
         """Batches of rows for the chains of one run, in one thread."""
@@ -347,7 +310,7 @@ class GLMPosterior(BasePosterior):
     @property
     def noise_prior(self) -> NoisePrior | None:
         """Prior of the noise variance; None where it is not inferred."""
-        return self.own_priors.parts[0] if self._infers_noise else None
+        return self.own_priors[0] if self.likelihood.infers_noise else None
 
     @property
     def size(self) -> Array | None:
@@ -388,7 +351,7 @@ class GLMPosterior(BasePosterior):
             thread_safe=True,
             n_predictors=self.n_predictors,
             total_weight=self.total_weight,
-            noise_index=self.n_params - self.n_own if self._infers_noise else None,
+            noise_index=self.parameters.noise,
             parameterizations=self._parameterizations(),
             prior_slope=self._prior_slope(),
         )
@@ -401,7 +364,7 @@ class GLMPosterior(BasePosterior):
 
     def _parameterizations(self) -> tuple[str, ...]:
         names = ["centered"]
-        if self._infers_noise and self._statistics is not None:
+        if self.likelihood.infers_noise and self._statistics is not None:
             names.append("noncentered")
         normal = self.prior.normal and self.prior.proper and self.further_rows is None
         if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
@@ -424,28 +387,27 @@ class GLMPosterior(BasePosterior):
         elif self.offset is not None:  # under a log link the mean is that of y then
             weight = np.ones(self.n_samples) if weight is None else weight
             local[0] -= logsumexp(self.offset, b=weight) - np.log(weight.sum())
-        if self.fit_intercept:
-            self._linear(theta[None])[0, :, -1] = local[: self.n_predictors]
-        self._own(theta[None])[0] = local[self.n_predictors :]
+        self.parameters.intercept(theta[None])[0] = local[: self.n_predictors, None]
+        self.parameters.own(theta[None])[0] = local[self.n_predictors :]
         return theta
 
     def other_starts(self) -> list[Array]:
         """Further points ``(P,)`` to search for a mode from, where the likelihood has some."""
         if not self.likelihood.several_modes:
             return []
-        design, width, starts = self.row_sum().design, self._n_linear, []
+        design, width, starts = self.row_sum().design, self.parameters.n_linear, []
         block = as_array(design.block(slice(0, self.n_samples)))[:, :width]
         for found in self.likelihood.other_starts(block, self.y, self.weight):
             theta = np.zeros(self.n_params)
             theta[:width] = found[:width]
-            self._own(theta[None])[0] = found[width:]
+            self.parameters.own(theta[None])[0] = found[width:]
             starts.append(theta)
         return starts
 
     def zeros(self) -> Array:
         """Point ``(P,)`` at which all coefficients are 0; the noise variance is that of y."""
         theta = self.start()
-        theta[: self._n_linear] = 0.0
+        self.parameters.linear(theta[None])[...] = 0.0
         return theta
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
@@ -455,17 +417,9 @@ class GLMPosterior(BasePosterior):
         of further rows, they are from a normal approximation.
         """
         if self.further_rows is not None:
-            return self._constrain(self._draw_near(self.further_rows.theta, generators))
-        theta = np.tile(self.zeros(), (len(generators), 1))
-        gamma, values = self._gamma(theta), theta.copy()
-        if self.n_own:
-            self._own(values)[...] = self.likelihood.constrain_own(self._own(theta))
-        noise = 1.0 if gamma is None else float(np.exp(gamma[0]))
-        linear = self._linear(values)
-        for c, rng in enumerate(generators):
-            linear[c] = self.linear_prior.sample(rng, linear.shape[1:], noise)
-        self.likelihood.to_reported(values, self.fit_intercept)
-        return values
+            near = self._draw_near(self.further_rows.theta, generators)
+            return self.parameters.to_reported(near)
+        return self.parameters.draw_prior(self.zeros(), generators)
 
     def _draw_near(self, theta: Array, generators: list[np.random.Generator]) -> Array:
         """Draws ``(C, P)`` of the normal approximation of the prior about ``theta (P,)``."""
@@ -498,22 +452,12 @@ class GLMPosterior(BasePosterior):
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
-        value = self.linear_prior.log_density(self._linear(theta), self._gamma(theta))
-        if self.n_own:
-            value = value + self.own_priors.log_density(self._own(theta))
+        value = self.parameters.log_prior(theta)
         return value if self.further_rows is None else value + self.further_rows.log_density(theta)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        slope, in_gamma = self.linear_prior.grad(self._linear(theta), self._gamma(theta))
-        if self.n_own:
-            grad = np.empty_like(theta)
-            self._linear(grad)[...] = slope
-            self._own(grad)[...] = self.own_priors.grad(self._own(theta))
-        else:
-            grad = slope.reshape(theta.shape)
-        if in_gamma is not None:
-            grad[:, self.n_params - self.n_own] += in_gamma
+        grad = self.parameters.grad_log_prior(theta)
         return grad if self.further_rows is None else grad + self.further_rows.slope(theta)
 
     def log_density(self, theta: Array) -> Array:
@@ -559,25 +503,17 @@ class GLMPosterior(BasePosterior):
 
     def given_own(self, own: Array) -> GLMPosterior:
         """Posterior of the linear parameters at known coordinates ``own (n_own,)``."""
-        likelihood, prior = self.likelihood, self.linear_prior
+        likelihood, noise_variance = self.likelihood, None
         if not self.n_own:
             return self
-        if self._infers_noise:
-            prior = prior.given_noise(float(np.exp(own[0])))
+        if likelihood.infers_noise:
+            noise_variance = float(np.exp(own[0]))
         given: Likelihood = GivenOwn(likelihood, own)
         if likelihood.quadratic:
             given = FixedGaussian(float(np.exp(own[0])))
             given.offset_at = likelihood.offset_at
-        return self._with(
-            likelihood=given,
-            own_priors=OwnPriors(()),
-            linear_prior=prior,
-            n_params=self._n_linear,
-            param_names=self.param_names[: self._n_linear],
-            n_own=0,
-            _infers_noise=False,
-            _sums={},
-        )
+        parameters = self.parameters.given_own(given, noise_variance)
+        return self._with(likelihood=given, parameters=parameters, _sums={})
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Log likelihood and its derivatives at one ``theta (P,)``, in one pass.
@@ -602,7 +538,7 @@ class GLMPosterior(BasePosterior):
             with more rows than parameters or than 3,000, several linear predictors, or sparse rows.
             ``diagonal`` is then the whole diagonal of the curvature.
         """
-        n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self._width
+        n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self.linear_prior.width
         few = K == 1 and n <= min(P, MAX_DENSE) and not issparse(self.X)
         prior = self.prior_diagonal(theta)
         likelihood = self.row_sum().hessian_diagonal(theta)
@@ -612,23 +548,19 @@ class GLMPosterior(BasePosterior):
         for rows, block, curvature in self.row_sum().curvatures(theta):
             factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
         if not self.linear_prior.intercept.flat:  # one more row, for the intercept's prior
-            linear, gamma = self._at_one(theta)
+            linear, gamma = self.parameters.at_one(theta)
             direction, curvature, *_ = self.linear_prior.intercept_curvature(linear, gamma)
             prior[:width] -= curvature[0] * np.square(direction)
             factor = np.concatenate([factor, np.zeros((1, P))])
             factor[-1, :width] = np.sqrt(max(curvature[0], 0.0)) * direction
         diagonal = np.maximum(prior, 1e-8 * likelihood)
-        own = slice(P - self.n_own, P)
+        own = self.parameters.at("own")
         diagonal[own] = likelihood[own] + prior[own]
         return diagonal, factor
 
     def prior_diagonal(self, theta: Array) -> Array:
         """Diagonal of the log prior's curvature ``(P,)`` at one ``theta (P,)``."""
-        linear, gamma = self._at_one(theta)
-        diagonal, corner = self.linear_prior.diagonal(linear, gamma)
-        own = self.own_priors.curvature(self._own(theta[None])[0])
-        own[:1] += corner
-        both = np.append(diagonal.ravel(), own)
+        both = self.parameters.prior_diagonal(theta)
         if self.further_rows is not None:
             both += np.diagonal(self.further_rows.curvature)
         return both
@@ -650,15 +582,7 @@ class GLMPosterior(BasePosterior):
 
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
-        (linear, gamma), L = self._at_one(theta), self._n_linear
-        cross, corner = self.linear_prior.add_curvature(H[:L, :L], linear, gamma)
-        if self.n_own:
-            own = np.arange(self.n_params - self.n_own, self.n_params)
-            H[own, own] += self.own_priors.curvature(theta[own])
-        if gamma is not None:
-            H[:L, own[0]] += cross
-            H[own[0], :L] += cross
-            H[own[0], own[0]] += corner
+        self.parameters.add_prior_curvature(H, theta)
         if self.further_rows is not None:
             H += self.further_rows.curvature
 
@@ -683,7 +607,7 @@ class GLMPosterior(BasePosterior):
         """
         if self.linear_prior.normal:
             return self
-        width = None if spread is None else self._linear(spread[None])[0]
+        width = None if spread is None else self.parameters.linear(spread[None])[0]
         prior = self.linear_prior.averaged_over(width)
         if prior is self.linear_prior:
             return self
@@ -691,7 +615,12 @@ class GLMPosterior(BasePosterior):
 
     def with_prior(self, prior: LinearPrior) -> Self:
         """Posterior of the same rows under another prior of the linear parameters."""
-        return self._with(linear_prior=prior)
+        coefficients = replace(self.parameters.coefficients, prior=prior)
+        return self._with(parameters=self.parameters.changed(coefficients))
+
+    def with_own_priors(self, priors: tuple[NoisePrior, ...]) -> Self:
+        """Posterior of the same rows under other priors of the likelihood's own parameters."""
+        return self._with(parameters=self.parameters.changed(Own(self.likelihood, priors)))
 
 
 class _StatisticsSum:
@@ -706,7 +635,7 @@ class _StatisticsSum:
 
     def _at(self, theta: Array) -> tuple[Any, ...]:
         """Arguments of the statistics at ``theta (C, P)``."""
-        model, gamma = self._posterior, self._posterior._gamma(theta)
+        model, gamma = self._posterior, self._posterior.parameters.gamma(theta)
         at_mean = model.origin is not None or not model.fit_intercept
         return theta, model.likelihood.noise_variance(gamma), gamma, at_mean
 

@@ -11,6 +11,7 @@ from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.parameters import Scales
 from skbayes_sgld.posterior.protocol import Facts, Reported
 from skbayes_sgld.priors import Flat, HierarchicalPrior, Normal
 
@@ -50,50 +51,45 @@ class HierarchicalPosterior(BasePosterior):
             scale, model.column_spread, model.likelihood, model.y, model.weight
         )
         self.n_samples, self.n_predictors = model.n_samples, model.n_predictors
-        self.n_linear, self.n_own = model._n_linear, model.n_own
-        self.infers_noise = model.likelihood.infers_noise
-        features = [f"[{name}]" for name in model.coords["feature"]]
-        self._hyper_names = self.prior.names(features)
-        self._m, L = len(self._hyper_names), self.n_linear
-        self.n_params = model.n_params + self._m
-        self.param_names = model.param_names[:L] + self._hyper_names + model.param_names[L:]
-        self.own_priors, self.noise_columns = model.own_priors, model.noise_columns
-        self.likelihood = model.likelihood
+        self.likelihood, self.own_priors = model.likelihood, model.own_priors
+        self.infers_noise, self.noise_columns = model.likelihood.infers_noise, None
+        self.scales = Scales(((slice(None), self.prior),), model.coords["feature"])
+        self.parameters = model.parameters.plus(self.scales)
+        self.n_params, self.param_names = self.parameters.size, self.parameters.names
+        self.n_linear, self.n_own = self.parameters.n_linear, self.parameters.n_own
         self.flat = model.with_prior(replace(model.linear_prior, coef=Flat()))
         self.linear_prior = self.flat.linear_prior
 
     @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
-        spans = self.prior.common and "row_space" in self.model.facts.parameterizations
+        spans = self.scales.common and "row_space" in self.model.facts.parameterizations
         return Facts(
             hierarchical=True,
-            one_mode=self.prior.common,  # given one scale, coefficients have one mode
+            one_mode=self.scales.common,  # given one scale, coefficients have one mode
             n_predictors=self.n_predictors,
             parameterizations=("noncentered", "row_space") if spans else ("noncentered",),
         )
 
     def given(self, eta: Array) -> GLMPosterior:
         """Posterior of the linear parameters at known hyperparameters and own parameters."""
-        scale = np.exp(self.prior.log_scale(eta[None, : self._m])[0])
-        model = self.model.given_own(eta[self._m :])
+        h, own = np.split(eta, [len(eta) - self.n_own])
+        return self._given_scales(self.model.given_own(own), h)
+
+    def _given_scales(self, model: GLMPosterior, h: Array) -> GLMPosterior:
+        scale = np.exp(self.scales.log_scale(h[None])[0])
         return model.with_prior(replace(model.linear_prior, coef=Normal(scale)))
 
     # ---- the density ----------------------------------------------------------------------------
 
     def split(self, theta: Array) -> tuple[Array, Array, Array | None]:
         """Parameters of the model, hyperparameters, and log noise variance."""
-        L, m = self.n_linear, self._m
-        base = np.hstack([theta[:, :L], theta[:, L + m :]])
-        return base, theta[:, L : L + m], self.model._gamma(base)
-
-    def _join(self, in_model: Array, in_h: Array) -> Array:
-        L = self.n_linear
-        return np.hstack([in_model[:, :L], in_h, in_model[:, L:]])
+        base, h = self.parameters.split(theta, "scales")
+        return base, h, self.model.parameters.gamma(base)
 
     def hyper_value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
         """Log density of the hyperparameters, and its gradients in h and in gamma."""
-        return self.prior.value_and_grad(h, gamma)
+        return self.scales.value_and_grad(h, gamma)
 
     def _add_scales(self, theta: Array, value: Array | float, grad: Array) -> tuple[Array, Array]:
         """Add the log density of the coefficients given h, and of h, and its gradient in theta.
@@ -101,18 +97,13 @@ class HierarchicalPosterior(BasePosterior):
         ``value`` and ``grad``, which is overwritten, are those of the model without the prior of
         its coefficients.
         """
-        base, h, gamma = self.split(theta)
-        d = self.model.n_features
-        coef, log_scale = self.model._linear(base)[..., :d], self.prior.log_scale(h)
-        precise = coef * np.exp(-2.0 * log_scale)[:, None]
-        square = (coef * precise).sum(axis=1)
-        value = value - 0.5 * square.sum(axis=1) - self.n_predictors * log_scale.sum(axis=1)
-        self.model._linear(grad)[..., :d] -= precise
-        hyper_value, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
+        (base, h, gamma), blocks = self.split(theta), self.model.parameters
+        of_coef, in_coef, in_h = self.scales.given(blocks.coef(base), h)
+        blocks.coef(grad)[...] += in_coef
+        of_h, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
         if gamma is not None:
-            grad[:, self.n_linear] += in_gamma
-        in_h = self.prior.pull_back(h, square - self.n_predictors) + own_in_h
-        return value + hyper_value, self._join(grad, in_h)
+            grad[:, blocks.noise] += in_gamma
+        return value + of_coef + of_h, self.parameters.join(grad, in_h + own_in_h, "scales")
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Log likelihood of each row ``(C, B)``."""
@@ -121,7 +112,8 @@ class HierarchicalPosterior(BasePosterior):
     def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
         base, h, _ = self.split(theta)
-        return self._join(self.flat.grad_log_likelihood(base, idx), np.zeros_like(h))
+        grad = self.flat.grad_log_likelihood(base, idx)
+        return self.parameters.join(grad, np.zeros_like(h), "scales")
 
     def _prior(self, theta: Array) -> tuple[Array, Array]:
         """Log prior of theta ``(C,)`` and its gradient ``(C, P)``."""
@@ -168,34 +160,38 @@ class HierarchicalPosterior(BasePosterior):
     def reported(self) -> Reported:
         """Reported parameters: those of the model, then the hyperparameters."""
         model = self.model.reported
-        names = [*model.names, *self._hyper_names]
-        return Reported(names, self._constrain, self._unconstrain, coords=model.coords)
+        names = [*model.names, *self.scales.coordinates]
+        return Reported(names, self.to_reported, self.from_reported, coords=model.coords)
 
-    def _constrain(self, theta: Array) -> Array:
+    def to_reported(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at theta."""
         base, h, _ = self.split(theta)
         return np.hstack([self.model.reported.values(base), np.exp(h)])
 
-    def _unconstrain(self, values: Array) -> Array:
+    def from_reported(self, values: Array) -> Array:
         """Theta ``(S, P)`` of the reported parameters."""
-        base = self.model.reported.theta(values[:, : -self._m])
-        return self._join(base, np.log(values[:, -self._m :]))
+        n_scales = len(self.scales.coordinates)
+        base, scales = np.split(values, [values.shape[1] - n_scales], axis=1)
+        base = self.model.reported.theta(base)
+        return self.parameters.join(base, np.log(scales), "scales")
 
     def start(self) -> Array:
         """Theta ``(P,)`` at the start of the model and of the scales."""
-        return self._join(self.model.start()[None], self.prior.start()[None])[0]
+        return self._with_scales(self.model.start())
 
     def zeros(self) -> Array:
         """Point ``(P,)`` at which all coefficients are 0 and the scales are at their start."""
-        return self._join(self.model.zeros()[None], self.prior.start()[None])[0]
+        return self._with_scales(self.model.zeros())
+
+    def _with_scales(self, base: Array) -> Array:
+        return self.parameters.join(base[None], self.scales.start()[None], "scales")[0]
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
         """Reported parameters ``(C, P)`` from the prior, as those of the model."""
-        gamma = self.model._at_one(self.model.zeros())[1]
+        gamma = self.model.parameters.at_one(self.model.zeros())[1]
         values = []
         for rng in generators:
-            h = self.prior.sample_hyper(rng, gamma)
-            scale = Normal(np.exp(self.prior.log_scale(h[None])[0]))
-            model = self.model.with_prior(replace(self.model.linear_prior, coef=scale))
+            h = self.scales.sample(rng, gamma)
+            model = self._given_scales(self.model, h)
             values.append(np.append(model.draw_prior([rng])[0], np.exp(h)))
         return np.array(values)

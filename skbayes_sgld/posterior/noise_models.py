@@ -30,8 +30,9 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import HeteroscedasticGaussian, Likelihood
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.parameters import NoiseSlopes
 from skbayes_sgld.posterior.predictor_maps import WithOwn
-from skbayes_sgld.posterior.protocol import Facts, Reported
+from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.priors import CoefficientPrior, NoisePrior, Normal
 
 NoisePriors = NoisePrior | Sequence[NoisePrior]
@@ -226,20 +227,14 @@ class LogLinearNoisePosterior(GLMPosterior):
             )
         super().__init__(X, y, likelihood, prior, own_priors, **options)
         self.noise_columns = columns
-        self._noise_mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
+        mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
         alpha_prior = Normal(scale)
         alpha_prior.check(len(columns), "noise_model")
         scale = alpha_prior.for_data(1.0, spread).get_params()["scale"]
-        self.noise_scale = np.broadcast_to(np.asarray(scale, dtype=float), len(columns))
-        self._precision = 1.0 / np.square(2.0 * self.noise_scale)
-        # the design is centred already, or has to be
-        self._shift = np.zeros(len(columns)) if self.origin is not None else self._noise_mean
-        self._slopes = slice(self._n_linear, self._n_linear + len(columns))
-        self._level = self._slopes.stop
-        self.n_params += len(columns)
+        scale = np.broadcast_to(np.asarray(scale, dtype=float), len(columns))
         features = [self.param_names[j].removeprefix("coef") for j in columns]
-        names = [f"log_variance_slope{name}" for name in features]
-        self.param_names[self._n_linear : self._n_linear] = names
+        self.slopes = NoiseSlopes(mean, scale, features)
+        self.parameters = self.parameters.plus(self.slopes)
         if self.n_samples <= self.n_params:
             most = self.n_samples - 1 - (self.n_params - len(columns))
             fewer = f"choose at most {most} of them by LogLinearNoise(columns=[...]), or "
@@ -249,56 +244,25 @@ class LogLinearNoisePosterior(GLMPosterior):
                 f"{self.n_samples} rows: the fit would find rows without any noise; "
                 f"{fewer * (most > 0)}set noise_model='constant'."
             )
-        self._noise_names = [f"noise_coef{name}" for name in features] + ["noise_intercept"]
-        self._noise_names += [own.name for own in likelihood.own[1:]]
 
     def _parameterizations(self) -> tuple[str, ...]:
         # with few rows and normal priors, also coordinates in which the coefficients are normal: a
         # step then takes rows times squared coefficients multiplications for each chain
-        few = self._few_rows and self.n_samples * self._n_linear**2 <= 2**17
+        few = self._few_rows and self.n_samples * self.parameters.n_linear**2 <= 2**17
         normal = self.n_own == 1 and self.linear_prior.normal
         return ("centered", "noncentered") if few and normal else ("centered",)
-
-    # ---- reported parameters --------------------------------------------------------------------
-
-    @property
-    def reported(self) -> Reported:
-        """Reported parameters; those of the noise are of log sigma at X = 0."""
-        names = self.param_names[: self._n_linear] + self._noise_names
-        return replace(super().reported, names=names)
-
-    def _constrain(self, theta: Array) -> Array:
-        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
-        values = super()._constrain(theta)
-        alpha = 0.5 * theta[:, self._slopes]
-        values[:, self._slopes] = alpha
-        values[:, self._level] = 0.5 * theta[:, self._level] - alpha @ self._noise_mean
-        return values
-
-    def _unconstrain(self, values: Array) -> Array:
-        """Theta ``(S, P)`` at the reported parameters."""
-        alpha, level = values[:, self._slopes], values[:, self._level]
-        gamma = 2.0 * (level + alpha @ self._noise_mean)
-        with_variance = values.copy()
-        with_variance[:, self._level] = np.exp(gamma)
-        theta = super()._unconstrain(with_variance)
-        theta[:, self._slopes], theta[:, self._level] = 2.0 * alpha, gamma
-        return theta
-
-    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
-        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, the noise that of y."""
-        values = super().draw_prior(generators)
-        alpha = [rng.standard_normal(len(self.noise_scale)) for rng in generators]
-        values[:, self._slopes] = np.array(alpha) * self.noise_scale
-        at_mean = 0.5 * np.log(values[:, self._level])
-        values[:, self._level] = at_mean - values[:, self._slopes] @ self._noise_mean
-        return values
 
     def _predictors(self) -> WithOwn:
         """Mean and log variance as two predictors of one design."""
         assert self.noise_columns is not None
         args = self.n_features, self.fit_intercept, self.noise_columns, self._shift
         return WithOwn(1, self.n_own, *args)
+
+    @property
+    def _shift(self) -> Array:
+        """Values of the noise's columns in the design at which theta has the level."""
+        # the design is centred already, or has to be
+        return np.zeros(len(self.slopes.mean)) if self.origin is not None else self.slopes.mean
 
     @cached_property
     def facts(self) -> Facts:
@@ -309,27 +273,6 @@ class LogLinearNoisePosterior(GLMPosterior):
     @property
     def _few_rows(self) -> bool:
         return self.n_samples < 20 * self.n_params  # the joint mode is then off the centre
-
-    # ---- the prior of alpha ---------------------------------------------------------------------
-
-    def log_prior(self, theta: Array) -> Array:
-        """Log prior up to a constant ``(C,)``."""
-        slopes = theta[:, self._slopes]
-        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
-        quadratic = np.einsum("cm,m->c", np.square(slopes), self._precision)
-        return super().log_prior(theta) - 0.5 * quadratic
-
-    def grad_log_prior(self, theta: Array) -> Array:
-        """Gradient of the log prior ``(C, P)``."""
-        grad = super().grad_log_prior(theta)
-        grad[:, self._slopes] = -theta[:, self._slopes] * self._precision
-        return grad
-
-    def add_prior_curvature(self, H: Array, theta: Array) -> None:
-        """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
-        super().add_prior_curvature(H, theta)
-        at = np.arange(self.n_params)[self._slopes]
-        H[at, at] += self._precision
 
     # ---- few rows per parameter -----------------------------------------------------------------
 
@@ -358,14 +301,14 @@ class LogLinearNoisePosterior(GLMPosterior):
         assert self.noise_columns is not None
         Z = design.take([*self.noise_columns, -1], axis=1)
         Z[:, :-1] -= self._shift
-        log_variance = Z @ theta[self._n_linear :]
+        log_variance = Z @ theta[self.parameters.n_linear :]
         if self.offset is not None:
             log_variance += self.offset
-        return design[:, : self._width], Z, log_variance
+        return design[:, : self.linear_prior.width], Z, log_variance
 
     def prior_precision(self, theta: Array) -> Array:
         """Curvature of the log prior without what couples noise and coefficients."""
-        H, L = np.zeros((self.n_params, self.n_params)), self._n_linear
+        H, L = np.zeros((self.n_params, self.n_params)), self.parameters.n_linear
         self.add_prior_curvature(H, theta)
         H[:L, L:] = H[L:, :L] = 0.0
         return H

@@ -24,7 +24,7 @@ class ImproperPosteriorError(ValueError):
 
 def check_proper(posterior: GLMPosterior) -> None:
     """Raise ImproperPosteriorError, with a remedy, if a flat prior makes the posterior improper."""
-    for own, prior in zip(posterior.likelihood.own, posterior.own_priors.parts, strict=True):
+    for own, prior in zip(posterior.likelihood.own, posterior.own_priors, strict=True):
         if not (own.is_noise or prior.proper):
             raise ImproperPosteriorError(
                 f"{own.argument}={prior!r} is improper, and the posterior may be too; use "

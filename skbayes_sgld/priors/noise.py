@@ -66,33 +66,6 @@ class NoisePrior(Component):
         raise self._undefined("sample")
 
 
-@dataclass(frozen=True)
-class OwnPriors:
-    """Joint prior of a likelihood's own parameters, independent of each other and of the rest.
-
-    Its functions take their coordinates ``own (C, m)``.
-
-    Attributes
-    ----------
-    parts : tuple of NoisePrior
-        Prior of each.
-    """
-
-    parts: tuple[NoisePrior, ...]
-
-    def log_density(self, own: Array) -> Any:
-        """Log density up to a constant ``(C,)``; 0 without own parameters."""
-        return sum(part.log_density(own[:, j]) for j, part in enumerate(self.parts))
-
-    def grad(self, own: Array) -> Array:
-        """Gradient of the log density ``(C, m)``."""
-        return np.column_stack([part.grad(own[:, j]) for j, part in enumerate(self.parts)])
-
-    def curvature(self, own: Array) -> Array:
-        """Minus the second derivatives ``(m,)`` at one ``own (m,)``; mixed ones are 0."""
-        return np.array([part.curvature(float(own[j])) for j, part in enumerate(self.parts)])
-
-
 class _Positive(NoisePrior):
     """Prior whose parameters are positive numbers, one of which may be "auto"."""
 

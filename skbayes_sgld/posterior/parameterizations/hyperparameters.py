@@ -38,38 +38,37 @@ class HyperScales:
     """
 
     def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
-        self._posterior, model, self._prior = posterior, posterior.model, posterior.prior
+        self._posterior, self._scales = posterior, posterior.scales
         base, h, _ = posterior.split(theta[None])
-        self._shape = model.n_predictors, model._width
-        self._d, self._m = model.n_features, h.shape[1]
+        self._blocks, self._m = posterior.model.parameters, h.shape[1]
         self._noise = NoiseScale.of(posterior.flat, base[0]) if posterior.infers_noise else None
         self._constant = 0.0 if self._noise else float(posterior.flat.log_density(base)[0])
-        self._log_scale = self._prior.log_scale(h)[0]
+        self._log_scale = self._scales.log_scale(h)[0]
 
     def log_precision(self, eta: Array) -> Array:
         """Logs of the prior precisions ``(C, L)``; minus infinity for intercepts."""
-        full = np.full((len(eta), *self._shape), -np.inf)
-        full[..., : self._d] = -2.0 * self._prior.log_scale(eta[:, : self._m])[:, None]
-        return full.reshape(len(eta), -1)
+        full = np.full((len(eta), self._blocks.n_linear), -np.inf)
+        log_scale = self._scales.log_scale(eta[:, : self._m])
+        self._blocks.coef(full)[...] = -2.0 * log_scale[:, None]
+        return full
 
     def at(self, eta: Array) -> tuple[Array, Array]:
         """Log r and log t."""
         log_t = self._noise.at(eta)[1] if self._noise else np.zeros(len(eta))
-        if not self._prior.common:
+        if not self._scales.common:
             return self.log_precision(eta), log_t
-        log_scale = self._prior.log_scale(eta[:, : self._m])
+        log_scale = self._scales.log_scale(eta[:, : self._m])
         return -2.0 * (log_scale[:, 0] - self._log_scale[0]), log_t
 
     def pull_back(self, eta: Array, in_log_r: Array, in_log_t: Array) -> Array:
         """Gradient in eta ``(C, m)``."""
-        if self._prior.common:
-            in_log_scale = np.zeros((len(eta), self._d))
+        if self._scales.common:
+            in_log_scale = np.zeros((len(eta), len(self._log_scale)))
             in_log_scale[:, 0] = -2.0 * in_log_r
         else:
-            by_column = in_log_r.reshape(len(eta), *self._shape)[..., : self._d]
-            in_log_scale = -2.0 * by_column.sum(axis=1)
+            in_log_scale = -2.0 * self._blocks.coef(in_log_r).sum(axis=1)
         in_eta = np.zeros_like(eta)
-        in_eta[:, : self._m] = self._prior.pull_back(eta[:, : self._m], in_log_scale)
+        in_eta[:, : self._m] = self._scales.pull_back(eta[:, : self._m], in_log_scale)
         if self._noise:
             in_eta[:, self._m] = -in_log_t
         return in_eta
@@ -78,9 +77,9 @@ class HyperScales:
         """Log density at coefficients of 0 ``(C,)``, of one predictor, and its gradient."""
         h, gamma = eta[:, : self._m], eta[:, self._m] if self._noise else None
         value, in_h, in_gamma = self._posterior.hyper_value_and_grad(h, gamma)
-        log_scale = self._prior.log_scale(h)
+        log_scale = self._scales.log_scale(h)
         value = value + self._constant - log_scale.sum(axis=1)
-        in_h = in_h + self._prior.pull_back(h, np.full(log_scale.shape, -1.0))
+        in_h = in_h + self._scales.pull_back(h, np.full(log_scale.shape, -1.0))
         if self._noise is None:
             return value, in_h
         noise_value, slope = self._noise.value_and_grad(eta)
@@ -118,7 +117,7 @@ def noncentered_scales(
     g = H @ (center - origin) + flat.grad(at[None])[0, :L]
     scales = HyperScales(posterior, np.append(origin, eta))
     coefficients: EigenScales | CholeskyScales = CholeskyScales(H, g)
-    if posterior.prior.common:
+    if posterior.scales.common:
         prior = np.exp(scales.log_precision(eta[None])[0])
         unit = inverse_root(H + np.diag(prior))
         share, vectors = np.linalg.eigh(unit.T @ (prior[:, None] * unit))

@@ -169,7 +169,7 @@ def noncentered(
         Temperature that the sampler is to use.
     """
     prior, theta = posterior.linear_prior, np.append(center, gamma)
-    linear = posterior._linear(theta[None])
+    linear = posterior.parameters.linear(theta[None])
     straight = True
     if prior.follows_noise:
         coefficients = EigenScales(root, np.zeros(1), 0.0)

@@ -63,7 +63,7 @@ class RowSpacePosterior(GLMPosterior):
         else:
             self._basis = _Basis(prior.scale_columns(posterior.X))
         rows = self._basis.rows
-        own_priors = posterior.own_priors.parts
+        own_priors = posterior.own_priors
         if posterior.likelihood.infers_noise and prior.scaled_by_noise:
             # at temperature tau, the part outside the row space integrates to a power of v
             n_unseen = d - rows.shape[1]
@@ -94,26 +94,25 @@ class RowSpacePosterior(GLMPosterior):
     @property
     def reported(self) -> Reported:
         """Reported parameters of the model with all coefficients."""
-        return replace(super().reported, names=self.inner.reported.names)
+        names, maps = self.inner.reported.names, (self.to_reported, self.from_reported)
+        return Reported(names, *maps, self.parameters.moves, self.coords)
 
-    def _constrain(self, theta: Array) -> Array:
+    def to_reported(self, theta: Array, scale: Array | None = None) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space.
 
         The part outside the row space is random, seeded by the first draw itself: the same draws
-        always give the same parameters, and other draws give independent ones.
+        always give the same parameters, and other draws give independent ones. ``scale (S,)``
+        multiplies the prior sds.
         """
-        return self.to_reported(theta, np.ones(len(theta)))
-
-    def to_reported(self, theta: Array, scale: Array) -> Array:
-        """Reported parameters at ``theta``, under prior sds multiplied by ``scale (S,)``."""
-        inner_values, full, d = super()._constrain(theta), self.inner, self.inner.n_features
+        inner, full = self.parameters, self.inner.parameters
+        inner_values = inner.to_reported(theta)
         rng = np.random.default_rng(np.ascontiguousarray(theta[0], dtype=float).view(np.uint64))
-        sds = np.sqrt(self._temperature) * scale[:, None, None]
-        if full.prior.scaled_by_noise:
-            sds *= np.sqrt(self._own(inner_values)[:, :1])[:, None]
-        values = np.empty((len(theta), full.n_params))
-        coef, level = np.split(full._linear(values), [d], axis=2)
-        inner_coef, inner_level = np.split(self._linear(inner_values), [self.n_features], axis=2)
+        unit = np.ones(len(theta)) if scale is None else scale
+        sds = np.sqrt(self._temperature) * unit[:, None, None]
+        if self._prior.scaled_by_noise:
+            sds *= np.sqrt(inner.own(inner_values)[:, :1])[:, None]
+        values = np.empty((len(theta), full.size))
+        coef, inner_coef = full.coef(values), inner.coef(inner_values)
         with one_blas_thread():
             for start in range(0, len(theta), 256):  # all draws at once would double the memory
                 rows = slice(start, start + 256)
@@ -122,20 +121,19 @@ class RowSpacePosterior(GLMPosterior):
                 coef[rows] = self._prior.unwhiten(e + self._basis.expand(rest))
         if self.n_predictors > 1:
             coef -= coef.mean(axis=1, keepdims=True)
-        level[...] = inner_level
-        full._own(values)[...] = self._own(inner_values)
+        full.intercept(values)[...] = inner.intercept(inner_values)
+        full.own(values)[...] = inner.own(inner_values)
         return values
 
-    def _unconstrain(self, values: Array) -> Array:
+    def from_reported(self, values: Array) -> Array:
         """Theta ``(S, P of the row space)`` of the reported parameters."""
-        full, d = self.inner, self.inner.n_features
-        inner_values = np.empty((len(values), self.n_params))
-        coef, level = np.split(full._linear(values), [d], axis=2)
-        projection = self._basis.project(self._prior.whiten(coef))
-        self._linear(inner_values)[..., : self.n_features] = projection
-        self._linear(inner_values)[..., self.n_features :] = level
-        self._own(inner_values)[...] = full._own(values)
-        return super()._unconstrain(inner_values)
+        inner, full = self.parameters, self.inner.parameters
+        inner_values = np.empty((len(values), inner.size))
+        projection = self._basis.project(self._prior.whiten(full.coef(values)))
+        inner.coef(inner_values)[...] = projection
+        inner.intercept(inner_values)[...] = full.intercept(values)
+        inner.own(inner_values)[...] = full.own(values)
+        return inner.from_reported(inner_values)
 
 
 class HierarchicalRowSpacePosterior(HierarchicalPosterior):
@@ -153,8 +151,9 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
         model = RowSpacePosterior(posterior.model, temperature)
         super().__init__(model, posterior.prior)
         # the prior knows the model of all columns; the scale is the sd of each direction
-        self.prior = copy(posterior.prior)
-        self.prior.scale = np.ones(model.n_features)
+        prior = copy(posterior.prior)
+        prior.scale = np.ones(model.n_features)
+        self.scales = replace(self.scales, parts=((slice(None), prior),))
         # at temperature tau, the part outside the row space integrates to a power of the scale
         n_unseen = model.n_predictors * (posterior.model.n_features - model.n_features)
         self._power = (temperature - 1.0) * n_unseen
@@ -162,7 +161,7 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
 
     def hyper_value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
         """Log density of the log scale, and its gradients in it and in gamma."""
-        value, in_h, in_gamma = self.prior.value_and_grad(h, gamma)
+        value, in_h, in_gamma = super().hyper_value_and_grad(h, gamma)
         return value + self._power * h[:, 0], in_h + self._power, in_gamma
 
     @property
@@ -170,10 +169,10 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
         """Reported parameters of the model with all coefficients."""
         return replace(super().reported, names=self.inner.reported.names)
 
-    def _constrain(self, theta: Array) -> Array:
+    def to_reported(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space."""
         base, h, _ = self.split(theta)
-        values = self._rows.to_reported(base, np.exp(self.prior.log_scale(h)[:, 0]))
+        values = self._rows.to_reported(base, np.exp(self.scales.log_scale(h)[:, 0]))
         return np.hstack([values, np.exp(h)])
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:

@@ -1,0 +1,545 @@
+"""Theta as a list of named blocks: the place of each, its prior, and how it is reported.
+
+The blocks of a linear model, in the order of theta:
+
+=================  ================================================================================
+coefficients       of each linear predictor in turn its coefficients, then its intercept
+noise_slopes       slopes of the log noise variance, under ``noise_model="log_linear"``
+scales             hyperparameters of priors whose scale is learned
+own                the likelihood's own parameters, such as ``log sigma^2``, as unbounded numbers
+=================  ================================================================================
+
+:class:`Parameters` is the list. Only this file knows where a block is in theta.
+
+To add a block, such as the effects of a group or the bend of a curve:
+
+1. Its coefficients are further columns of the design, and so of the block of coefficients.
+2. Their scale is learned: a :class:`~skbayes_sgld.posterior.priors.HierarchicalPrior` of these
+   columns, which is one more part of :class:`Scales`. A part knows the columns whose scales it
+   sets, its hyperparameters, their prior, and their names. Correlated effects override
+   ``HierarchicalPrior.given``, the density of the coefficients given the hyperparameters.
+3. Parameters of another kind derive from :class:`Block` and stand in the list between the
+   coefficients and the own parameters. Priors, starts, names and reports follow from the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.posterior.linear_prior import LinearPrior
+from skbayes_sgld.priors.hierarchical import HierarchicalPrior
+from skbayes_sgld.priors.noise import NoisePrior
+
+
+class Block:
+    """Neighbouring entries of theta that have a prior and a way of being reported in common.
+
+    Attributes
+    ----------
+    name : str
+    coordinates : sequence of str
+        Names of the entries in theta.
+    """
+
+    name: ClassVar[str]
+    coordinates: Sequence[str]
+
+    def log_prior(self, values: Array) -> Array:
+        """Log prior ``(C,)`` of ``values (C, m)`` up to a constant."""
+        raise NotImplementedError
+
+    def grad_log_prior(self, values: Array) -> Array:
+        """Gradient of the log prior ``(C, m)``."""
+        raise NotImplementedError
+
+    def prior_curvature(self, values: Array) -> Array:
+        """Minus the second derivatives of the log prior ``(m,)`` at one ``values (m,)``."""
+        raise NotImplementedError
+
+    def draw(self, rng: np.random.Generator, start: Array) -> Array:
+        """Draw of the entries ``(m,)`` from the prior; by default where a search starts."""
+        return start
+
+    def name_reported(self, names: list[str], at: slice) -> None:
+        """Write the names as they are reported in place of those in theta."""
+
+    def to_reported(self, values: Array, theta: Array, at: slice) -> None:
+        """Write the reported values of ``theta (S, P)`` into ``values (S, P)``, from ``at`` on."""
+
+    def from_reported(self, theta: Array, at: slice) -> None:
+        """Replace the reported values in ``theta (S, P)`` by those of theta."""
+
+
+@dataclass(frozen=True)
+class Coefficients(Block):
+    """Coefficients of K linear predictors, each with its intercept, if there is one, behind them.
+
+    Intercepts are reported at X = 0. Several predictors are reported with a sum of zero.
+    """
+
+    name = "coefficients"
+    coordinates: Sequence[str]
+    n_predictors: int
+    prior: LinearPrior
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether each predictor has an intercept."""
+        return self.prior.width > self.prior.n_features
+
+    def rows(self, values: Array) -> Array:
+        """Values ``(C, K, width)``, a view: those of each predictor in a row."""
+        return values.reshape(len(values), self.n_predictors, self.prior.width)
+
+    def to_reported(self, values: Array, theta: Array, at: slice) -> None:
+        """Centre the predictors, and move the intercepts to X = 0."""
+        linear = self.rows(values[:, at])
+        if self.n_predictors > 1:
+            linear -= linear.mean(axis=1, keepdims=True)
+        if self.prior.center is not None:
+            # einsum, unlike matmul, is one call whatever the number of draws
+            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.prior.center)
+
+    def from_reported(self, theta: Array, at: slice) -> None:
+        """Move the intercepts to the point of X at which theta has them."""
+        if self.prior.center is not None:
+            linear = self.rows(theta[:, at])
+            linear[..., -1] += linear[..., :-1] @ self.prior.center
+
+
+@dataclass(frozen=True)
+class NoiseSlopes(Block):
+    r"""Slopes of the log noise variance; the next entry of theta is its level.
+
+    Reported are the coefficients :math:`\alpha`, and the intercept at X = 0, of the log standard
+    deviation.
+
+    Attributes
+    ----------
+    mean : ndarray of shape (m,)
+        Point of these columns at which theta has the level.
+    scale : ndarray of shape (m,)
+        Prior standard deviations of alpha.
+    features : sequence of str
+        Names of the columns, in brackets.
+    """
+
+    name = "noise_slopes"
+    mean: Array
+    scale: Array
+    features: Sequence[str]
+
+    @property
+    def coordinates(self) -> Sequence[str]:  # type: ignore[override]
+        """Names in theta."""
+        return [f"log_variance_slope{name}" for name in self.features]
+
+    @cached_property
+    def precision(self) -> Array:
+        """Prior precision ``(m,)`` of the slopes."""
+        return 1.0 / np.square(2.0 * self.scale)
+
+    def log_prior(self, values: Array) -> Array:
+        """Log density of independent normals."""
+        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        return -0.5 * np.einsum("cm,m->c", np.square(values), self.precision)
+
+    def grad_log_prior(self, values: Array) -> Array:
+        """Gradient of the log density."""
+        return -values * self.precision
+
+    def prior_curvature(self, values: Array) -> Array:
+        """The precision."""
+        return self.precision
+
+    def draw(self, rng: np.random.Generator, start: Array) -> Array:
+        """Draw of the slopes ``(m,)``."""
+        return 2.0 * self.scale * rng.standard_normal(len(self.scale))
+
+    def name_reported(self, names: list[str], at: slice) -> None:
+        """Name alpha, and the intercept."""
+        names[at] = [f"noise_coef{name}" for name in self.features]
+        names[at.stop] = "noise_intercept"
+
+    def to_reported(self, values: Array, theta: Array, at: slice) -> None:
+        """Write alpha, and the log standard deviation at X = 0."""
+        alpha = 0.5 * theta[:, at]
+        values[:, at] = alpha
+        values[:, at.stop] = 0.5 * theta[:, at.stop] - alpha @ self.mean
+
+    def from_reported(self, theta: Array, at: slice) -> None:
+        """Write the slopes, and the noise variance at the mean of the columns."""
+        alpha = theta[:, at].copy()
+        theta[:, at] = 2.0 * alpha
+        theta[:, at.stop] = np.exp(2.0 * (theta[:, at.stop] + alpha @ self.mean))
+
+
+@dataclass(frozen=True)
+class Own(Block):
+    """The likelihood's own parameters; their priors are independent of each other and the rest."""
+
+    name = "own"
+    likelihood: Likelihood
+    priors: tuple[NoisePrior, ...]
+
+    @property
+    def coordinates(self) -> Sequence[str]:  # type: ignore[override]
+        """Names of the unbounded coordinates."""
+        return [own.coordinate for own in self.likelihood.own]
+
+    def log_prior(self, values: Array) -> Array:
+        """Sum of the log densities."""
+        return sum(prior.log_density(values[:, j]) for j, prior in enumerate(self.priors))  # type: ignore[return-value]
+
+    def grad_log_prior(self, values: Array) -> Array:
+        """Gradients of the log densities."""
+        return np.column_stack([prior.grad(values[:, j]) for j, prior in enumerate(self.priors)])
+
+    def prior_curvature(self, values: Array) -> Array:
+        """Minus the second derivatives."""
+        return np.array([p.curvature(float(values[j])) for j, p in enumerate(self.priors)])
+
+    def name_reported(self, names: list[str], at: slice) -> None:
+        """Name the parameters."""
+        names[at] = [own.name for own in self.likelihood.own]
+
+    def to_reported(self, values: Array, theta: Array, at: slice) -> None:
+        """Write the parameters at their coordinates."""
+        values[:, at] = self.likelihood.constrain_own(theta[:, at])
+
+    def from_reported(self, theta: Array, at: slice) -> None:
+        """Replace the parameters by their coordinates."""
+        theta[:, at] = self.likelihood.unconstrain_own(theta[:, at])
+
+
+Columns = Any  # slice, or ndarray of int: positions of columns of X
+
+
+@dataclass(frozen=True)
+class Scales(Block):
+    """Hyperparameters ``h (C, m)`` of the priors whose scale is learned, those of each in turn.
+
+    Given them, the coefficients of each part are normal with mean 0.
+
+    Attributes
+    ----------
+    parts : tuple of pairs of columns and HierarchicalPrior
+        Columns of X, and the prior of their coefficients.
+    features : sequence of str
+        Names of all columns of X.
+    """
+
+    name = "scales"
+    parts: tuple[tuple[Columns, HierarchicalPrior], ...]
+    features: Sequence[str]
+
+    @cached_property
+    def coordinates(self) -> Sequence[str]:  # type: ignore[override]
+        """Names as they are reported; the coordinates are their logarithms."""
+        named, several = [], len(self.parts) > 1
+        for columns, prior in self.parts:
+            features = [self.features[j] for j in np.arange(len(self.features))[columns]]
+            about = f"[{', '.join(features)}]"
+            for name in prior.names([f"[{feature}]" for feature in features]):
+                named.append(name + about if several and "[" not in name else name)
+        return named
+
+    @cached_property
+    def columns(self) -> Columns:
+        """Columns of all parts, in the order of :meth:`log_scale`."""
+        each = [columns for columns, _ in self.parts]
+        if len(each) == 1:
+            return each[0]
+        return np.concatenate([np.arange(len(self.features))[columns] for columns in each])
+
+    @property
+    def common(self) -> bool:
+        """Whether one hyperparameter multiplies the scales of all parts, and there is no other."""
+        return len(self.parts) == 1 and self.parts[0][1].common
+
+    def _each(self, h: Array) -> list[tuple[HierarchicalPrior, Array]]:
+        """Prior of each part, and its hyperparameters."""
+        if len(self.parts) == 1:
+            return [(self.parts[0][1], h)]
+        ends = np.cumsum([prior.start().size for _, prior in self.parts])[:-1]
+        parts = np.split(h, ends, axis=1)
+        return [(prior, part) for (_, prior), part in zip(self.parts, parts, strict=True)]
+
+    def log_scale(self, h: Array) -> Array:
+        """Logs of the prior standard deviations ``(C, d)`` of :attr:`columns`."""
+        return _side_by_side([prior.log_scale(part) for prior, part in self._each(h)])
+
+    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
+        """Gradient in h ``(C, m)`` from that in the logs of the scales."""
+        each, found, first = self._each(h), [], 0
+        for prior, part in each:
+            last = first + np.size(prior.scale)
+            found.append(prior.pull_back(part, in_log_scale[:, first:last]))
+            first = last
+        return _side_by_side(found)
+
+    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        """Log density of h up to a constant ``(C,)``, and its gradients in h and in gamma."""
+        values, in_h, in_gamma = zip(
+            *(prior.value_and_grad(part, gamma) for prior, part in self._each(h)), strict=True
+        )
+        return sum(values[1:], values[0]), _side_by_side(in_h), sum(in_gamma[1:], in_gamma[0])
+
+    def given(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
+        """Log density of ``coef (C, K, d)`` of :attr:`columns` given h, and its gradients.
+
+        Returns
+        -------
+        value : ndarray of shape (C,)
+        in_coef : ndarray of shape (C, K, d)
+        in_h : ndarray of shape (C, m)
+        """
+        log_scale = self.log_scale(h)
+        precise = coef * np.exp(-2.0 * log_scale)[:, None]
+        square = (coef * precise).sum(axis=1)
+        value = -0.5 * square.sum(axis=1) - coef.shape[1] * log_scale.sum(axis=1)
+        return value, -precise, self.pull_back(h, square - coef.shape[1])
+
+    def start(self) -> Array:
+        """A point h ``(m,)`` in the middle of the prior."""
+        return np.concatenate([prior.start() for _, prior in self.parts])
+
+    def sample(self, rng: np.random.Generator, gamma: float | None) -> Array:
+        """Draw of h ``(m,)``."""
+        return np.concatenate([prior.sample_hyper(rng, gamma) for _, prior in self.parts])
+
+    def to_reported(self, values: Array, theta: Array, at: slice) -> None:
+        """Write the scales."""
+        values[:, at] = np.exp(theta[:, at])
+
+    def from_reported(self, theta: Array, at: slice) -> None:
+        """Replace scales by their logarithms."""
+        theta[:, at] = np.log(theta[:, at])
+
+
+def _side_by_side(parts: Sequence[Array]) -> Array:
+    return parts[0] if len(parts) == 1 else np.hstack(parts)
+
+
+class Parameters:
+    """The blocks of theta, in order: coefficients first, own parameters last.
+
+    Parameters
+    ----------
+    *blocks : Block
+
+    Attributes
+    ----------
+    size : int
+        Number of parameters P.
+    names : list of str
+        Names of the entries of theta.
+    n_linear, n_own : int
+        Number of coefficients and intercepts, which are the first entries, and of own parameters,
+        which are the last.
+    noise : int or None
+        Position of the log noise variance; None where it is not inferred.
+    """
+
+    def __init__(self, *blocks: Block) -> None:
+        self.blocks = blocks
+        self.coefficients: Any = blocks[0]
+        self.likelihood: Likelihood = blocks[-1].likelihood  # type: ignore[attr-defined]
+        self.names = [name for block in blocks for name in block.coordinates]
+        self._at, self.size = dict[str, slice](), 0
+        for block in blocks:
+            first, self.size = self.size, self.size + len(block.coordinates)
+            self._at[block.name] = slice(first, self.size)
+        self.n_linear = self._at["coefficients"].stop
+        self.n_own = self.size - self._at["own"].start
+        self.noise = self._at["own"].start if self.n_own and self.likelihood.infers_noise else None
+        self._others = [(block, self._at[block.name]) for block in blocks[1:] if block.coordinates]
+
+    def __getitem__(self, name: str) -> Any:
+        """Block of this name."""
+        return next(block for block in self.blocks if block.name == name)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a block of this name."""
+        return name in self._at
+
+    def at(self, name: str) -> slice:
+        """Place of a block in theta."""
+        return self._at[name]
+
+    # ---- parts of theta, as views ---------------------------------------------------------------
+
+    def linear(self, theta: Array) -> Array:
+        """Coefficients and intercepts ``(C, K, width)``, those of each predictor in a row."""
+        linear: Array = self.coefficients.rows(theta[:, : self.n_linear])
+        return linear
+
+    def coef(self, theta: Array) -> Array:
+        """Coefficients ``(C, K, d)``."""
+        return self.linear(theta)[..., : self.coefficients.prior.n_features]
+
+    def intercept(self, theta: Array) -> Array:
+        """Intercepts ``(C, K, 1)``; ``(C, K, 0)`` without any."""
+        return self.linear(theta)[..., self.coefficients.prior.n_features :]
+
+    def own(self, theta: Array) -> Array:
+        """Own parameters ``(C, n_own)``."""
+        return theta[:, self.size - self.n_own :]
+
+    def gamma(self, theta: Array) -> Array | None:
+        """Log noise variance ``(C,)``; None where it is not inferred."""
+        return None if self.noise is None else theta[:, self.noise]
+
+    def at_one(self, theta: Array) -> tuple[Array, float | None]:
+        """Linear parameters ``(K, width)`` and log noise variance of one ``theta (P,)``."""
+        return self.linear(theta[None])[0], None if self.noise is None else float(theta[self.noise])
+
+    def split(self, theta: Array, name: str) -> tuple[Array, Array]:
+        """All other blocks, side by side, and the block of this name."""
+        at = self._at[name]
+        return np.hstack([theta[:, : at.start], theta[:, at.stop :]]), theta[:, at]
+
+    def join(self, others: Array, part: Array, name: str) -> Array:
+        """Theta of all other blocks and the block of this name."""
+        first = self._at[name].start
+        return np.hstack([others[:, :first], part, others[:, first:]])
+
+    # ---- the prior ------------------------------------------------------------------------------
+
+    def log_prior(self, theta: Array) -> Array:
+        """Log prior up to a constant ``(C,)``."""
+        value: Array = self.coefficients.prior.log_density(self.linear(theta), self.gamma(theta))
+        for block, at in self._others:
+            value = value + block.log_prior(theta[:, at])
+        return value
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Gradient of the log prior ``(C, P)``."""
+        slope, in_gamma = self.coefficients.prior.grad(self.linear(theta), self.gamma(theta))
+        if not self._others:
+            return slope.reshape(theta.shape)
+        grad = np.empty_like(theta)
+        self.linear(grad)[...] = slope
+        for block, at in self._others:
+            grad[:, at] = block.grad_log_prior(theta[:, at])
+        if in_gamma is not None:
+            grad[:, self.noise] += in_gamma
+        return grad
+
+    def add_prior_curvature(self, H: Array, theta: Array) -> None:
+        """Add minus the Hessian of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
+        (linear, gamma), L = self.at_one(theta), self.n_linear
+        cross, corner = self.coefficients.prior.add_curvature(H[:L, :L], linear, gamma)
+        for block, place in self._others:
+            at = np.arange(place.start, place.stop)
+            H[at, at] += block.prior_curvature(theta[place])
+        if self.noise is not None:
+            H[:L, self.noise] += cross
+            H[self.noise, :L] += cross
+            H[self.noise, self.noise] += corner
+
+    def prior_diagonal(self, theta: Array) -> Array:
+        """Diagonal of that Hessian ``(P,)``."""
+        linear, gamma = self.at_one(theta)
+        diagonal, corner = self.coefficients.prior.diagonal(linear, gamma)
+        parts = [diagonal.ravel()]
+        parts += [block.prior_curvature(theta[at]) for block, at in self._others]
+        whole = np.concatenate(parts)
+        if self.noise is not None:
+            whole[self.noise] += corner
+        return whole
+
+    def draw_prior(self, start: Array, generators: Sequence[np.random.Generator]) -> Array:
+        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, own ones at a start."""
+        theta = np.tile(start, (len(generators), 1))
+        linear, gamma = self.linear(theta), self.at_one(start)[1]
+        noise = 1.0 if gamma is None else float(np.exp(gamma))
+        for c, rng in enumerate(generators):
+            linear[c] = self.coefficients.prior.sample(rng, linear.shape[1:], noise)
+            for block, at in self._others:
+                theta[c, at] = block.draw(rng, theta[c, at])
+        values = theta.copy()  # whose intercepts are at X = 0
+        for block, at in reversed(self._others):
+            block.to_reported(values, theta, at)
+        self.likelihood.to_reported(values, self.coefficients.has_intercept)
+        return values
+
+    # ---- the reported parameters ----------------------------------------------------------------
+
+    def reported_names(self, labels: Sequence[str] | None) -> list[str]:
+        """Names of the reported parameters; ``labels`` are those of the classes."""
+        names = list(self.names)
+        for block, at in reversed(self._others):
+            block.name_reported(names, at)
+        return self.likelihood.reported_names(names, labels)
+
+    def to_reported(self, theta: Array) -> Array:
+        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
+        values = self.moves(theta)
+        for block, at in reversed(self._others):
+            block.to_reported(values, theta, at)
+        self.likelihood.to_reported(values, self.coefficients.has_intercept)
+        return values
+
+    def moves(self, moves: Array) -> Array:
+        """Moves of theta ``(M, P)``: those of reported linear parameters, and other entries'."""
+        values = moves.copy()
+        self.coefficients.to_reported(values, moves, self._at["coefficients"])
+        return values
+
+    def from_reported(self, values: Array) -> Array:
+        """Theta ``(S, P)`` at the reported parameters."""
+        theta = values.copy()
+        self.likelihood.from_reported(theta, self.coefficients.has_intercept)
+        for block in self.blocks:
+            if block.coordinates:
+                block.from_reported(theta, self._at[block.name])
+        return theta
+
+    # ---- other lists ----------------------------------------------------------------------------
+
+    def changed(self, block: Block) -> Parameters:
+        """List in which a block takes the place of the one of its name."""
+        return Parameters(*(block if b.name == block.name else b for b in self.blocks))
+
+    def plus(self, block: Block) -> Parameters:
+        """List with one more block, ahead of the own parameters."""
+        return Parameters(*self.blocks[:-1], block, self.blocks[-1])
+
+    def given_own(self, likelihood: Likelihood, noise_variance: float | None) -> Parameters:
+        """Coefficients alone, under a likelihood whose own parameters are known."""
+        coefficients = self.coefficients
+        if noise_variance is not None:
+            prior = coefficients.prior.given_noise(noise_variance)
+            coefficients = replace(coefficients, prior=prior)
+        return Parameters(coefficients, Own(likelihood, ()))
+
+
+def linear_parameters(
+    prior: LinearPrior,
+    likelihood: Likelihood,
+    own_priors: tuple[NoisePrior, ...],
+    features: Sequence[str],
+    classes: Sequence[str] | None,
+) -> tuple[Parameters, Mapping[str, Sequence[str]]]:
+    """Blocks of a linear model, and the names of columns and classes by dimension."""
+    names: list[str] = []
+    level = ["intercept"] if prior.width > prior.n_features else []
+    labels = list(classes or map(str, range(likelihood.n_predictors)))
+    if likelihood.n_predictors == 1:
+        names = [f"coef[{feature}]" for feature in features] + level
+        coords = {"feature": features}
+    else:
+        for k in labels:
+            names += [f"coef[{k}, {feature}]" for feature in features]
+            names += [f"{name}[{k}]" for name in level]
+        coords = {"class": labels, "feature": features}
+    coefficients = Coefficients(names, likelihood.n_predictors, prior)
+    return Parameters(coefficients, Own(likelihood, own_priors)), coords

@@ -1,0 +1,87 @@
+"""Theta as a list of blocks: places, names, and the maps to reported parameters and back."""
+
+import numpy as np
+import pytest
+
+from skbayes_sgld.likelihoods import (
+    Categorical,
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    StudentTNoise,
+)
+from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior, LogLinearNoise
+from skbayes_sgld.priors import HierarchicalNormal, Horseshoe, Normal
+
+RNG = np.random.default_rng(0)
+X, N = RNG.standard_normal((40, 3)) + 2.0, 40
+COUNTS = RNG.poisson(2.0, N).astype(float)
+
+
+def hierarchical(prior):
+    def make(**options):
+        model = GLMPosterior(X, X[:, 0], Gaussian(), prior.conditional(), **options)
+        return HierarchicalPosterior(model, prior)
+
+    return make
+
+
+def log_linear(likelihood):
+    def make(**options):
+        return LogLinearNoise(columns=[2, 0]).bind(
+            X, X[:, 0], likelihood, Normal(), None, **options
+        )
+
+    return make
+
+
+def glm(y, likelihood):
+    return lambda **options: GLMPosterior(X, y, likelihood, Normal(), **options)
+
+
+MODELS = {
+    "constant noise": glm(X[:, 0], Gaussian()),
+    "Student-t noise": glm(X[:, 0], StudentTNoise()),
+    "three classes": glm(np.arange(N) % 3.0, Categorical(3)),
+    "ordered classes": glm(np.arange(N) % 4.0, Ordinal(4)),
+    "dispersed counts": glm(COUNTS, NegativeBinomial()),
+    "log-linear noise": log_linear(Gaussian()),
+    "log-linear Student-t noise": log_linear(StudentTNoise()),
+    "learned scale": hierarchical(HierarchicalNormal()),
+    "horseshoe": hierarchical(Horseshoe()),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+every_intercept = pytest.mark.parametrize(
+    "options", [{}, {"center": True}, {"fit_intercept": False}], ids=lambda o: str(o or "at 0")
+)
+
+
+@every_model
+@every_intercept
+def test_the_blocks_cover_theta_and_its_reported_parameters(name, options):
+    posterior = MODELS[name](**options)
+    blocks = posterior.parameters
+    places = [blocks.at(block.name) for block in blocks.blocks]
+    covered = np.concatenate([np.arange(at.start, at.stop) for at in places])
+    np.testing.assert_array_equal(covered, np.arange(posterior.n_params))
+    assert len(set(posterior.param_names)) == len(posterior.param_names) == posterior.n_params
+    assert len(set(posterior.reported.names)) == posterior.n_params
+    theta = posterior.start() + 0.3 * RNG.standard_normal((5, posterior.n_params))
+    if posterior.n_predictors > 1:  # whose common shift is not reported
+        linear = blocks.linear(theta)
+        linear -= linear.mean(axis=1, keepdims=True)
+    values = posterior.reported.values(theta)
+    np.testing.assert_allclose(posterior.reported.theta(values), theta, rtol=1e-9, atol=1e-9)
+
+
+@every_model
+def test_parts_of_theta_are_views_that_go_together_again(name):
+    blocks = MODELS[name]().parameters
+    theta = RNG.standard_normal((2, blocks.size))
+    for block in blocks.blocks[1:]:
+        others, part = blocks.split(theta, block.name)
+        np.testing.assert_array_equal(blocks.join(others, part, block.name), theta)
+    together = [blocks.coef(theta), blocks.intercept(theta)]
+    np.testing.assert_array_equal(np.concatenate(together, axis=2), blocks.linear(theta))
+    blocks.intercept(theta)[...] = 7.0
+    assert (theta == 7.0).sum() == 2 * blocks.linear(theta).shape[1]
