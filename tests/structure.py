@@ -1,5 +1,7 @@
 """The size of the code, and the way of one ``fit`` through it: ``python -m tests.structure``.
 
+``python -m tests.structure --draw`` draws the way until the first step, as CONTRIBUTING.md shows it.
+
 Sizes are counted for the package and for the tests:
 
 lines
@@ -434,5 +436,54 @@ def describe(trace: Trace, coverage: Coverage) -> str:
     return "\n".join(rows)
 
 
+# ---- the figure -----------------------------------------------------------------------------
+
+
+def stops(trace: Trace) -> dict[str, list[str]]:
+    """Functions of each file that a fit enters before its first step, files in order of entry."""
+    found: dict[str, list[str]] = {}
+    for file, name in dict.fromkeys(call.function for call in trace.calls[: trace.n_before_step]):
+        found.setdefault(file, []).append(name)
+    return found
+
+
+def draw(trace: Trace, path: Path) -> None:
+    """Figure of the way until the first step: a column for each folder, a row for each file."""
+    import matplotlib.pyplot as plt
+
+    found = stops(trace)
+    rooms = list(dict.fromkeys(room_of(file) for file in found))
+    at = {file: (rooms.index(room_of(file)), row) for row, file in enumerate(found)}
+    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "path", "font.size": 9}):
+        figure, axes = plt.subplots(figsize=(2.1 * len(rooms), 0.26 * len(found) + 0.8))
+        axes.plot(*zip(*at.values(), strict=True), color="0.6", lw=1.0, zorder=1)
+        for number, room in enumerate(rooms):
+            own = [row for column, row in at.values() if column == number]
+            axes.axvspan(number - 0.06, number + 0.06, color="C0", alpha=0.06)
+            axes.text(number, -1.6, room, ha="center", weight="bold")
+            axes.plot([number] * len(own), own, "o", ms=4, color="C0")
+        for file, (column, row) in at.items():
+            name = f"{Path(file).name} ({len(found[file])})"
+            box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
+            axes.annotate(name, (column, row), (6, 0), "data", "offset points", va="center", bbox=box)
+        axes.set(ylim=(len(found), -2.2), xlim=(-0.4, len(rooms) - 0.1))
+        axes.axis("off")
+        figure.savefig(path, metadata={"Date": None}, bbox_inches="tight", pad_inches=0.05)
+        plt.close(figure)
+
+
+def room_of(file: str) -> str:
+    """Folder of a file, or its name where it stands in the package itself."""
+    first, *rest = file.split("/")
+    if not rest:
+        return "the root"
+    return "/".join([first, *rest[:-1]])
+
+
+FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "path_of_a_fit.svg"
+
 if __name__ == "__main__":
-    print(describe(trace_fit(), cover_fit()))
+    if sys.argv[1:] == ["--draw"]:
+        draw(trace_fit(), FIGURE)
+    else:
+        print(describe(trace_fit(), cover_fit()))
