@@ -42,10 +42,10 @@ from skbayes_sgld.blocks.sample import sizes
 from skbayes_sgld.blocks.source import Prints
 from skbayes_sgld.inference import passes
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import find_mode
 
 D, BLOCK = 50, 200_000
 LIMITS = {  # bytes; what is mapped from a file is address space, and no private memory

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from skbayes_sgld.sampling import SGLD, Kernel, Minibatch, Schedule
+from skbayes_sgld.kernels import Kernel
+from skbayes_sgld.sampling import SGLD, Minibatch, Schedule
 
 PLAIN: dict[str, Any] = {
     "sampler": SGLD(integrator="euler"),

@@ -24,8 +24,9 @@ from _figure import EXACT, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 from _numbers import measured, share, write
 
 from skbayes_sgld.datasets import make_tied_means_mixture
+from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.posterior import TiedGaussianMixture
-from skbayes_sgld.sampling import Constant, Cooling, Kernel, Schedule
+from skbayes_sgld.sampling import Constant, Cooling, Schedule
 
 STEP = 0.001  # a quarter of the limit of stability at the modes
 START = (1.15, -1.15)  # the mode where theta2 < 0

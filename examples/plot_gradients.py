@@ -30,19 +30,12 @@ from _numbers import measured
 
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import make_logistic
+from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import (
-    SAGA,
-    SVRG,
-    ControlVariate,
-    Full,
-    Gradient,
-    Kernel,
-    Minibatch,
-    find_mode,
-)
+from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Full, Gradient, Minibatch
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 BATCH_SIZE, PERIOD = 50, 100

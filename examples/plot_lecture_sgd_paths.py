@@ -32,9 +32,10 @@ from _plain_sgld import plain_sgld
 
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.optimizers import SGD
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma
-from skbayes_sgld.sampling import SGD, Constant, Polynomial, Schedule
+from skbayes_sgld.sampling import Constant, Polynomial, Schedule
 
 PRIOR_SCALE, PHI, PSI = 10.0, 1.0, 1.0  # V = 100 I and IG(1, 1)
 START = (1.1, -2.0, 0.0)  # of the handout's code

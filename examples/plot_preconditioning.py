@@ -21,10 +21,12 @@ import numpy as np
 from _figure import GREY, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 from _numbers import draws_worth, measured, write
 
+from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.optimizers import GD, find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import GD, SGLD, Curvature, Identity, Kernel, find_mode
+from skbayes_sgld.sampling import SGLD, Curvature, Identity
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 START = np.array([-2.6, 1.2])  # in posterior sds along the valley and across it

@@ -1,19 +1,14 @@
 """Bayesian generalised linear models sampled by stochastic gradient Langevin dynamics."""
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from skbayes_sgld._warnings import ModelMisfitWarning, gather_warnings
-from skbayes_sgld.blocks import RowBlocks
-from skbayes_sgld.criticism.comparison import compare_models
-from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.estimators.diagnose import diagnose
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.sample import sample
 from skbayes_sgld.linear_model import (
-    SGDMAPClassifier,
-    SGDMAPRegressor,
     SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
     SGLDLinearRegression,
@@ -21,12 +16,6 @@ from skbayes_sgld.linear_model import (
     SGLDNegativeBinomialRegressor,
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
-)
-from skbayes_sgld.neural_network import (
-    BayesByBackpropClassifier,
-    BayesByBackpropRegressor,
-    SGLDMLPClassifier,
-    SGLDMLPRegressor,
 )
 from skbayes_sgld.prediction.effects import effects
 from skbayes_sgld.prediction.wrappers import (
@@ -36,6 +25,18 @@ from skbayes_sgld.prediction.wrappers import (
     sample_y,
     summary,
 )
+
+if TYPE_CHECKING:  # what is imported where it is first used, as _LATER has it
+    from skbayes_sgld.blocks import RowBlocks
+    from skbayes_sgld.criticism.comparison import compare_models
+    from skbayes_sgld.criticism.report import check_model
+    from skbayes_sgld.neural_network import (
+        BayesByBackpropClassifier,
+        BayesByBackpropRegressor,
+        SGLDMLPClassifier,
+        SGLDMLPRegressor,
+    )
+    from skbayes_sgld.optimizers.estimators import SGDMAPClassifier, SGDMAPRegressor
 
 __version__ = "0.1.0"
 
@@ -71,14 +72,27 @@ __all__ = [
     "summary",
 ]
 
-_MODULES = ("datasets", "metrics", "plotting")  # imported where they are first used
+_LATER = {
+    "RowBlocks": "blocks",
+    "compare_models": "criticism.comparison",
+    "check_model": "criticism.report",
+    **dict.fromkeys(("SGLDMLPClassifier", "SGLDMLPRegressor"), "neural_network"),
+    **dict.fromkeys(("BayesByBackpropClassifier", "BayesByBackpropRegressor"), "neural_network"),
+    **dict.fromkeys(("SGDMAPClassifier", "SGDMAPRegressor"), "optimizers.estimators"),
+}
+_MODULES = ("datasets", "kernels", "metrics", "neural_network", "optimizers", "plotting")
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
+    """Import a name of ``_LATER``, or one of the ``_MODULES``, when it is first asked for."""
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
+    if name in _LATER:
+        value = getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return sorted({*globals(), *_LATER, *_MODULES})

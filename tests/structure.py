@@ -1,6 +1,6 @@
 """The size of the code, and the way of one ``fit`` through it: ``python -m tests.structure``.
 
-``python -m tests.structure --draw`` draws the way until the first step, as CONTRIBUTING.md shows it.
+``python -m tests.structure --draw`` draws the way until the first step.
 
 Sizes are counted for the package and for the tests:
 
@@ -465,7 +465,9 @@ def draw(trace: Trace, path: Path) -> None:
         for file, (column, row) in at.items():
             name = f"{Path(file).name} ({len(found[file])})"
             box = {"boxstyle": "round,pad=0.15", "fc": "white", "ec": "none", "alpha": 0.8}
-            axes.annotate(name, (column, row), (6, 0), "data", "offset points", va="center", bbox=box)
+            axes.annotate(
+                name, (column, row), (6, 0), "data", "offset points", va="center", bbox=box
+            )
         axes.set(ylim=(len(found), -2.2), xlim=(-0.4, len(rooms) - 0.1))
         axes.axis("off")
         figure.savefig(path, metadata={"Date": None}, bbox_inches="tight", pad_inches=0.05)

@@ -16,9 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import FunctionPosterior, GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import PSGLD, SGLD, ControlVariate, Minibatch, find_mode
+from skbayes_sgld.sampling import PSGLD, SGLD, ControlVariate, Minibatch
 from skbayes_sgld.sampling.tuning.bias import normal_inflation
 from skbayes_sgld.sampling.tuning.noise import measure_noise
 from tests.references.cases import all_cases

@@ -17,7 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import SGDClassifier
 
 from skbayes_sgld import SGDMAPClassifier
-from skbayes_sgld.sampling import OPTIMIZERS, Polynomial
+from skbayes_sgld.optimizers import OPTIMIZERS
+from skbayes_sgld.sampling import Polynomial
 from tests.references.modes import TASKS, TWELVE, distance, newton_mode, task
 
 RULES = {

@@ -16,12 +16,12 @@ from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.inference.decisions import GIVEN, Choice, as_given
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.optimizers import Adam
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
     SGHMC,
     SGLD,
-    Adam,
     Constant,
     Full,
     Identity,

@@ -1,8 +1,4 @@
-"""Samplers, optimizers and their parts, and kernels for loops of your own.
-
-Gradients, schedules, preconditioners, clips and projections, the registries that hold them by name,
-and `find_mode`.
-"""
+"""Samplers and their parts: gradients, preconditioners, schedules, clips and their registries."""
 
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.clipping import CLIPS, Clip, NormClip, ValueClip
@@ -14,21 +10,6 @@ from skbayes_sgld.sampling.gradients import (
     Full,
     Gradient,
     Minibatch,
-)
-from skbayes_sgld.sampling.kernel import Kernel, KernelState
-from skbayes_sgld.sampling.optimizers.find import find_mode
-from skbayes_sgld.sampling.optimizers.projections import PROJECTIONS, Ball, Box, Projection
-from skbayes_sgld.sampling.optimizers.rules import (
-    GD,
-    OPTIMIZERS,
-    SGD,
-    AdaGrad,
-    Adam,
-    Momentum,
-    Newton,
-    Optimizer,
-    RMSprop,
-    SVRGDescent,
 )
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import (
@@ -63,26 +44,18 @@ from skbayes_sgld.sampling.tuning.mode import NoModeError
 
 __all__ = [
     "CLIPS",
-    "GD",
     "GRADIENTS",
     "HMC",
     "MALA",
-    "OPTIMIZERS",
     "PRECONDITIONERS",
-    "PROJECTIONS",
     "PSGLD",
     "SAGA",
     "SAMPLERS",
     "SCHEDULES",
-    "SGD",
     "SGHMC",
     "SGLD",
     "SGNHT",
     "SVRG",
-    "AdaGrad",
-    "Adam",
-    "Ball",
-    "Box",
     "ChainOverflowError",
     "Clip",
     "Constant",
@@ -95,24 +68,15 @@ __all__ = [
     "Gradient",
     "Harmonic",
     "Identity",
-    "Kernel",
-    "KernelState",
     "Matrix",
     "Minibatch",
-    "Momentum",
-    "Newton",
     "NoModeError",
     "NormClip",
-    "Optimizer",
     "ParallelTempering",
     "Polynomial",
     "Preconditioner",
-    "Projection",
-    "RMSprop",
     "RandomWalk",
-    "SVRGDescent",
     "Sampler",
     "Schedule",
     "ValueClip",
-    "find_mode",
 ]

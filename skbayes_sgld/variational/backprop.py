@@ -14,9 +14,10 @@ from skbayes_sgld._components import Component, resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
 from skbayes_sgld._typing import Array
+from skbayes_sgld.optimizers import Adam
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
-from skbayes_sgld.sampling import Adam, Full, Minibatch
+from skbayes_sgld.sampling import Full, Minibatch
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
 
 _BLOCK = 64  # steps whose random numbers are drawn at a time

@@ -31,7 +31,7 @@ def test_an_interrupt_leaves_the_last_fit_as_it_was(cls, monkeypatch):
         monkeypatch.setattr(Stop, "left", 3)
         model.set_params(clip=Stop())
     else:  # variational: its steps are of its own
-        monkeypatch.setattr("skbayes_sgld.sampling.Adam.direction", interrupt)
+        monkeypatch.setattr("skbayes_sgld.optimizers.Adam.direction", interrupt)
     with pytest.raises(KeyboardInterrupt):
         model.fit(2.0 * X, target(cls))
     monkeypatch.undo()

@@ -22,8 +22,9 @@ from skbayes_sgld import (
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
+from skbayes_sgld.optimizers import Box, SVRGDescent
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
-from skbayes_sgld.sampling import SGLD, Box, Curvature, Minibatch, NormClip, Polynomial, SVRGDescent
+from skbayes_sgld.sampling import SGLD, Curvature, Minibatch, NormClip, Polynomial
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
 pytestmark = [

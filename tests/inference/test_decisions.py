@@ -9,8 +9,9 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.inference import decisions
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.priors import Laplace, Normal
-from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip, find_mode
+from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning import bias as pilots

@@ -19,8 +19,10 @@ import skbayes_sgld
 from skbayes_sgld import (
     datasets,
     diagnostics,
+    kernels,
     likelihoods,
     metrics,
+    optimizers,
     plotting,
     posterior,
     priors,
@@ -229,8 +231,8 @@ _HOLDERS = [
     ("intercept_prior", skbayes_sgld.SGDMAPRegressor, priors.PRIORS),
     ("noise_prior", LINEAR, priors.NOISE_PRIORS),
     ("noise_model", LINEAR, posterior.NOISE_MODELS),
-    ("optimizer", skbayes_sgld.SGDMAPRegressor, sampling.OPTIMIZERS),
-    ("projection", skbayes_sgld.SGDMAPRegressor, sampling.PROJECTIONS),
+    ("optimizer", skbayes_sgld.SGDMAPRegressor, optimizers.OPTIMIZERS),
+    ("projection", skbayes_sgld.SGDMAPRegressor, optimizers.PROJECTIONS),
 ]
 
 
@@ -281,7 +283,7 @@ def _approximate(**params):
 
 
 def _mode(**given):
-    return sampling.find_mode(**{"posterior": ROWS, "max_iter": 10, **given}).theta
+    return optimizers.find_mode(**{"posterior": ROWS, "max_iter": 10, **given}).theta
 
 
 def _sample(**given):
@@ -290,7 +292,7 @@ def _sample(**given):
 
 
 def _run_kernel(n_draws=5, **given):
-    kernel = sampling.Kernel(NORMAL, "hmc", step_size=0.5)
+    kernel = kernels.Kernel(NORMAL, "hmc", step_size=0.5)
     return kernel.run(np.zeros((2, 2)), n_draws, **given).draws
 
 
@@ -396,7 +398,7 @@ def _free():
     run = [name for name in Settings.__dataclass_fields__ if name not in _ELSEWHERE]
     names = set(run) - {"warm_start"} | {"posterior", "check_gradient"}
     yield Call("sample", _sample, {}, settings(sorted(names)), tuple(names))
-    names = list(inspect.signature(sampling.find_mode).parameters)
+    names = list(inspect.signature(optimizers.find_mode).parameters)
     yield Call("find_mode", _mode, {}, kinds_of(names), tuple(names))
     names = [*inspect.signature(variational.BayesByBackprop).parameters, "start", "scale"]
     yield Call("BayesByBackprop", _approximate, {}, kinds_of(names), tuple(names))

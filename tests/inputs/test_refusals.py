@@ -46,6 +46,8 @@ from skbayes_sgld.datasets import (
     make_cubic,
     make_stochastic_volatility,
 )
+from skbayes_sgld.kernels import Kernel
+from skbayes_sgld.optimizers import Box, find_mode
 from skbayes_sgld.plotting import (
     CoverageDisplay,
     PredictiveIntervalDisplay,
@@ -62,15 +64,7 @@ from skbayes_sgld.priors import (
     LogNormal,
     Normal,
 )
-from skbayes_sgld.sampling import (
-    SGHMC,
-    SGNHT,
-    Box,
-    FlatDecayFlat,
-    Kernel,
-    Minibatch,
-    find_mode,
-)
+from skbayes_sgld.sampling import SGHMC, SGNHT, FlatDecayFlat, Minibatch
 from skbayes_sgld.variational import BayesByBackprop
 from tests.inputs.cases import judge_cases
 from tests.inputs.refusals import (

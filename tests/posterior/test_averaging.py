@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior, averaging
 from skbayes_sgld.priors import Flat, Normal
-from skbayes_sgld.sampling import find_mode
 
 
 def wide_data(n, d):

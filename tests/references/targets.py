@@ -5,17 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
-from skbayes_sgld.sampling import (
-    SGLD,
-    Constant,
-    Curvature,
-    Full,
-    Identity,
-    Minibatch,
-    find_mode,
-)
+from skbayes_sgld.sampling import SGLD, Constant, Curvature, Full, Identity, Minibatch
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run

@@ -5,13 +5,13 @@ import pytest
 from joblib import parallel_config
 
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
+from skbayes_sgld.optimizers import Adam
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Reported
 from skbayes_sgld.sampling import (
     SAGA,
     SGLD,
     SVRG,
-    Adam,
     ControlVariate,
     Full,
     Minibatch,

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from joblib import delayed
 
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.protocol import Facts
-from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, find_mode, loop, workers
+from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, loop, workers
 from skbayes_sgld.sampling.clipping import NormClip, ValueClip
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal

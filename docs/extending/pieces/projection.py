@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skbayes_sgld.sampling import Projection
+from skbayes_sgld.optimizers import Projection
 
 
 @dataclass(eq=False, repr=False)

@@ -7,10 +7,10 @@ from scipy import special
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter
 from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal, StudentT
-from skbayes_sgld.sampling import find_mode
 from tests.numeric import assert_derivative, derivative
 
 TALL, WIDE = (30, 4), (12, 20)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.likelihoods import Bernoulli, Categorical
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import SAGA, ControlVariate, Minibatch, find_mode
+from skbayes_sgld.sampling import SAGA, ControlVariate, Minibatch
 from tests.references.targets import posterior_of
 
 

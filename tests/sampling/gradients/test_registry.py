@@ -8,8 +8,9 @@ import pytest
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import GRADIENTS, ControlVariate, find_mode
+from skbayes_sgld.sampling import GRADIENTS, ControlVariate
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense, Diagonal
 from tests.numeric import assert_derivative, derivative

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
+from skbayes_sgld.optimizers import SGD, SVRGDescent
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import SGD, NormClip, Polynomial, SVRGDescent
+from skbayes_sgld.sampling import NormClip, Polynomial
 from skbayes_sgld.sampling.loop import run_chains
 from tests.references.targets import logistic_posterior, make_run
 

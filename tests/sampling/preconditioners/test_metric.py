@@ -5,9 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import FunctionPosterior, as_posterior
 from skbayes_sgld.priors import Laplace, Normal
-from skbayes_sgld.sampling import Minibatch, NoModeError, find_mode
+from skbayes_sgld.sampling import Minibatch, NoModeError
 from skbayes_sgld.sampling.metric import (
     Dense,
     Diagonal,

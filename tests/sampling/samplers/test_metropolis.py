@@ -7,10 +7,11 @@ import pytest
 from scipy import integrate
 
 from skbayes_sgld._random import probe_generator
+from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
 from skbayes_sgld.posterior import FunctionPosterior, GLMPosterior, as_posterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import HMC, MALA, Kernel, ParallelTempering, RandomWalk
+from skbayes_sgld.sampling import HMC, MALA, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.samplers import hmc

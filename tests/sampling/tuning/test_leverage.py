@@ -15,9 +15,10 @@ from skbayes_sgld.likelihoods import (
     Ordinal,
     Poisson,
 )
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch, find_mode
+from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.leverage import read_always
 from tests.numeric import assert_derivative, derivative

@@ -11,9 +11,10 @@ from skbayes_sgld.inference.plan import make_plan
 from skbayes_sgld.inference.run import run_plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
+from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal, StudentT
-from skbayes_sgld.sampling import ControlVariate, find_mode
+from skbayes_sgld.sampling import ControlVariate
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import mode as tuning
 from tests.references.targets import logistic_posterior, posterior_of

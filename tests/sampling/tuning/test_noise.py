@@ -6,7 +6,8 @@ from scipy.special import expit
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.likelihoods import Bernoulli, Categorical
-from skbayes_sgld.sampling import ControlVariate, Full, Minibatch, find_mode
+from skbayes_sgld.optimizers import find_mode
+from skbayes_sgld.sampling import ControlVariate, Full, Minibatch
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skbayes_sgld.optimizers.projections import BoundProjection
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.metric import Dense, Metric
-from skbayes_sgld.sampling.optimizers.projections import BoundProjection
 from skbayes_sgld.sampling.tuning.mode import has_matrix, structured_metric
 
 

@@ -4,16 +4,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
+from skbayes_sgld.optimizers import OPTIMIZERS, Adam
 from skbayes_sgld.posterior import FunctionPosterior
-from skbayes_sgld.sampling import (
-    OPTIMIZERS,
-    Adam,
-    ChainOverflowError,
-    Constant,
-    Curvature,
-    Identity,
-    Polynomial,
-)
+from skbayes_sgld.sampling import ChainOverflowError, Constant, Curvature, Identity, Polynomial
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.mode import Mode

@@ -130,7 +130,7 @@ class Momentum(Optimizer):
     Examples
     --------
     >>> from skbayes_sgld import SGDMAPClassifier
-    >>> from skbayes_sgld.sampling import Momentum
+    >>> from skbayes_sgld.optimizers import Momentum
     >>> SGDMAPClassifier(optimizer=Momentum(decay=0.5))
     SGDMAPClassifier(optimizer=Momentum(decay=0.5))
     """
@@ -224,7 +224,7 @@ class AdaGrad(_UnitSteps):
     Examples
     --------
     >>> from skbayes_sgld import SGDMAPClassifier
-    >>> from skbayes_sgld.sampling import AdaGrad
+    >>> from skbayes_sgld.optimizers import AdaGrad
     >>> SGDMAPClassifier(optimizer=AdaGrad(epsilon=1e-06))
     SGDMAPClassifier(optimizer=AdaGrad(epsilon=1e-06))
     """
@@ -256,7 +256,7 @@ class RMSprop(_UnitSteps):
     Examples
     --------
     >>> from skbayes_sgld import SGDMAPClassifier
-    >>> from skbayes_sgld.sampling import RMSprop
+    >>> from skbayes_sgld.optimizers import RMSprop
     >>> SGDMAPClassifier(optimizer=RMSprop(decay=0.9))
     SGDMAPClassifier(optimizer=RMSprop(decay=0.9))
     """
@@ -291,7 +291,7 @@ class Adam(_UnitSteps):
     Examples
     --------
     >>> from skbayes_sgld import SGDMAPClassifier
-    >>> from skbayes_sgld.sampling import Adam
+    >>> from skbayes_sgld.optimizers import Adam
     >>> SGDMAPClassifier(optimizer=Adam(square_decay=0.99))
     SGDMAPClassifier(optimizer=Adam(square_decay=0.99))
     """

@@ -112,8 +112,8 @@ class Box(Projection):
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.sampling import Box
-    >>> from skbayes_sgld.sampling.optimizers.projections import BoundProjection
+    >>> from skbayes_sgld.optimizers import Box
+    >>> from skbayes_sgld.optimizers.projections import BoundProjection
     >>> positive = BoundProjection(Box(), n_coef=2)
     >>> theta = np.array([[-1.0, 0.0]])
     >>> positive(theta, np.eye(2)).tolist()
@@ -198,7 +198,7 @@ class Ball(Projection):
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.sampling import Ball
+    >>> from skbayes_sgld.optimizers import Ball
     >>> Ball(radius=5.0).nearest(np.array([[6.0, 8.0], [1.0, 2.0]])).tolist()
     [[3.0, 4.0], [1.0, 2.0]]
     """

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.likelihoods import Bernoulli, Gaussian
-from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
-from skbayes_sgld.sampling import GD, SGD, Constant, Polynomial
-from skbayes_sgld.sampling.optimizers import climb as climbing
-from skbayes_sgld.sampling.optimizers.climb import climb
-from skbayes_sgld.sampling.optimizers.climb_schedule import (
+from skbayes_sgld.optimizers import GD, SGD
+from skbayes_sgld.optimizers import climb as climbing
+from skbayes_sgld.optimizers.climb import climb
+from skbayes_sgld.optimizers.climb_schedule import (
     ClimbSchedule,
     ClimbSettings,
     shuffled_noise,
 )
-from skbayes_sgld.sampling.optimizers.newton_step import newton_step
+from skbayes_sgld.optimizers.newton_step import newton_step
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
+from skbayes_sgld.sampling import Constant, Polynomial
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
 from tests.references.targets import logistic_posterior
 

@@ -9,14 +9,14 @@ from skbayes_sgld._checks import as_numbers, check_number
 from skbayes_sgld._components import resolve
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.optimizers.climb import climb
+from skbayes_sgld.optimizers.climb_schedule import ClimbSettings
+from skbayes_sgld.optimizers.rules import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
-from skbayes_sgld.sampling.optimizers.climb import climb
-from skbayes_sgld.sampling.optimizers.climb_schedule import ClimbSettings
-from skbayes_sgld.sampling.optimizers.rules import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.sampling.preconditioners import Preconditioner, preconditioner_of
 from skbayes_sgld.sampling.schedules import SCHEDULES
 from skbayes_sgld.sampling.tuning import mode as tuning
@@ -90,7 +90,7 @@ def find_mode(
     --------
     >>> import numpy as np
     >>> from skbayes_sgld.posterior import FunctionPosterior
-    >>> from skbayes_sgld.sampling import find_mode
+    >>> from skbayes_sgld.optimizers import find_mode
     >>> normal = FunctionPosterior(lambda x: -(x - 3.0)[:, 0] ** 2, lambda x: 6.0 - 2.0 * x, 1)
     >>> find_mode(normal, np.zeros(1), optimizer="gd").theta.round(2).tolist()
     [3.0]

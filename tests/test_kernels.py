@@ -4,18 +4,11 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
+from skbayes_sgld.kernels import Kernel
+from skbayes_sgld.optimizers import OPTIMIZERS, find_mode
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.priors import Laplace
-from skbayes_sgld.sampling import (
-    OPTIMIZERS,
-    SAMPLERS,
-    Constant,
-    Cooling,
-    Kernel,
-    NormClip,
-    Polynomial,
-    find_mode,
-)
+from skbayes_sgld.sampling import SAMPLERS, Constant, Cooling, NormClip, Polynomial
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import logistic_posterior

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from skbayes_sgld._checks import check_batch_size
+from skbayes_sgld.optimizers.climb_schedule import ClimbSchedule, ClimbSettings
+from skbayes_sgld.optimizers.newton_step import NewtonStep, newton_step
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.metric import Metric
-from skbayes_sgld.sampling.optimizers.climb_schedule import ClimbSchedule, ClimbSettings
-from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep, newton_step
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal

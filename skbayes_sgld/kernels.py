@@ -13,6 +13,7 @@ from skbayes_sgld._components import Registry, resolve
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams
+from skbayes_sgld.optimizers.rules import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
@@ -27,12 +28,13 @@ from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.gradients import GRADIENTS, Full, Minibatch
 from skbayes_sgld.sampling.loop import draw_block, run_chains
-from skbayes_sgld.sampling.optimizers.rules import OPTIMIZERS, Newton, Optimizer
 from skbayes_sgld.sampling.preconditioners import preconditioner_of
 from skbayes_sgld.sampling.run import Chains, Run, RunState
 from skbayes_sgld.sampling.samplers import SAMPLERS
 from skbayes_sgld.sampling.schedules import SCHEDULES
 from skbayes_sgld.sampling.tuning.mode import Mode, newton_mode
+
+__all__ = ["Kernel", "KernelState"]
 
 
 class KernelState(NamedTuple):
@@ -85,13 +87,13 @@ class Kernel:
         Temperature of the posterior, or a schedule with its value at each step.
     mode : Mode, default=None
         Mode on which control variates and the curvature preconditioner are centred. Where one of
-        them needs it and it is None, :func:`~skbayes_sgld.sampling.find_mode` finds it.
+        them needs it and it is None, :func:`~skbayes_sgld.optimizers.find_mode` finds it.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skbayes_sgld.posterior import FunctionPosterior
-    >>> from skbayes_sgld.sampling import Kernel
+    >>> from skbayes_sgld.kernels import Kernel
     >>> normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 2)
     >>> kernel = Kernel(normal, "sgld", step_size=0.5)
     >>> state, rng = kernel.init(np.zeros(2)), np.random.default_rng(0)
@@ -258,7 +260,7 @@ class Kernel:
         --------
         >>> import numpy as np
         >>> from skbayes_sgld.posterior import FunctionPosterior
-        >>> from skbayes_sgld.sampling import Kernel
+        >>> from skbayes_sgld.kernels import Kernel
         >>> normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 1)
         >>> chains = Kernel(normal, "hmc", step_size=0.5).run(np.zeros((4, 1)), 1000)
         >>> chains.draws.shape, round(float(chains.draws.var()), 1)

@@ -9,14 +9,14 @@ import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 
-import skbayes_sgld.estimators.map as map_module
+import skbayes_sgld.optimizers.estimators as map_module
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.optimizers import find_mode
+from skbayes_sgld.optimizers.newton_step import newton_step
 from skbayes_sgld.posterior import CustomPosterior, GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import find_mode
-from skbayes_sgld.sampling.optimizers.newton_step import newton_step
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.inference.test_own_models import Logistic

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld._components import resolve
-from skbayes_sgld.sampling import OPTIMIZERS, PROJECTIONS, Ball, Box
-from skbayes_sgld.sampling.optimizers.projections import BoundProjection
+from skbayes_sgld.optimizers import OPTIMIZERS, PROJECTIONS, Ball, Box
+from skbayes_sgld.optimizers.projections import BoundProjection
 from tests.references.modes import point, task
 
 SETS = {

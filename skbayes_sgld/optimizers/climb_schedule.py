@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from skbayes_sgld.optimizers.newton_step import NewtonStep
+from skbayes_sgld.optimizers.projections import BoundProjection
+from skbayes_sgld.optimizers.rules import SGD, Optimizer
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.clipping import Clip
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.metric import Metric, preconditioned_eigenvalues
-from skbayes_sgld.sampling.optimizers.newton_step import NewtonStep
-from skbayes_sgld.sampling.optimizers.projections import BoundProjection
-from skbayes_sgld.sampling.optimizers.rules import SGD, Optimizer
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
 from skbayes_sgld.sampling.schedules import Polynomial
 

@@ -1,1 +1,0 @@
-"""Optimizers: rules, the climb by them, and projections onto convex sets."""
