@@ -43,7 +43,6 @@ from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import CoefficientPrior, NoisePrior
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
-from skbayes_sgld.transforms import by_name
 
 # priors of the coefficients, the intercept, and the likelihood's own parameters
 Priors = tuple[Any, CoefficientPrior, tuple[NoisePrior, ...]]
@@ -280,29 +279,16 @@ class LinearEstimator(BayesianEstimator):
             setattr(self, f"{parameter.argument}_", prior)
         intercept_prior = posterior.linear_prior.intercept if self.fit_intercept else None
         self.intercept_prior_: CoefficientPrior | None = intercept_prior
-        self._names = list(posterior.reported.names)
-        # unequal noise is reported by its own coefficients
-        own_names = {parameter.name for parameter in own}
-        self._own_names = [n for n in self._names if n in own_names or n.startswith("noise_")]
+        self._layout = posterior.parameters.layout(posterior.reported.names)
         self._noise_columns = posterior.noise_columns
         self._n_predictors = posterior.n_predictors
-        self._has_intercept = bool(self.fit_intercept)  # set_params may change fit_intercept later
 
     def _split(self, values: Array) -> dict[str, Array]:
         """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by their names.
 
         Parameters that share a name and differ in their index are ``(S, m)``.
         """
-        d, K = self.n_features_in_, self._n_predictors
-        width = d + self._has_intercept
-        linear = values[:, : K * width].reshape(len(values), K, width)
-        intercept = linear[..., -1] if width > d else np.zeros(linear.shape[:2])
-        parts = {"coef": linear[..., :d], "intercept": intercept}
-        others = self._names[K * width :]
-        for name, columns in by_name(others).items():
-            own = values[:, [K * width + j for j in columns]]
-            parts[name] = own[:, 0] if others[columns[0]] == name else own
-        return parts
+        return self._layout.split(values)
 
     def _draws(self) -> dict[str, Array]:
         """All draws by part."""
@@ -310,10 +296,10 @@ class LinearEstimator(BayesianEstimator):
         return self._split(self.posterior_.flat)
 
     def _own_draws(self) -> Array | None:
-        if not self._own_names:
+        if not self._layout.own:
             return None
         parts = self._draws()
-        values = np.column_stack([parts[name] for name in by_name(self._own_names)])
+        values = np.column_stack([parts[name] for name in self._layout.own])
         return self._likelihood().unconstrain_own(values)
 
     def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
@@ -326,7 +312,7 @@ class LinearEstimator(BayesianEstimator):
         self.coef_, self.intercept_ = parts["coef"][0].copy(), parts["intercept"][0].copy()
         if isinstance(self, RegressorMixin):  # a regression has one predictor
             self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
-        for name in by_name(self._own_names):
+        for name in self._layout.own:
             own = parts[name][0]
             setattr(self, f"{name}_", own if np.ndim(own) else float(own))
 

@@ -409,7 +409,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
 
     def _set_point(self, values: Array) -> None:
         super()._set_point(values)
-        if not self._own_names:
+        if not self._layout.own:
             self.noise_variance_ = float(self.noise_variance)
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.priors.hierarchical import HierarchicalPrior
 from skbayes_sgld.priors.noise import NoisePrior
+from skbayes_sgld.transforms import by_name
 
 
 class Block:
@@ -475,10 +476,13 @@ class Parameters:
 
     def reported_names(self, labels: Sequence[str] | None) -> list[str]:
         """Names of the reported parameters; ``labels`` are those of the classes."""
+        return self.likelihood.reported_names(self._block_names(), labels)
+
+    def _block_names(self) -> list[str]:
         names = list(self.names)
         for block, at in reversed(self._others):
             block.name_reported(names, at)
-        return self.likelihood.reported_names(names, labels)
+        return names
 
     def to_reported(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
@@ -503,6 +507,19 @@ class Parameters:
                 block.from_reported(theta, self._at[block.name])
         return theta
 
+    def layout(self, reported: Sequence[str]) -> Layout:
+        """Places of the parts among the reported parameters, whose names are given."""
+        at, others = np.arange(self.n_linear)[None], reported[self.n_linear :]
+        named = {
+            name: first + self.n_linear if others[first] == name else self.n_linear + np.array(some)
+            for name, some in by_name(others).items()
+            for first in some[:1]
+        }
+        scales = by_name(self["scales"].coordinates) if "scales" in self else {}
+        # cut points are reported in place of gaps, and of an intercept
+        own = [name for name in by_name(self._block_names()) if name in named.keys() - scales]
+        return Layout(self.coef(at)[0], self.intercept(at)[0], named, own)
+
     # ---- other lists ----------------------------------------------------------------------------
 
     def changed(self, block: Block) -> Parameters:
@@ -520,6 +537,34 @@ class Parameters:
             prior = coefficients.prior.given_noise(noise_variance)
             coefficients = replace(coefficients, prior=prior)
         return Parameters(coefficients, Own(likelihood, ()))
+
+
+class Layout(NamedTuple):
+    """Places of the parts of a linear model in a vector of its reported parameters.
+
+    Attributes
+    ----------
+    coef : ndarray of int of shape (K, d)
+    intercept : ndarray of int of shape (K, 1)
+        Of shape (K, 0) without intercepts.
+    others : dict of str to int, or to ndarray of int
+        All others, by name; those that differ in their index share a name.
+    own : list of str
+        Names of the others that belong to the likelihood, and not to a prior.
+    """
+
+    coef: Array
+    intercept: Array
+    others: dict[str, Any]
+    own: list[str]
+
+    def split(self, values: Array) -> dict[str, Array]:
+        """Draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, and all others by name."""
+        intercept = np.zeros((len(values), len(self.coef)))
+        if self.intercept.size:
+            intercept = values[:, self.intercept[:, 0]]
+        parts = {"coef": values[:, self.coef], "intercept": intercept}
+        return parts | {name: values[:, at] for name, at in self.others.items()}
 
 
 def linear_parameters(
