@@ -68,9 +68,9 @@ DOCSTRINGS = [
     ),
     (
         "skbayes_sgld/sampling/samplers/psgld.py",
-        "its 0.99 makes variances {auto / psgld / 0.99 at 0.02} too wide at a step of 0.02 and "
-        "{auto / psgld / 0.99 at 0.1} at 0.1; the default {auto / psgld / 0.999 at 0.02} and "
-        "{auto / psgld / 0.999 at 0.1}",
+        "the paper's 0.99 makes variances {auto / psgld / 0.99 at 0.02} too large at a step of "
+        "0.02 and {auto / psgld / 0.99 at 0.1} at 0.1; the default makes them "
+        "{auto / psgld / 0.999 at 0.02} and {auto / psgld / 0.999 at 0.1}",
     ),
 ]
 

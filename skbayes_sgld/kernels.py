@@ -38,7 +38,7 @@ __all__ = ["Kernel", "KernelState"]
 
 
 class KernelState(NamedTuple):
-    """State of a kernel's chains: all that the next step needs.
+    """State of a kernel's chains: everything the next step needs.
 
     Attributes
     ----------
@@ -182,9 +182,9 @@ class Kernel:
         return KernelState(theta, memory, 0)
 
     def step(self, state: KernelState, key: Any) -> KernelState:
-        """State after one step; the state that it begins from stays as it is.
+        """State after one step; ``state`` itself does not change.
 
-        Nothing raises where a step is so long that chains overflow: positions are then not finite.
+        An overflow raises nothing: positions are then not finite.
 
         Parameters
         ----------
@@ -229,13 +229,13 @@ class Kernel:
         n_jobs: int | None = None,
         progress: Callable[[int], bool] | None = None,
     ) -> Chains:
-        """Run chains by this kernel: many steps at a time, and faster than a loop of single steps.
+        """Run chains by this kernel, faster than a loop of single steps.
 
         Parameters
         ----------
         start : array-like of shape (n_chains, n_params), or the ``state`` of an earlier run
-            Starting points. A run that goes on with the state of another draws what one run would
-            have drawn.
+            Starting points. A run that continues from a state draws what one longer run would have
+            drawn.
         n_draws, n_burnin, thin : int
             Draws of each chain, steps before the first, and steps from one to the next.
         random_state : int, default=0
@@ -248,8 +248,8 @@ class Kernel:
         Returns
         -------
         chains : Chains
-            Its ``draws`` have shape (n_chains, n_draws, n_params), its ``weights (n_draws,)`` are
-            the step sizes, and ``state`` is where it ended.
+            ``draws`` of shape (n_chains, n_draws, n_params), their step sizes as ``weights
+            (n_draws,)``, and the last ``state``.
 
         Raises
         ------
@@ -274,7 +274,7 @@ class Kernel:
         return run_chains(
             self._run,
             start,
-            n_draws=int(n_draws),  # one of NumPy's may overflow
+            n_draws=int(n_draws),  # a small NumPy integer may overflow
             n_burnin=int(n_burnin),
             thin=int(thin),
             seed=random_state,

@@ -45,7 +45,7 @@ class Check:
     measured, expected, error : float
         Figure, its expectation under the model, and the standard error of the figure there.
     p_value : float
-        Of a departure at least as large, in either direction; nan where the check is no test.
+        Of a departure at least as large, in either direction; nan if the check is no test.
     about : str
         What the figure is of, such as a column or the labels of rows.
     fmt : str
@@ -350,7 +350,7 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
 
 
 def _columns(X: Any) -> Array | None:
-    """Columns to look at, dense; None where they are many."""
+    """Columns to look at, dense; None if they are many."""
     if not 0 < X.shape[1] <= 200:
         return None
     return X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)

@@ -438,7 +438,7 @@ def _check_same(
     weight: Array,
     unweighted: bool,
 ) -> None:
-    """Raise where rows with a weight are not those of the fit, as far as sums over them tell."""
+    """Raise if rows with a weight are not those of the fit, as far as sums over them tell."""
     of_fit: Fingerprint | None = model._fingerprint
     if of_fit is None:  # a pickle of an older version
         return

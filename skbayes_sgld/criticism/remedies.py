@@ -64,7 +64,7 @@ class Misfit:
 def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
     """Unfitted copy of an estimator, whose innermost model is ``change(model)``.
 
-    A search is replaced by the best estimator that it found. None where the change gives None.
+    A search is replaced by the best estimator that it found. None if the change gives None.
     """
     inner = wrapped(estimator)
     if inner is None:
@@ -196,7 +196,7 @@ REMEDIES = (
 
 
 def build(remedy: Remedy, misfit: Misfit) -> Any:
-    """Unfitted estimator with the remedy; None where it does not apply."""
+    """Unfitted estimator with the remedy; None if it does not apply."""
     from sklearn.compose import TransformedTargetRegressor
 
     unwrapped, (X, y, *_) = misfit.fit.unwrapped, misfit.fit.data
@@ -242,7 +242,7 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
 
 
 def _sibling(model: Any, remedy: Remedy) -> Any:
-    """The remedy's model, with the settings that both have; None where the model is of its class.
+    """The remedy's model, with the settings that both have; None if the model is of its class.
 
     A prior stays where the linear predictor keeps its meaning: from counts to counts.
     """
@@ -437,7 +437,7 @@ def choose(trials: list[Trial], wrong: int) -> Trial | None:
     """The trial to suggest: of those near the best, the first with the fewest misfits.
 
     Near is a difference of at most 4, or of one standard error of the difference. Simpler remedies
-    come first. None where no trial helps a model with ``wrong`` misfits.
+    come first. None if no trial helps a model with ``wrong`` misfits.
     """
     if not trials:
         return None

@@ -71,7 +71,7 @@ class ModelCheck:
         of the model, with the standard error ``se``; ``coverage_50`` and ``coverage_90`` of its
         intervals, the number of its ``misfits``, and why it ``failed``, if so.
     suggestion : estimator or None
-        Unfitted estimator or pipeline to use instead; None where nothing is wrong or nothing that
+        Unfitted estimator or pipeline to use instead; None if nothing is wrong or nothing that
         was tried predicts better.
     reason : str
         Why.

@@ -77,7 +77,7 @@ def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> s
 def _sizes(predictive: Any, data: tuple[Array, ...], weight: Array) -> tuple[Array, Array] | None:
     """Sizes ``(m,)`` of residuals in sds of an observation, each without its own row; and weights.
 
-    None where the weights are equal, or too few rows have a residual.
+    None if the weights are equal, or too few rows have a residual.
     """
     X, y, *offset = data
     share, law = predictive.share, predictive.likelihood

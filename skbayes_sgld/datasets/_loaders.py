@@ -110,7 +110,7 @@ def load_nba_rookies(
             :class:`~sklearn.model_selection.GroupKFold`: a split that ignores them can put one
             season on both sides.
         frame : DataFrame of shape (n_rows, 20)
-            ``data`` and ``target`` together; None where ``as_frame=False``.
+            ``data`` and ``target`` together; None if ``as_frame=False``.
         feature_names : list of str
             The columns of ``data``.
         target_names : ndarray of shape (2,)

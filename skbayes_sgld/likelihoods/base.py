@@ -96,7 +96,7 @@ class Likelihood(Component):
         Between which the largest absolute value of y must be, unless it is 0.
     spread_at : int or None
         Position among the local parameters of the log of a variance, or of a dispersion, that falls
-        by log k for the mean of k observations; None where such a mean has another distribution.
+        by log k for the mean of k observations; None if such a mean has another distribution.
     offset_at : int
         Position of the local parameter that a row's offset is a part of: the first predictor, or
         of :meth:`of_averages` the log spread.

@@ -26,7 +26,7 @@ def as_totals(successes: Array, trials: Array | float) -> Array:
 
 
 def check_trials(trials: Array) -> None:
-    """Raise where a number of trials is not whole, or out of range."""
+    """Raise if a number of trials is not whole, or out of range."""
     wrong = ~((trials >= 0) & (trials <= _MOST_TRIALS)) | (trials != np.floor(trials))
     if wrong.any():
         row = int(wrong.argmax())

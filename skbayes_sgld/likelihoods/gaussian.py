@@ -133,7 +133,7 @@ class FixedGaussian(_Normal):
     sigma2: float = 1.0
 
     def check(self) -> None:
-        """Raise where the variance is not positive."""
+        """Raise if the variance is not positive."""
         check_number(self.sigma2, "noise_variance", low=0)
 
     def bind(

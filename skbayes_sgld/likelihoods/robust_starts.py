@@ -26,7 +26,7 @@ _LINE = 0.15  # share of the rows that may be another line
 def regressions(design: Array, y: Array, weight: Array | None) -> list[Array]:
     """Coefficients, log squared scale and log degrees of freedom ``(width + 2,)`` of each.
 
-    None where there are fewer than two rows for each column of ``design (n, width)``: half of them
+    None if there are fewer than two rows for each column of ``design (n, width)``: half of them
     is then fitted whatever the tails.
     """
     if weight is not None:

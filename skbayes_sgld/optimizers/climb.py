@@ -28,12 +28,12 @@ class Climb:
     end : NewtonStep
         End, and its distance from the mode.
     path : ndarray of shape (n_points, P)
-        Points after the passes ``passes (n_points,)``, of which the first is 0: the start.
+        Points after the passes ``passes (n_points,)``; the first is the start, after 0 passes.
     n_iter : int
         Passes made.
     step_size : float
     batch_size : int or None
-        The last; None where every step took all rows.
+        The last; None if every step took all rows.
     clipped : float
         Share of steps on which the gradient was clipped.
     """
@@ -58,8 +58,8 @@ def climb(
     Raises
     ------
     ChainOverflowError
-        When steps of a given size leave the range of floating point numbers. Steps that the climb
-        chose are made shorter instead.
+        When steps of the user's size overflow. Steps that the climb chose are shortened
+        instead.
     """
     advice = "or optimizer='gd', which takes all of them at every step"
     check_batch_size(settings.batch_size, posterior.n_samples, advice)
@@ -100,10 +100,10 @@ def climb(
 class _Ascent:
     """State of a climb: position, step and batch sizes, random order of the rows.
 
-    A coefficient's curvature is in proportion to the precision of the noise. So the metric, which
-    is taken at the start, follows the noise variance from there: coefficients are scaled by the
-    sd of the noise. A step of x in the log noise variance multiplies the variance by ``1 + x``, or
-    divides it by ``1 - x`` where x is negative: to first order the same, and never too long.
+    The curvature of the coefficients is proportional to the precision of the noise. So the metric,
+    computed at the start, scales their steps by the current sd of the noise. A step of x in the
+    log noise variance multiplies the variance by ``1 + x``, or divides it by ``1 - x`` if x is
+    negative: equal to ``exp(x)`` to first order, but never far too long.
     """
 
     def __init__(self, posterior: BasePosterior, start: Array, settings: ClimbSettings) -> None:
@@ -136,7 +136,7 @@ class _Ascent:
             metric = here.metric
         elif here is not None and by_column:
             assert here.diagonal is not None
-            # it standardises the columns: steps in raw units become steps in the columns' own
+            # steps in raw units become steps in units of the columns' spreads
             metric = inverse_diagonal(here.diagonal)
         else:
             metric, self._noise = preconditioner.bind(start.size, None), None
@@ -220,7 +220,7 @@ class _Ascent:
             raise ChainOverflowError(self.n_steps - 1, 0, int(np.abs(here.theta).argmax()))
         if last or here.distance <= settings.tol or not self.climb_schedule.adapts:
             return here
-        with np.errstate(all="ignore"):  # steps of a given size may be on their way to overflow
+        with np.errstate(all="ignore"):  # steps of the user's size may be about to overflow
             well = self.climb_schedule.follow(here, self._last_metric, n_passes)
         if well:
             self._keep()

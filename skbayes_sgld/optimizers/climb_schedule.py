@@ -17,12 +17,12 @@ from skbayes_sgld.sampling.metric import Metric, preconditioned_eigenvalues
 from skbayes_sgld.sampling.preconditioners import Identity, Preconditioner
 from skbayes_sgld.sampling.schedules import Polynomial
 
-_FLUSH = 8  # last passes, with all rows: they forget the noise of the batches before
+_FLUSH = 8  # final passes with all rows, which forget the noise of the batches before
 
 
 @dataclass(frozen=True)
 class ClimbSettings:
-    """Settings of a climb; it chooses those that are None.
+    """Settings of a climb; the climb chooses those that are None.
 
     Attributes
     ----------
@@ -32,12 +32,13 @@ class ClimbSettings:
     replacement : bool
         Whether batches of a given size are drawn with replacement, or along a shuffled order.
     preconditioner : Preconditioner
-        Taken at the start; ``Identity()`` with no ``step_size`` stands for a step size a column.
+        Bound at the start. ``Identity()`` without a ``step_size`` gives each column its own step
+        size.
     projection : BoundProjection or None
     average : int
-        First pass whose iterates are averaged; 0 for none. Under a schedule that decays slower
-        than 1 / t the mean of the iterates has, in the limit, the smallest variance that any rule
-        can reach (Polyak & Juditsky 1992, Theorem 1). Under a constant step size eta, in the
+        First pass whose iterates are averaged; 0 for none. If the schedule decays more
+        slowly than 1 / t, the mean of the iterates has in the limit the smallest variance of any
+        rule (Polyak & Juditsky 1992, Theorem 1). Under a constant step size eta, in the
         curvature's metric, its variance after t steps is about ``2 / (eta t)`` that of an iterate.
     max_iter : int
         Passes over the rows.
@@ -68,11 +69,11 @@ class ClimbSchedule:
     al. 2019, Proposition 3.8, with rows of four times the mean size).
 
     Small batches make many steps a pass, but leave noise in the directions of high curvature.
-    Passes with all rows forget that noise, but advance little in the other directions. Each time
-    the distance is measured, the batch size is chosen that on a quadratic density would end
-    nearest to the mode, eight passes with all rows included; once passes with all rows alone reach
-    it, these are taken. A pass follows a shuffled order and the schedule counts passes; with a
-    given batch size the schedule counts steps.
+    Passes with all rows forget that noise, but advance little in the other directions. Whenever
+    the distance is measured, the next batch size is the one that would end nearest to the mode of
+    a quadratic density, after eight final passes with all rows. Once passes with all rows alone
+    would reach the mode, they are made. A pass follows a shuffled order, and the schedule counts
+    passes; with a batch size of the user's it counts steps.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ class ClimbSchedule:
 
     def follow(self, here: NewtonStep, metric: Metric, n_passes: int) -> bool:
         """Choose them again at a later point; False if the climb has diverged."""
-        # root mean squares over all directions, which fall more evenly than the largest distance
+        # the root mean square over all directions falls more evenly than the largest distance
         away = float(np.linalg.norm(here.step)) / np.sqrt(here.step.size)
         diverged = not away <= 3.0 * max(self._nearest, self._settings.tol)
         if diverged and self.chooses_steps:
@@ -145,7 +146,7 @@ class ClimbSchedule:
     def _set(self, here: NewtonStep, metric: Metric, n_passes: int) -> None:
         rates, distances, coordinates = _directions(here, metric)
         first = float(self._settings.schedule(0))
-        # of fifty parameters a Newton step costs about as much as a pass
+        # at fifty parameters a Newton step costs about as much as a pass
         self.patience = max(1, n_passes // 4, rates.size // 50)
 
         def step_of(batch: int | None) -> float:
@@ -162,7 +163,7 @@ class ClimbSchedule:
                 self._choose_batch(
                     lambda b: np.minimum(step_of(b) * now * rates, 1.0), distances, coordinates
                 )
-            else:  # the last passes are there to forget the noise
+            else:  # the final passes forget the noise
                 self.batch_size = None
         self.step_size = step_of(self.batch_size)
 
@@ -171,8 +172,8 @@ class ClimbSchedule:
     ) -> None:
         """Choose the batch size that ends nearest to the mode, with a few passes of all rows.
 
-        ``distances (P,)`` are those in each direction, and ``coordinates (n_coordinates, P)`` maps
-        them to the distances of the coordinates.
+        ``distances (P,)`` are those of the mode in each direction, and ``coordinates
+        (n_coordinates, P)`` maps them to the coordinates.
         """
         all_rows = 1.0 - pull_of(None)
         for passes in range(1, _FLUSH + 1):
@@ -204,14 +205,14 @@ def _directions(here: NewtonStep, metric: Metric) -> tuple[Array, Array, Array]:
     left : ndarray of shape (P,)
         Distances of the mode, in posterior standard deviations.
     coordinates : ndarray of shape (n_coordinates, P)
-        Matrix that maps these to the distances of the coordinates, in theirs.
+        Matrix that maps these distances to those of the coordinates, in their own sds.
     """
     if here.coordinates is None:
         rates = preconditioned_eigenvalues(metric, here.metric)
         return rates, np.full(rates.size, here.distance), np.eye(rates.size)
     whitened = here.metric.whiten(metric.sqrt(np.eye(metric.n_params)))
     rates, vectors = np.linalg.eigh(whitened @ whitened.T)
-    rates = np.maximum(rates, 1e-12 * rates[-1])  # below are rounding errors
+    rates = np.maximum(rates, 1e-12 * rates[-1])  # smaller ones are rounding errors
     ways = whitened.T @ (vectors / np.sqrt(rates))
     return rates, here.step @ ways, here.coordinates @ ways
 
@@ -222,10 +223,10 @@ def shuffled_noise(pull: Array, n_steps: int) -> Array:
     Parameters
     ----------
     pull : ndarray of shape (P,)
-        The share of the way to the mode that a step makes, direction by direction, at most 1.
+        Share of the distance to the mode that a step covers in each direction, at most 1.
     n_steps : int
-        Steps of the pass. Their noises, of variance ``n_steps`` each, add up to zero: some is left
-        because later steps forget the earlier noises unequally, pass after pass.
+        Steps of the pass. Their noises, of variance ``n_steps`` each, add up to zero, but later
+        steps forget the earlier noises unequally, so that some noise is left after each pass.
     """
     memory = 1.0 - np.clip(pull, 1e-12, 1.0 - 1e-12)
     total = -np.expm1(n_steps * np.log(memory)) / (1.0 - memory)

@@ -48,9 +48,9 @@ def find_mode(
         One of the package's, or a model of your own. Minibatches need rows: ``n_samples`` of
         them, and functions that take ``idx``.
     start : array-like of shape (n_params,), default=None
-        The posterior's own where it has one, else zeros.
+        Starting point; by default that of the posterior if it has one, else zeros.
     optimizer : str or Optimizer, default="newton"
-        ``"newton"``, which takes none of the settings below, or one of those of
+        ``"newton"``, which takes none of the settings below, or an optimizer of
         :class:`~skbayes_sgld.SGDMAPClassifier`, such as ``"sgd"``.
     step_size : float, default=None
         By default a step size for each parameter, from the curvature at the start.
@@ -60,24 +60,24 @@ def find_mode(
     replacement : bool, default=True
         Whether batches of a given size are drawn with replacement.
     preconditioner : str, Preconditioner or array-like, default=None
-        Taken at the start.
+        Metric of the steps, bound at the start.
     clip : str or Clip, default=None
     max_iter : int, default=2000
         Passes over the rows.
     tol : float, default=0.1
-        The distance to the mode at which the search ends: the largest over the parameters, each
-        in its own posterior standard deviation.
+        Distance to the mode at which the search ends: the largest over the parameters, in
+        posterior standard deviations.
     random_state : int, default=0
 
     Returns
     -------
     mode : Mode
-        End of the optimizer, and the inverse curvature there.
+        The point where the search ended, and the inverse curvature there.
 
     Warns
     -----
     ConvergenceWarning
-        If that is further than ``tol`` from the mode, with the distance.
+        If the search ended further than ``tol`` from the mode, with the distance.
 
     Raises
     ------

@@ -23,15 +23,15 @@ class NewtonStep:
     theta : ndarray of shape (P,)
         The point.
     metric : Metric
-        Inverse curvature at the point. The log noise variance, where there is one, has its
-        expected curvature and shares none with the coefficients, as at the mode.
+        Inverse curvature at the point. A log noise variance has its expected curvature, and no
+        cross terms with the coefficients, as at the mode.
     distance : float
         Largest move of a coordinate, in its marginal posterior standard deviations.
     step : ndarray of shape (P,)
         The step, whitened.
     coordinates : ndarray of shape (n_coordinates, P) or None
-        Matrix that maps whitened moves to those of the coordinates, each in its marginal sd: its
-        rows have length 1. None where the curvature is no matrix: see :func:`has_matrix`.
+        Matrix that maps whitened moves to moves of the coordinates in their marginal sds; its
+        rows have length 1. None if the curvature is no matrix (:func:`has_matrix`).
     diagonal : ndarray of shape (P,) or None
         Diagonal of the curvature; None at the end of a search by Newton's method.
     """
@@ -52,9 +52,9 @@ def newton_step(
 ) -> NewtonStep:
     """Newton's step from ``theta (P,)``, by one pass of gradient and curvature over all rows.
 
-    Where the noise is inferred the coefficients step first, and the distance is in the standard
-    deviations of the noise that is left there: far from the mode the noise variance is too large,
-    and in its units every point is near.
+    If the noise is inferred, the coefficients step first, and the distance is measured with the
+    noise variance that fits their new values. Far from the mode the current noise variance is too
+    large, and would make every point look near.
     """
     noise = posterior.facts.noise_index
     with np.errstate(all="ignore"):
@@ -62,7 +62,7 @@ def newton_step(
         metric, diagonal = _metric_at(posterior, theta, grad, noise)
         move = metric.scale(grad[None])[0]
         if noise is not None:
-            expected = metric.marginal_sd[noise] ** -2.0  # it shares no curvature
+            expected = metric.marginal_sd[noise] ** -2.0  # it has no cross terms
             move[noise] = 0.0
         end = theta + move
         if projection is not None:
@@ -106,8 +106,8 @@ def _metric_at(
     if not np.isfinite(H).all():
         return Dense(np.full_like(H, np.nan)), diagonal
     # a root of |H|^-1, by absolute eigenvalues (Dauphin et al. 2014, Section 4). Steps without a
-    # line search need it: of 108 fits under a prior with several modes 48 end far from one, and
-    # with H damped, as a search by Newton's method takes it, 71
+    # line search need it: of 108 fits under a prior with several modes 48 end far from one; with H
+    # damped as in Newton's method, 71 do
     values, vectors = np.linalg.eigh(H)
     size = np.abs(values)
     size = np.maximum(size, max(1e-12 * size.max(), np.finfo(float).tiny))

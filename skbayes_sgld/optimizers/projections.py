@@ -1,9 +1,9 @@
 """Projections: an optimizer's path is kept in a convex set of coefficients.
 
-A step of metric M that leaves the set is taken back to the point of the set that is the nearest
-in M, not in the units of the parameters: only so does the path come to rest at the constrained
-mode (Duchi, Hazan & Singer 2011, Section 1). Without a preconditioner M is the identity, and this
-is the plain recursion of projected gradients.
+A step in metric M that leaves the set is projected onto the point of the set nearest in M, rather
+than in the units of the parameters: only then does the path converge to the constrained mode
+(Duchi, Hazan & Singer 2011, Section 1). Without a preconditioner M is the identity, and this is the
+usual projected gradient method.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from skbayes_sgld._checks import array_of, check_array_or_number, check_number
 from skbayes_sgld._components import Component, Registry
 from skbayes_sgld._typing import Array
 
-_ROUNDS = 100  # of Newton's method, which needs a handful
+_ROUNDS = 100  # limit of Newton's method, which needs a few
 _ROUNDING = 1e-12
 
 
 class Projection(Component):
-    """A closed convex set of coefficients; this one holds them all."""
+    """A closed convex set of coefficients; the base class is the whole space."""
 
     def check_size(self, n_coef: int) -> None:
-        """Raise where a parameter of the set does not fit ``n_coef`` coefficients."""
+        """Raise if a parameter of the set does not fit ``n_coef`` coefficients."""
 
     def nearest(self, coef: Array) -> Array:
         """Points of the set nearest to ``coef (C, d)`` in Euclidean distance."""
@@ -45,7 +45,7 @@ class Projection(Component):
         -------
         y : ndarray of shape (C, P)
         reached : ndarray of shape (C, d)
-            Coefficients there, exactly on the edge of the set.
+            Coefficients at y, exactly on the edge of the set.
         """
         raise self._undefined("shortest")
 
@@ -57,12 +57,12 @@ class BoundProjection:
     ----------
     projection : Projection
     n_coef : int
-        Number of coefficients, which are the first parameters; the others are free.
+        Number of coefficients, the first of the parameters; the others are free.
 
     Raises
     ------
     ValueError
-        Where the set is of another number of coefficients.
+        If the set is one of another number of coefficients.
     """
 
     def __init__(self, projection: Projection, n_coef: int) -> None:
@@ -75,7 +75,7 @@ class BoundProjection:
         return (self._set.nearest(coef) != coef).any(axis=1)
 
     def __call__(self, theta: Array, root: Array) -> Array:
-        """Nearest parameters in the set ``(C, P)``; the same array where all of it was inside.
+        """Nearest parameters in the set ``(C, P)``; ``theta`` itself if all of it is inside.
 
         Parameters
         ----------
@@ -99,9 +99,9 @@ class BoundProjection:
 class Box(Projection):
     """Bounds on the coefficients.
 
-    Without correlations in the metric every coefficient is clipped. With them the nearest point
-    is a least distance problem, which scipy's ``nnls`` solves (Lawson & Hanson 1974, Algorithm
-    LDP, 23.27): at every step of the path, which is expensive beyond about a hundred columns.
+    Under a diagonal metric every coefficient is clipped. Otherwise the nearest point solves a least
+    distance problem, by scipy's ``nnls`` at every step (Lawson & Hanson 1974, Algorithm LDP,
+    23.27). This is expensive beyond about a hundred columns.
 
     Parameters
     ----------
@@ -127,11 +127,11 @@ class Box(Projection):
     high: ArrayLike = np.inf
 
     def check(self) -> None:
-        """Raise where the bounds are not numbers or the set is empty."""
+        """Raise if the bounds are not numbers or the set is empty."""
         self.check_size(None)
 
     def check_size(self, n_coef: int | None) -> None:
-        """Raise where the bounds do not fit ``n_coef`` coefficients."""
+        """Raise if the bounds do not fit ``n_coef`` coefficients."""
         for name, value in (("low", self.low), ("high", self.high)):
             array = array_of(value)
             finite = np.where(np.isinf(array), 0.0, array) if array.dtype.kind == "f" else value
@@ -157,7 +157,7 @@ class Box(Projection):
             return np.einsum("cdp,cd->cp", root, (reached - coef) / variance), reached
         A = np.concatenate([root, -root], axis=1)
         b = np.hstack([low - coef, coef - high])
-        # nnls takes one problem at a time; an optimizer of the estimators runs one chain
+        # nnls takes one problem at a time, and the estimators' optimizers run one chain
         solved = [_least_distance(*problem) for problem in zip(A, b, strict=True)]
         y, on_edge = (np.stack(part) for part in zip(*solved, strict=True))
         reached = np.clip(coef + np.einsum("cdp,cp->cd", root, y), low, high)
@@ -168,11 +168,11 @@ class Box(Projection):
 def _least_distance(A: Array, b: Array) -> tuple[Array, Array]:
     """Shortest ``y`` with ``A y >= b``, where b has a positive element.
 
-    The second array says which of the inequalities hold it back.
+    The second array says which of the inequalities are active.
     """
     finite, binding = np.isfinite(b), np.zeros(len(b), dtype=bool)
     A, b = A[finite], b[finite]
-    unit = (b / np.linalg.norm(A, axis=1)).max()  # no y is shorter: the problem is then of order 1
+    unit = (b / np.linalg.norm(A, axis=1)).max()  # least length of y, to scale the problem by
     E = np.vstack([A.T, b / unit])
     f = np.zeros(len(E))
     f[-1] = 1.0
@@ -186,8 +186,8 @@ def _least_distance(A: Array, b: Array) -> tuple[Array, Array]:
 class Ball(Projection):
     """A bound on the coefficients' distance from a centre: ``|coef - center| <= radius``.
 
-    The nearest point in a metric M is ``center + (I + m M)^{-1} (coef - center)``, m being what
-    makes it a point of the sphere (Moré & Sorensen 1983, Section 2).
+    The nearest point in a metric M is ``center + (I + m M)^{-1} (coef - center)``, with the m that
+    puts it on the sphere (Moré & Sorensen 1983, Section 2).
 
     Parameters
     ----------
@@ -207,16 +207,16 @@ class Ball(Projection):
     center: ArrayLike = 0.0
 
     def check(self) -> None:
-        """Raise where the radius is not positive or the centre is not numeric."""
+        """Raise if the radius is not positive or the centre is not numeric."""
         check_number(self.radius, "projection.radius", low=0)
         check_array_or_number(self.center, "projection.center", None)
 
     def check_size(self, n_coef: int) -> None:
-        """Raise where the centre does not fit ``n_coef`` coefficients."""
+        """Raise if the centre does not fit ``n_coef`` coefficients."""
         check_array_or_number(self.center, "projection.center", n_coef)
 
     def nearest(self, coef: Array) -> Array:
-        """Coefficients, drawn in towards the centre where they are outside the ball."""
+        """Coefficients; those outside the ball are moved towards the centre, onto its surface."""
         arm = coef - self.center
         length = np.linalg.norm(arm, axis=1, keepdims=True)
         outside = length > self.radius * (1.0 + _ROUNDING)
@@ -229,7 +229,7 @@ class Ball(Projection):
         turned = np.einsum("cji,cj->ci", vectors, arm)
         multiplier = np.zeros((len(arm), 1))
         for _ in range(_ROUNDS):
-            # from below, without overshooting: 1 / length is a concave function of the multiplier
+            # Newton's method from below does not overshoot: 1 / length is concave in the multiplier
             shrunk = turned / (1.0 + multiplier * values)
             length = np.linalg.norm(shrunk, axis=1, keepdims=True)
             excess = length / self.radius - 1.0

@@ -1,4 +1,4 @@
-"""MAP optimizers: the recursion of the samplers without the noise (ascent)."""
+"""MAP optimizers: the recursion of the samplers without its noise."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Optimizer(Algorithm):
     """A rule that turns gradient estimates into moves towards the mode.
 
     The rule works in the preconditioned coordinates, ``theta = G^{1/2} u``: without a
-    preconditioner they are the parameters themselves, with the curvature's their unit is a
+    preconditioner these are the parameters themselves; with the curvature's their unit is a
     posterior sd.
     """
 
     accumulators: tuple[str, ...] = ()
     noisy = True  # whether its steps have noise at the mode
-    unit_steps = False  # whether a step's length does not depend on the gradient's
+    unit_steps = False  # whether the length of a step is independent of the gradient's
     shrinks = False  # whether its steps become shorter by themselves
 
     def init(self, theta: Array) -> State:
@@ -51,7 +51,7 @@ class Optimizer(Algorithm):
         return gradient
 
     def scale(self, state: State) -> Array:
-        """Factor that the rule applied to each coordinate at the last step ``(C, P)``."""
+        """Factor by which the last step scaled each coordinate ``(C, P)``."""
         return np.ones_like(state["theta"])
 
     def gradient(self, replacement: bool) -> Gradient:
@@ -64,14 +64,14 @@ class Optimizer(Algorithm):
         Parameters
         ----------
         steepest : float
-            The steepest curvature in the preconditioned coordinates.
+            Largest curvature in the preconditioned coordinates.
         away : float
-            From the start to the mode, in posterior standard deviations.
+            Distance from the start to the mode, in posterior standard deviations.
         """
         return 1.0 / steepest
 
     def first_batch_size(self, n_samples: int) -> int:
-        """Rows of the first batches, where batches may grow."""
+        """Number of rows of the first batches, if batches may grow."""
         return _FEWEST
 
 
@@ -94,7 +94,7 @@ class GD(Optimizer):
 class Newton(GD):
     """Newton's method with a line search, all rows at every step (:func:`find_mode`).
 
-    It has neither step size, batches nor schedule.
+    It has no step size, no batches and no schedule.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class SGD(Optimizer):
 class Momentum(Optimizer):
     """SGD with momentum: ``v <- decay v + g``, move ``(1 - decay) v`` (Polyak 1964).
 
-    The factor keeps the length of a step, in the long run, that of plain SGD.
+    The factor makes steps in the long run as long as those of plain SGD.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Momentum(Optimizer):
     accumulators = ("velocity",)
 
     def check(self) -> None:
-        """Raise where the decay is out of range."""
+        """Raise if the decay is out of range."""
         check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
 
     def direction(self, state: State, gradient: Array) -> Array:
@@ -156,15 +156,15 @@ class Momentum(Optimizer):
 class SVRGDescent(Optimizer):
     """SGD on stochastic variance reduced gradients (Johnson & Zhang 2013, Figure 1).
 
-    The gradient is :class:`SVRG`'s: its noise vanishes as the path nears the mode, so that a
-    constant step size reaches it to any precision. Here the period is in steps, and the next
+    The gradient is that of :class:`SVRG`. Its noise vanishes as the path approaches the mode, so a
+    constant step size reaches the mode to any precision. The period is in steps, and the next
     snapshot is the last point (their option I).
 
     Parameters
     ----------
     period : int, default=50
-        Steps from snapshot to snapshot. With the default, at step sizes of 0.02 to 0.5, the path
-        has gone most of its way by the next, and the steps in between have read fifty batches.
+        Steps from snapshot to snapshot. At step sizes of 0.02 to 0.5, 50 steps cover most of the
+        distance to the mode.
 
     Examples
     --------
@@ -180,11 +180,11 @@ class SVRGDescent(Optimizer):
     noisy = False
 
     def check(self) -> None:
-        """Raise where the period is not a positive whole number."""
+        """Raise if the period is not a positive whole number."""
         check_number(self.period, "optimizer.period", low=1, closed="left", integer=True)
 
     def gradient(self, replacement: bool) -> Gradient:
-        """Estimator around snapshots."""
+        """Gradient estimator with snapshots every ``period`` steps."""
         return SVRG(self.period, replacement)
 
     def first_batch_size(self, n_samples: int) -> int:
@@ -193,18 +193,18 @@ class SVRGDescent(Optimizer):
 
 
 class _UnitSteps(Optimizer):
-    """A rule whose direction has about unit length in every coordinate."""
+    """A rule whose direction has a size of about 1 in every coordinate."""
 
     epsilon: float
     accumulators: tuple[str, ...] = ("square",)
     unit_steps = True
 
     def check(self) -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         check_number(self.epsilon, "optimizer.epsilon", low=0)
 
     def scale(self, state: State) -> Array:
-        """Reciprocal root of the squares."""
+        """Reciprocal root of the accumulated squares."""
         return 1.0 / (np.sqrt(state["square"]) + self.epsilon)
 
     def step_size(self, steepest: float, away: float) -> float:
@@ -233,7 +233,7 @@ class AdaGrad(_UnitSteps):
     shrinks = True
 
     def step_size(self, steepest: float, away: float) -> float:
-        """Half of the distance to the mode: the steps shrink by themselves."""
+        """Half of the distance to the mode, as the steps of this rule shrink by themselves."""
         return max(away, 1.0) / 2.0 / float(np.sqrt(steepest))
 
     def direction(self, state: State, gradient: Array) -> Array:
@@ -265,7 +265,7 @@ class RMSprop(_UnitSteps):
     epsilon: float = 1e-8
 
     def check(self) -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         super().check()
         check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
 
@@ -302,7 +302,7 @@ class Adam(_UnitSteps):
     accumulators = ("velocity", "square")
 
     def check(self) -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         super().check()
         check_number(self.decay, "optimizer.decay", low=0, high=1, closed="left")
         check_number(self.square_decay, "optimizer.square_decay", low=0, high=1, closed="left")

@@ -3,7 +3,7 @@
 Conventions
 -----------
 ``coef`` is ``(C, K, d)``: chains, linear predictors (one, or one per class), columns of X.
-``gamma`` is ``(C,)``, the log noise variance, or None where the model has no noise to infer.
+``gamma`` is ``(C,)``, the log noise variance, or None if the model has no noise to infer.
 The priors act on the coefficients of the X that the model sees, as the penalty of ``Ridge``
 does; the intercept has a prior of its own.
 """
@@ -48,7 +48,7 @@ class Prior(Component):
         self.check(argument=argument)
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
-        """Raise where a parameter is out of range, or is not one number per column of X."""
+        """Raise if a parameter is out of range, or is not one number per column of X."""
         for name, value in self._by_column().items():
             if name == "scale" and isinstance(value, str):
                 if value != "auto":
@@ -142,7 +142,7 @@ class CoefficientPrior(Prior):
     def quantiles(self, u: Array, d: int) -> Array | None:
         """Quantiles ``(len(u), d)`` of each coefficient minus its location.
 
-        None where they are not known: the prior is then not compared with the data.
+        None if they are not known: the prior is then not compared with the data.
         """
         return None
 

@@ -86,7 +86,7 @@ class HierarchicalPrior(Prior):
     def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
         """Log density of h up to a constant ``(C,)``, and its gradients in h and in gamma.
 
-        ``gamma (C,)`` is the log noise variance; None where it is not inferred.
+        ``gamma (C,)`` is the log noise variance; None if it is not inferred.
         """
         raise NotImplementedError
 

@@ -75,7 +75,7 @@ class Horseshoe(HierarchicalPrior):
     scale: Any = "auto"
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         super().check(n_features, argument)
         check_number(self.slab_scale, f"{argument}.slab_scale", low=0)
         check_number(self.slab_df, f"{argument}.slab_df", low=0)

@@ -163,7 +163,7 @@ class Normal(LocationScale):
     normal = log_concave = True
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
-        """Raise where a parameter is out of range, or both scale and covariance are given."""
+        """Raise if a parameter is out of range, or both scale and covariance are given."""
         if array_of(self.scale).ndim == 2:
             raise ValueError(
                 f"{argument}.scale has shape {np.shape(self.scale)}; it must be a single number "
@@ -335,7 +335,7 @@ class StudentT(LocationScale):
     location: float | Array = 0.0
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         check_number(self.df, f"{argument}.df", low=0)
         super().check(n_features, argument)
 

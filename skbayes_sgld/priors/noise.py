@@ -35,7 +35,7 @@ class NoisePrior(Component):
         self.check(argument)
 
     def check(self, argument: str = "noise_prior") -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
 
     @property
     def conjugate(self) -> tuple[float, float] | None:
@@ -72,7 +72,7 @@ class _Positive(NoisePrior):
     _automatic = "scale"
 
     def check(self, argument: str = "noise_prior") -> None:
-        """Raise where a parameter is not positive."""
+        """Raise if a parameter is not positive."""
         for name, value in self.get_params().items():
             if not (name == self._automatic and isinstance(value, str) and value == "auto"):
                 check_number(value, f"{argument}.{name}", low=0)
@@ -142,7 +142,7 @@ class InverseGamma(_GeneralizedGamma):
     scale: Any = "auto"
 
     def check(self, argument: str = "noise_prior") -> None:
-        """Raise where shape or scale is not positive, or the shape is above 1e15."""
+        """Raise if shape or scale is not positive, or the shape is above 1e15."""
         check_number(self.shape, f"{argument}.shape", low=0, high=1e15)
         super().check(argument)
 

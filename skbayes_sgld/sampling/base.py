@@ -36,8 +36,8 @@ class Gradient(Component):
     needs_mode : bool
         Whether the estimator is centred on the mode.
     reads_always : bool
-        Whether rows of high leverage are read in every batch where the mode is known: the posterior
-        then counts them as part of the prior, and its other rows are sampled.
+        Whether every batch reads the rows of high leverage, if the mode is known. The posterior
+        then counts these rows as part of the prior, and batches are drawn from the others.
     """
 
     requires: tuple[str, ...] = ("rows",)
@@ -105,9 +105,9 @@ class Schedule(Component):
     Attributes
     ----------
     decay_power : float
-        Power p of the decay ``t^-p``; 0 where the value does not vanish, nan where unknown.
+        Power p of the decay ``t^-p``; 0 if the value does not vanish, nan if unknown.
     settles_at : float
-        Step from which the value is constant; infinity if it never is.
+        First step from which the value is constant; infinity if it never is.
     """
 
     decay_power = np.nan
@@ -125,7 +125,7 @@ class Schedule(Component):
         """Whether the step sizes have an infinite sum and their squares a finite one.
 
         Condition 27 of Karagiannis, Handout 6, under which SGLD's error vanishes; it holds where
-        :attr:`decay_power` is in (0.5, 1]. None where that is unknown.
+        :attr:`decay_power` is in (0.5, 1]. None if that is unknown.
         """
         p = self.decay_power
         return None if np.isnan(p) else bool(0.5 < p <= 1.0)
@@ -153,7 +153,7 @@ class Algorithm(Component):
         return n_params + self.extra_normals
 
     def init(self, theta: Array) -> State:
-        """State at ``theta (C, P)``: all that the next step needs."""
+        """State at ``theta (C, P)``: everything the next step needs."""
         return {"theta": theta}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
@@ -174,7 +174,7 @@ class Algorithm(Component):
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance the state by one step of size eta, which replaces its arrays.
 
-        ``noise (C, n)`` is the step's part of what ``prepare`` has made.
+        ``noise (C, n)`` is the noise that ``prepare`` made for this step.
         """
         raise self._undefined("step")
 
@@ -190,14 +190,14 @@ def check_requirements(
         Declares ``requires`` and ``full_gradient``.
     posterior : BasePosterior
     batch_size : int or None
-        None where every step takes all rows.
+        None if every step takes all rows.
 
     Raises
     ------
     TypeError
         When the posterior lacks an ability.
     ValueError
-        When the algorithm needs the gradient from all rows, and has that of a batch.
+        When the algorithm needs the gradient from all rows, and ``batch_size`` is a number.
     """
     argument = "sampler" if isinstance(algorithm, Sampler) else "optimizer"
     for ability in algorithm.requires:
@@ -216,20 +216,20 @@ class Sampler(Algorithm):
     noise_gain = 1.0  # ratio of minibatch noise to injected noise, relative to SGLD's
 
     def speed(self, rate: float) -> float:
-        """Share of the distance to the mode that a step of size 1 covers, at this curvature."""
+        """Share of the distance to the mode that a step of size 1 covers, at curvature ``rate``."""
         return rate
 
     def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """Step size, and the number of steps to an independent draw.
+        """Suitable step size, and the number of steps to an independent draw at it.
 
-        They suit a normal distribution whose curvatures in the preconditioned space are ``rates``,
-        ascending; ``step``, if given, is the step size.
+        Both are for a normal target whose curvatures in the preconditioned space are ``rates``,
+        ascending. If ``step`` is given, it is the step size.
         """
         step = step or 0.5 / self.speed(rates[-1])
         return step, 2.0 / (step * self.speed(rates[0]))
 
     def gradients(self, step: float) -> int:
-        """Gradients that a step of this size takes."""
+        """Number of gradients that a step of size ``step`` evaluates."""
         return 1
 
     def set_stationary(self, state: State, temperature: float) -> None:
@@ -241,9 +241,9 @@ class Sampler(Algorithm):
         """
 
     def gaussian_inflation(self, eta: float) -> float | None:
-        """Variance of the chain over the target's, on a normal target of precision 1.
+        """Ratio of the chain's variance to the target's, on a normal target of precision 1.
 
-        None, the default: it is measured by running the sampler on such a target. A closed form is
-        exact and costs nothing. For an adjusted sampler it is 1.
+        It is 1 for an adjusted sampler. For others None, the default, has it measured by running
+        the sampler on such a target; a closed form is exact and costs nothing.
         """
         return 1.0 if self.adjusted else None

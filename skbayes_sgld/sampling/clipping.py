@@ -1,7 +1,7 @@
 """Clipping of the gradient estimate, for gradients that explode.
 
-Clipping changes the distribution that is sampled. A run counts the steps on which it fired, and the
-estimators warn when they are more than one in a hundred (Karagiannis, Handout 6, Note 41).
+Clipping changes the distribution that is sampled. A run counts the clipped steps, and the
+estimators warn if they are more than one in a hundred (Karagiannis, Handout 6, Note 41).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class NormClip(Clip):
     threshold: float = 1e3
 
     def check(self) -> None:
-        """Raise where the threshold is not positive."""
+        """Raise if the threshold is not positive."""
         check_number(self.threshold, "clip.threshold", low=0)
 
     def __call__(
@@ -89,7 +89,7 @@ class ValueClip(Clip):
     threshold: float | NDArray[np.float64] = 1e3  # or an array (C, P), one row a chain
 
     def check(self) -> None:
-        """Raise where the threshold is not positive."""
+        """Raise if the threshold is not positive."""
         check_number(self.threshold, "clip.threshold", low=0)
 
     def __call__(

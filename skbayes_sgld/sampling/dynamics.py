@@ -43,7 +43,7 @@ class BoundGradient:
     n_sharing: int = 1
 
     def __getstate__(self) -> dict[str, Any]:
-        """State without arrays that are used again, which belong to one thread."""
+        """State without the work arrays, which belong to one thread."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
@@ -53,7 +53,7 @@ class BoundGradient:
 
     @cached_property
     def value_and_full(self) -> Callable[..., Any]:
-        """Make of a target the function of theta that returns its log density and :attr:`full`."""
+        """Make a function of theta that returns a target's log density and :attr:`full`."""
         return cache(lambda target: target.bind_value_and_grad(self.posterior, self.group))
 
     def prepare(self, idx: Array) -> Sequence[Any]:
@@ -61,24 +61,24 @@ class BoundGradient:
         return [None] * len(idx)
 
     def batches(self, idx: Array) -> Iterator[Any]:
-        """Batches of the rows ``idx (T, C, B)``, gathered a cache full at a time."""
+        """Batches of the rows ``idx (T, C, B)``, gathered for as many steps as fit in the cache."""
         most = max(1, _GATHERED_NUMBERS // (idx[0].size * self.posterior.n_params))
         for first in range(0, len(idx), most):
             yield from self.prepare(idx[first : first + most])
 
     def row_score(self, theta: Array, batch: Any) -> Array:
-        """Each row's part of a batch's estimate, in its local parameters ``(C, n_local, B)``."""
+        """Score that each row adds to the estimate, in its local parameters ``(C, n_local, B)``."""
         raise NotImplementedError
 
     def begin(self, theta: Array) -> State:
-        """Arrays that the estimator keeps of each chain from step to step, chains first."""
+        """Arrays that the estimator keeps for each chain between steps, chains first."""
         return {}
 
     def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
         """Estimate of the gradient at ``theta (C, P)``.
 
-        ``memory`` has the arrays of :meth:`begin`, which are brought up to date. Without it the
-        estimate is that of a chain that begins at the centre.
+        ``memory`` has the arrays of :meth:`begin`, and is updated. Without it the estimate is that
+        of a chain that begins at the centre.
         """
         return self.full(theta)
 
@@ -94,19 +94,18 @@ class Dynamics:
         Metric of the steps: the run's preconditioner, bound to the posterior.
     clip : Clip or None
     temperature : float or ndarray
-        In ``prepare`` it may be one number a step, in ``step`` one a chain.
+        One number, or one for each step in ``prepare``, or one for each chain in ``step``.
     clipped : ndarray of shape (C,)
         Number of gradients of each chain that the clip has changed.
     target : BasePosterior or None
-        Posterior whose density accepts or rejects, where trajectories follow the gradient of
-        another.
+        Posterior whose density accepts or rejects proposals; None if it is the gradient's.
     center : ndarray of shape (P,) or None
         Centre of the normal distribution whose covariance is the metric.
     rounded : bool
-        Whether single precision is enough on the way of a trajectory.
+        Whether trajectories are computed in single precision; their ends are not.
     whitened : WhitenedPosterior or None
-        Target in the coordinates of the metric about the centre, which trajectories follow in
-        place of the gradient.
+        Target in the coordinates of the metric about the centre; trajectories follow it in place
+        of the gradient.
     n_walkers : int
         Number of neighbouring positions that are walkers of one chain.
     """
@@ -190,7 +189,7 @@ class Dynamics:
 
     @property
     def posterior(self) -> BasePosterior:
-        """Posterior whose density accepts or rejects."""
+        """Posterior whose density accepts or rejects proposals."""
         return self.target or self.gradient.posterior
 
     @cached_property

@@ -1,4 +1,4 @@
-"""A diagonal metric for posteriors without one mode to rely on, from gradients alone."""
+"""A diagonal metric from gradients alone, for posteriors whose mode is no guide."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, s
     """Norms of the Hessian's rows at ``theta (C, P)``, in units of the spread.
 
     They are the equilibration ``sqrt(E (H v)^2)`` over standard normal v (Dauphin, de Vries &
-    Bengio 2015, Section 5): positive, and no smaller than the diagonal's size, where the Hessian
-    is indefinite too. Products with it are differences of gradients.
+    Bengio 2015, Section 5). They are positive, and no smaller than the diagonal's size, even if
+    the Hessian is indefinite. Differences of gradients give the products H v.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, s
         Takes ``theta (C, P)`` to the gradient of the log density ``(C, P)``.
     theta : ndarray of shape (C, P)
     spread : ndarray of shape (P,)
-        The furthest that a parameter may move, such as the prior's scale: no norm is below 1.
+        The farthest that a parameter may move, such as the prior's scale: no norm is below 1.
     seed : int
         Seeds the probes.
 
@@ -44,14 +44,14 @@ def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, s
 def equilibrate(
     gradient: Callable[[Array], Array], theta: Array, spread: Array, norms: Array
 ) -> Diagonal:
-    """Metric ``spread^2 / norms``, over the largest eigenvalue that it leaves.
+    """Metric ``spread^2 / norms``, scaled so that the largest curvature in it is 1.
 
-    In it the steepest direction at ``theta (C, P)`` has curvature 1: a step size has no unit, and
-    is stable below 2 on a normal distribution. The eigenvalue is found by power iteration.
+    That curvature is taken at ``theta (C, P)``, by power iteration. A step size then has no unit,
+    and is stable below 2 on a normal distribution.
     """
     roots = 1.0 / np.sqrt(norms)
     v = np.ones_like(theta) * np.where(np.arange(theta.shape[1]) % 2, 1.0, -1.0)
-    for _ in range(12):  # which find it to a tenth
+    for _ in range(12):  # enough for a relative error of a tenth
         v /= np.linalg.norm(v, axis=1, keepdims=True)
         v = roots * _product(gradient, theta, spread, roots * v)
         largest = np.linalg.norm(v, axis=1, keepdims=True)

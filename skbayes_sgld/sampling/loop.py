@@ -90,14 +90,14 @@ def run_parts(
     first_chain : int, default=0
         Number of the first chain, on which its random numbers depend.
     block_size : int or None
-        Steps whose random numbers are drawn at a time. None: about a cache full.
+        Steps whose random numbers are drawn at a time. None: as many as fit in the cache.
     n_jobs : int or None
         Processes that share the chains of a long run. The first part runs in this process, and so
         does the rest where starting processes would take longer.
     progress : callable or None
         Called with the number of steps since its last call; True ends the run.
     seconds : float or None
-        About the time of a part; None makes as few parts as possible.
+        Approximate time of a part; None makes as few parts as possible.
     workers : Workers or None
         Workers that run the chains in place of ``n_jobs`` processes.
 
@@ -116,7 +116,7 @@ def run_parts(
     else:
         streams = [ChainStreams(seed, first_chain + c) for c in range(len(start))]
         state = RunState(0, run.initial_state(start), streams)
-    # Chains are shared out in units of neighbouring positions that one matrix product takes. In
+    # Chains are shared out in units of the neighbouring positions of one matrix product. In
     # products of another size sums would be rounded differently, and draws would change
     unit_size, whitened = run.dynamics.n_walkers, run.dynamics.whitened
     unit_size = unit_size if whitened is None else lcm(unit_size, whitened.group)
@@ -129,11 +129,11 @@ def run_parts(
     n_shared, n_made, duration = -(-rest.n_steps // 20), 0, 0.0
     size = rest.n_steps if n_workers == 1 else n_shared
     if seconds is not None:
-        size = rest.thin  # later parts are about as long as the seconds allow
+        size = rest.thin  # later parts take about ``seconds``
     while True:
         steps, rest = rest.cut(size)
         begin = perf_counter()
-        # the caller keeps each state, but not the first: to copy 64 streams takes 5 times as long
+        # the caller keeps each state but the first: to copy 64 streams takes 5 times as long
         # as to make them
         own = deepcopy(state) if n_made or state is start else state
         part = advance(run, own, steps, block_size, progress)
@@ -178,7 +178,7 @@ def side_by_side(
     edges: list[int],
     *how: Any,
 ) -> Chains:
-    """Chains of ``function(run, state, *how)``, called for the chains from edge to edge.
+    """Call ``function(run, state, *how)`` for the chains between successive edges, and join them.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def side_by_side(
 def _attempt(
     run: Run, function: Callable[..., Chains], first: int, state: RunState, *how: Any
 ) -> Chains | ChainOverflowError:
-    """Chains from number ``first`` on, or their overflow: others may have overflowed earlier."""
+    """Chains from number ``first`` on, or their overflow: another group may overflow earlier."""
     some = slice(first, first + len(state.streams))
     try:
         return function(replace(run, dynamics=run.dynamics.for_chains(some)), state, *how)
@@ -252,7 +252,7 @@ def group_size(run: Run, n_chains: int) -> int | None:
     stays_in_cache = n_chains * numbers <= 2**16
     if stays_in_cache or numbers < 2**12 or cpu_count() == 1 or not run.dynamics.facts.thread_safe:
         return None
-    # no more than a cache holds, and not so few that threads would wait for the interpreter
+    # as many as fit in the cache, and enough that threads do not wait for the interpreter
     most = min(ceil(n_chains / cpu_count()), n_sharing * 2**19 / numbers)
     size = max(most, 2**15 / numbers)
     # products with a dense metric, or with rows that walkers share, take several chains at once
@@ -276,15 +276,15 @@ def advance_together(
     state, streams = start.sampler_state, start.streams
     n_chains, n_params = state["theta"].shape
     draws, weights = np.empty((n_chains, n_draws, n_params)), np.empty(n_draws)
-    # about a cache full of random numbers, but no less than 16 steps, whose noise a dense metric
-    # multiplies at a time. Each chain's generators are called once a block: where a step takes few
-    # numbers of each of many chains, these calls cost more than leaving the cache
+    # as many random numbers as fit in the cache, but at least 16 steps, since a dense metric
+    # multiplies the noise of 16 steps at once. A block calls the generators of each chain once: if
+    # many chains take few numbers each, these calls cost more than cache misses
     numbers = n_chains * (n_params + (run.batch_size or 0) // dynamics.gradient.n_sharing)
     least = 64 if numbers <= 2**12 else 16 if numbers <= 2**16 else 1
     most = block_size or int(np.clip(2**16 // numbers, least, 512))
     n_made = n_kept = 0
     slope = slope_of_last(run.sampler, dynamics) if run.batch_size is None else None
-    # products are small: more threads would only change the rounding
+    # products are small: more threads gain nothing, and change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):
         while n_made < steps.n_steps:
             length, first = min(most, steps.n_steps - n_made), start.step + n_made
@@ -299,7 +299,7 @@ def advance_together(
                 at_looks = every[next_look::_LOOK].reshape(-1, n_params)
                 values = dynamics.posterior.reported.values(at_looks)
                 if not (np.isfinite(every).all() and np.isfinite(values).all()):
-                    every = None  # steps one by one find where it overflows
+                    every = None  # single steps find the one that overflows
             if every is not None:
                 path, state["theta"] = [every[next_kept::thin]], every[-1].copy()
             else:
@@ -357,7 +357,7 @@ class Block(NamedTuple):
     idx: Array | None
 
     def steps(self, sampler: Algorithm, state: State, dynamics: Dynamics) -> Iterator[int]:
-        """Advance the state by one step after the other; yield the number of each once made."""
+        """Advance the state step by step; yield the number of each step after it."""
         batches = repeat(None) if self.idx is None else dynamics.gradient.batches(self.idx)
         step = sampler.step
         each = zip(self.eta.tolist(), self.noise, batches, strict=False)
@@ -401,5 +401,5 @@ def draw_block(
 def draw_normals(run: Run, streams: list[ChainStreams], length: int, n_params: int) -> Array:
     """Standard normals ``(T, C, n)`` of the next steps."""
     n_normals = run.sampler.n_normals(n_params)
-    # chains first in memory: the noise of each is a product of its own
+    # chains first in memory, so that each chain's noise is one product
     return np.stack([s.normals(length, n_normals) for s in streams]).swapaxes(0, 1)

@@ -107,7 +107,7 @@ class Diagonal(Metric):
     sqrt_t, whiten_t = sqrt, whiten  # R is its own transpose
 
     def scale(self, x: Array) -> Array:
-        """``G x``; no product with the identity saves a twelfth of a step on a small batch."""
+        """``G x``; skipping the identity saves a twelfth of a step on a small batch."""
         return x if self._is_identity else x * self._variances
 
     @property
@@ -185,7 +185,7 @@ class Dense(Metric):
     def rounded(self) -> Metric:
         """Metric with the root in float32, from 256 parameters on.
 
-        A root in float64 does not stay in cache then.
+        From there on a root in float64 does not fit in the cache.
         """
         return self._single.in_groups_of(self._group) if self.n_params >= 256 else self
 
@@ -225,8 +225,8 @@ class Dense(Metric):
 class LowRank(Metric):
     """Inverse of ``diag(d) + F^T F``, F having fewer rows than there are parameters.
 
-    With the thin singular value decomposition ``F d^{-1/2} = U S V^T`` a root is
-    ``d^{-1/2} (I + V ((1 + S^2)^{-1/2} - 1) V^T)`` (by the Woodbury identity): O(m P) a product.
+    With the thin singular value decomposition ``F d^{-1/2} = U S V^T``, a root is
+    ``d^{-1/2} (I + V ((1 + S^2)^{-1/2} - 1) V^T)`` (Woodbury identity). A product costs O(m P).
 
     Parameters
     ----------
@@ -280,12 +280,12 @@ class LowRank(Metric):
 
 
 def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
-    """Rates at which a step of size 1 moves to the mode, by direction, ascending ``(P,)``.
+    """Curvatures in the coordinates of ``metric``, ascending ``(P,)``: the eigenvalues of G H.
 
-    They are the eigenvalues of G H, H being the inverse of the second metric: a step of size eta
-    is stable on a normal distribution while eta times the largest is below 2, and forgets at
-    eta times the smallest. Above 3,000 parameters only these two are found, and values evenly
-    spaced in the logarithm are put between them.
+    H is the inverse of the second metric. On a normal distribution a step of size eta is stable
+    while eta times the largest is below 2, and the chain forgets its start at the rate of eta
+    times the smallest. Above 3,000 parameters only these two are computed; the values between
+    them are spaced evenly in the logarithm.
     """
     if metric.n_params <= MAX_DENSE:
         whitened = curvature.whiten(metric.root.T)
@@ -295,7 +295,7 @@ def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
 
 
 def _largest_width(metric: Metric, unit: Metric) -> float:
-    """Largest variance of the normal distribution ``N(0, metric)``, in units of ``unit``'s."""
+    """Largest ratio of the variance of ``N(0, metric)`` to that of ``N(0, unit)``."""
 
     def product(z: Array) -> Array:
         x = unit.whiten(metric.sqrt(z.reshape(1, -1)))

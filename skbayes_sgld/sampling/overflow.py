@@ -11,7 +11,7 @@ from skbayes_sgld.sampling.dynamics import State
 
 
 class ChainOverflowError(ValueError):
-    """A chain, or an optimizer, left the range of floating point numbers: its steps are too long.
+    """A chain or an optimizer overflowed, because its steps are too long.
 
     Fits and :func:`~skbayes_sgld.sample` raise it.
 
@@ -20,12 +20,12 @@ class ChainOverflowError(ValueError):
     step, chain, parameter : int
         Step, chain and parameter at which it happened first.
     rejected : int, default=0
-        Proposals in a row, from that step on, whose probability of acceptance was 0; 0 where it
-        is the chain itself that overflowed.
+        Consecutive proposals, from that step on, whose acceptance probability was 0; 0 if the
+        chain itself overflowed.
     message : str or None, default=None
         Text of the error.
     held : float or None, default=None
-        Smaller step size with which a run did not overflow; None where none was found.
+        Smaller step size at which a run did not overflow; None if none was found.
 
     Examples
     --------
@@ -65,18 +65,15 @@ class ChainOverflowError(ValueError):
 
 
 def overflow_at(step: int, values: Array, n_params: int) -> ChainOverflowError:
-    """Overflow at a step whose parameters ``values (C, K)``, in their own units, are not finite.
-
-    The noise variance is the last of them, and its logarithm the last of the chain's.
-    """
+    """Overflow at a step whose reported parameters ``values (C, K)`` are not all finite."""
     chain, parameter = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
     return ChainOverflowError(step, chain, min(parameter, n_params - 1))
 
 
 def check_lost(state: State, step: int) -> None:
-    """Raise where a chain stands still because its proposals can never be accepted.
+    """Raise if a chain stands still because none of its proposals can be accepted.
 
-    Chains that mix never have 50 impossible proposals in a row.
+    Chains that mix never make 50 consecutive proposals of acceptance probability 0.
     """
     lost = state["lost"]
     if lost.max() >= 50:

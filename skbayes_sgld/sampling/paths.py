@@ -1,7 +1,7 @@
 """Many SGLD steps at once, for independent coordinates.
 
-Linear regression has them where its priors are scaled by the noise: with
-``prior="conjugate_normal"`` a fit of diabetes takes 10 ms so, and 50 ms step by step.
+Linear regression has such coordinates if the noise scales its priors. With
+``prior="conjugate_normal"`` a fit of the diabetes data takes 10 ms instead of 50 ms.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from skbayes_sgld.sampling.samplers.sgld import SGLD
 
 
 def slope_of_last(sampler: Algorithm, dynamics: Dynamics) -> tuple[float, float, float] | None:
-    """Slope of the last coordinate, where all are independent, and steps on all rows are SGLD's.
+    """Slope of the last coordinate of a posterior whose other coordinates are standard normal.
 
-    The other coordinates are then standard normal. None elsewhere.
+    None if coordinates are dependent, or the steps are not SGLD's on all rows.
     """
     sgld = type(sampler).step is SGLD.step
     if not sgld or dynamics.clip is not None or dynamics.metric.diagonal is None:

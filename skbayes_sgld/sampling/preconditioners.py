@@ -34,9 +34,9 @@ class Identity(Preconditioner):
 class Curvature(Preconditioner):
     """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
 
-    In it a step size has no unit: 0.2 moves a fifth of the way to the mode, on any data. Up to
-    3,000 parameters it is a matrix. Above, it is diagonal; but where a single linear predictor
-    has fewer rows than parameters, and no more than 3,000, it is exact: the prior's diagonal and
+    A step size in this metric has no unit: 0.2 moves a fifth of the way to the mode, on any data.
+    Up to 3,000 parameters G is a matrix; above, it is diagonal. With one linear predictor and at
+    most 3,000 rows, fewer than the parameters, it is exact at any width: the prior's diagonal and
     a term for each row.
 
     Examples
@@ -81,7 +81,7 @@ class Matrix(Preconditioner):
         Raises
         ------
         TypeError, ValueError
-            Where it is no array of numbers, has another shape or is not positive definite.
+            If it is no array of numbers, has another shape or is not positive definite.
         """
         try:
             matrix = np.asarray(self.matrix, dtype=float)
@@ -122,7 +122,7 @@ PRECONDITIONERS: Registry[Preconditioner] = Registry(
 
 
 def preconditioner_of(value: Any, also: tuple[str, ...] = ()) -> Preconditioner:
-    """Preconditioner that a name, an instance, an array or None (the identity) stands for."""
+    """Preconditioner for a name, an instance, an array or None (the identity)."""
     if value is None:
         return Identity()
     if isinstance(value, (str, Component)):

@@ -26,7 +26,7 @@ class Run:
     batch_size: int | None = None  # None: every step takes all rows
     replacement: bool = True  # whether a batch may hold a row twice
     temperature: Schedule | None = None  # None: the constant one of the dynamics
-    stops_lost: bool = True  # raise where a chain's proposals can never be accepted
+    stops_lost: bool = True  # raise if none of a chain's proposals can be accepted
 
     def step_sizes(self, t: ArrayLike) -> Array:
         """Step sizes at steps ``t``, in its shape."""
@@ -52,7 +52,7 @@ class Steps:
         return self.n_burnin + self.n_draws * self.thin
 
     def cut(self, n_steps: int) -> tuple[Steps, Steps]:
-        """First ``n_steps`` steps, to the end of a draw, and the rest."""
+        """First ``n_steps`` steps, rounded up to the end of a draw, and the rest."""
         n_burnin = min(self.n_burnin, n_steps)
         n_draws = 0
         if n_burnin == self.n_burnin:
@@ -100,10 +100,10 @@ class Chains:
     n_steps: int
 
     def join_walkers(self, n_walkers: int, n_draws: int) -> Chains:
-        """Chains of ``n_walkers`` neighbouring positions each, whose draws follow one another.
+        """Chains that concatenate the draws of ``n_walkers`` neighbouring positions each.
 
-        Neighbouring draws are then of one walker, whose autocorrelation they have. The state stays
-        that of all walkers.
+        Neighbouring draws of a chain come from one walker and have its autocorrelation. The state
+        remains that of all walkers.
         """
         if n_walkers == 1:
             return self
@@ -124,7 +124,7 @@ class Chains:
 
     @property
     def undefined(self) -> tuple[float, Array | None]:
-        """Share of the proposals whose log density was not a number, and one of them ``(P,)``."""
+        """Share of the proposals whose log density was nan, and one such proposal ``(P,)``."""
         counts = self.state.sampler_state.get("undefined")
         if counts is None or not counts.any():
             return 0.0, None
@@ -163,7 +163,7 @@ def join_chains(groups: list[Chains]) -> Chains:
 
 
 def reported_draws(posterior: BasePosterior, draws: Array, n_burnin: int, thin: int) -> Array:
-    """Draws of the reported parameters, in their own units; raise where these overflow."""
+    """Draws of the reported parameters; raise if they overflow."""
     n_chains, n_draws, P = draws.shape
     with np.errstate(all="ignore"):
         values = posterior.reported.values(draws.reshape(-1, P)).reshape(n_chains, n_draws, -1)

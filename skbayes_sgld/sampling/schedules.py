@@ -17,7 +17,7 @@ from skbayes_sgld.sampling.base import Schedule
 
 
 def check_multipliers(schedule: Schedule, n_steps: int) -> None:
-    """Raise unless a schedule is a positive finite number at 10,000 steps of a run, or at all."""
+    """Raise unless a schedule is positive and finite at up to 10,000 steps of the run."""
     steps = np.unique(np.linspace(0, max(n_steps - 1, 0), 10_000).astype(int))
     values = np.asarray(schedule(steps))
     if values.shape != steps.shape:
@@ -38,9 +38,9 @@ def check_multipliers(schedule: Schedule, n_steps: int) -> None:
 class Constant(Schedule):
     """Constant step size, the default: the chain is then stationary.
 
-    The sum of the squared steps is infinite, against Condition 27 of Karagiannis, Handout 6: the
-    steps do not vanish, and neither does their bias, which ``diagnose()`` gives. The pilot of an
-    automatic step size keeps it below what more draws would show.
+    The steps do not vanish, so Condition 27 of Karagiannis, Handout 6, does not hold and a bias
+    remains; ``diagnose()`` estimates it. An automatic step size keeps it below the Monte Carlo
+    error of the draws.
 
     Examples
     --------
@@ -80,7 +80,7 @@ class Harmonic(Schedule):
     decay_power = 1.0
 
     def check(self, argument: str = "schedule") -> None:
-        """Raise where t0 is not positive."""
+        """Raise if t0 is not positive."""
         check_number(self.t0, f"{argument}.t0", low=0)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
@@ -117,7 +117,7 @@ class Polynomial(Schedule):
     power: float = 0.55
 
     def check(self, argument: str = "schedule") -> None:
-        """Raise where the multiplier would be infinite or grow."""
+        """Raise if the multiplier would be infinite or grow."""
         check_number(self.offset, f"{argument}.offset", low=-1)
         check_number(self.power, f"{argument}.power", low=0, closed="left")
         with np.errstate(all="ignore"):
@@ -147,13 +147,12 @@ class Polynomial(Schedule):
 class FlatDecayFlat(Schedule):
     """1 for a while, then ``(hold / t)^power``, and at last a small constant.
 
-    Long steps to reach the posterior; a decay as :class:`Harmonic`'s or :class:`Polynomial`'s;
-    then a step that no longer vanishes: "we can keep the step size constant once it has
+    Long steps reach the posterior, a decay like :class:`Harmonic`'s follows, and the last step
+    size is constant: "we can keep the step size constant once it has
     decreased below a critical level" (Karagiannis, Handout 6, Note 26; also Chen, "Dive into
     Bayesian Learning via Stochastic Gradient Langevin Dynamics", Section 2.2). The chain is
-    stationary in the end and its draws weigh the same. The sum of the squared steps is infinite,
-    against Condition 27 of the handout: a bias stays, that of the steps at which draws were kept,
-    and ``diagnose()`` gives it.
+    stationary in the end, and its draws have equal weights. The steps do not vanish, so Condition
+    27 of the handout does not hold and a bias remains; ``diagnose()`` estimates it.
 
     Parameters
     ----------
@@ -178,7 +177,7 @@ class FlatDecayFlat(Schedule):
     decay_power = 0.0  # the decay ends
 
     def check(self, argument: str = "schedule") -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         check_number(self.hold, f"{argument}.hold", low=0)
         check_number(self.power, f"{argument}.power", low=0, closed="left")
         check_number(self.floor, f"{argument}.floor", low=0, high=1, closed="right")
@@ -223,7 +222,7 @@ class Cyclical(Schedule):
     decay_power = 0.0  # the cycles go on
 
     def check(self, argument: str = "schedule") -> None:
-        """Raise where the period is not a positive whole number."""
+        """Raise if the period is not a positive whole number."""
         check_number(self.period, f"{argument}.period", low=1, closed="left", integer=True)
 
     def __call__(self, t: ArrayLike) -> NDArray[np.float64]:
@@ -233,14 +232,14 @@ class Cyclical(Schedule):
 
 @dataclass(eq=False, repr=False)
 class Cooling(Schedule):
-    """From ``high`` for a while, by equal factors a step, down to ``low``: hot first, then 1.
+    """``high`` for ``hold`` steps, then a geometric decay to ``low``.
 
     As a temperature it is the advice of Karagiannis, Handout 6, Section 4: "a large tau at the
     beginning of the run [...] allows visiting different modes, and later on [...] tau = 1". The
-    draws that are kept come after it has settled, and each mode is then held by the chains that
-    were caught in it on the way down. Slow cooling shares the chains out by the masses that the
-    modes have where the barrier freezes, which are near those at ``low`` but not the same;
-    ``sampler="parallel_tempering"`` has them exactly.
+    draws that are kept come after the temperature has reached ``low``. Each chain then stays in
+    one mode. The share of the chains in a mode is its mass at the temperature below which chains
+    no longer cross: near its mass at ``low``, but not equal to it.
+    ``sampler="parallel_tempering"`` gives the exact masses.
 
     Parameters
     ----------
@@ -268,7 +267,7 @@ class Cooling(Schedule):
     decay_power = 0.0  # the decay ends
 
     def check(self, argument: str = "schedule") -> None:
-        """Raise where a parameter is out of range or the schedule would heat."""
+        """Raise if a parameter is out of range or the schedule would heat."""
         check_number(self.low, f"{argument}.low", low=0)
         check_number(self.high, f"{argument}.high", low=0)
         if self.high < self.low:

@@ -1,4 +1,4 @@
-"""Workers that share the chains of a run: processes, or others that a caller brings along."""
+"""Workers that share the chains of a run: processes, or workers that the caller provides."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Workers(Protocol):
     ----------
     n_workers : int
     least_seconds : float
-        Least time of the rest of a run that is worth sharing.
+        Seconds that a run must have left for sharing to pay.
     """
 
     n_workers: int
@@ -47,7 +47,7 @@ class Processes:
             with Parallel(n_jobs=n_workers) as parallel:
                 yield parallel
         except KeyboardInterrupt:
-            # within joblib's own end it leaves a closed pool in the backend of a parallel_config
+            # an interrupt inside joblib's own clean-up leaves a closed pool in the backend
             backend = get_active_backend()[0]
             if getattr(backend, "_pool", None) is not None:
                 backend.terminate()

@@ -104,7 +104,7 @@ class BayesByBackprop(Component):
     random_state: RandomSource = None
 
     def check(self) -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         resolve(self.family, FAMILIES, "family")
         check_number(self.step_size, "step_size", low=0, any_size=True)
         for name in ("max_iter", "n_particles"):

@@ -1,4 +1,4 @@
-"""Control variates: a batch's gradient around its expansion at the mode."""
+"""Control variates: the gradient expanded at the mode, plus a batch's estimate of the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skbayes_sgld.sampling.gradients.svrg import SnapshotGradient
 def expand_rows(posterior: BasePosterior, expansion: Expansion, idx: Array) -> tuple[Array, Array]:
     """Expansion ``s - W (u - u_0)`` of the scores of the rows ``idx (C, B)`` around the centre.
 
-    It is ``s + W u_0 (C, n_local, B)`` and ``W (C, n_local, n_local, B)``.
+    Returns ``s + W u_0 (C, n_local, B)`` and ``W (C, n_local, n_local, B)``.
     """
     batches = posterior.bind_batches(*idx.shape)
     rows = batches.gather(idx[None])[0]
@@ -31,9 +31,9 @@ def expand_rows(posterior: BasePosterior, expansion: Expansion, idx: Array) -> t
 
 
 def expand_all_rows(posterior: BasePosterior, expansion: Expansion) -> list[Array]:
-    """Expansions of all rows of one local parameter, ``(n,)`` each.
+    """Expansions of all rows that have one local parameter, ``(n,)`` each.
 
-    Empty where rows have several: to compute them anew takes half as long as to gather them.
+    Empty if rows have several: to compute them in each step takes half as long as to gather them.
     """
     if expansion.by_row:
         return list(expansion.by_row)
@@ -55,19 +55,19 @@ class ExpandedGradient(MinibatchGradient):
     expansion : Expansion
         Expansion of the log likelihood.
     rows : list of ndarray
-        That of each row, as :func:`expand_all_rows` has it.
+        Expansion of each row, from :func:`expand_all_rows`.
     """
 
     expansion: Expansion | None = None
     rows: Sequence[Array] = ()
 
     def prepare(self, idx: Array) -> Sequence[Any]:
-        """Batches, with the expansions of their rows: the walkers of a chain share both."""
+        """Batches and the expansions of their rows; the walkers of a chain share both."""
         assert self.expansion is not None
         T, C, B = idx.shape
         if self.rows:
             at_center, W = (of_row.take(idx)[:, :, None, None] for of_row in self.rows)
-        else:  # every step of every chain a product of its own, so that they round alike
+        else:  # one product for each step of each chain, so that all round alike
             values = expand_rows(self.posterior, self.expansion, idx.reshape(-1, B))
             at_center, W = (a.reshape(T, C, *a.shape[1:]) for a in values)
             at_center = at_center[:, :, None]
@@ -79,7 +79,7 @@ class ExpandedGradient(MinibatchGradient):
         bound, rows, at_center, W = batch
         u = bound.local(theta, rows)
         v = u.reshape(len(at_center), self.n_sharing, *u.shape[1:])
-        # of one local parameter a product is four times as fast as einsum
+        # with one local parameter a product is four times as fast as einsum
         rest = W * v if u.shape[1] == 1 else np.einsum("cabn,cwbn->cwan", W, v)
         rest -= at_center
         rest = rest.reshape(u.shape)
@@ -103,14 +103,14 @@ class ControlVariate(Gradient):
     r"""The gradient expanded around the mode, exact, plus a batch's estimate of the rest.
 
     With order 1 (Baker, Fearnhead, Fox & Nemeth 2019, eq. 6) the batch estimates the change of
-    the gradient since the mode; with order 2 the exact curvature at the mode is subtracted too,
-    and the batch estimates what is left of third order. Neither has any variance at the mode.
-    Order 1 takes any rows, order 2 those that see theta through local parameters, as linear
-    predictors.
+    the gradient since the mode. With order 2 the exact curvature at the mode is subtracted too,
+    and the batch estimates the rest. Neither has any variance at the mode.
+    Order 1 takes any rows. Order 2 takes rows that depend on theta through a few local
+    parameters, such as linear predictors.
 
-    A row that decides a parameter alone, as the only row of a category does, has a large variance
-    all the same. In a fit a batch ``S`` is therefore drawn from the ``n`` rows of low leverage,
-    and the rows ``A`` of high leverage are all read:
+    A row that alone determines a parameter, such as the only row of a category, still has a large
+    variance. A fit therefore draws a batch ``S`` from the ``n`` rows of low leverage, and reads
+    all rows ``A`` of high leverage:
 
     .. math:: \hat g(\theta) = \nabla \log p(\theta)
         + \sum_{i \in A} \nabla \ell_i(\theta) + \sum_{i \notin A} e_i(\theta)
@@ -118,7 +118,7 @@ class ControlVariate(Gradient):
 
     with :math:`e_i` the expansion of a row's gradient about the mode. The leverage of a row is
     :math:`w_i x_i^T H^{-1} x_i`, with :math:`w_i` its curvature in its linear predictor and H that
-    of the log posterior, and is high beyond 0.03. A model of a user's own has no leverages.
+    of the log posterior. It is high beyond 0.03. A user's own model has no leverages.
 
     Parameters
     ----------
@@ -148,12 +148,12 @@ class ControlVariate(Gradient):
 
     @property
     def requires(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Rows, and for the second order their curvature in a few local parameters."""
+        """Abilities: rows, and for the second order their curvature in a few local parameters."""
         return ("rows", "local_rows", "row_curvature") if self.order == 2 else ("rows",)
 
     @property
     def remedy(self) -> str:  # type: ignore[override]
-        """Advice for a posterior that lacks them: the first order takes any rows."""
+        """Advice for a posterior that lacks them."""
         if self.order == 2:
             return "set gradient=ControlVariate(order=1), which takes any rows, or 'full'"
         return super().remedy

@@ -16,15 +16,15 @@ from skbayes_sgld.sampling.dynamics import Array, BoundGradient, State
 
 @dataclass(eq=False)
 class MinibatchGradient(BoundGradient):
-    """The batch's gradient, rescaled by n / B; base of the other estimators from batches.
+    """Gradient of a batch, rescaled by n / B; base of the other minibatch estimators.
 
-    A batch is its :class:`~skbayes_sgld.posterior.base.Batches` and the rows that these have
+    A batch is a pair: :class:`~skbayes_sgld.posterior.base.Batches`, and the rows that it has
     gathered for a step.
     """
 
     @cached_property
     def _bind(self) -> Callable[..., Batches]:
-        """Batches by their size; each gathers into the same arrays again."""
+        """Function from a batch size to its Batches, which gather into the same arrays again."""
         return cache(self.posterior.bind_batches)
 
     def prepare(self, idx: Array) -> Sequence[Any]:
@@ -51,10 +51,11 @@ class MinibatchGradient(BoundGradient):
 
 @dataclass(eq=False)
 class SeparatePriorGradient(MinibatchGradient):
-    """The batch's gradient where the prior's is ``slope * theta``, for a ``slope (P,)``.
+    """Gradient of a batch under a prior whose gradient is ``slope * theta``, ``slope (P,)``.
 
     Under a diagonal metric G a step is ``theta (1 + eta G slope) + eta G n / B`` times the gradient
-    of the batch: without it one chain's steps on 32 rows take 1.2x (``benchmarks``, "step-small").
+    of the batch. This form makes one chain's steps on 32 rows 1.2 times as fast (``benchmarks``,
+    "step-small").
     """
 
     slope: Any = None
@@ -98,7 +99,7 @@ class Minibatch(Gradient):
     def make(
         self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None
     ) -> BoundGradient:
-        """Estimator."""
+        """Estimator of the gradient of ``posterior``."""
         slope = posterior.facts.prior_slope
         if slope is None:
             return MinibatchGradient(posterior)

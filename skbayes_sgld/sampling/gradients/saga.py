@@ -1,4 +1,4 @@
-"""SAGA: every row's gradient where it was last evaluated, plus a batch's change since."""
+"""SAGA: a table of the last gradient of each row, plus a batch's change since."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from skbayes_sgld.sampling.gradients.svrg import SnapshotGradient
 
 
 class SAGAGradient(SnapshotGradient):
-    """The estimate of each chain's table of row scores; without a table, around the centre."""
+    """Estimate around each chain's table of row scores, or around the centre without a table."""
 
     def begin(self, theta: Array) -> State:
-        """Score of each row at ``theta`` and the gradient that they add up to."""
+        """Score of each row at ``theta``, and the sum of their gradients."""
         total = np.array(self.posterior.grad_log_likelihood(theta))
         return {"table": _scores(self.posterior, theta), "table_grad": total}
 
@@ -33,7 +33,7 @@ class SAGAGradient(SnapshotGradient):
         return super().row_score(theta, batch[0])
 
     def __call__(self, theta: Array, batch: Any, memory: State | None = None) -> Array:
-        """Estimate; the rows of the batch are entered in the table, in place."""
+        """Estimate; the scores of the batch replace those in the table, in place."""
         (bound, rows), idx = batch
         if memory is None:
             return super().__call__(theta, batch[0])
@@ -64,10 +64,10 @@ class SAGA(Gradient):
     """Every row's gradient where the chain last evaluated it, plus a batch's change since.
 
     Defazio, Bach & Lacoste-Julien 2014; for Langevin dynamics Dubey et al. 2016, Algorithm 1
-    (SAGA-LD). A row's gradient is known by its local parameters', one number a linear predictor,
-    so that each chain remembers n numbers and not n times d; of rows without local parameters it
-    remembers n times P. Batches hold no row twice. Where the
-    mode is known, rows of high leverage are read in every batch, as :class:`ControlVariate` does.
+    (SAGA-LD). The gradient of a row follows from its score in its local parameters, one number for
+    each linear predictor. So each chain keeps n numbers rather than n d; for rows without local
+    parameters it keeps n P. A batch holds no row twice. If the mode is known, every batch reads
+    the rows of high leverage, as with :class:`ControlVariate`.
 
     Examples
     --------
@@ -82,5 +82,5 @@ class SAGA(Gradient):
     def make(
         self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None
     ) -> BoundGradient:
-        """Estimator."""
+        """Estimator of the gradient of ``posterior``."""
         return SAGAGradient(posterior, center=center)

@@ -21,8 +21,8 @@ from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 class SnapshotGradient(MinibatchGradient):
     """The gradient at a snapshot, exact, plus the batch's estimate of the change since.
 
-    The snapshot is the centre, zero where it is None; with a ``period`` each chain has one of its
-    own, which is renewed every so many steps.
+    The snapshot is the centre, or zero if that is None. With a ``period`` each chain has its own
+    snapshot, taken again every ``period`` steps.
     """
 
     center: Array | None = None
@@ -66,8 +66,8 @@ class SVRG(Gradient):
     """The gradient at a snapshot of the chain, plus a batch's estimate of the change since.
 
     Johnson & Zhang 2013; for Langevin dynamics Dubey et al. 2016, Algorithm 2 (SVRG-LD). It
-    needs no mode, and one gradient from all rows every ``period`` steps. Where the
-    mode is known, rows of high leverage are read in every batch, as :class:`ControlVariate` does.
+    needs no mode, and takes a gradient from all rows every ``period`` steps. If the mode is known,
+    every batch reads the rows of high leverage, as with :class:`ControlVariate`.
 
     Parameters
     ----------
@@ -96,5 +96,5 @@ class SVRG(Gradient):
     def make(
         self, posterior: BasePosterior, center: Array | None, expansion: Expansion | None
     ) -> BoundGradient:
-        """Estimator."""
+        """Estimator of the gradient of ``posterior``."""
         return SnapshotGradient(posterior, center=center, period=self.period)

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo of a likelihood from which noise of the rows' own is integrated out."""
+"""Hamiltonian Monte Carlo of a likelihood whose row-wise normal noise is integrated out."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
-# Trajectories that are not rejected, from the prior's mean: by steps of leapfrog an energy is
-# systematically larger there, where chains that reject would stay
-_FREE, _FREE_STEP = 8, 0.16  # and their steps, over the rows' softness
-_SEEDS = 4  # numbers of a step that seed a chain's generator of all others
+# First trajectories, from the prior's mean, which are never rejected: leapfrog steps raise the
+# energy systematically there, and a chain that rejects would not leave
+_FREE, _FREE_STEP = 8, 0.16  # their number, and their step size relative to the rows' softness
+_SEEDS = 4  # normals of a step that seed its generator
 
 
 @dataclass(eq=False, repr=False)
 class CollapsedHMC(HMC):
     """Hamiltonian Monte Carlo along :class:`~skbayes_sgld.posterior.whitening.CollapsedPosterior`.
 
-    A step is a trajectory of the rows' predictors less their own noise, which is accepted or
-    rejected, and a draw of the coefficients given where it has led. What a chain remembers are the
-    predictors.
+    A step follows a trajectory of the rows' predictors without their noise, accepts or rejects it,
+    and then draws the coefficients given its end. The state of a chain is the predictors, in their
+    dual coordinates.
     """
 
     path_length: float = 1.25
@@ -32,17 +32,17 @@ class CollapsedHMC(HMC):
     largest_step = 1.0
 
     def n_normals(self, n_params: int) -> int:
-        """Standard normals that a step takes: a seed, a jitter and one to accept or reject."""
+        """Number of standard normals of a step: a seed, a jitter and one to accept or reject."""
         return _SEEDS + 2
 
     def init(self, theta: Array) -> State:
-        """State: positions, and duals, of which there are none until the first step."""
+        """State: positions, and dual coordinates, which are empty until the first step."""
         state = super().init(theta)
         del state["z"], state["force"]
         return state | {"dual": np.empty((len(theta), 0))}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
-        """The normals as they are."""
+        """The normals themselves: the step makes its noise from them."""
         return normals
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:

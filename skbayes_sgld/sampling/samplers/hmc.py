@@ -15,11 +15,11 @@ from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.samplers.metropolis import Adjusted
 
-# Share of Gauss-Lobatto quadrature in the kicks: 0, 0.2, 0.35 and 0.5 accept 0.79, 0.83, 0.85 and
-# 0.85 of the trajectories of three steps of 325 parameters (digits), and 0.80, 0.80, 0.80 and 0.79
-# of six near the walls of 31 (breast cancer, prior sd 10)
+# Share of Gauss-Lobatto quadrature in the kicks. Shares of 0, 0.2, 0.35 and 0.5 accept 0.79, 0.83,
+# 0.85 and 0.85 of trajectories of three steps (digits, 325 parameters), and 0.80, 0.80, 0.80 and
+# 0.79 of six steps (breast cancer, 31 parameters, prior sd 10: steep walls)
 _LOBATTO = 0.35
-_ORIGIN = "theta", "value", "z", "force"  # entries of the state where a trajectory begins
+_ORIGIN = "theta", "value", "z", "force"  # entries of the state at the start of a trajectory
 
 
 def leapfrog(
@@ -31,18 +31,18 @@ def leapfrog(
     gradient: Callable[[Array], Array],
     rotates: bool = False,
 ) -> tuple[Array, Array]:
-    """Follow Hamilton's equations by steps of leapfrog (Neal 2011, Section 5.2.3).
+    """Follow Hamilton's equations by leapfrog steps (Neal 2011, Section 5.2.3).
 
-    Where trajectories rotate, the force ``-z`` of the standard normal distribution is followed
-    exactly, by a rotation of position and momentum, and kicks are of the rest of the force. A
-    posterior that is nearly normal leaves little of it, and steps are longer (Shahbaba, Lan,
-    Johnson & Neal 2014, Section 3).
+    With ``rotates`` the force ``-z`` of a standard normal distribution is followed exactly, by a
+    rotation of position and momentum, and only the rest of the force kicks. If the posterior is
+    nearly normal the rest is small, and steps may be longer (Shahbaba, Lan, Johnson & Neal 2014,
+    Section 3).
 
     Parameters
     ----------
     z, momentum : ndarray of shape (C, P)
     force : ndarray of shape (C, P) or None
-        Gradient of the log density at z; not used where the first kick is 0.
+        Gradient of the log density at z; not used if the first kick is 0.
     step : ndarray of shape (C, 1)
         Size of the steps of each chain.
     parts : ndarray of shape (2, n)
@@ -58,9 +58,9 @@ def leapfrog(
     """
     angles = parts[1].astype(z.dtype)[:, None, None] * step
     drifts = [np.cos(angles), np.sin(angles)] if rotates else [angles]
-    # repeated per parameter: of few parameters broadcasting takes twice as long
+    # repeated per parameter: for few parameters broadcasting takes twice as long
     step, *drifts = (np.repeat(each, z.shape[1], axis=-1) for each in (step, *drifts))
-    # kicks as Python's numbers, which leave single precision as it is
+    # kicks as Python numbers, which keep arrays in single precision
     for k, (kick, drift) in enumerate(parts.T.tolist()):
         if k:
             force = gradient(z)
@@ -75,7 +75,7 @@ def leapfrog(
 
 
 def kicked(momentum: Array, z: Array, force: Array, step: Array, rotates: bool) -> Array:
-    """Momentum after a kick of so many steps by the force, or what a rotation leaves of it."""
+    """Momentum after a kick of size ``step``; if trajectories rotate, by the rest of the force."""
     push = step * (force + z) if rotates else step * force
     push += momentum
     return push
@@ -95,9 +95,9 @@ def equal_kicks(n_steps: int, drifts_first: bool = False) -> Array:
 def unequal_kicks(n_steps: int) -> Array:
     """Kicks and drifts ``(2, n_steps + 1)`` between those of leapfrog and of a quadrature.
 
-    Kicks along a rotation, which is followed exactly, add up an integral: to first order in the
-    posterior's distance from a normal one, the energy's error is that of a quadrature.
-    Gauss-Lobatto has next to none; errors of second order are least where distances are equal.
+    Kicks along an exact rotation approximate an integral: to first order in the posterior's
+    distance from a normal one, the error of the energy is that of a quadrature rule. Gauss-Lobatto
+    quadrature has almost none. Errors of second order are smallest at equal distances.
     """
     inner = roots_jacobi(n_steps - 1, 1.0, 1.0)[0] if n_steps > 1 else np.empty(0)
     at = np.concatenate([[-1.0], inner, [1.0]])
@@ -115,8 +115,8 @@ def kinetic(momentum: Array) -> Array:
 class Hamiltonian(Adjusted):
     """A sampler that proposes the ends of trajectories, in the coordinates of the metric.
 
-    With z these coordinates, ``theta = center + R z``. A posterior with light tails about a known
-    centre has trajectories that rotate, see :func:`leapfrog`.
+    The coordinates are z, ``theta = center + R z``. Trajectories rotate (:func:`leapfrog`) if the
+    posterior has light tails and a known centre.
     """
 
     rotates = False
@@ -154,8 +154,8 @@ class Hamiltonian(Adjusted):
     def steps(self, eta: Array, normals: Array, walls: bool = False) -> Array:
         """Size of each chain's leapfrog steps ``(T, C)``; ``eta (T, 1)``.
 
-        Where a density may fall off as a wall does, some steps should be so short that chains
-        leave it.
+        If the density may have ``walls``, where it falls off steeply, some steps should be short
+        enough for chains to leave them.
         """
         raise self._undefined("steps")
 
@@ -178,7 +178,7 @@ class Hamiltonian(Adjusted):
     ) -> tuple[State, Array]:
         """State and momentum at the end of a trajectory.
 
-        The way may be in single precision; the end is as exact as its density.
+        The trajectory may be computed in single precision; the density at its end is not.
         """
         metric, whitened, center = dynamics.metric, dynamics.whitened, dynamics.center
         step, n_steps = noise[:, -1:], self.gradients(float(eta))
@@ -215,8 +215,8 @@ def along_rows(
 ) -> tuple[Array, Array]:
     """Position and momentum at the end of a trajectory along whitened rows, in single precision.
 
-    It drifts first: where rows bound their predictors as walls do, errors of the energy are smaller
-    than those of steps that kick first, and more trajectories are accepted.
+    Steps drift first: if rows bound their predictors steeply, the errors of the energy are smaller
+    than with kicks first, and more trajectories are accepted.
     """
 
     def gradient(z: Array) -> Array:
@@ -237,8 +237,9 @@ class HMC(Hamiltonian):
     is exact for any step size, and needs the gradient from all rows.
 
     Under a normal prior, and in the metric of the curvature, a trajectory follows the normal
-    approximation of the posterior exactly, and leapfrog steps take what is left (Shahbaba, Lan,
-    Johnson & Neal 2014); kicks at unequal distances keep the energy better than equal ones.
+    approximation of the posterior exactly, and leapfrog steps follow the rest of the force
+    (Shahbaba, Lan, Johnson & Neal 2014). Kicks at unequal distances keep the energy better than
+    equal ones.
 
     Parameters
     ----------
@@ -246,23 +247,23 @@ class HMC(Hamiltonian):
         The time that a trajectory takes, in units of the preconditioned space. A quarter of a
         period, pi / 2, leads to an independent point of a normal distribution in the curvature's
         metric; a little more makes up for the trajectories that are rejected. The number of
-        leapfrog steps is this over the step size, rounded; each trajectory's step is jittered by
-        up to 20 %, so that none comes back to its start every time. Of counts, and of noise that
-        is inferred, the steps of every eighth trajectory are a quarter as long: their densities
-        have walls, at which a chain would reject whatever is longer.
+        leapfrog steps is this over the step size, rounded. Each trajectory's step is jittered by
+        up to 20 %, so that no trajectory returns to its start every time. For counts, and if the
+        noise is inferred, the steps of one trajectory in eight are a quarter as long: these
+        densities fall off so steeply that a chain there would reject longer steps.
     target_acceptance : float, default=0.85
         The acceptance that ``step_size="auto"`` aims at by dual averaging (Hoffman & Gelman 2014,
-        Section 3.2). The draws a gradient vary little between 0.65 and 0.9; more acceptances are
-        more draws from as many trajectories.
+        Section 3.2). Effective draws per gradient vary little between 0.65 and 0.9; a higher
+        acceptance gives more of them from as many trajectories.
     n_points : int, default=1
-        The draws that a trajectory gives, at ends of equal parts of it, each accepted or rejected
-        by itself (Nishimura & Dunson 2020, Algorithm 1). One draw of a whole trajectory is worth
-        more than each of several, which cost a part of it: more points suit trajectories of many
-        steps, where fewer of them are enough. A step of the chain is a part of a trajectory.
+        Draws per trajectory, at the ends of equal parts of it; each is accepted or rejected
+        (Nishimura & Dunson 2020, Algorithm 1). The end of a whole trajectory is worth more than
+        each of these, but costs more: several points suit trajectories of many steps. A step of
+        the chain is then a part of a trajectory.
     step_range : float, default=1.0
         Above 1, the steps of half of the trajectories are shorter, by up to this factor, uniformly
-        in its logarithm. A posterior with narrow parts needs them to leave these (Neal 2011,
-        Section 5.4.2.2); ``sampler="auto"`` takes 64 where a pilot finds such parts.
+        in its logarithm. Short steps let chains leave the narrow parts of a posterior (Neal 2011,
+        Section 5.4.2.2); ``sampler="auto"`` takes 64 if a pilot finds such parts.
 
     Examples
     --------
@@ -277,27 +278,27 @@ class HMC(Hamiltonian):
     n_points: int = 1
     step_range: float = 1.0
 
-    most_steps = 50  # of leapfrog: beyond, a trajectory is cut short
-    largest_step = 0.6  # longer ones reject most of what comes from the tails
+    most_steps = 50  # leapfrog steps at which a trajectory is cut short
+    largest_step = 0.6  # longer steps reject most proposals from the tails
     extra_normals = 2  # to accept or reject, and for the jitter
     rotates = True
 
     def check(self) -> None:
-        """Raise where path, target acceptance or number of points is out of range."""
+        """Raise if path, target acceptance or number of points is out of range."""
         super().check()
         check_number(self.path_length, "sampler.path_length", low=0)
         check_number(self.n_points, "sampler.n_points", low=1, closed="left", integer=True)
         check_number(self.step_range, "sampler.step_range", low=1, closed="left")
 
     def whole_steps(self, step: float) -> float:
-        """Size of the fewest steps that make up a path, and hardly exceed ``step``."""
+        """Size of equal steps that make up a path, at most about ``step`` long."""
         part = self.path_length / self.n_points
         # the last step of a path may fall short by 15 %
         return part / max(np.ceil(part / step - 0.15), 1.0)
 
     def gradients(self, step: float) -> int:
-        """Leapfrog steps from point to point."""
-        length = self.path_length / self.n_points / float(step)  # infinite for the least of numbers
+        """Number of leapfrog steps from point to point."""
+        length = self.path_length / self.n_points / float(step)  # may be infinite
         return max(round(min(length, self.most_steps)), 1)
 
     def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
@@ -307,7 +308,7 @@ class HMC(Hamiltonian):
         return step, self.n_points * max(1.0, 2.0 / reach**2)
 
     def init(self, theta: Array) -> State:
-        """State; with several points a trajectory, also its origin and how far it has come."""
+        """State; with several points, also the origin of the trajectory and a count of points."""
         state = super().init(theta)
         if self.n_points > 1:
             zero = np.zeros_like(theta)
@@ -319,12 +320,12 @@ class HMC(Hamiltonian):
     def propose(
         self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
-        """End of a trajectory, or its next point, which is accepted or else the origin."""
+        """End of a trajectory; with several points, its next point."""
         if self.n_points == 1:
             return super().propose(state, eta, noise, dynamics)
         if state["point"].any():
             state.update({name: state[f"origin_{name}"] for name in _ORIGIN})
-        else:  # a trajectory begins where the last one has ended
+        else:  # a trajectory begins at the end of the last one
             momentum = noise[:, :-2]
             state.update({f"origin_{name}": state[name] for name in _ORIGIN})
             state.update(way_z=state["z"], way_force=state["force"], way_momentum=momentum)
@@ -336,10 +337,10 @@ class HMC(Hamiltonian):
         return proposal, proposal["value"] - kinetic(end) - state["energy"]
 
     def steps(self, eta: Array, normals: Array, walls: bool = False) -> Array:
-        """Jittered step sizes; near walls every eighth on average is a quarter as long.
+        """Jittered step sizes; with ``walls`` one in eight, on average, is a quarter as long.
 
-        Without the short ones a walker may stand still there, as with few rows of counts.
-        With a range half of them are within it.
+        Without the short steps a walker may stand still at a wall, as with few rows of counts. If
+        ``step_range`` is above 1, half of the steps are within that range.
         """
         uniform = ndtr(normals[..., 0])
         if self.step_range > 1.0:
@@ -350,4 +351,4 @@ class HMC(Hamiltonian):
             eighths = 8.0 * uniform
             eta = np.where(eighths < 1.0, 0.25 * eta, eta)
             uniform = np.where(eighths < 1.0, eighths, (eighths - 1.0) / 7.0)
-        return eta * (0.8 + 0.4 * uniform)  # no trajectory is a whole period every time
+        return eta * (0.8 + 0.4 * uniform)  # so that no trajectory is always a whole period

@@ -19,21 +19,21 @@ Places = tuple[tuple[Array, Metric], ...]
 class JumpingHMC(HMC):
     """Hamiltonian Monte Carlo whose chains jump between known modes.
 
-    A point belongs to the mode of which it is the likeliest draw, were all modes normal. A
-    trajectory is in the metric of its mode, and rejected where it ends at a point of another. After
+    A point belongs to the mode whose normal approximation gives it the highest density. A
+    trajectory is in the metric of its mode, and is rejected if it ends at a point of another. After
     each trajectory a jump to another mode keeps the coordinates z: with ``theta = center + R z``
     the proposal is ``center' + R' z``, accepted with probability ``min(1, p(theta') |R'| /
     (p(theta) |R|))`` if it belongs to that mode (Tjelmeland & Hegstad 2001, Section 3). Both moves
     are exact.
 
-    Parallel tempering does not serve modes of different widths: as the temperature rises the mass
-    of a narrow mode vanishes at once, and hot chains never find it (Woodard, Schmidler & Huber
-    2009). Of 200 rows, 37 % of them shifted by 15 sds of the noise, ladders of 6 and 12
-    temperatures crossed in none or one of four chains.
+    Parallel tempering fails for modes of different widths: the mass of a narrow mode vanishes as
+    soon as the temperature rises, and hot chains never find it (Woodard, Schmidler & Huber 2009).
+    On 200 rows, 37 % of them shifted by 15 sds of the noise, at most one of four ladders crossed,
+    with 6 or 12 temperatures.
     """
 
     rotates = False
-    _places: ClassVar[Places] = ()  # no parameter: the tuning knows it
+    _places: ClassVar[Places] = ()  # set by the tuning; not a parameter
 
     @classmethod
     def between(cls, places: Places) -> JumpingHMC:
@@ -43,11 +43,11 @@ class JumpingHMC(HMC):
         return sampler
 
     def n_normals(self, n_params: int) -> int:
-        """Standard normals of a trajectory, and two of a jump: where to, and whether."""
+        """Number of standard normals: those of a trajectory, and two for the jump."""
         return super().n_normals(n_params) + 2
 
     def init(self, theta: Array) -> State:
-        """State of HMC, with the mode that each chain is at."""
+        """State of HMC, with the mode of each chain."""
         return super().init(theta) | {"mode": self.modes_of(theta)}
 
     def modes_of(self, theta: Array) -> Array:
@@ -63,7 +63,7 @@ class JumpingHMC(HMC):
         return replace(dynamics, metric=metric, center=center, whitened=None)
 
     def _by_mode(self, modes: Array, of: Any) -> Any:
-        """Arrays of all chains, given those of the chains ``rows`` of each mode."""
+        """Arrays of all chains; ``of(mode, rows)`` makes those of the chains ``rows`` of a mode."""
         total: dict[str, Array] = {}
         for mode in np.unique(modes):
             rows = np.flatnonzero(modes == mode)
@@ -73,7 +73,7 @@ class JumpingHMC(HMC):
         return total
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
-        """Entries that depend on the density, each chain's in the metric of its mode."""
+        """Entries of the state that depend on the density, in the metric of each chain's mode."""
 
         def of(mode: int, rows: Array) -> State:
             evaluate = super(JumpingHMC, self).evaluate
@@ -83,7 +83,7 @@ class JumpingHMC(HMC):
         return state
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
-        """Noise of the trajectory, the log of a uniform number, and another one."""
+        """Noise of the trajectory, then the log of a uniform number and a uniform number."""
         trajectory = super().prepare(normals[..., :-2], previous, eta, dynamics)
         jump = log_ndtr(normals[..., -2:-1]), ndtr(normals[..., -1:])
         return np.concatenate([trajectory, *jump], axis=-1)
@@ -91,7 +91,7 @@ class JumpingHMC(HMC):
     def propose(
         self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
-        """End of a trajectory in the metric of its mode, which it must not leave."""
+        """End of a trajectory in the metric of its mode; rejected if it belongs to another."""
         modes = state["mode"]
 
         def of(mode: int, rows: Array) -> State:
@@ -126,7 +126,7 @@ class JumpingHMC(HMC):
         state["lost"] = np.where(accept, 0, state["lost"])
 
     def _located(self, z: Array, modes: Array) -> Array:
-        """Points of coordinates z in the metrics of modes ``(C,)``."""
+        """Points with the coordinates z in the metrics of the modes ``(C,)``."""
 
         def of(mode: int, rows: Array) -> dict[str, Array]:
             center, metric = self._places[mode]
@@ -143,7 +143,7 @@ class JumpingHMC(HMC):
         return gain
 
     def acceptance(self, log_density: Any, theta: Array, mode: int, tau: float) -> float:
-        """Mean probability of acceptance of jumps from points of a mode, to all others."""
+        """Mean acceptance probability of jumps from points of a mode to all other modes."""
         center, metric = self._places[mode]
         z, modes, total = metric.whiten(theta - center), np.full(len(theta), mode), 0.0
         others = [k for k in range(len(self._places)) if k != mode]

@@ -21,7 +21,8 @@ class MALA(Hamiltonian):
     Parameters
     ----------
     target_acceptance : float, default=0.574
-        Of Roberts & Rosenthal 1998, optimal in many dimensions.
+        Acceptance that ``step_size="auto"`` aims at: optimal in many dimensions (Roberts &
+        Rosenthal 1998).
 
     Examples
     --------
@@ -34,7 +35,7 @@ class MALA(Hamiltonian):
     extra_normals = 1
 
     def steps(self, eta: Array, normals: Array, walls: bool = False) -> Array:
-        """Steps of ``sqrt(2 eta)``."""
+        """Leapfrog steps of ``sqrt(2 eta)``."""
         return np.broadcast_to(np.sqrt(2.0 * eta), normals.shape[:2])
 
 

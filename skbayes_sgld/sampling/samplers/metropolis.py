@@ -12,7 +12,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 
-_LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of an acceptance probability: below, it is 0
+_LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the least positive probability
 
 _DIVERGED = 1e3  # change of the energy at which a trajectory has diverged, as in Stan
 
@@ -30,7 +30,7 @@ class Adjusted(Sampler):
     target_acceptance: float
 
     def check(self) -> None:
-        """Raise where the target acceptance is not a probability."""
+        """Raise if the target acceptance is not a probability."""
         check_number(self.target_acceptance, "sampler.target_acceptance", low=0, high=1)
 
     def init(self, theta: Array) -> State:
@@ -43,11 +43,11 @@ class Adjusted(Sampler):
         return {"theta": theta, "accepted": np.zeros(n_chains), **unknown, **domain, **losses}
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
-        """``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number."""
-        # chains first, so that each chain's noise is a product of its own
+        """``sqrt(tau) G^{1/2} z`` of every step, and the log of a uniform number to accept by."""
+        # chains first, so that each chain's noise is one product
         by_chain = np.ascontiguousarray(normals[..., :-1].swapaxes(0, 1))
         noise = dynamics.metric.sqrt(by_chain).swapaxes(0, 1)
-        # a temperature for all steps, or one each
+        # one temperature for all steps, or one for each
         noise = noise * np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))
         return np.concatenate([noise, log_ndtr(normals[..., -1:])], axis=-1)
 
@@ -56,7 +56,7 @@ class Adjusted(Sampler):
         return {"value": dynamics.posterior.log_density(theta)}
 
     def whole_steps(self, step: float) -> float:
-        """Step size near ``step`` that suits a proposal made of whole steps."""
+        """Step size near ``step`` of which a proposal takes a whole number."""
         return step
 
     def propose(
@@ -71,23 +71,23 @@ class Adjusted(Sampler):
             state.update(self.evaluate(state["theta"], dynamics))
         proposal, log_ratio = self.propose(state, eta, noise, dynamics)
         if np.isnan(log_ratio).any():
-            # but for an overflow, and a density of 0, whose gradient may be anything
+            # neither an overflow nor a density of 0, whose gradient may be anything
             undefined = np.isfinite(proposal["theta"]).all(axis=1) & np.isnan(log_ratio)
             undefined &= proposal["value"] != -np.inf
             state["undefined"] = state["undefined"] + undefined
             at = np.where(undefined[:, None], proposal["theta"], state["undefined_at"])
             state["undefined_at"] = at
         log_uniform = noise[:, state["theta"].shape[1]]
-        # a density that is infinite has overflowed
+        # an infinite density is an overflow
         log_ratio = np.where(proposal["value"] < np.inf, log_ratio / dynamics.temperature, -np.inf)
         accept = log_uniform < log_ratio
         if accept.all():
             state.update(proposal, lost=np.zeros_like(state["lost"]))
         else:
-            # proposals in a row that no chain could ever have accepted, and the parameter in which
-            # the last of them was thrown farthest
+            # count consecutive proposals of acceptance probability 0, and keep the parameter that
+            # the last of them moved farthest
             lost = log_ratio < _LEAST
-            # trajectories along which the energy was not kept at all
+            # divergent trajectories: the energy was not conserved at all
             astray = ~(log_ratio >= -_DIVERGED) & (proposal["value"] != -np.inf)
             state["diverged"] = state["diverged"] + astray
             state["lost"] = (state["lost"] + 1) * lost
@@ -104,14 +104,14 @@ class Adjusted(Sampler):
 class RandomWalk(Adjusted):
     """Random walk Metropolis: the proposal is ``theta + step_size sqrt(tau) G^{1/2} noise``.
 
-    It takes no gradient, and as many steps as there are parameters, and more, to an independent
-    draw (Metropolis et al. 1953; Roberts, Gelman & Gilks 1997).
+    It takes no gradient. An independent draw takes at least as many steps as there are parameters
+    (Metropolis et al. 1953; Roberts, Gelman & Gilks 1997).
 
     Parameters
     ----------
     target_acceptance : float, default=0.234
-        What ``step_size="auto"`` aims at: optimal in many dimensions (Roberts, Gelman & Gilks
-        1997, Corollary 1.2); a single parameter wants 0.44.
+        Acceptance that ``step_size="auto"`` aims at: optimal in many dimensions (Roberts, Gelman &
+        Gilks 1997, Corollary 1.2). For a single parameter 0.44 is best.
 
     Examples
     --------
@@ -125,7 +125,7 @@ class RandomWalk(Adjusted):
     largest_step = 2.4
 
     def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """2.38 over the root of the dimension, in sds of the narrowest direction."""
+        """Step size of 2.38 sds of the narrowest direction, over the root of the dimension."""
         step = step or 2.38 / np.sqrt(len(rates) * rates[-1])
         return step, 34.0 / (step**2 * rates[0])
 

@@ -30,9 +30,10 @@ class ParallelTempering(HMC):
         Rungs of the ladder. Neighbours swap often where the ratio of their temperatures is within
         ``1 + sqrt(2 / n_params)``.
     max_temperature : float, default=20.0
-        Of the hottest rung, in units of the run's: enough to melt a barrier of twenty nats.
+        Temperature of the hottest rung, in units of the run's. The default lets chains cross a
+        barrier of twenty nats.
     path_length, target_acceptance : float
-        As :class:`HMC`'s.
+        Parameters of :class:`HMC`.
 
     Examples
     --------
@@ -44,10 +45,10 @@ class ParallelTempering(HMC):
     n_temperatures: int = 6
     max_temperature: float = 20.0
 
-    rotates = False  # no normal distribution is near to several modes
+    rotates = False  # no normal distribution is close to a posterior with several modes
 
     def check(self) -> None:
-        """Raise where the ladder has fewer than two rungs or does not rise."""
+        """Raise if the ladder has fewer than two rungs or does not rise."""
         super().check()
         check_number(
             self.n_temperatures, "sampler.n_temperatures", low=2, closed="left", integer=True
@@ -60,22 +61,22 @@ class ParallelTempering(HMC):
         return np.geomspace(1.0, float(self.max_temperature), self.n_temperatures)
 
     def n_normals(self, n_params: int) -> int:
-        """Standard normals that a step takes: for the trajectory of each rung and for the swaps."""
+        """Number of standard normals of a step: for each rung's trajectory and for the swaps."""
         K = self.n_temperatures
         return K * super().n_normals(n_params) + K - 1
 
     def init(self, theta: Array) -> State:
-        """State of HMC, with the state ``rung_...`` of each rung, all of which are at ``theta``."""
+        """State of HMC, and the states ``rung_...`` of the rungs, which all start at ``theta``."""
         rungs = super().init(np.repeat(theta, self.n_temperatures, axis=0))
         state = super().init(theta) | {"count": np.zeros(len(theta))}
         return state | {f"rung_{name}": self._by_chain(a) for name, a in rungs.items()}
 
     def _by_chain(self, array: Array) -> Array:
-        """Array ``(C, K, ...)`` of one with a row for each rung."""
+        """Array ``(C, K, ...)`` from one ``(C K, ...)`` with a row for each rung."""
         return array.reshape(-1, self.n_temperatures, *array.shape[1:])
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
-        """Noise of each rung's trajectory, side by side, and the logs of the swaps' uniforms."""
+        """Noise of the rungs' trajectories, side by side, and logs of uniform numbers for swaps."""
         K = self.n_temperatures
         by_rung = np.split(normals[..., : 1 - K], K, axis=-1)
         moves = []
@@ -101,7 +102,7 @@ class ParallelTempering(HMC):
             at = order.reshape(C, K, *[1] * (by_chain[name].ndim - 2))
             by_chain[name] = np.take_along_axis(by_chain[name], at, axis=1)
         state.update({f"rung_{name}": array for name, array in by_chain.items()})
-        # the coldest rung is the chain; it is lost where all rungs are
+        # the coldest rung is the chain; the chain is lost if all rungs are
         state.update({name: by_chain[name][:, 0] for name in ("theta", "accepted", "lost_in")})
         state["lost"] = by_chain["lost"].min(axis=1)
         state["diverged"] = by_chain["diverged"][:, 0]
@@ -110,7 +111,7 @@ class ParallelTempering(HMC):
         state.update(undefined=undefined.mean(axis=1), undefined_at=by_chain["undefined_at"][worst])
 
     def _swap(self, values: Array, tau: Array, log_uniform: Array, state: State) -> Array:
-        """Rung whose replica each rung takes over ``(C, K)``."""
+        """Rung from which each rung takes its replica ``(C, K)``."""
         order = np.tile(np.arange(len(tau)), (len(values), 1))
         low = np.arange(int(state["count"][0]) % 2, len(tau) - 1, 2)  # even and odd pairs in turn
         gain = (1.0 / tau[low] - 1.0 / tau[low + 1]) * (values[:, low + 1] - values[:, low])

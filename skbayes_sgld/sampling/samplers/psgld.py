@@ -23,25 +23,27 @@ class PSGLD(Sampler):
         G = \mathrm{diag}\left(\frac{1}{\lambda + \sqrt V}\right), \quad
         \theta \leftarrow \theta + \eta\, G\, g + \sqrt{2 \eta \tau G}\, \xi.
 
-    The paper takes V and the damping of the mean row's gradient, g / n: its epsilon is
-    2 eta / n. V is the plain mean of the squares until there are ``1 / (1 - decay)`` of them. The
-    correction Gamma, the divergence of G, is left out, as the paper does in practice, and the
-    metric follows the chain: on a normal target of precision lambda in each
-    coordinate, with full gradients, that makes variances too wide by ``kappa / (2 + kappa)``,
-    kappa being ``(1 - decay) / (eta sqrt(lambda))``, the time that a coordinate takes to forget
-    over the time that V takes. (``kappa / 2`` is the first order, from the generator of the
-    diffusion of theta and V; 1 is the exact limit for a V without memory.) It comes on top of
-    Euler's ``1 / (1 - eta sqrt(lambda) / 2)``: shorter steps raise the one and lower the other.
-    The metric is diagonal, and follows the scales of the columns, not their correlation; it is
-    kept in the coordinates of ``preconditioner``, and ``preconditioner="none"`` is the paper's.
+    The paper scales V and the damping by the mean gradient of a row, g / n: its epsilon is
+    2 eta / n. V is the plain mean of the squares until there are ``1 / (1 - decay)`` of them.
+
+    As in the paper's experiments, the correction Gamma (the divergence of G) is left out. On a
+    normal target of precision lambda in each coordinate, with full gradients, this makes variances
+    too large by ``kappa / (2 + kappa)``, with ``kappa = (1 - decay) / (eta sqrt(lambda))``: the
+    time in which a coordinate forgets, over that in which V does. (``kappa / 2`` is the first
+    order, from the generator of the diffusion of theta and V; 1 is the exact limit for a V without
+    memory.) Euler's error, ``1 / (1 - eta sqrt(lambda) / 2)``, comes on top: shorter steps raise
+    the first error and lower the second.
+
+    The metric is diagonal: it learns the scales of the columns, not their correlation. It is
+    learned in the coordinates of ``preconditioner``; ``preconditioner="none"`` is the paper's.
 
     Parameters
     ----------
     decay : float, default=0.999
-        alpha of the paper. On a normal target of precision 1 its 0.99 makes variances 21 % too
-        wide at a step of 0.02 and 10 % at 0.1; the default 3 % and 6 %.
+        alpha of the paper. On a normal target of precision 1 the paper's 0.99 makes variances
+        21 % too large at a step of 0.02 and 10 % at 0.1; the default makes them 3 % and 6 %.
     damping : float, default=1e-5
-        lambda of the paper, n times: it only keeps a gradient of zero from dividing.
+        lambda of the paper, times n: it avoids a division by zero.
 
     Examples
     --------
@@ -55,21 +57,21 @@ class PSGLD(Sampler):
     damping: float = 1e-5
 
     def check(self) -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         check_number(self.decay, "sampler.decay", low=0, high=1)
         check_number(self.damping, "sampler.damping", low=0)
 
     def gaussian_inflation(self, eta: float) -> float:
         """Variance of the chain over the target's, on a normal target of precision 1."""
         lag = (1.0 - self.decay) / eta
-        return (1.0 + lag / (2.0 + lag)) / (1.0 - eta / 2.0)  # G is about 1, and the step SGLD's
+        return (1.0 + lag / (2.0 + lag)) / (1.0 - eta / 2.0)  # with G about 1 the step is SGLD's
 
     def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """A step of a tenth of the way: the metric fluctuates, and Euler's error is added."""
+        """A step of a tenth of the way, since the metric fluctuates and Euler's error is added."""
         return super().step_and_time(rates, step or 0.1 / self.speed(rates[-1]))
 
     def speed(self, rate: float) -> float:
-        """Root of the curvature, since G is about one over it."""
+        """Root of the curvature, since G is about the inverse of that root."""
         return float(np.sqrt(rate))
 
     def init(self, theta: Array) -> State:
@@ -77,8 +79,8 @@ class PSGLD(Sampler):
         return {"theta": theta, "square": np.zeros_like(theta), "count": np.zeros(len(theta))}
 
     def set_stationary(self, state: State, temperature: float) -> None:
-        """Set the squares to their mean on a standard normal target, as if long remembered."""
-        # a first gradient near 0 would make a metric that throws the chain tens of sds away
+        """Set the squares to their mean on a standard normal target."""
+        # a first gradient near 0 would give a metric that throws the chain tens of sds away
         state["square"] = np.full_like(state["theta"], temperature)
         state["count"] = np.full(len(state["theta"]), 1.0 / (1.0 - self.decay))
 
@@ -89,7 +91,7 @@ class PSGLD(Sampler):
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Advance the squares, and theta in their metric."""
         gradient = dynamics.force(state, batch)
-        # the plain mean, until there are 1 / (1 - decay) squares
+        # plain mean until there are 1 / (1 - decay) squares
         keep = np.minimum(self.decay, state["count"] / (state["count"] + 1.0))[:, None]
         state["square"] = keep * state["square"] + (1.0 - keep) * np.square(gradient)
         state["count"] = state["count"] + 1.0

@@ -20,7 +20,7 @@ class Underdamped(Sampler):
 
     @property
     def _injected(self) -> float:
-        """Variance of the noise of a step, over eta tau."""
+        """Variance of a step's noise, divided by eta tau."""
         return 2.0 * self.friction
 
     def check(self) -> None:
@@ -37,7 +37,7 @@ class Underdamped(Sampler):
         return normals * scale[:, None, None]
 
     def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """A step of 0.1 in the steepest direction, and the time of the slowest direction."""
+        """A step of 0.1 in the steepest direction, and the steps that the slowest one takes."""
         step = step or 0.1 / rates[-1]
         return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))
 
@@ -56,23 +56,23 @@ class SGHMC(Underdamped):
         u \leftarrow u + v.
 
     With ``friction=1`` it is SGLD's Euler step. On a normal target of precision lambda its
-    variance is too large by ``1 / (1 - eta lambda / (2 (2 - a)))``: the variance of the AR(2)
-    process that its positions are. A small friction averages over the noise of minibatches.
+    variance is too large by ``1 / (1 - eta lambda / (2 (2 - a)))``, since its positions are an
+    AR(2) process. A small friction averages over the noise of minibatches.
 
     With ``integrator="leimkuhler_matthews"`` the velocity is refreshed in the middle of the move
-    (Leimkuhler & Matthews 2013, "BAOAB"), at the cost of one gradient too::
+    (Leimkuhler & Matthews 2013, "BAOAB"), also with one gradient per step::
 
         v <- v + eta g
         u <- u + v / 2,   v <- (1 - a) v + sqrt(a (2 - a) eta tau) noise,   u <- u + v / 2
 
-    On a normal target its positions have the target's variance whatever the step size below 4;
-    with ``friction=1`` it is the integrator of that name of
-    :class:`~skbayes_sgld.sampling.SGLD`, at half of the step size.
+    On a normal target its positions have the target's variance at any step size below 4. With
+    ``friction=1`` it is the integrator of the same name of
+    :class:`~skbayes_sgld.sampling.SGLD`, at half the step size.
 
     Parameters
     ----------
     friction : float, default=0.2
-        The share of its velocity that a chain loses at each step: alpha of the paper.
+        Share of the velocity that a chain loses at each step: alpha of the paper.
     integrator : {"euler", "leimkuhler_matthews"}, default="euler"
         ``"euler"`` is the paper's recursion.
 
@@ -88,7 +88,7 @@ class SGHMC(Underdamped):
     integrator: str = "euler"
 
     def check(self) -> None:
-        """Raise where the friction or the integrator is out of range."""
+        """Raise if the friction or the integrator is out of range."""
         super().check()
         check_integrator(self.integrator)
 
@@ -98,12 +98,12 @@ class SGHMC(Underdamped):
 
     @property
     def _injected(self) -> float:
-        """Variance of the noise of a step, over eta tau."""
+        """Variance of a step's noise, divided by eta tau."""
         return self.friction * (2.0 - self.friction if self._splits else 2.0)
 
     @property
     def noise_gain(self) -> float:  # type: ignore[override]
-        """SGLD's injected variance over the one here: about one over the friction."""
+        """Ratio of SGLD's injected variance to this sampler's: about one over the friction."""
         return 2.0 / self._injected
 
     def gaussian_inflation(self, eta: float) -> float:

@@ -27,11 +27,11 @@ class SGLD(Sampler):
     Parameters
     ----------
     integrator : {"leimkuhler_matthews", "euler"}, default="leimkuhler_matthews"
-        ``"euler"`` adds a fresh standard normal at every step: Algorithm 21 of the handout, to
-        the letter. On a normal target of precision lambda its variance is too large by
+        ``"euler"`` adds a new standard normal at every step: Algorithm 21 of the handout. On a
+        normal target of precision lambda its variance is too large by
         ``1 / (1 - eta lambda / 2)``. ``"leimkuhler_matthews"`` adds the mean of the previous
-        step's normal and this one's (Leimkuhler & Matthews 2013, eq. 1.4): the same cost, second
-        order in eta, and no error at all on a normal target.
+        step's normal and this one's (Leimkuhler & Matthews 2013, eq. 1.4). Its error is of second
+        order in eta, and zero on a normal target, at the same cost.
 
     References
     ----------
@@ -49,7 +49,7 @@ class SGLD(Sampler):
     integrator: str = "leimkuhler_matthews"
 
     def check(self) -> None:
-        """Raise where the integrator is not known."""
+        """Raise if the integrator is not known."""
         check_integrator(self.integrator)
 
     def gaussian_inflation(self, eta: float) -> float:
@@ -58,7 +58,7 @@ class SGLD(Sampler):
 
     def prepare(self, normals: Array, previous: Array, eta: Array, dynamics: Dynamics) -> Array:
         """``sqrt(2 eta tau) G^{1/2} noise`` of every step."""
-        # chains first, so that each chain's noise is a product of its own
+        # chains first, so that each chain's noise is one product
         z = np.ascontiguousarray(normals.swapaxes(0, 1))
         scale = np.sqrt(2.0 * dynamics.temperature * eta)[:, None]
         if self.integrator == "leimkuhler_matthews":
@@ -78,5 +78,5 @@ class SGLD(Sampler):
 
 
 def check_integrator(integrator: str) -> None:
-    """Raise where an integrator of SGLD or SGHMC is not known."""
+    """Raise if ``integrator`` is no integrator of SGLD and SGHMC."""
     check_choice(integrator, "sampler.integrator", ("euler", "leimkuhler_matthews"))

@@ -16,29 +16,29 @@ from skbayes_sgld.sampling.samplers.sghmc import Underdamped
 class SGNHT(Underdamped):
     r"""Stochastic gradient Nose-Hoover thermostat (Ding et al. 2014, Algorithm 2).
 
-    The friction :math:`\xi` of each chain is a part of its state: it grows where the kinetic energy
-    is above the temperature's, so that noise of unknown size in the gradient is cooled away. With
+    The friction :math:`\xi` of each chain is part of its state. It grows while the kinetic energy
+    is above that of the temperature, and so removes the heat of gradient noise of any size. With
     standard normal noise :math:`\epsilon` one step is
 
     .. math:: v \leftarrow (1 - \xi)\, v + \eta\, g + \sqrt{2 A \eta \tau}\, \epsilon, \quad
         u \leftarrow u + v, \quad
         \xi \leftarrow \xi + \frac{|v|^2 / P - \eta \tau}{\mu}.
 
-    On a normal target the thermostat holds ``E v^2 = eta tau``, and the variance is then
-    ``(1 - xi / 2)`` times the target's, with xi near A: small where A is.
+    On a normal target the thermostat holds ``E v^2 = eta tau``. The variance of u is then
+    ``(1 - xi / 2)`` times the target's, with xi near A: the bias is small if A is.
 
-    The paper's mu is 1. The friction then varies about A with the sd ``sqrt(eta tau / P)``, which
-    in few dimensions takes it far below 0, where it drives the chain, and beyond 2, where a step
-    is unstable. An inertia mu of the thermostat (Leimkuhler & Shang 2016) divides that sd
-    by its root and leaves the distribution of u and v as it is.
+    The paper's mu is 1. The friction then varies about A with the sd ``sqrt(eta tau / P)``. In
+    few dimensions this takes it far below 0, where it accelerates the chain, and beyond 2, where
+    steps are unstable. An inertia mu of the thermostat (Leimkuhler & Shang 2016) divides that sd
+    by ``sqrt(mu)``, and does not change the distribution of u and v.
 
     Parameters
     ----------
     friction : float, default=0.05
-        A, the friction that balances the injected noise alone.
+        A: the friction that balances the injected noise if gradients have none.
     inertia : float > 0 or None, default=None
-        mu. None is ``max(1, 4 eta tau / (P A^2))``, the least at which the friction's sd is half
-        of A: the paper's where there are hundreds of parameters.
+        mu. None is ``max(1, 4 eta tau / (P A^2))``, the smallest at which the friction's sd is at
+        most half of A; with hundreds of parameters that is the paper's 1.
 
     Examples
     --------
@@ -60,10 +60,10 @@ class SGNHT(Underdamped):
         return float(1.0 - 0.5 * xi)
 
     def check(self) -> None:
-        """Raise where the friction or the inertia is out of range."""
+        """Raise if the friction or the inertia is out of range."""
         check_number(self.friction, "sampler.friction", low=1e-3, high=0.4, closed="left")
         if self.inertia is not None:
-            # with less the friction swings, and draws apart take thousands of steps
+            # with a smaller inertia the friction oscillates: draws take thousands of steps
             check_number(self.inertia, "sampler.inertia", low=0.1, closed="left")
 
     def init(self, theta: Array) -> State:

@@ -308,7 +308,7 @@ def choose_unbiased(
     -------
     choice : tuple of float and Bias or None
         The step size and its bias, measured or extrapolated: the shortest, or the best that was
-        tried, where none is within the limit; None where a spare sampler is to take over.
+        tried, where none is within the limit; None if a spare sampler is to take over.
     """
     sizes = step_sizes(run.sampler)
     if run.sampler.gaussian_inflation(sizes[0]) != 1.0:

@@ -100,7 +100,7 @@ def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Arra
 
 
 def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
-    """End of a climb in coordinates of the known mode's sds; None where it ends at no mode."""
+    """End of a climb in coordinates of the known mode's sds; None if it ends at no mode."""
     z = mode.metric.whiten((start - mode.theta)[None])[0]
     for _ in range(20):  # halvings of the way to a start whose density is 0
         if np.isfinite(posterior.log_density(mode.theta + mode.metric.sqrt(z[None]))).all():
