@@ -24,7 +24,7 @@ def coefficients(rookies: Bunch, work: Work, output: Path) -> None:
     model.fit(rookies.data, rookies.target)
     summary = model["model"].summary(coverage=COVERAGE)
     summary.index = [name.removeprefix("coef[").removesuffix("]") for name in summary.index]
-    low, high = summary.columns[-2:]
+    low, high = "lower", "upper"
     slopes = summary.drop(index="intercept").sort_values("mean", ascending=False)
     table = pd.concat([slopes, summary.loc[["intercept"]]])
     say("Log odds of a five-year career per standard deviation of a column, all rookies:")

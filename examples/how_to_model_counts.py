@@ -39,7 +39,7 @@ model = SGLDPoissonRegressor(random_state=0).fit(machines, failures, exposure=ye
 doubling = 10 * model.sample_posterior().coef[:, 0] / np.log(2)
 low, high = np.quantile(doubling, [0.05, 0.95])
 print(f"ten degrees are {doubling.mean():.2f} doublings (90 % credible: {low:.2f} to {high:.2f})")
-print(model.summary()[["mean", "sd", "5%", "95%"]].round(3))
+print(model.summary()[["mean", "sd", "lower", "upper"]].round(3))
 
 # %%
 # Rates and counts

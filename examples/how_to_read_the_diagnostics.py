@@ -60,7 +60,7 @@ for name, model in {"default": default, "plain": plain}.items():
 # ``diagnose`` says in words what is wrong, and what to do.
 
 report = default.diagnose()
-print("usable:", report.usable)
+print(report)
 
 # %%
 # Pictures

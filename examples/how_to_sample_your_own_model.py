@@ -66,7 +66,7 @@ posterior = FunctionPosterior(
     transforms={"early": "positive", "late": "positive"},
 )
 draws = sample(posterior, init=np.array([3.0, 1.0, 1895.0]), random_state=0)
-print(draws.summary()[["mean", "sd", "5%", "95%", "r_hat", "ess_bulk"]].round(2))
+print(draws.summary()[["mean", "sd", "lower", "upper", "r_hat", "ess_bulk"]].round(2))
 
 # %%
 # The answer

@@ -21,6 +21,7 @@ from skbayes_sgld.prediction.effects import effects
 from skbayes_sgld.prediction.wrappers import (
     predict_interval,
     predict_proba_interval,
+    predict_proba_quantiles,
     predict_quantiles,
     sample_y,
     summary,
@@ -66,6 +67,7 @@ __all__ = [
     "gather_warnings",
     "predict_interval",
     "predict_proba_interval",
+    "predict_proba_quantiles",
     "predict_quantiles",
     "sample",
     "sample_y",

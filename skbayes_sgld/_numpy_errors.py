@@ -33,16 +33,6 @@ def numpy_defaults(public: T) -> T:
     return public
 
 
-def hinting(**hints: str) -> Callable[[T], T]:
-    """Decorator below ``numpy_defaults``: what errors say of arguments that are not taken."""
-
-    def mark(function: T) -> T:
-        function.argument_hints = hints  # type: ignore[attr-defined]
-        return function
-
-    return mark
-
-
 def _function(function: Any) -> Any:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -78,7 +68,6 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
         # not that the argument is of the model's class, where another method takes it
         known = getattr(model, "_row_argument", None)
         hints = {k: v for k, v in getattr(model, "_argument_hints", {}).items() if k != known}
-        hints = hints | getattr(function, "argument_hints", {})
         hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)
         what = f"{of}{function.__name__}() {mismatch}; it takes {accepted}{hint}."
         raise TypeError(what) from error

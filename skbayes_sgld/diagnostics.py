@@ -290,8 +290,9 @@ def summarize(
     -------
     table : pandas.DataFrame
         Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
-        mean and sd, and the ends of the interval. The standard error of an sd is infinite where the
-        draws' tails are so heavy that it cannot be known.
+        mean and sd, and the interval's ends, ``lower`` and ``upper``; ``attrs`` has its coverage.
+        The standard error of an sd is infinite where the draws' tails are so heavy that it cannot
+        be known.
 
     Examples
     --------
@@ -299,7 +300,7 @@ def summarize(
     >>> from skbayes_sgld.diagnostics import summarize
     >>> draws = np.random.default_rng(0).standard_normal((4, 500, 1))
     >>> list(summarize(draws, ["x"]).columns)
-    ['mean', 'sd', 'ess_bulk', 'ess_tail', 'r_hat', 'mcse_mean', 'mcse_sd', '5%', '95%']
+    ['mean', 'sd', 'ess_bulk', 'ess_tail', 'r_hat', 'mcse_mean', 'mcse_sd', 'lower', 'upper']
     """
     check_draws(draws)
     if np.shape(np.asarray(names, dtype=object)) != (draws.shape[2],):
@@ -313,7 +314,7 @@ def summarize(
     ends = tails(coverage)
     low, high = quantiles(flat.T, ends, w).T
     ess = effective_sample_size(draws, "mean")
-    return pd.DataFrame(
+    table = pd.DataFrame(
         {
             "mean": mean,
             "sd": sd,
@@ -323,11 +324,13 @@ def summarize(
             "mcse_mean": sd / np.sqrt(ess),
             "mcse_sd": sd * _sd_errors(draws)[2],
             # at an end: a narrow screen leaves out the middle of a table
-            f"{100 * ends[0]:.4g}%": low,
-            f"{100 * ends[1]:.4g}%": high,
+            "lower": low,
+            "upper": high,
         },
         index=pd.Index(names, name="parameter"),
     )
+    table.attrs["coverage"] = coverage
+    return table
 
 
 def tails(coverage: float | Array) -> Array:

@@ -82,7 +82,7 @@ def test_weights_count_draws():
     repeated, columns = summarize(values, ["a", "b"]), ["mean", "sd"]
     np.testing.assert_allclose(weighted[columns], repeated[columns], rtol=1e-12)
     ends = np.quantile(values[..., 0], [0.05, 0.95], method="inverted_cdf")
-    np.testing.assert_allclose(weighted.loc["a", ["5%", "95%"]].astype(float), ends)
+    np.testing.assert_allclose(weighted.loc["a", ["lower", "upper"]].astype(float), ends)
 
 
 def test_quantiles_of_weighted_rows_ignore_draws_of_no_weight():
@@ -104,7 +104,7 @@ def test_the_unit_of_the_draws_changes_no_diagnostic(unit):
     np.testing.assert_allclose(potential_scale_reduction(unit * draws), r_hat, rtol=1e-4)
     names = [f"x{j}" for j in range(n_params)]
     table, scaled = summarize(draws, names), summarize(unit * draws, names)
-    for column in ("mean", "sd", "5%", "95%", "mcse_mean", "mcse_sd"):
+    for column in ("mean", "sd", "lower", "upper", "mcse_mean", "mcse_sd"):
         np.testing.assert_allclose(scaled[column], unit * table[column], rtol=1e-9)
     found = [convergence_problems(values, names) for values in (draws, unit * draws)]
     assert found[0] and found[0].keys() == found[1].keys()

@@ -31,6 +31,11 @@ PLAIN = {"get_metadata_routing", "get_params", "set_params", "set_callbacks", "c
 PLAIN |= {"Plan", "RowBlocks", "summary", "get_scorer", "get_scorer_names"}
 
 
+def quantiles(model):
+    """Method with quantiles of y, or of probabilities."""
+    return getattr(model, "predict_proba_quantiles", None) or model.predict_quantiles
+
+
 def public_functions():
     """Functions of the modules, and methods of their classes, by name."""
     for module in (skbayes_sgld, diagnostics, metrics, plotting):
@@ -73,11 +78,11 @@ def test_the_callers_errstate_changes_no_fit_and_no_prediction(cls):
     with np.errstate(all="raise"):
         before = np.geterr()
         model.fit(X, y)
-        draws, predicted = model.posterior_.values, model.predict_quantiles(FAR)
+        draws, predicted = model.posterior_.values, quantiles(model)(FAR)
         density = model.log_predictive_density(FAR, y[:10])
         assert np.geterr() == before
     np.testing.assert_array_equal(draws, expected.posterior_.values)
-    np.testing.assert_array_equal(predicted, expected.predict_quantiles(FAR))
+    np.testing.assert_array_equal(predicted, quantiles(expected)(FAR))
     np.testing.assert_array_equal(density, expected.log_predictive_density(FAR, y[:10]))
 
 

@@ -52,7 +52,7 @@ def classification(model: SGLDLogisticRegression) -> None:
     probability = assert_type(model.predict_proba(X=X), NDArray[Any])
     assert_type(model.predict_proba(X, out=probability), NDArray[Any])
     assert_type(model.predict_proba_interval(X, coverage=[0.5, 0.9]), NDArray[Any])
-    assert_type(model.predict_quantiles(X, q=0.5), NDArray[Any])
+    assert_type(model.predict_proba_quantiles(X, q=0.5), NDArray[Any])
     found = assert_type(model.predict_proba(blocks), Iterator[NDArray[Any]])
     bands = assert_type(model.predict_proba_interval(blocks), Iterator[NDArray[Any]])
     np.testing.assert_array_equal(next(found), probability)

@@ -18,7 +18,7 @@ from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
 
 @numpy_defaults
 def compare_models(
-    models: Mapping[str, Any],
+    estimators: Mapping[str, Any],
     X: Any,
     y: ArrayLike,
     *,
@@ -26,7 +26,7 @@ def compare_models(
     n_rows: int | None = 2000,
     held_out: bool = False,
     random_state: Any = 0,
-    **params: Any,
+    **by_row: Any,
 ) -> pd.DataFrame:
     """Compare fitted models by leave-one-out log density, in the units of y.
 
@@ -35,7 +35,7 @@ def compare_models(
 
     Parameters
     ----------
-    models : dict of str to estimator
+    estimators : dict of str to estimator
         Fitted estimators by name, each to the same rows: of this package, or pipelines, searches
         and transformed targets around one.
     X : array-like of shape (n_samples, n_features)
@@ -50,8 +50,8 @@ def compare_models(
         Whether the rows are new to all models, whose fits may then be to different rows.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice.
-    **params : dict
-        Further arguments of the models' ``log_likelihood``, such as ``exposure``.
+    **by_row : dict
+        Arguments by row of the fits, such as ``exposure``.
 
     Returns
     -------
@@ -95,16 +95,16 @@ def compare_models(
     >>> bool(table.loc["plain", "difference"] < -4 * table.loc["plain", "se_difference"])
     True
     """
-    if not isinstance(models, Mapping) or not models:
+    if not isinstance(estimators, Mapping) or not estimators:
         raise TypeError(
-            f"models={models!r} is not accepted; give a dict of fitted estimators by name."
+            f"estimators={estimators!r} is not accepted; give a dict of fitted estimators by name."
         )
     check_flag(held_out, "held_out")
     each: dict[str, Array] = {}
     bad, families, seed = {}, {}, draw_seed(random_state)
-    for name, model in models.items():
-        with naming(f"models[{name!r}]"):
-            fit = rows_of_fit("compare_models", model, X, y, sample_weight, params, held_out)
+    for name, estimator in estimators.items():
+        with naming(f"estimators[{name!r}]"):
+            fit = rows_of_fit("compare_models", estimator, X, y, sample_weight, by_row, held_out)
         rows = fit.choose(n_rows, seed)
         name = escaped(name)
         log_density, _, k = fit.log_densities(rows)
@@ -113,13 +113,13 @@ def compare_models(
         weight = fit.weight
         if not np.isfinite(each[name]).all():
             raise ValueError(
-                f"models[{name!r}] gives some row of X and y no finite log density; give the rows "
-                "of its fit."
+                f"estimators[{name!r}] gives some row of X and y no finite log density; give the "
+                "rows of its fit."
             )
     if len(set(families.values())) > 1:
         listed = ", ".join(f"{name} is of {family}" for name, family in families.items())
         raise ValueError(
-            f"models are not comparable: {listed}. Densities of numbers and probabilities of "
+            f"estimators are not comparable: {listed}. Densities of numbers and probabilities of "
             "counts or labels have different units; give models of one kind."
         )
     log_density = np.column_stack(list(each.values()))

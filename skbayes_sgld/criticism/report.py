@@ -57,25 +57,26 @@ _NO_NOISE = (
 
 @dataclass(frozen=True, repr=False)
 class ModelCheck:
-    """Findings on a fitted model; ``print`` gives a report.
+    """Findings on a fitted model; it shows itself as a report.
 
     Attributes
     ----------
     table : pandas.DataFrame
         A row for each check: ``check``, ``about`` (a column, or labels of rows), ``measured``,
-        ``expected`` under the model, ``standard_error`` of the figure there, ``p_value``,
+        ``expected`` under the model, ``se``, the standard error of the figure there, ``p_value``,
         ``verdict`` ("fits", "misfit", "unknown" where the figure is nan, "look at it" or "-") and
         ``remedy``, the one that was tried and helps most.
     remedies : pandas.DataFrame
-        A row for each remedy that was tried, by ``gain``, its leave-one-out log density minus that
-        of the model, with the standard error ``se``; ``coverage_50`` and ``coverage_90`` of its
-        intervals, the number of its ``misfits``, and why it ``failed``, if so.
+        A row for each remedy that was tried, the best first: ``difference`` is its leave-one-out
+        log density minus that of the model, and ``se_difference`` the standard error;
+        ``coverage_50`` and ``coverage_90`` are those of its intervals, ``misfits`` the number of
+        its misfits, and ``failed`` tells why it failed, if so.
     suggestion : estimator or None
         Unfitted estimator or pipeline to use instead; None if nothing is wrong or nothing that
         was tried predicts better.
     reason : str
         Why.
-    n_samples : int
+    n_data_points : int
         Rows with a weight above 0.
     rows : ndarray of shape (n_rows,)
         Positions of the rows that were left out, or of the new rows that were looked at.
@@ -94,7 +95,7 @@ class ModelCheck:
     remedies: pd.DataFrame
     suggestion: Any
     reason: str
-    n_samples: int
+    n_data_points: int
     rows: Array
     below: Array | None
     most: Array | None
@@ -110,9 +111,15 @@ class ModelCheck:
         return self._n_misfits == 0 and not self._n_unknown
 
     @property
+    def verdict(self) -> str:
+        """Verdict on the model, in the words of the table: the gravest of its checks' verdicts."""
+        found = set(self.table["verdict"])
+        return next((each for each in ("misfit", "unknown", "look at it") if each in found), "fits")
+
+    @property
     def _which(self) -> str:
         """Rows that were looked at."""
-        n = f"{len(self.rows)} of {self.n_samples}"
+        n = f"{len(self.rows)} of {self.n_data_points}"
         return f"{n} new rows" if self.held_out else f"{n} rows left out, one at a time"
 
     @property
@@ -123,27 +130,22 @@ class ModelCheck:
     def _n_unknown(self) -> int:
         return int((self.table["verdict"] == "unknown").sum())
 
-    def __repr__(self) -> str:
-        """One line; ``print`` gives the report."""
-        n = self._n_misfits
-        return f"ModelCheck(fits={self.fits}, {n} of {len(self.table)} checks find a misfit)"
-
     @property
     def _answer(self) -> str:
-        """Answer to the first question."""
+        """Answer to the first question: the verdict, and why."""
         n, unknown = self._n_misfits, self._n_unknown
         rest = f" {unknown} ha{'ve' if unknown > 1 else 's'} no figure." if unknown else ""
         if n:
-            return f"NO: {n} check{'s find' if n > 1 else ' finds'} a misfit.{rest}"
+            return f"misfit: {n} check{'s find' if n > 1 else ' finds'} one.{rest}"
         if unknown:
-            return f"not known: of {len(self.table)} checks{rest}"
+            return f"unknown: of {len(self.table)} checks{rest}"
         doubts = [check for check in self._checks if check.verdict == "look at it"]
         if not doubts:
-            return "yes: no check finds a misfit."
+            return "fits: no check finds a misfit."
         named = " and the ".join(check.name.split(" (")[0].split(",")[0] for check in doubts)
-        return f"yes, but look at the {named}: no check finds a misfit."
+        return f"look at it: no check finds a misfit, but see the {named}."
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """Report."""
         lines = [
             f"Does the model fit? {self._answer}",
@@ -159,7 +161,7 @@ class ModelCheck:
             lines += _row(check.name + about, f"{measured:>10s}{expected:>18s}   {check.verdict}")
         if self._trials:
             cell = "remedy that was tried"
-            if self.n_samples > MOST_ROWS:
+            if self.n_data_points > MOST_ROWS:
                 cell += f", on {MOST_ROWS:,} rows"
             hold = "" if self.below is None else "90 % hold"  # labels have no intervals
             lines += ["", f"  {cell:{_NAME}s}{'log density':>16s}{hold:>12s}".rstrip()]
@@ -175,7 +177,7 @@ class ModelCheck:
 
 @numpy_defaults
 def check_model(
-    model: Any,
+    estimator: Any,
     X: Any,
     y: ArrayLike,
     *,
@@ -184,7 +186,7 @@ def check_model(
     n_rows: int | None = 2000,
     held_out: bool = False,
     random_state: Any = 0,
-    **params: Any,
+    **by_row: Any,
 ) -> ModelCheck:
     """Check a fitted model against its own rows, each left out, and try remedies of what is wrong.
 
@@ -198,7 +200,7 @@ def check_model(
 
     Parameters
     ----------
-    model : estimator
+    estimator : estimator
         Fitted estimator of this package with draws, or a pipeline, a search or a transformed target
         around one.
     X : array-like of shape (n_samples, n_features)
@@ -218,13 +220,13 @@ def check_model(
         uncertain.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows, and of the transform of counts.
-    **params : dict
-        Further arguments of the fit by row, such as ``exposure``.
+    **by_row : dict
+        Arguments by row of the fit, such as ``exposure``.
 
     Returns
     -------
     check : ModelCheck
-        ``print`` gives a report; ``table`` is a frame, and ``suggestion`` the estimator to use
+        It shows itself as a report; ``table`` is a frame, and ``suggestion`` the estimator to use
         instead.
 
     Raises
@@ -253,7 +255,7 @@ def check_model(
     """
     check_flag(remedies, "remedies")
     check_flag(held_out, "held_out")
-    fit = rows_of_fit("check_model", model, X, y, sample_weight, params, held_out)
+    fit = rows_of_fit("check_model", estimator, X, y, sample_weight, by_row, held_out)
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
     labels = _row_labels(X, y, fit.counted[rows])
     far = fit.far(rows, draws_to_check(len(rows)))
@@ -265,7 +267,7 @@ def check_model(
         )
     rows, labels = rows[~far], labels[~far]
     loo = fit.leave_out(rows, draws_to_check(len(rows)))
-    names = [printable(name) for name in column_names(model) or []] or [
+    names = [printable(name) for name in column_names(estimator) or []] or [
         f"x{j}" for j in range(loo.data[0].shape[1])
     ]
     classes = getattr(fit.unwrapped.model, "classes_", None)
@@ -276,15 +278,15 @@ def check_model(
         some = fit.some_draws(draws_of_data_sets(len(rows)))
         rng = np.random.RandomState(seed)
         checks = with_shared_parameters(checks, some, loo.data, find, rng)
-    checks += unknown + prior_check(fit.unwrapped.model, parameter_namer(model))
+    checks += unknown + prior_check(fit.unwrapped.model, parameter_namer(estimator))
     wrong = [check for check in checks if check.verdict == "misfit"]
     trials = list[Trial]()
     exact = loo.family == "numbers" and noiseless(loo.numbers.most)
     exact = exact and not variance_is_given(fit.unwrapped.model)
     if wrong and remedies and not held_out and not exact and hasattr(fit.unwrapped.model, "coef_"):
         pointwise = loo.log_density - fit.log_slope[rows]
-        data = X, y, {"sample_weight": sample_weight, **params}
-        misfit = Misfit(model, fit, wrong)
+        data = X, y, {"sample_weight": sample_weight, **by_row}
+        misfit = Misfit(estimator, fit, wrong)
         with stages("check_model", "remedy") as begin:
             trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed, begin)
     choice = choose(trials, len(wrong))
@@ -309,7 +311,7 @@ def check_model(
         + _of_class_weight(fit.unwrapped.model, wrong, choice)
         + (
             _sizes_in_fit(choice)
-            or _arguments_of_fit(choice, model, {"sample_weight": sample_weight, **params})
+            or _arguments_of_fit(choice, estimator, {"sample_weight": sample_weight, **by_row})
         )
         + doubt,
         len(fit.counted),
@@ -331,7 +333,7 @@ def _table(checks: list[Check], wrong: int, trials: list[Trial]) -> pd.DataFrame
             "about": check.about,
             "measured": float(check.measured),
             "expected": float(check.expected),
-            "standard_error": float(check.error),
+            "se": float(check.error),
             "p_value": float(check.p_value),
             "verdict": check.verdict,
             "remedy": _best_for(check.kind, trials, wrong) if check.verdict == "misfit" else "",
@@ -350,8 +352,8 @@ def _best_for(kind: str, trials: list[Trial], wrong: int) -> str:
 
 def _trials(trials: list[Trial]) -> pd.DataFrame:
     columns = {
-        "gain": [trial.gain for trial in trials],
-        "se": [trial.se for trial in trials],
+        "difference": [trial.gain for trial in trials],
+        "se_difference": [trial.se for trial in trials],
         "coverage_50": [_coverage_of(trial.checks, 0.5) for trial in trials],
         "coverage_90": [_coverage_of(trial.checks, 0.9) for trial in trials],
         "misfits": [trial.wrong for trial in trials],
@@ -468,11 +470,11 @@ def _of_class_weight(model: Any, wrong: list[Check], choice: Trial | None) -> st
     return because if told else f"{because} Fit without it for probabilities of these rows."
 
 
-def _arguments_of_fit(choice: Trial | None, model: Any, params: dict[str, Any]) -> str:
+def _arguments_of_fit(choice: Trial | None, estimator: Any, by_row: dict[str, Any]) -> str:
     """Words on the call of ``fit``, if arguments by row have other names in the suggestion."""
-    given = [name for name, value in params.items() if value is not None]
+    given = [name for name, value in by_row.items() if value is not None]
     names = {} if choice is None else names_in_fit(choice.estimator, given)
-    if not names or names == names_in_fit(model, given):
+    if not names or names == names_in_fit(estimator, given):
         return ""
     arguments = ", ".join(f"{long}={short}" for short, long in names.items())
     return f" Fit it by fit(X, y, {arguments})."

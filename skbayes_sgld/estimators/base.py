@@ -7,7 +7,6 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from html import escape
 from importlib.metadata import version
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
@@ -457,12 +456,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         if n_samples is not None:
             check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        if random_state is None:  # the estimator's own: two calls agree
-            own = self.random_state
-            random_state = own if isinstance(own, Integral) else 0
         return self.posterior_.choose(n_samples, as_random_state(random_state))
 
-    @by_output(2)
+    @by_output(1)
     def log_likelihood(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
         """Log density of every observation under every draw; of a label its log probability.
 
@@ -474,11 +470,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Returns
         -------
-        log_likelihood : ndarray of shape (n_draws_of_all_chains, n_samples)
-            In the order of ``posterior_.flat``. Under a decaying schedule the draws have weights,
-            ``posterior_.flat_weights``.
+        log_likelihood : ndarray of shape (n_samples, n_draws) or (n_samples, n_outputs, n_draws)
+            Under the draws of all chains, in the order of ``posterior_.flat``. Under a decaying
+            schedule the draws have weights, ``posterior_.flat_weights``.
         """
-        return self._predictive().log_likelihood(*self._observed(X, y, **row_data)).T
+        return self._predictive().log_likelihood(*self._observed(X, y, **row_data))
 
     @by_output(1, one_stream=True)
     def sample_y(
@@ -620,7 +616,7 @@ def exponentiated(draws: PosteriorDraws, coverage: float) -> pd.DataFrame:
     for name in ("mean", "sd", "mcse_mean", "mcse_sd"):
         with np.errstate(divide="ignore"):  # of an sd of 0
             table[name] = np.exp(np.log(table[name]) + unit)
-    ends = table.columns[-2:]
+    ends = ["lower", "upper"]
     table[ends] = np.exp(draws.summary(coverage)[ends])
     return table
 

@@ -149,8 +149,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
+    def _rows(self, X: Any, row_data: dict[str, Any]) -> Array:
+        """Rows to predict probabilities of: those of one trial, whatever the trials are."""
+        self._row_values(X, row_data)  # which are checked
+        return self._check_rows(X)
+
     @by_block
-    def decision_function(self, X: ArrayLike, *, out: Array | None = None) -> Array:
+    def decision_function(
+        self, X: ArrayLike, *, out: Array | None = None, **row_data: Any
+    ) -> Array:
         """Log odds of the posterior mean of the probability.
 
         Parameters
@@ -162,13 +169,13 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_odds : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Of the second class where there are two.
         """
-        X = self._check_rows(X)
+        X = self._rows(X, row_data)
         both = self._point_predictive().log_probability(X)
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
     @by_block
-    def predict_proba(self, X: ArrayLike, *, out: Array | None = None) -> Array:
+    def predict_proba(self, X: ArrayLike, *, out: Array | None = None, **row_data: Any) -> Array:
         """Posterior mean of the probability of each class.
 
         Parameters
@@ -180,11 +187,13 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         probability : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        X = self._check_rows(X)
+        X = self._rows(X, row_data)
         return self._point_predictive().probability(X)
 
     @by_block
-    def predict_log_proba(self, X: ArrayLike, *, out: Array | None = None) -> Array:
+    def predict_log_proba(
+        self, X: ArrayLike, *, out: Array | None = None, **row_data: Any
+    ) -> Array:
         """Log of the posterior mean of the probability of each class.
 
         Parameters
@@ -195,11 +204,11 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         -------
         log_probability : ndarray of shape (n_samples, n_classes)
         """
-        X = self._check_rows(X)
+        X = self._rows(X, row_data)
         return self._point_predictive().log_probability(X)[..., 0]
 
     @by_block
-    def predict(self, X: ArrayLike, *, out: Array | None = None) -> Array:
+    def predict(self, X: ArrayLike, *, out: Array | None = None, **row_data: Any) -> Array:
         """Most probable class.
 
         Parameters
@@ -210,13 +219,18 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         -------
         label : ndarray of shape (n_samples,)
         """
-        X = self._check_rows(X)
+        X = self._rows(X, row_data)
         probability = self._point_predictive().probability(X)
         return self.classes_[probability.argmax(axis=1)]
 
     @by_block
-    def predict_quantiles(
-        self, X: ArrayLike, q: ArrayLike = (0.05, 0.5, 0.95), *, out: Array | None = None
+    def predict_proba_quantiles(
+        self,
+        X: ArrayLike,
+        q: ArrayLike = (0.05, 0.5, 0.95),
+        *,
+        out: Array | None = None,
+        **row_data: Any,
     ) -> Array:
         """Posterior quantiles of the probability of each class.
 
@@ -231,12 +245,17 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         quantiles : ndarray of shape (n_samples, n_classes, n_quantiles)
             In the order of ``classes_``.
         """
-        levels, X = check_levels(q), self._check_rows(X)
+        levels, X = check_levels(q), self._rows(X, row_data)
         return self._predictive().probability_quantiles(X, levels)
 
     @by_block
     def predict_proba_interval(
-        self, X: ArrayLike, coverage: ArrayLike = 0.9, *, out: Array | None = None
+        self,
+        X: ArrayLike,
+        coverage: ArrayLike = 0.9,
+        *,
+        out: Array | None = None,
+        **row_data: Any,
     ) -> Array:
         """Equal-tailed credible intervals of the probability of each class.
 
@@ -251,11 +270,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         interval : ndarray of shape (n_samples, n_classes, 2)
             With the coverages on a fourth axis where several are given.
         """
-        X = self._check_rows(X)
+        X = self._rows(X, row_data)
         return equal_tailed(partial(self._predictive().probability_quantiles, X), coverage)
 
     def posterior_mean_draws(
-        self, X: ArrayLike, n_samples: int | None = None, random_state: Any = None
+        self,
+        X: ArrayLike,
+        n_samples: int | None = None,
+        random_state: Any = 0,
+        **row_data: Any,
     ) -> Array:
         """Draws of the probability of each class: under draws of the parameters.
 
@@ -264,17 +287,17 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_rows, n_features)
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState, Generator or None, default=None
-            Seed of the choice; the estimator's own where None.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the choice.
 
         Returns
         -------
-        probability : ndarray of shape (n_draws, n_rows, n_classes)
+        probability : ndarray of shape (n_rows, n_classes, n_samples)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
             The mean over the draws of a sampled posterior is ``predict_proba``.
         """
-        rows, selection = self._check_rows(X), self._choose_draws(n_samples, random_state)
-        return np.moveaxis(self._predictive(selection).probability_draws(rows), -1, 0)
+        rows, selection = self._rows(X, row_data), self._choose_draws(n_samples, random_state)
+        return self._predictive(selection).probability_draws(rows)
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
         """Log posterior predictive probability of every label, or number of successes.

@@ -11,15 +11,15 @@ from skbayes_sgld.prediction.wrappers import parameter_namer, rewrapped, unwrap,
 
 
 @numpy_defaults
-def diagnose(model: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
-    """Diagnosis of the draws, and of the model where X and y are given; it is printed too.
+def diagnose(estimator: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
+    """Diagnosis of the draws, and of the model where X and y are given.
 
     The first part of the report asks whether the sampler worked, the second whether the model fits
     the data. Columns have the names that the steps of a pipeline give them.
 
     Parameters
     ----------
-    model : estimator
+    estimator : estimator
         Fitted estimator of this package whose posterior was sampled, or a pipeline, a search, a
         transformed target, a ``MultiOutputRegressor`` or a ``MultiOutputClassifier`` around one.
     X : array-like of shape (n_samples, n_features) or None, default=None
@@ -36,8 +36,9 @@ def diagnose(model: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
         injected noise; the bias of the step size, and at half of it; the Metropolis acceptance that
         the chain's own transitions would have had; the distance from the Laplace approximation;
         clipped steps and divergent chains; how far the prior is from the data; and the problems,
-        each with its remedy. ``model_check`` is the second part. Of a network a
-        ``NetworkDiagnosis``, and of several outputs a dict: one for each, by its name.
+        each with its remedy. ``model_check`` is the second part. It shows itself as a report, and a
+        script prints it. Of a network a ``NetworkDiagnosis``, and of several outputs a dict: one
+        for each, by its name.
 
     Raises
     ------
@@ -59,16 +60,16 @@ def diagnose(model: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
     >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0))
     >>> model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp)
     >>> diagnosis = diagnose(model.fit(X[["bmi", "bp"]], y))
-    Did the sampler work?
-    The draws are usable: no problem was found.
+    >>> diagnosis
+    Did the sampler work? usable: no problem was found.
     ...
     >>> list(diagnosis.table.index)
     ['coef[bmi]', 'coef[bp]', 'intercept', 'noise_variance']
     """
-    unwrapped = unwrap(model)
+    unwrapped = unwrap(estimator)
     names = _output_names(unwrapped.model, y)
     if names is None:
-        unwrapped = unwrap_for("diagnose", "diagnose", model, X)
+        unwrapped = unwrap_for("diagnose", "diagnose", estimator, X)
     result = vars(unwrapped.model).get("result_")
     is_network = result is not None and result.predictions is not None
     if (X is None) != (y is None) and not (is_network and y is None):
@@ -79,20 +80,21 @@ def diagnose(model: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
             "diagnose without X and y."
         )
     if names is not None:
-        models, reports = unwrapped.model.estimators_, {}
+        models, reports = unwrapped.model.estimators_, Reports()
         for name, one, column in zip(names, models, split_columns(y, len(models)), strict=True):
-            print(f"{name}:")
-            reports[name] = diagnose(rewrapped(model, one), X, column, **params)
+            reports[name] = diagnose(rewrapped(estimator, one), X, column, **params)
         return reports
-    print("Did the sampler work?")
-    diagnosis = unwrapped.model._diagnosis(unwrapped.X).renamed(parameter_namer(model))
-    print(diagnosis)
-    if y is None:
-        print("\nDoes the model fit? Not checked: give the rows of the fit, X and y.")
-    else:
-        diagnosis.model_check = check_model(model, X, y, **params)
-        print(f"\n{diagnosis.model_check}")
-    return diagnosis
+    diagnosis = unwrapped.model._diagnosis(unwrapped.X).renamed(parameter_namer(estimator))
+    check = None if y is None else check_model(estimator, X, y, **params)
+    return diagnosis.with_model_check(check)
+
+
+class Reports(dict[str, Any]):
+    """Reports by the names of the outputs, which show themselves one below the other."""
+
+    def __repr__(self) -> str:
+        """The reports, each below its name."""
+        return "\n\n".join(f"{name}:\n{report}" for name, report in self.items())
 
 
 def _output_names(model: Any, y: Any) -> list[str] | None:

@@ -317,15 +317,15 @@ class LinearEstimator(BayesianEstimator):
             setattr(self, f"{name}_", own if np.ndim(own) else float(own))
 
     @by_output(1)
-    def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
+    def sample_posterior(self, n_samples: int | None = None, random_state: Any = 0) -> Bunch:
         """Draws from the posterior, by parameter.
 
         Parameters
         ----------
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState, Generator or None, default=None
-            Seed of the choice; the estimator's own where None.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the choice.
 
         Returns
         -------

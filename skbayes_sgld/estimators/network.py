@@ -151,14 +151,14 @@ class NetworkEstimator(BayesianEstimator):
             return None
         return self.posterior_.flat[:, -1]
 
-    def sample_posterior(self, n_samples: int | None = None, random_state: Any = None) -> Bunch:
+    def sample_posterior(self, n_samples: int | None = None, random_state: Any = 0) -> Bunch:
         """Draws from the posterior, by parameter.
 
         Parameters
         ----------
         n_samples : int or None, default=None
             Number of draws, chosen at random among those that ``fit`` kept. None: all of them.
-        random_state : int, RandomState, Generator or None, default=None
+        random_state : int, RandomState, Generator or None, default=0
             Seed of the choice.
 
         Returns
@@ -301,7 +301,7 @@ class SGLDNetwork(NetworkEstimator):
         self.clipped_fraction_ = result.clipped
 
     def diagnose(self, X: Any = None) -> NetworkDiagnosis:
-        """Diagnosis of the draws by their predictions, which is printed too.
+        """Diagnosis of the draws by their predictions.
 
         Units can change places without changing the function, so the weights of different chains
         are never comparable; the outputs are.
@@ -316,17 +316,15 @@ class SGLDNetwork(NetworkEstimator):
         diagnosis : NetworkDiagnosis
             R-hat and effective sample sizes of the outputs, which for classes are log odds (of
             three or more less their mean), the share of bounded steps, and the problems, each
-            with its remedy.
+            with its remedy. It shows itself as a report.
         """
-        diagnosis = self._diagnosis(X)
-        print(diagnosis)
-        return diagnosis
+        return self._diagnosis(X)
 
     def _diagnosis(self, X: Any = None) -> NetworkDiagnosis:
         """Diagnosis of the draws by their predictions at rows; None: at those of ``fit``."""
         check_is_fitted(self)
         if X is None:
-            diagnosis = self.result_._diagnosis()
+            diagnosis = self.result_.diagnose()
             assert isinstance(diagnosis, NetworkDiagnosis)
             return diagnosis
         outputs = self._predictor()(self._check_rows(X)).transpose(2, 1, 0)

@@ -196,12 +196,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         quantiles = partial(self.predict_quantiles, X, kind=kind, **row_data)
         return equal_tailed(quantiles, coverage)
 
-    @by_output(2)
+    @by_output(1)
     def posterior_mean_draws(
         self,
         X: ArrayLike,
         n_samples: int | None = None,
-        random_state: Any = None,
+        random_state: Any = 0,
         **row_data: Any,
     ) -> Array:
         """Draws of the regression function: the mean of y under draws of the parameters.
@@ -214,16 +214,16 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         X : array-like of shape (n_rows, n_features)
         n_samples : int or None, default=None
             Number of draws, chosen at random among those of the fit. None: all of them.
-        random_state : int, RandomState, Generator or None, default=None
-            Seed of the choice; the estimator's own where None.
+        random_state : int, RandomState, Generator or None, default=0
+            Seed of the choice.
 
         Returns
         -------
-        mean : ndarray of shape (n_draws, n_rows)
+        mean : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
         """
         rows, selection = self._rows(X, row_data), self._choose_draws(n_samples, random_state)
-        return self._predictive(selection).mean_draws(*rows).T
+        return self._predictive(selection).mean_draws(*rows)
 
     @by_output(1)
     def predict_cdf(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:

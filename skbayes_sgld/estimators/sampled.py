@@ -352,7 +352,7 @@ class SampledEstimator(LinearEstimator):
         return (last.positions, self._n_fits) if settings.warm_start and same else (None, 0)
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
-        """Diagnosis of the draws, and of the model where X and y are given; it is printed too.
+        """Diagnosis of the draws, and of the model where X and y are given.
 
         Of a pipeline or a search call :func:`skbayes_sgld.diagnose`, which names its columns.
 
@@ -376,13 +376,14 @@ class SampledEstimator(LinearEstimator):
             acceptance that the chain's own transitions would have had; the distance from the
             Laplace approximation; clipped steps and divergent chains; how far the prior is from
             the data; and the problems, each with its remedy. ``model_check`` is the second part.
-            Of a fit of several outputs a dict: one for each, by its name.
+            It shows itself as a report. Of a fit of several outputs a dict: one for each, by its
+            name.
         """
         return diagnose(self, X, y, **params)
 
     def _diagnosis(self, X: Any = None) -> Diagnosis:
         """Diagnosis of the draws, which no rows are needed for."""
-        diagnosis = self.result_._diagnosis()
+        diagnosis = self.result_.diagnose()
         assert isinstance(diagnosis, Diagnosis)
         return diagnosis
 

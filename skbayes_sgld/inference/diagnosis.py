@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import Any, Self
@@ -39,15 +40,34 @@ class Judgement:
 
     problems: list[str]
     model_check: Any = None
+    _of_estimator = False  # whether the report has a second part, on the model
 
     @property
     def usable(self) -> bool:
         """Whether no problem was found."""
         return not self.problems
 
+    @property
+    def verdict(self) -> str:
+        """Verdict on the draws, as the report has it: "usable" or "not usable"."""
+        return "usable" if self.usable else "not usable"
+
+    def with_model_check(self, check: Any) -> Self:
+        """Diagnosis with a check of the model, or with the words that there was none."""
+        diagnosis = copy(self)
+        diagnosis.model_check, diagnosis._of_estimator = check, True
+        return diagnosis
+
     def __repr__(self) -> str:
-        """One line; ``print`` gives the report."""
-        return f"{type(self).__name__}(usable={self.usable}, {len(self.problems)} problems)"
+        """Report."""
+        parts = [self._report_on_draws()]
+        if self._of_estimator:
+            missing = "Does the model fit? not checked: give the rows of the fit, X and y."
+            parts.append(missing if self.model_check is None else str(self.model_check))
+        return "\n\n".join(parts)
+
+    def _report_on_draws(self) -> str:
+        raise NotImplementedError
 
     def renamed(self, rename: Callable[[str], str]) -> Self:
         """Diagnosis with other names of columns, by a function of text that has them."""
@@ -55,13 +75,14 @@ class Judgement:
 
     def _verdict(self) -> list[str]:
         """First lines of the report."""
-        verdict = "usable: no problem was found." if self.usable else "NOT usable:"
-        return [f"The draws are {verdict}", *(f"  * {problem}" for problem in self.problems)]
+        found = "" if self.problems else " no problem was found."
+        answer = f"Did the sampler work? {self.verdict}:{found}"
+        return [answer, *(f"  * {problem}" for problem in self.problems)]
 
 
 @dataclass(repr=False)
 class Diagnosis(Judgement):
-    """Findings on the draws of a fit; ``print`` gives a report.
+    """Findings on the draws of a fit; it shows itself as a report.
 
     Attributes
     ----------
@@ -140,8 +161,7 @@ class Diagnosis(Judgement):
             notes=[rename(note) for note in self.notes],
         )
 
-    def __str__(self) -> str:
-        """Report of several lines."""
+    def _report_on_draws(self) -> str:
         table = self.table
         near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
         normality = "a normal approximation would do" if near else "not normal: the samples matter"
@@ -315,7 +335,7 @@ def firmer_priors(n_rows: float, names: list[str]) -> str:
 
 @dataclass(repr=False)
 class NetworkDiagnosis(Judgement):
-    """Findings on the draws of a network's outputs; ``print`` gives a report.
+    """Findings on the draws of a network's outputs; it shows itself as a report.
 
     Attributes
     ----------
@@ -345,8 +365,7 @@ class NetworkDiagnosis(Judgement):
         index = pd.MultiIndex.from_product([range(size) for size in shape], names=["row", "output"])
         return pd.DataFrame({k: v.ravel() for k, v in self.figures.items()}, index=index)
 
-    def __str__(self) -> str:
-        """Report of several lines."""
+    def _report_on_draws(self) -> str:
         n_rows = len(self.figures["r_hat"])
         lines = [
             *self._verdict(),

@@ -284,18 +284,13 @@ class SamplingResult(PosteriorDraws):
         return groups | {"sample_stats": arviz.sample_stats(self.values.shape[:2], figures)}
 
     def diagnose(self) -> Diagnosis | NetworkDiagnosis:
-        """Diagnosis of the draws, which is printed too.
+        """Diagnosis of the draws.
 
         Returns
         -------
         diagnosis : Diagnosis, or NetworkDiagnosis of a network
+            It shows itself as a report; a script prints it.
         """
-        diagnosis = self._diagnosis()
-        print(diagnosis)
-        return diagnosis
-
-    def _diagnosis(self) -> Diagnosis | NetworkDiagnosis:
-        """Diagnosis of the draws, which is not printed."""
         if self.predictions is not None:
             return self.predictions
         table = self.summary()

@@ -25,7 +25,7 @@ def log_predictive_density(
 
     Parameters
     ----------
-    log_likelihood : array-like of shape (n_draws, n_samples)
+    log_likelihood : array-like of shape (n_samples, n_draws)
         Log density of every row under every draw, as ``log_likelihood(X, y)`` of an estimator.
     draw_weights : array-like of shape (n_draws,), default=None
     sample_weight : array-like of shape (n_samples,), default=None
@@ -38,7 +38,7 @@ def log_predictive_density(
     --------
     >>> import numpy as np
     >>> from skbayes_sgld.metrics import log_predictive_density
-    >>> round(log_predictive_density(np.log([[0.2, 0.5], [0.4, 0.5]])), 3)
+    >>> round(log_predictive_density(np.log([[0.2, 0.4], [0.5, 0.5]])), 3)
     -0.949
     """
     each = as_array(log_likelihood, "log_likelihood", (2,), ensure_all_finite=False)
@@ -47,8 +47,8 @@ def log_predictive_density(
             f"log_likelihood has the value {each[~(each < np.inf)][0]:g}; log densities must be "
             "below infinity and not NaN."
         )
-    weights = as_weights(draw_weights, "draw_weights", len(each))
-    mixed = logsumexp(each, axis=0, b=(weights / weights.sum())[:, None])
+    weights = as_weights(draw_weights, "draw_weights", each.shape[1])
+    mixed = logsumexp(each, axis=1, b=weights / weights.sum())
     return mean_of_rows(mixed, sample_weight)
 
 

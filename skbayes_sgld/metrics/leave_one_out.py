@@ -60,7 +60,7 @@ class LeaveOneOut:
     good_k: float
 
     @property
-    def n_samples(self) -> int:
+    def n_data_points(self) -> int:
         """Number of rows with a weight above 0."""
         return len(self.counted)
 
@@ -70,16 +70,11 @@ class LeaveOneOut:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        """One line; ``print`` gives the report."""
-        of = f"{self.n_rows} of {self.n_samples} rows"
-        return f"LeaveOneOut(elpd={self.elpd:.1f}, se={self.se:.1f}, p_loo={self.p_loo:.1f}, {of})"
-
-    def __str__(self) -> str:
         """Report in eight lines."""
         bad = int((self.pareto_k > self.good_k).sum())
         return "\n".join(
             [
-                f"Leave-one-out of {self.n_samples} rows, from {self.n_rows} of them",
+                f"Leave-one-out of {self.n_data_points} rows, from {self.n_rows} of them",
                 "",
                 f"{'':8s}{'estimate':>12s}{'se':>10s}{'subsampling se':>16s}",
                 f"{'elpd':8s}{self.elpd:12.1f}{self.se:10.1f}{self.subsampling_se:16.2f}",
@@ -96,10 +91,10 @@ def loo(
     X: Any,
     y: ArrayLike,
     *,
-    n_rows: int | None = 1000,
     sample_weight: Any = None,
+    n_rows: int | None = 2000,
     random_state: Any = 0,
-    **params: Any,
+    **by_row: Any,
 ) -> LeaveOneOut:
     """Leave-one-out cross-validation of a fit, from a random part of its rows.
 
@@ -117,21 +112,21 @@ def loo(
         Rows of the fit, in any order, as the outermost wrapper takes them.
     y : array-like of shape (n_samples,)
         Observations of the rows. Densities are in the units of y, before any transformation.
-    n_rows : int or None, default=1000
+    n_rows : int or None, default=2000
         Number of rows to leave out, one at a time, chosen at random. None: all rows.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fit. A row of weight w counts as w equal rows, and one of them is left out.
         A row whose weight is below 1 is left out entirely.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice. The same seed chooses the same rows for every fit.
-    **params : dict
-        Further arguments of the model's ``log_likelihood``, such as ``exposure``.
+    **by_row : dict
+        Arguments by row of the fit, such as ``exposure``.
 
     Returns
     -------
     result : LeaveOneOut
-        ``elpd``, its ``se`` and ``subsampling_se``, ``p_loo`` and ``pareto_k``; ``print`` gives a
-        report.
+        ``elpd``, its ``se`` and ``subsampling_se``, ``p_loo`` and ``pareto_k``. It shows
+        itself as a report.
 
     Raises
     ------
@@ -173,7 +168,7 @@ def loo(
     <BLANKLINE>
     Pareto k is above 0.7 in 0 of 442 rows.
     """
-    fit = rows_of_fit("loo", estimator, X, y, sample_weight, params)
+    fit = rows_of_fit("loo", estimator, X, y, sample_weight, by_row)
     weight, slope, counted = fit.weight, fit.log_slope, fit.counted
     rows = fit.choose(n_rows, random_state)
     model = fit.unwrapped.model

@@ -41,9 +41,9 @@ class ModelCheckDisplay(Display):
     The upper panel is a histogram of the probability integral transform of each observation, under
     the posterior without it. It is flat if the model fits: a hump in the middle means intervals
     that are too wide, high ends mean intervals that are too narrow, and a slope means bias. The
-    band holds each bar with the probability ``band`` if the model is true. The lower panel shows
-    the share of observations in 50 % and 90 % intervals, by equally many rows of like predicted
-    mean, with credible intervals of these shares.
+    band holds each bar with the probability ``coverage`` if the model is true. The lower panel
+    shows the share of observations in 50 % and 90 % intervals, by equally many rows of like
+    predicted mean, with credible intervals of these shares.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class ModelCheckDisplay(Display):
         Bars of the histogram.
     n_groups : int, default=5
         Groups of rows in the lower panel.
-    band : float, default=0.95
+    coverage : float, default=0.9
         Probability of the band and of the intervals.
     name : str or None, default=None
         Name of the model, in the title.
@@ -78,7 +78,7 @@ class ModelCheckDisplay(Display):
     mean: Array
     n_bins: int = 10
     n_groups: int = 5
-    band: float = 0.95
+    coverage: float = 0.9
     name: str | None = None
     held_out: bool = False
 
@@ -91,7 +91,7 @@ class ModelCheckDisplay(Display):
         *,
         n_bins: int = 10,
         n_groups: int = 5,
-        band: float = 0.95,
+        coverage: float = 0.9,
         name: str | None = None,
         ax: Any = None,
         **params: Any,
@@ -107,7 +107,7 @@ class ModelCheckDisplay(Display):
         y : array-like of shape (n_samples,)
         n_bins : int, default=10
         n_groups : int, default=5
-        band : float, default=0.95
+        coverage : float, default=0.9
             Probability of the band and of the intervals.
         name : str or None, default=None
             Name in the title. None: the class of the model.
@@ -121,7 +121,9 @@ class ModelCheckDisplay(Display):
         display : ModelCheckDisplay
         """
         check = check_model(estimator, X, y, remedies=False, **params)
-        return cls.from_check(check, n_bins=n_bins, n_groups=n_groups, band=band, name=name, ax=ax)
+        return cls.from_check(
+            check, n_bins=n_bins, n_groups=n_groups, coverage=coverage, name=name, ax=ax
+        )
 
     @classmethod
     def from_check(
@@ -130,7 +132,7 @@ class ModelCheckDisplay(Display):
         *,
         n_bins: int = 10,
         n_groups: int = 5,
-        band: float = 0.95,
+        coverage: float = 0.9,
         name: str | None = None,
         ax: Any = None,
     ) -> ModelCheckDisplay:
@@ -142,7 +144,7 @@ class ModelCheckDisplay(Display):
             Of :func:`skbayes_sgld.check_model`, for numbers or counts.
         n_bins : int, default=10
         n_groups : int, default=5
-        band : float, default=0.95
+        coverage : float, default=0.9
         name : str or None, default=None
             Name in the title. None: the class of the model.
         ax : array of two matplotlib Axes, default=None
@@ -154,7 +156,7 @@ class ModelCheckDisplay(Display):
         """
         check_number(n_bins, "n_bins", low=2, closed="left", integer=True)
         check_number(n_groups, "n_groups", low=1, closed="left", integer=True)
-        check_number(band, "band", low=0, high=1)
+        check_number(coverage, "coverage", low=0, high=1)
         if not (hasattr(check, "below") and hasattr(check, "most")):
             raise TypeError(f"check={check!r} is not a ModelCheck; give what check_model returns.")
         if check.below is None or check.most is None:
@@ -164,7 +166,7 @@ class ModelCheckDisplay(Display):
             )
         called = check.name if name is None else name
         display = cls(
-            check.below, check.most, check.mean, n_bins, n_groups, band, called, check.held_out
+            check.below, check.most, check.mean, n_bins, n_groups, coverage, called, check.held_out
         )
         return display.plot(ax=ax)
 
@@ -186,8 +188,8 @@ class ModelCheckDisplay(Display):
         self.bars_ = upper.bar(
             ends[:-1], density, width=1.0 / self.n_bins, align="edge", color=BLUE, alpha=0.6
         )
-        low, high = np.array(binom.interval(self.band, n, 1.0 / self.n_bins)) * self.n_bins / n
-        label = f"{percent(self.band)} of bars, if the model fits"
+        low, high = np.array(binom.interval(self.coverage, n, 1.0 / self.n_bins)) * self.n_bins / n
+        label = f"{percent(self.coverage)} of bars, if the model fits"
         self.band_ = upper.fill_between(
             [0.0, 1.0], low, high, color=GREY, alpha=0.3, linewidth=0, label=label
         )
@@ -204,18 +206,18 @@ class ModelCheckDisplay(Display):
         center = [float(self.mean[rows].mean()) for rows in groups]
         size = [len(rows) for rows in groups]
         self.lines_ = []
-        for coverage, color in ((0.5, ORANGE), (0.9, BLUE)):
-            share = share_inside(self.below, self.most, coverage)
+        for inside, color in ((0.5, ORANGE), (0.9, BLUE)):
+            share = share_inside(self.below, self.most, inside)
             each = np.array([share[rows].mean() for rows in groups])
-            panel.axhline(coverage, color=color, linewidth=1.0, linestyle=(0, (4, 3)))
-            ends = share_interval(each, size, self.band)
+            panel.axhline(inside, color=color, linewidth=1.0, linestyle=(0, (4, 3)))
+            ends = share_interval(each, size, self.coverage)
             panel.vlines(center, *ends, color=color, linewidth=1.5, alpha=0.7)
-            name = f"{percent(coverage)} intervals"
+            name = f"{percent(inside)} intervals"
             self.lines_ += panel.plot(center, each, "o", color=color, markersize=5, label=name)
         panel.set(
             xlabel="predicted mean", ylabel="share of the observations inside", ylim=(0, 1.04)
         )
-        finish(panel, f"bars: {percent(self.band)} credible", "lower right", "y")
+        finish(panel, f"bars: {percent(self.coverage)} credible", "lower right", "y")
 
 
 @numpy_defaults
@@ -242,13 +244,13 @@ class ModelComparisonDisplay(Display):
 
     @classmethod
     def from_estimators(
-        cls, models: Mapping[str, Any], X: Any, y: ArrayLike, *, ax: Any = None, **params: Any
+        cls, estimators: Mapping[str, Any], X: Any, y: ArrayLike, *, ax: Any = None, **params: Any
     ) -> ModelComparisonDisplay:
         """Display of fitted models and the rows of their fits.
 
         Parameters
         ----------
-        models : dict of str to estimator
+        estimators : dict of str to estimator
             Fitted estimators by name.
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
@@ -261,7 +263,7 @@ class ModelComparisonDisplay(Display):
         -------
         display : ModelComparisonDisplay
         """
-        return cls(compare_models(models, X, y, **params)).plot(ax=ax)
+        return cls(compare_models(estimators, X, y, **params)).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> ModelComparisonDisplay:
         """Draw it.

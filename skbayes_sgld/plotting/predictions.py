@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_array, check_lengths, check_number, check_size, naming
-from skbayes_sgld._numpy_errors import hinting, numpy_defaults
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.metrics.intervals import bounds_of
@@ -27,11 +27,12 @@ from skbayes_sgld.plotting.axes import (
     show_as_written,
     tick_names,
 )
-from skbayes_sgld.prediction.effects import OF_ONE, components, dependence
+from skbayes_sgld.prediction.effects import dependence
 from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import (
     Unwrapped,
     check_row_data_given,
+    components,
     predict_interval,
     predict_proba_interval,
     predict_quantiles,
@@ -232,8 +233,8 @@ class CoverageDisplay(Display):
         Nominal coverages.
     observed : ndarray of shape (n_coverages,)
         Shares of the observations that were inside.
-    n_samples : int
-    band : float, default=0.9
+    n_data_points : int
+    band_coverage : float, default=0.9
         Probability of the band at each coverage.
     name : str or None, default=None
         Name in the legend.
@@ -248,8 +249,8 @@ class CoverageDisplay(Display):
 
     coverage: Array
     observed: Array
-    n_samples: int
-    band: float = 0.9
+    n_data_points: int
+    band_coverage: float = 0.9
     name: str | None = None
 
     @classmethod
@@ -260,7 +261,7 @@ class CoverageDisplay(Display):
         y: ArrayLike,
         *,
         coverage: ArrayLike = _LEVELS,
-        band: float = 0.9,
+        band_coverage: float = 0.9,
         name: str | None = None,
         ax: Any = None,
         color: Any = BLUE,
@@ -276,7 +277,7 @@ class CoverageDisplay(Display):
             Rows that the fit has not seen; rows of the fit are covered more often.
         y : array-like of shape (n_samples,)
         coverage : array-like of shape (n_coverages,), default=(0.1, 0.2 ... 0.9, 0.95)
-        band : float, default=0.9
+        band_coverage : float, default=0.9
             Probability of the band.
         name : str or None, default=None
             Name in the legend. None: the class of the model.
@@ -292,7 +293,7 @@ class CoverageDisplay(Display):
         """
         unwrapped = unwrap_for(cls.__name__, "predict_interval", estimator, X, params)
         check_row_data_given(unwrapped.model, params, f"{cls.__name__}.from_estimator")
-        check_number(band, "band", low=0, high=1)
+        check_number(band_coverage, "band_coverage", low=0, high=1)
         y = as_array(y, "y")
         check_size(float(np.abs(y).max(initial=0.0)), "y", low=0.0)
         levels = check_levels(coverage, "coverage")
@@ -304,10 +305,10 @@ class CoverageDisplay(Display):
             interval = predict_interval(estimator, X, levels, **params)
             check_lengths(X=interval, y=y)
             return cls.from_predictions(
-                y, interval, levels, band=band, name=name, ax=ax, color=color
+                y, interval, levels, band_coverage=band_coverage, name=name, ax=ax, color=color
             )
         observed = _share_inside(unwrapped, y, levels, params)
-        return cls(levels, observed, len(y), band, name).plot(ax=ax, color=color)
+        return cls(levels, observed, len(y), band_coverage, name).plot(ax=ax, color=color)
 
     @classmethod
     def from_predictions(
@@ -316,7 +317,7 @@ class CoverageDisplay(Display):
         interval: ArrayLike,
         coverage: ArrayLike = _LEVELS,
         *,
-        band: float = 0.9,
+        band_coverage: float = 0.9,
         name: str | None = None,
         ax: Any = None,
         color: Any = BLUE,
@@ -329,7 +330,7 @@ class CoverageDisplay(Display):
         interval : array-like of shape (n_samples, 2, n_coverages)
             As ``predict_interval`` of the package gives for several coverages.
         coverage : array-like of shape (n_coverages,), default=(0.1, 0.2 ... 0.9, 0.95)
-        band : float, default=0.9
+        band_coverage : float, default=0.9
             Probability of the band.
         name : str or None, default=None
             Name in the legend.
@@ -341,7 +342,7 @@ class CoverageDisplay(Display):
         -------
         display : CoverageDisplay
         """
-        check_number(band, "band", low=0, high=1)
+        check_number(band_coverage, "band_coverage", low=0, high=1)
         levels = check_levels(coverage, "coverage")
         observed = np.atleast_1d(interval_coverage(y_true, interval))
         if len(observed) != len(levels):
@@ -349,7 +350,7 @@ class CoverageDisplay(Display):
                 f"interval has {len(observed)} coverages on its last axis; coverage has "
                 f"{len(levels)}."
             )
-        display = cls(levels, observed, len(np.asarray(y_true)), band, name)
+        display = cls(levels, observed, len(np.asarray(y_true)), band_coverage, name)
         return display.plot(ax=ax, color=color)
 
     def plot(self, ax: Any = None, color: Any = BLUE) -> CoverageDisplay:
@@ -366,7 +367,7 @@ class CoverageDisplay(Display):
         """
         panel = self._panel(ax, (5.0, 5.0))
         _draw_diagonal(panel, 0.0)
-        low, high = share_interval(self.observed, self.n_samples, self.band)
+        low, high = share_interval(self.observed, self.n_data_points, self.band_coverage)
         self.band_ = panel.fill_between(
             self.coverage, low, high, color=color, alpha=0.2, linewidth=0
         )
@@ -374,7 +375,7 @@ class CoverageDisplay(Display):
             self.coverage, self.observed, "o-", color=color, markersize=4, label=self.name
         )
         panel.set(xlabel="nominal coverage", ylabel="share of the observations inside")
-        title = f"{self.n_samples} observations; band: {percent(self.band)} credible"
+        title = f"{self.n_data_points} observations; band: {percent(self.band_coverage)} credible"
         finish(panel, title, None if self.name is None else "upper left")
         return self
 
@@ -726,7 +727,6 @@ class PartialDependenceDisplay(Display):
     y_name: str = "y"
 
     @classmethod
-    @hinting(**OF_ONE)
     def from_estimator(
         cls,
         estimator: Any,
@@ -737,11 +737,11 @@ class PartialDependenceDisplay(Display):
         factors: Any = None,
         coverage: float = 0.9,
         grid_resolution: int = 50,
-        exposure: ArrayLike | None = None,
-        n_rows: int | None = 1000,
+        n_rows: int | None = 2000,
         random_state: Any = 0,
         y_name: str | None = None,
         ax: Any = None,
+        **by_row: Any,
     ) -> PartialDependenceDisplay:
         """Display of a fitted model.
 
@@ -762,9 +762,7 @@ class PartialDependenceDisplay(Display):
         coverage : float, default=0.9
         grid_resolution : int, default=50
             Number of values, at most 1,000, equidistant over the range of a column of numbers.
-        exposure : array-like of shape (n_samples,) or float, default=None
-            Of counts. None: 1, so that rates are drawn.
-        n_rows : int or None, default=1000
+        n_rows : int or None, default=2000
             Rows that are predicted under all draws, as in :func:`skbayes_sgld.effects`.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice of rows.
@@ -773,6 +771,8 @@ class PartialDependenceDisplay(Display):
             classes with the name of the second, else "y".
         ax : matplotlib Axes, default=None
             Where to draw. None: in a new figure.
+        **by_row : dict
+            Arguments by row, as in :func:`skbayes_sgld.effects`.
 
         Returns
         -------
@@ -785,8 +785,8 @@ class PartialDependenceDisplay(Display):
             grid_resolution, "grid_resolution", low=2, high=1000, closed="both", integer=True
         )
         name, values, draws = dependence(
-            *(estimator, X, column, kind, grid_resolution, exposure),
-            *(factors, n_rows, random_state),
+            *(estimator, X, column, kind, grid_resolution, factors),
+            *(n_rows, random_state, by_row),
         )
         of, labels = components(unwrap(estimator).model)
         draws = np.reshape(draws, (*draws.shape[:2], -1))

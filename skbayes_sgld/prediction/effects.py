@@ -10,12 +10,11 @@ whatever the model, its link and the transformers before it.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 
 from skbayes_sgld._checks import (
@@ -27,7 +26,7 @@ from skbayes_sgld._checks import (
     printable,
 )
 from skbayes_sgld._linalg import one_blas_thread, sum_in_threads
-from skbayes_sgld._numpy_errors import hinting, numpy_defaults
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._progress import stages
 from skbayes_sgld._random import as_random_state, draw_seed
 from skbayes_sgld._typing import Array
@@ -35,16 +34,11 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.prediction.factors import Columns, close_by, numbers_of, reactions, spread_of
 from skbayes_sgld.prediction.tables import Table
-from skbayes_sgld.prediction.wrappers import layers, unwrap, unwrap_for
+from skbayes_sgld.prediction.wrappers import components, layers, unwrap, unwrap_for
 
 _NUMBERS = 2**20  # of the response in a part of the rows: of more, most of the time is memory's
 _FEWEST = 32  # draws, beyond two for each parameter, that predict all rows where others do not
 _MOST_LEVELS = 50  # of a column that was not named; more are names, dates or codes
-
-OF_ONE = {  # arguments by row that a mean response does not need
-    "n_trials": "the response is the probability of a success in one trial, whatever the totals",
-    "n_averaged": "the response is the mean of one observation, however many a row averages",
-}
 
 
 @dataclass(frozen=True)
@@ -57,8 +51,8 @@ class Response:
         Model, or wrappers around it.
     table : Table
         Rows as the outermost wrapper takes them.
-    exposure : ndarray of shape (n,) or None
-        Of counts.
+    by_row : dict of str to ndarray of shape (n,)
+        Arguments by row, such as exposures.
     n_rows : int or None
         Rows that are predicted under all draws, chosen at random; None: all.
     seed : int
@@ -72,7 +66,7 @@ class Response:
 
     estimator: Any
     table: Table
-    exposure: Array | None = None
+    by_row: dict[str, Array] = field(default_factory=dict)
     n_rows: int | None = None
     seed: int = 0
     to_all_draws: Array | None = None
@@ -80,23 +74,29 @@ class Response:
 
     @classmethod
     def of(
-        cls, caller: str, estimator: Any, X: Any, exposure: Any, n_rows: Any, random_state: Any
+        cls,
+        caller: str,
+        estimator: Any,
+        X: Any,
+        by_row: dict[str, Any],
+        n_rows: Any,
+        random_state: Any,
     ) -> Self:
         """Response at checked rows."""
         if n_rows is not None:
             check_number(n_rows, "n_rows", low=1, closed="left", integer=True)
-        params = () if exposure is None else ("exposure",)
-        unwrap_for(caller, "posterior_mean_draws", estimator, params=params)
+        by_row = {name: value for name, value in by_row.items() if value is not None}
+        unwrap_for(caller, "posterior_mean_draws", estimator, params=by_row)
         table = Table.of(X)
         if not table.n_rows:
             raise ValueError("X has no rows; give one at least.")
-        if exposure is not None:
-            exposure = as_numbers(exposure, "exposure")
-            exposure = exposure if exposure.ndim else np.full(table.n_rows, exposure)
-            check_lengths(X=table.X, exposure=exposure)
+        for name, value in by_row.items():
+            numbers = as_numbers(value, name)
+            by_row[name] = numbers if numbers.ndim else np.full(table.n_rows, numbers)
+            check_lengths(X=table.X, **{name: by_row[name]})
         is_part = n_rows is not None and table.n_rows > n_rows
         matrix = _to_all_draws(unwrap(estimator).model.posterior_) if is_part else None
-        return cls(estimator, table, exposure, n_rows, draw_seed(random_state), matrix)
+        return cls(estimator, table, by_row, n_rows, draw_seed(random_state), matrix)
 
     def columns(self, factors: Any) -> Columns:
         """The columns: numbers or factors, those in ``factors`` by name or position included."""
@@ -115,8 +115,10 @@ class Response:
         if kind == "average":
             return self
         with np.errstate(over="ignore", invalid="ignore"):  # the model refuses infinities
-            exposure = None if self.exposure is None else self.exposure.mean(keepdims=True)
-            return replace(self, table=columns.typical(), exposure=exposure)
+            by_row = {name: value.mean(keepdims=True) for name, value in self.by_row.items()}
+            if "n_trials" in by_row:  # whole numbers
+                by_row["n_trials"] = np.maximum(by_row["n_trials"].round(), 1.0)
+            return replace(self, table=columns.typical(), by_row=by_row)
 
     def positions(self, columns: Any, argument: str) -> list[int]:
         """Positions of columns, given one or several by name or position."""
@@ -156,9 +158,9 @@ class Response:
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
-        exposure = None if self.exposure is None else self.exposure[rows]
+        by_row = {name: value[rows] for name, value in self.by_row.items()}
         origin = rows if self.rows is None else self.rows[rows]
-        return replace(self, table=self.table.take(rows), exposure=exposure, rows=origin)
+        return replace(self, table=self.table.take(rows), by_row=by_row, rows=origin)
 
     def without_gaps(self, j: int) -> tuple[Self, Array]:
         """Response at the rows whose number in a column is not missing, and these numbers."""
@@ -192,11 +194,11 @@ class Response:
 
         def total(start: int) -> Array:
             some = np.arange(start, min(start + size, len(rows)))
-            row_data = {} if self.exposure is None else {"exposure": self.exposure[rows[some]]}
-            draws = model.posterior_mean_draws(seen.take(some).X, n_draws, 0, **row_data)
+            by_row = {name: value[rows[some]] for name, value in self.by_row.items()}
+            draws = model.posterior_mean_draws(seen.take(some).X, n_draws, 0, **by_row)
             with np.errstate(over="ignore", invalid="ignore"):
                 draws = unwrapped.from_model(draws)
-                sums = np.einsum("sn...,n->s...", draws, weight[some], optimize=True)
+                sums = np.einsum("n...s,n->s...", draws, weight[some], optimize=True)
             if not np.isfinite(sums).all():
                 self._refuse(rows[some], draws)
             return sums
@@ -207,7 +209,7 @@ class Response:
 
     def _refuse(self, rows: Array, draws: Array) -> None:
         """Raise for the first of the rows whose response is not finite under a draw."""
-        by_row = np.isfinite(draws.swapaxes(0, 1).reshape(len(rows), -1)).all(axis=1)
+        by_row = np.isfinite(draws.reshape(len(rows), -1)).all(axis=1)
         row = int(rows[by_row.argmin()])
         row = row if self.rows is None else int(self.rows[row])
         raise ValueError(
@@ -251,16 +253,7 @@ def _to_all_draws(draws: Any) -> Array | None:
         return wanted @ linalg.solve(gram, given.T, assume_a="pos")
 
 
-def components(model: Any) -> tuple[str | None, list[Any]]:
-    """Kind and names of the response's components: classes, outputs, or one without a name."""
-    if hasattr(model, "classes_"):
-        return "class", list(model.classes_)
-    outputs = vars(model).get("output_names_")
-    return (None, [None]) if outputs is None else ("output", list(outputs))
-
-
 @numpy_defaults
-@hinting(**OF_ONE)
 def effects(
     estimator: Any,
     X: Any,
@@ -270,9 +263,9 @@ def effects(
     factors: Any = None,
     step: float | None = None,
     coverage: float = 0.9,
-    exposure: ArrayLike | None = None,
-    n_rows: int | None = 1000,
+    n_rows: int | None = 2000,
     random_state: Any = 0,
+    **by_row: Any,
 ) -> pd.DataFrame:
     r"""Marginal effects of columns on the response, with credible intervals, through wrappers.
 
@@ -312,15 +305,18 @@ def effects(
         mean difference between the response at ``x + step`` and at ``x``. Factors have no step.
     coverage : float, default=0.9
         Probability of the equal-tailed credible interval, in (0, 1).
-    exposure : array-like of shape (n_samples,) or float, default=None
-        Of counts: time, area or population of each row. None: 1, so that effects are on the rate.
-    n_rows : int or None, default=1000
+    n_rows : int or None, default=2000
         Number of rows, chosen at random, that are predicted under all draws. The other rows are
         predicted under some of the draws, two for each parameter and 32, which corrects for the
         choice: the table is that of all rows, to a few hundredths of an sd or better. None, or
         where these would be more than half of the draws: all draws predict all rows.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows.
+    **by_row : dict
+        Arguments by row that the model takes. With ``exposure`` effects are on the mean count of
+        each row, without on the rate; with ``n_trials`` a beta-binomial model's are on the
+        successes, without on their share. Sizes of averages, and a classifier's trials, change no
+        mean response.
 
     Returns
     -------
@@ -336,8 +332,8 @@ def effects(
             Of a classifier, or of several outputs. Effects on the probabilities of all classes add
             up to 0.
         ``sd``, ``estimate``, ``lower``, ``upper``
-            Posterior sd and mean, and the ends of the interval. The sd comes first because a narrow
-            screen leaves out the middle of a table.
+            Posterior sd and mean, and the ends of the interval, whose coverage is in ``attrs``. The
+            sd comes first because a narrow screen leaves out the middle of a table.
 
     Raises
     ------
@@ -390,7 +386,7 @@ def effects(
         check_number(step, "step")
         if step == 0:
             raise ValueError("step=0 is out of range; give a number that is not 0, or None.")
-    rows = Response.of("effects", estimator, X, exposure, n_rows, random_state)
+    rows = Response.of("effects", estimator, X, by_row, n_rows, random_state)
     known, names = rows.columns(factors), rows.table.names
     at = rows.at_kind(kind, known)
     positions = list(range(len(names))) if columns is None else rows.positions(columns, "columns")
@@ -455,10 +451,10 @@ def dependence(
     column: Any,
     kind: Any,
     n_points: int,
-    exposure: Any,
     factors: Any,
     n_rows: Any,
     random_state: Any,
+    by_row: dict[str, Any],
 ) -> tuple[str, Array, Array]:
     """Name of a column, a grid of its values, and the mean response there ``(G, S[, K])``.
 
@@ -466,7 +462,7 @@ def dependence(
     names of its levels, as objects.
     """
     caller = "PartialDependenceDisplay"
-    rows = Response.of(caller, estimator, X, exposure, n_rows, random_state)
+    rows = Response.of(caller, estimator, X, by_row, n_rows, random_state)
     known = rows.columns(factors)
     at, j = rows.at_kind(kind, known), rows.position(column, "column")
     name, levels = str(rows.table.names[j]), known.levels(j)
@@ -524,4 +520,6 @@ def _table(
             of = {} if kind is None else {kind: name}
             row = {"column": column, "contrast": contrast, **of, "sd": each.std()}
             table.append(row | {"estimate": each.mean(), "lower": lower, "upper": upper})
-    return pd.DataFrame(table)
+    frame = pd.DataFrame(table)
+    frame.attrs["coverage"] = coverage
+    return frame

@@ -24,6 +24,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import names_behind, warn, with_names
 from skbayes_sgld.prediction.far_rows import named
+from skbayes_sgld.prediction.frames import ENDS, Axis, levels_of, shown
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 
 
@@ -308,7 +309,7 @@ _KINDS = {
     "diagnose": "draws of a sampled posterior",
     "predict_proba": "a classifier",
     "predict_proba_interval": "a Bayesian classifier",
-    "predict_quantiles": "a Bayesian estimator",
+    "predict_proba_quantiles": "a Bayesian classifier",
     "sample_y": "a Bayesian estimator",
     "summary": "a Bayesian estimator",
     "log_predictive_density": "an estimator with predictive densities",
@@ -344,9 +345,12 @@ def unwrap_for(
 
 
 def _instead(model: Any, member: str) -> str:
-    """Sentence on what has the intervals or quantiles of a logistic model of totals."""
+    """Sentence on what has the intervals or quantiles of a classifier."""
     of_totals = getattr(model, "_row_argument", "") == "n_trials" and model._by_row
-    if member != "predict_interval" or not of_totals:
+    of_proba = member.replace("predict_", "predict_proba_")
+    if member in ("predict_interval", "predict_quantiles") and not of_totals:
+        return f" Of probabilities of classes use {of_proba}." * hasattr(model, of_proba)
+    if member not in ("predict_interval", "predict_quantiles"):
         return ""
     return (
         " For intervals of numbers of successes take quantiles of sample_y(..., "
@@ -384,26 +388,36 @@ def check_row_data_given(
 
 @numpy_defaults
 def predict_quantiles(
-    estimator: Any, X: Any, q: ArrayLike = (0.05, 0.5, 0.95), **params: Any
-) -> Array:
+    estimator: Any,
+    X: Any,
+    q: ArrayLike = (0.05, 0.5, 0.95),
+    kind: str = "predictive",
+    *,
+    as_frame: bool = False,
+    **by_row: Any,
+) -> Any:
     """Quantiles of the posterior predictive distribution, through wrappers.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted estimator of this package, or a ``Pipeline``, a search such as ``GridSearchCV``, a
+        Fitted regressor of this package, or a ``Pipeline``, a search such as ``GridSearchCV``, a
         ``TransformedTargetRegressor`` or a ``FrozenEstimator`` around one, in any order.
     X : array-like of shape (n_samples, n_features)
         Rows as the outermost wrapper takes them.
     q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
         Levels in (0, 1).
-    **params : dict
-        Further arguments of the model's own method, such as ``kind`` or ``exposure``.
+    kind : {"predictive", "mean"}, default="predictive"
+        Quantiles of a new observation, or of the regression function.
+    as_frame : bool, default=False
+        Return a frame with the index of X, whose columns are the levels.
+    **by_row : dict
+        Arguments by row that the model takes, such as ``exposure``.
 
     Returns
     -------
-    quantiles : ndarray of shape (n_samples, n_quantiles)
-        A classifier has quantiles of its probabilities, ``(n_samples, n_classes, n_quantiles)``.
+    quantiles : ndarray of shape (n_samples, n_quantiles), or (n_samples, n_outputs, n_quantiles)
+        Or a frame.
 
     Raises
     ------
@@ -411,24 +425,40 @@ def predict_quantiles(
         Where the inverse of the target's transformation is not monotone, or not linear with
         ``kind="mean"``. A decreasing inverse swaps the levels.
 
+    See Also
+    --------
+    predict_proba_quantiles : Quantiles of the probability of each class.
+
     Examples
     --------
     >>> import numpy as np
     >>> from sklearn.compose import TransformedTargetRegressor
     >>> from sklearn.datasets import load_diabetes
     >>> from skbayes_sgld import SGLDLinearRegression, predict_quantiles
-    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = SGLDLinearRegression(random_state=0)
     >>> model = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp).fit(X, y)
-    >>> print(predict_quantiles(model, X[:1]).round())
-    [[ 98. 193. 379.]]
+    >>> print(predict_quantiles(model, X[:2], as_frame=True).round())
+       0.05   0.50   0.95
+    0  98.0  193.0  379.0
+    1  36.0   71.0  140.0
     """
+    levels = check_levels(q)
     unwrapped = unwrap_for("predict_quantiles", "predict_quantiles", estimator, X)
-    return unwrapped.quantiles(check_levels(q), **params)
+    values = unwrapped.quantiles(levels, kind=kind, **by_row)
+    return shown(values, X, as_frame, [*components_of(unwrapped.model), *levels_of("q", levels)])
 
 
 @numpy_defaults
-def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params: Any) -> Array:
+def predict_interval(
+    estimator: Any,
+    X: Any,
+    coverage: ArrayLike = 0.9,
+    kind: str = "predictive",
+    *,
+    as_frame: bool = False,
+    **by_row: Any,
+) -> Any:
     """Equal-tailed predictive intervals, through wrappers.
 
     Parameters
@@ -439,13 +469,20 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
         Rows as the outermost wrapper takes them.
     coverage : float or array-like of shape (n_coverages,), default=0.9
         Probability of the interval, in (0, 1); or several.
-    **params : dict
-        Further arguments of the model's own method, such as ``kind`` or ``exposure``.
+    kind : {"predictive", "mean"}, default="predictive"
+        Intervals of a new observation, or of the regression function.
+    as_frame : bool, default=False
+        Return a frame with the index of X and the columns ``lower`` and ``upper``.
+    **by_row : dict
+        Arguments by row that the model takes, such as ``exposure``.
 
     Returns
     -------
     interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
-        Lower and upper end; with the coverages last where several are given.
+        Lower and upper end; with the coverages last where several are given, and the outputs before
+        the ends where y has several. Or a frame, of pandas unless
+        ``sklearn.set_config(transform_output="polars")`` was called: with several coverages or
+        outputs its columns are a MultiIndex, in the order of the array's axes.
 
     Examples
     --------
@@ -453,19 +490,62 @@ def predict_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9, **params
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
     >>> from skbayes_sgld import SGLDLinearRegression, predict_interval
-    >>> X, y = load_diabetes(return_X_y=True)
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = make_pipeline(StandardScaler(), SGLDLinearRegression(random_state=0)).fit(X, y)
     >>> print(predict_interval(model, X[:1], coverage=[0.5, 0.9]).round())
     [[[169. 116.]
       [243. 296.]]]
+    >>> print(predict_interval(model, X[:2], as_frame=True).round())
+       lower  upper
+    0  116.0  296.0
+    1  -22.0  158.0
     """
     check_levels(coverage, "coverage")
     unwrapped = unwrap_for("predict_interval", "predict_interval", estimator, X)
-    return equal_tailed(lambda levels: unwrapped.quantiles(levels, **params), coverage)
+    values = equal_tailed(lambda levels: unwrapped.quantiles(levels, kind=kind, **by_row), coverage)
+    axes = [*components_of(unwrapped.model), ENDS, *levels_of("coverage", coverage)]
+    return shown(values, X, as_frame, axes)
 
 
 @numpy_defaults
-def predict_proba_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9) -> Array:
+def predict_proba_quantiles(
+    estimator: Any,
+    X: Any,
+    q: ArrayLike = (0.05, 0.5, 0.95),
+    *,
+    as_frame: bool = False,
+    **by_row: Any,
+) -> Any:
+    """Posterior quantiles of the probability of each class, through wrappers.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As in :func:`predict_proba_interval`.
+    X : array-like of shape (n_samples, n_features)
+        Rows as the outermost wrapper takes them.
+    q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
+        Levels in (0, 1).
+    as_frame : bool, default=False
+        Return a frame with the index of X, whose columns are the classes and the levels.
+    **by_row : dict
+        Arguments by row that the model takes.
+
+    Returns
+    -------
+    quantiles : ndarray of shape (n_samples, n_classes, n_quantiles)
+        Or a frame.
+    """
+    levels = check_levels(q)
+    unwrapped = unwrap_for("predict_proba_quantiles", "predict_proba_quantiles", estimator, X)
+    values = unwrapped.model.predict_proba_quantiles(unwrapped.X, levels, **by_row)
+    return shown(values, X, as_frame, [*components_of(unwrapped.model), *levels_of("q", levels)])
+
+
+@numpy_defaults
+def predict_proba_interval(
+    estimator: Any, X: Any, coverage: ArrayLike = 0.9, *, as_frame: bool = False, **by_row: Any
+) -> Any:
     """Equal-tailed credible intervals of the probability of each class, through wrappers.
 
     Parameters
@@ -477,20 +557,44 @@ def predict_proba_interval(estimator: Any, X: Any, coverage: ArrayLike = 0.9) ->
         Rows as the outermost wrapper takes them.
     coverage : float or array-like of shape (n_coverages,), default=0.9
         Posterior probability of the interval, in (0, 1); or several.
+    as_frame : bool, default=False
+        Return a frame with the index of X, whose columns are the classes and, of each, ``lower``
+        and ``upper``.
+    **by_row : dict
+        Arguments by row that the model takes.
 
     Returns
     -------
     interval : ndarray of shape (n_samples, n_classes, 2) or (n_samples, n_classes, 2, n_coverages)
-        Lower and upper end; with the coverages last where several are given.
+        Lower and upper end; with the coverages last where several are given. Or a frame.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skbayes_sgld import SGLDLogisticRegression, predict_proba_interval
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = SGLDLogisticRegression(random_state=0).fit(X, y)
+    >>> print(predict_proba_interval(model, X[:1], as_frame=True).round(2))
+    class     0           1           2
+    end   lower upper lower upper lower upper
+    0      0.95   1.0   0.0  0.05   0.0   0.0
     """
     unwrapped = unwrap_for("predict_proba_interval", "predict_proba_interval", estimator, X)
-    return unwrapped.model.predict_proba_interval(unwrapped.X, coverage=coverage)
+    values = unwrapped.model.predict_proba_interval(unwrapped.X, coverage, **by_row)
+    axes = [*components_of(unwrapped.model), ENDS, *levels_of("coverage", coverage)]
+    return shown(values, X, as_frame, axes)
 
 
 @numpy_defaults
 def sample_y(
-    estimator: Any, X: Any, n_samples: int = 1, random_state: Any = 0, **params: Any
-) -> Array:
+    estimator: Any,
+    X: Any,
+    n_samples: int = 1,
+    random_state: Any = 0,
+    *,
+    as_frame: bool = False,
+    **by_row: Any,
+) -> Any:
     """Draws from the posterior predictive distribution, through wrappers.
 
     Parameters
@@ -501,21 +605,42 @@ def sample_y(
     X : array-like of shape (n_rows, n_features)
         Rows as the outermost wrapper takes them.
     n_samples : int, default=1
+        Number of draws.
     random_state : int, RandomState, Generator or None, default=0
-    **params : dict
-        Further arguments of the model's own method, such as ``exposure``.
+        Seed of the draws.
+    as_frame : bool, default=False
+        Return a frame with the index of X, whose columns are the draws, counted from 0.
+    **by_row : dict
+        Arguments by row that the model takes, such as ``exposure``.
 
     Returns
     -------
-    y : ndarray of shape (n_rows, n_samples)
+    y : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
+        Or a frame.
     """
     unwrapped = unwrap_for("sample_y", "sample_y", estimator, X)
-    return unwrapped.from_model(
-        unwrapped.model.sample_y(unwrapped.X, n_samples, random_state, **params)
+    values = unwrapped.from_model(
+        unwrapped.model.sample_y(unwrapped.X, n_samples, random_state, **by_row)
     )
+    outputs = [] if hasattr(unwrapped.model, "classes_") else components_of(unwrapped.model)
+    return shown(values, X, as_frame, [*outputs, ("draw", range(n_samples))])
 
 
-def summary(estimator: Any, **params: Any) -> pd.DataFrame:
+def components_of(model: Any) -> list[Axis]:
+    """Axis of the classes or of several outputs of predictions; none of other models."""
+    kind, names = components(model)
+    return [] if kind is None else [(kind, names)]
+
+
+def components(model: Any) -> tuple[str | None, list[Any]]:
+    """Kind and names of the response's components: classes, outputs, or one without a name."""
+    if hasattr(model, "classes_"):
+        return "class", list(model.classes_)
+    outputs = vars(model).get("output_names_")
+    return (None, [None]) if outputs is None else ("output", list(outputs))
+
+
+def summary(estimator: Any, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
     """Summary table of the posterior, through wrappers; columns have their names.
 
     ``model[-1].summary()`` of a pipeline numbers the columns ``x0``, ``x1``, ..., unless the
@@ -527,8 +652,10 @@ def summary(estimator: Any, **params: Any) -> pd.DataFrame:
     estimator : estimator
         Fitted estimator of this package, or wrappers around one, as in :func:`predict_quantiles`
         and :func:`predict_proba_interval`.
-    **params : dict
-        Arguments of the model's own method: ``coverage`` and ``exponentiate``.
+    coverage : float, default=0.9
+        Probability of the equal-tailed credible interval, in (0, 1).
+    exponentiate : bool, default=False
+        Summarise exp(draws), as the model's own method does.
 
     Returns
     -------
@@ -550,5 +677,6 @@ def summary(estimator: Any, **params: Any) -> pd.DataFrame:
     intercept        152.1    2.9
     noise_variance  3623.0  244.9
     """
-    table: pd.DataFrame = unwrap_for("summary", "summary", estimator).model.summary(**params)
+    model = unwrap_for("summary", "summary", estimator).model
+    table: pd.DataFrame = model.summary(coverage, exponentiate)
     return table.rename(index=parameter_namer(estimator))

@@ -114,7 +114,7 @@ def test_models_that_are_true_fit(family):
     right = next(one for one in found if one.fits)
     assert right.suggestion is None
     assert right.reason == "Nothing is wrong, so there is nothing to suggest."
-    assert "Does the model fit? yes" in str(right)
+    assert "Does the model fit? fits" in str(right)
 
 
 @pytest.mark.slow
@@ -261,7 +261,7 @@ def test_the_suggestion_holds_where_the_model_did_not(try_only):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rows that are influential
         exact = loo(better, X, y).elpd - loo(pipe, X, y).elpd
-    assert gain["gain"] == pytest.approx(exact, abs=0.5)
+    assert gain["difference"] == pytest.approx(exact, abs=0.5)
     assert gain["failed"] == ""
 
 
@@ -275,8 +275,8 @@ def test_the_log_of_a_target_is_compared_in_the_units_of_the_target(try_only):
     assert check_model(better, X, y).fits
     # shifts of the log densities that a change of units makes are the same in both
     other = check_model(clone(LINEAR).fit(X, 1000.0 * y), X, 1000.0 * y)
-    assert other.remedies.loc["log of the target", "gain"] == pytest.approx(
-        found.remedies.loc["log of the target", "gain"], abs=1.0
+    assert other.remedies.loc["log of the target", "difference"] == pytest.approx(
+        found.remedies.loc["log of the target", "difference"], abs=1.0
     )
 
 
@@ -388,14 +388,14 @@ def test_exposures_and_weights_reach_the_checks_and_are_asked_for():
     )
     right, wrong = right.set_index("check"), wrong.set_index("check")
     name = "spread of counts (Pearson)"
-    assert abs(right.loc[name, "measured"] - 1.0) < 4.0 * right.loc[name, "standard_error"]
+    assert abs(right.loc[name, "measured"] - 1.0) < 4.0 * right.loc[name, "se"]
     assert wrong.loc[name, "measured"] > 2.0
     weight = np.where(np.arange(N) < 300, 1.0, 0.0)
     with pytest.raises(ValueError, match="rows of the fit: exposure differs"):
         check_model(model, X, y, exposure=2.0 * years)
     weighted = clone(COUNTS).fit(X, y, exposure=years, sample_weight=weight)
     part = check_model(weighted, X, y, exposure=years, sample_weight=weight, remedies=False)
-    assert part.n_samples == 300
+    assert part.n_data_points == 300
     assert part.rows.max() < 300
     by_batch = clone(COUNTS).partial_fit(X[:200], y[:200], exposure=years[:200])
     by_batch.partial_fit(X[200:], y[200:], exposure=years[200:])
@@ -420,7 +420,7 @@ def test_counts_far_from_the_model_are_a_misfit_at_any_size(try_only):
         assert not found.fits
         assert np.isfinite(found.table["measured"]).all()
         assert isinstance(found.suggestion, SGLDNegativeBinomialRegressor), found
-        assert np.isfinite(found.remedies["gain"]).all()
+        assert np.isfinite(found.remedies["difference"]).all()
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
@@ -429,7 +429,7 @@ def test_noise_that_is_far_too_small_is_a_misfit():
     y = ETA + np.random.default_rng(0).standard_normal(N)
     found = check_model(model.fit(X, y), X, y, remedies=False)
     assert found.table["measured"].notna().all()
-    assert not found.fits and "NO: 9 checks" in str(found)
+    assert not found.fits and "fit? misfit: 9 checks" in str(found)
 
 
 def test_a_figure_that_is_not_a_number_is_no_verdict():
@@ -450,18 +450,21 @@ def test_a_figure_that_is_not_a_number_is_no_verdict():
     assert found.fits
     unknown = replace(found, table=report._table(checks, 0, []), _checks=checks)
     assert not unknown.fits
-    assert str(unknown).startswith("Does the model fit? not known: of ")
+    assert str(unknown).startswith("Does the model fit? unknown: of ")
 
 
 def test_a_diagnosis_has_both_parts(capsys):
     y = FAULTS["heavy tails"][1](np.random.default_rng(5))
     model = clone(LINEAR).fit(X, y)
     assert model.diagnose().model_check is None
-    told = capsys.readouterr().out
-    assert told.startswith("Did the sampler work?\nThe draws are usable")
-    assert told.endswith("Does the model fit? Not checked: give the rows of the fit, X and y.\n")
+    told = repr(model.diagnose())
+    assert told.startswith("Did the sampler work? usable: no problem")
+    assert told.endswith("Does the model fit? not checked: give the rows of the fit, X and y.")
+    assert model.result_.diagnose().model_check is None
     found = model.diagnose(X, y, remedies=False)
-    assert capsys.readouterr().out.endswith(f"\n{found.model_check}\n")
+    assert repr(found).endswith(f"\n\n{found.model_check!r}")
+    assert (found.verdict, found.model_check.verdict) == ("usable", "misfit")
+    assert capsys.readouterr().out == ""  # reports show themselves, and are not printed
     assert found.usable and not found.model_check.fits
     with pytest.raises(ValueError, match="X and y must be given together"):
         model.diagnose(X)
@@ -607,7 +610,7 @@ def test_the_gain_of_a_remedy_is_that_of_leaving_out_weighted_rows_in_the_units_
     weight = rng.choice([0.0, 0.3, 1.0], N)
     model = TransformedTargetRegressor(clone(LINEAR), func=np.log, inverse_func=np.exp)
     found = check_model(model.fit(X, y, sample_weight=weight), X, y, sample_weight=weight)
-    gain = found.remedies["gain"].iloc[0]
+    gain = found.remedies["difference"].iloc[0]
     assert found.remedies["failed"].tolist() == [""]
     better = clone(found.suggestion).fit(X, y, sample_weight=weight)
     with warnings.catch_warnings():
@@ -628,12 +631,12 @@ def fit_unweighted(model, X, y, weight):
 def test_the_answer_names_what_to_look_at(monkeypatch):
     y = TRUE["linear"][1](np.random.default_rng(5))
     found = check_model(clone(LINEAR).fit(X, y), X, y)
-    assert str(found).startswith("Does the model fit? yes: no check finds a misfit.")
+    assert str(found).startswith("Does the model fit? fits: no check finds a misfit.")
     pull = Check("pull of the prior, in posterior sds", "prior", np.inf, verdict="look at it")
     rows = Check("influential rows (Pareto k above 0.7)", "influence", 3, verdict="look at it")
     doubtful = replace(found, _checks=[*found._checks, pull, rows])
     assert str(doubtful).startswith(
-        "Does the model fit? yes, but look at the pull of the prior and the influential rows: no"
+        "Does the model fit? look at it: no check finds a misfit, but see the pull of the prior and"
     )
 
 

@@ -82,7 +82,7 @@ def test_other_rows_raise_and_the_message_has_the_call_for_new_rows():
             check_model(model, rows, y)
     with pytest.raises(ValueError, match="they are 40, and the fit had 60"):
         loo(model, X[:40], Y[:40])
-    with pytest.raises(ValueError, match=r"models\['part'\]: .* rows of the fit: they are 60"):
+    with pytest.raises(ValueError, match=r"estimators\['part'\]: .* rows of the fit: they are 60"):
         compare_models({"all": model, "part": more}, X, Y)
     with pytest.raises(ValueError, match="sample_weight is None, and that of the fit has"):
         check_model(clone(LINEAR).fit(X, Y, sample_weight=np.full(N, 2.0)), X, Y)
@@ -210,7 +210,9 @@ def test_a_table_of_new_rows_has_the_figures_of_the_predictive_distribution():
 def test_new_rows_of_a_class_without_weight_have_no_log_density():
     labels = np.where(np.arange(N) < 5, 2, LABELS)
     model = clone(CLASSES).fit(X, labels, sample_weight=1.0 * (labels < 2))
-    with pytest.raises(ValueError, match=r"models\['a'\] gives some row of X and y no finite log"):
+    with pytest.raises(
+        ValueError, match=r"estimators\['a'\] gives some row of X and y no finite log"
+    ):
         compare_models({"a": model}, X, labels, held_out=True)
 
 
@@ -245,7 +247,7 @@ def test_new_rows_whose_prediction_is_infinite_are_named_and_the_others_judged()
     beyond = np.vstack([new, [[1e3]]])
     found = check_model(model, beyond, np.r_[counts, 3], held_out=True)
     assert near.fits and not found.fits
-    assert str(found).startswith("Does the model fit? not known")
+    assert str(found).startswith("Does the model fit? unknown")
     assert "1 rows have no finite prediction" in found.reason
     row = found.table.set_index("check").loc["rows without a finite prediction"]
     assert (row["about"], row["measured"], row["verdict"]) == ("200", 1.0, "unknown")

@@ -48,11 +48,11 @@ def test_the_class_has_probability_zero_in_every_prediction(absent):
     np.testing.assert_array_equal(absent.predict_log_proba(X)[:, 0], -np.inf)
     np.testing.assert_array_equal(absent.decision_function(X)[:, 0], -np.inf)
     np.testing.assert_array_equal(absent.predict_proba_interval(X)[:, 0], 0.0)
-    np.testing.assert_array_equal(absent.posterior_mean_draws(X, 10)[..., 0], 0.0)
+    np.testing.assert_array_equal(absent.posterior_mean_draws(X, 10)[:, 0], 0.0)
     assert set(absent.predict(X)) == {"b", "c"} == set(absent.sample_y(X, 20).ravel())
     by_draw = absent.log_likelihood(X, Y)
-    assert np.all((by_draw == -np.inf) == (Y == "a"))
-    proba = np.exp(by_draw[:, :3]).mean(axis=0)
+    assert np.all((by_draw == -np.inf) == (Y == "a")[:, None])
+    proba = np.exp(by_draw[:3]).mean(axis=1)
     np.testing.assert_allclose(proba, np.exp(absent.log_predictive_density(X, Y)[:3]), rtol=1e-5)
     assert "coef[a, x0]" not in absent.posterior_
 

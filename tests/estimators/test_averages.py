@@ -177,7 +177,7 @@ def test_intervals_of_averages_hold_the_coefficients_and_those_of_weights_do_not
         y = rows[:, 0] + 5.0 * rng.standard_normal(60) / np.sqrt(size)
         model = SGLDLinearRegression(random_state=0, n_draws=250)
         for k, given in enumerate(({"n_averaged": size}, {"sample_weight": size})):
-            low, high = model.fit(rows, y, **given).summary().loc["coef[x0]", ["5%", "95%"]]
+            low, high = model.fit(rows, y, **given).summary().loc["coef[x0]", ["lower", "upper"]]
             inside[k, seed] = low < 1.0 < high
     assert inside[0].sum() >= 16  # of 25, at 90 %: 4 standard errors below 22.5 are 16.5
     assert inside[1].sum() <= 12

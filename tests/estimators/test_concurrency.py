@@ -24,7 +24,7 @@ MANY = {"n_draws": 1000, "n_chains": 4}  # the rows are in blocks
 N_THREADS = 8
 SECONDS = 600.0  # only a deadlock takes so long
 METHODS = ("predict", "predict_proba", "predict_quantiles", "predict_proba_interval", "sample_y")
-METHODS += ("predict_interval", "decision_function")
+METHODS += ("predict_interval", "predict_proba_quantiles", "decision_function")
 
 
 def at_once(calls):

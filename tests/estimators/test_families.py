@@ -132,7 +132,7 @@ def test_predictions_are_those_of_the_draws(family):
         eta = at[first] @ draws.coef.T + draws.intercept
         law = family.law(eta, *(coordinate(family, draws[name]) for name in family.names), column)
         each = log_mass(law, of_y[first, None])
-        found = model.log_likelihood(at, of_y, **given)[:, first].T
+        found = model.log_likelihood(at, of_y, **given)[first]
         np.testing.assert_allclose(found, each, rtol=1e-8, atol=1e-8)
         found = model.log_predictive_density(at, of_y, **given)[first]
         np.testing.assert_allclose(found, np.log(np.exp(each).mean(axis=1)), atol=close)
@@ -156,7 +156,7 @@ def test_predictions_are_those_of_the_draws(family):
     if np.isfinite(sd).all():  # the tails of a t distribution may have no variance
         np.testing.assert_allclose(drawn.std(axis=1), sd[:few], rtol=0.15)
     means = model.posterior_mean_draws(X[:few], **given)
-    np.testing.assert_allclose(means.T, law.mean() + 0.0 * eta, rtol=1e-6)
+    np.testing.assert_allclose(means, law.mean() + 0.0 * eta, rtol=1e-6)
 
 
 # ---- the likelihood ------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ SETTINGS = {"n_draws": 250, "random_state": 0}
 INTERVALS = ["predict", "predict_quantiles", "predict_interval"]
 CLASSES = [
     *("predict_proba", "predict_log_proba", "decision_function"),
-    *("predict_quantiles", "predict_proba_interval"),
+    *("predict_proba_quantiles", "predict_proba_interval"),
 ]
 
 

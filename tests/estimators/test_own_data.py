@@ -42,7 +42,7 @@ def told(model):
 
 
 @every_fit
-def test_what_becomes_of_the_data_changes_nothing(name, capsys):
+def test_what_becomes_of_the_data_changes_nothing(name):
     model, y = FITS[name]
     rows, target, weight = X.copy(), y.copy(), WEIGHT.copy()
     before = told(model.fit(rows, target, sample_weight=weight))
@@ -53,7 +53,7 @@ def test_what_becomes_of_the_data_changes_nothing(name, capsys):
 
 
 @every_fit
-def test_a_fit_that_keeps_no_copy_keeps_nothing_of_the_data_alive(name, monkeypatch, capsys):
+def test_a_fit_that_keeps_no_copy_keeps_nothing_of_the_data_alive(name, monkeypatch):
     monkeypatch.setattr(sampled, "_KEPT", 0)  # as of an X of more than four million numbers
     model, y = FITS[name]
     rows = X.copy()

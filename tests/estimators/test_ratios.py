@@ -45,7 +45,7 @@ def test_ratios_are_summaries_of_exponentials_of_the_draws(unit):
             assert_allclose(row["mean"], ratio.mean(), rtol=1e-12)
             assert_allclose(row["sd"], ratio.std(), rtol=1e-12)
             ends = np.quantile(np.log(ratio), [0.1, 0.9])
-            assert_allclose(row[["10%", "90%"]], np.exp(ends), rtol=1e-12)
+            assert_allclose(row[["lower", "upper"]], np.exp(ends), rtol=1e-12)
         without = type(model)(**model.get_params() | {"fit_intercept": False}).fit(X, y)
         assert without.summary(exponentiate=True).index.tolist() == names[:2]
 
@@ -81,7 +81,7 @@ def test_ratios_beyond_the_range_of_floats_are_infinite_and_their_quantiles_are_
     ends = np.quantile(coef, [0.05, 0.95])
     representable = np.abs(ends) < 700.0
     assert representable.any()
-    assert_allclose(np.log(row[["5%", "95%"]][representable]), ends[representable], rtol=1e-12)
+    assert_allclose(np.log(row[["lower", "upper"]][representable]), ends[representable], rtol=1e-12)
     logs = logsumexp(coef) - np.log(coef.size)
     if logs < 700.0:
         assert_allclose(np.log(row["mean"]), logs, rtol=1e-12)

@@ -47,6 +47,7 @@ METHODS = (
     "predict_interval",
     "predict_proba_interval",
     "predict_quantiles",
+    "predict_proba_quantiles",
     "sample_y",
 )
 every_fit = pytest.mark.parametrize("name", FITS)

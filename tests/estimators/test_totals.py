@@ -189,7 +189,7 @@ def test_predictions_are_those_of_the_draws(fitted):
     p = expit(X @ draws.coef.T + draws.intercept)
     each = stats.binom.logpmf(Y[:, None], TRIALS[:, None], p)
     found = fitted.log_likelihood(X, Y, n_trials=TRIALS)
-    np.testing.assert_allclose(found.T, each, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found, each, rtol=1e-8, atol=1e-8)
     density = np.log(np.exp(each).mean(axis=1))
     found = fitted.log_predictive_density(X, Y, n_trials=TRIALS)
     np.testing.assert_allclose(found, density, atol=3e-5)
@@ -207,7 +207,8 @@ def test_arviz_has_the_trials(fitted):
     data = fitted.to_arviz(X[:30], Y[:30], n_trials=TRIALS[:30])
     np.testing.assert_array_equal(data["constant_data"]["n_trials"], TRIALS[:30])
     known = fitted.log_likelihood(X[:30], Y[:30], n_trials=TRIALS[:30])
-    np.testing.assert_allclose(data["log_likelihood"]["y"].values.reshape(known.shape), known)
+    found = data["log_likelihood"]["y"].values.reshape(-1, 30)
+    np.testing.assert_allclose(found, known.T)
     drawn = data["posterior_predictive"]["y"].values
     assert np.all(drawn <= TRIALS[:30]) and drawn.max() > 1
 
@@ -304,7 +305,7 @@ def test_rows_without_trials_say_nothing(cls):
     model = cls(**FEW).fit(rows, y, n_trials=trials)
     known = cls(**FEW).fit(X, Y, n_trials=TRIALS)
     np.testing.assert_array_equal(model.posterior_.values, known.posterior_.values)
-    assert np.all(model.log_likelihood(rows, y, n_trials=trials)[:, :2] == 0.0)
+    assert np.all(model.log_likelihood(rows, y, n_trials=trials)[:2] == 0.0)
     assert np.all(model.sample_y(rows, 5, n_trials=trials)[:2] == 0)
     score = model.score(X, Y, n_trials=TRIALS)
     assert model.score(rows, y, n_trials=trials) == pytest.approx(score)

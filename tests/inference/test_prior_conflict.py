@@ -147,10 +147,11 @@ def test_few_rows_under_a_wide_prior_are_noted_and_under_a_narrow_one_not():
     assert "prior moves" in notes(SGLDLinearRegression(prior=Normal(200.0)), X, y)[0]
 
 
-def test_what_is_learned_or_gone_is_not_measured(capsys):
+def test_what_is_learned_or_gone_is_not_measured():
     model = SGLDLinearRegression(prior="hierarchical_normal", **FEW).fit(X_RAW, Y)
-    assert model.diagnose().conflict is None
-    assert "pull of the prior" in (told := capsys.readouterr().out)
+    report = model.diagnose()
+    assert report.conflict is None
+    assert "pull of the prior" in (told := repr(report))
     assert told.partition("pull of the prior")[2].partition("\n")[0].endswith("not measured")
     kept = SGLDLinearRegression(**FEW).fit(X_RAW, Y).result_
     assert kept.diagnose().conflict is not None
@@ -198,7 +199,7 @@ def test_the_pull_is_from_the_estimate_without_a_prior_in_posterior_sds(model, r
     assert np.abs(found).max() > 0.5
 
 
-def test_the_joint_pull_on_nearly_dependent_columns_is_told_under_an_automatic_scale(capsys):
+def test_the_joint_pull_on_nearly_dependent_columns_is_told_under_an_automatic_scale():
     rng = np.random.default_rng(0)
     z = rng.standard_normal((200, 1))
     X = StandardScaler().fit_transform(z + 0.003 * rng.standard_normal((200, 20)))
@@ -212,7 +213,7 @@ def test_the_joint_pull_on_nearly_dependent_columns_is_told_under_an_automatic_s
     name = f"coef[x{moved.argmax()}]"
     (note,) = of_the_prior(report)
     assert f"the prior moves {name} by " in note
-    told = next(line for line in capsys.readouterr().out.splitlines() if "largest pull" in line)
+    told = next(line for line in repr(report).splitlines() if "largest pull" in line)
     assert told.endswith(name) and float(told.split()[-2]) == pytest.approx(moved.max(), rel=0.05)
     alone = SGLDLinearRegression(prior="flat", **FEW).fit(X, y)
     assert of_the_prior(alone.diagnose()) == []
@@ -237,7 +238,7 @@ def undetermined():
 
 
 @pytest.mark.parametrize("case", undetermined())
-def test_coefficients_that_the_data_alone_do_not_determine_are_told(case, capsys):
+def test_coefficients_that_the_data_alone_do_not_determine_are_told(case):
     model, X, y, loose = undetermined()[case]
     report = model(prior="normal", **FEW).fit(X, y).diagnose()
     assert np.flatnonzero(np.isinf(report.conflict.pull)).tolist() == loose
@@ -245,7 +246,7 @@ def test_coefficients_that_the_data_alone_do_not_determine_are_told(case, capsys
     told = [note for note in report.notes if "the data alone do not determine coef[x" in note]
     assert len(told) == 1
     assert (f"and {len(loose) - 1} more coefficient" in told[0]) == (len(loose) > 1)
-    assert ": not determined by the data" in capsys.readouterr().out
+    assert ": not determined by the data" in repr(report)
 
 
 def test_the_pull_of_an_own_prior_is_that_of_the_mode_without_it():

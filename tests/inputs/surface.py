@@ -194,8 +194,6 @@ def _calls_of(cls):
             good["y"] = target(cls)[:4]
         if is_classifier(cls()):
             good.pop("n_trials", None)  # these are labels
-            if name == "predict_quantiles":
-                good.pop("kind", None)
         if name == "partial_fit":
             good |= _rows_of(cls, taken)
         yield Call(
@@ -346,7 +344,7 @@ def _own():
     few = {name: _FEW_ROWS[name] for name in ("kind", "n_samples", "coverage")}
     of_numbers = "predict_interval", "predict_quantiles", "sample_y", "summary"
     wrapped = dict.fromkeys(of_numbers, LINEAR)
-    wrapped["predict_proba_interval"] = LOGISTIC
+    wrapped |= dict.fromkeys(("predict_proba_interval", "predict_proba_quantiles"), LOGISTIC)
     return {
         metrics.crps: {"draw_weights": np.array([1.0, 2.0, 3.0])},
         metrics.brier_score: {"y_true": LABELS},
@@ -413,7 +411,7 @@ _SHOWN = {
     "parameters": ["coef[x0]"],
     "coverage": 0.9,
     "max_lag": 5,
-    "band": 0.9,
+    "band_coverage": 0.9,
     "column": 0,
     "kind": "at_mean",
     "grid_resolution": 3,

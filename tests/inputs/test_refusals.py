@@ -598,7 +598,7 @@ FOUND = [
     (lambda: linear().sample_y(X, n_samples=2.5), "n_samples=2.5 is not a whole number"),
     (lambda: linear().summary(coverage=Fraction(1, 2)), r"Fraction\(1, 2\) is not a number"),
     (lambda: counter().predict_quantiles(X, q=[]), r"q=\[\] is empty; give a number in \(0, 1\)"),
-    (lambda: logistic().predict_quantiles(X, q=[]), r"q=\[\] is empty"),
+    (lambda: logistic().predict_proba_quantiles(X, q=[]), r"q=\[\] is empty"),
     (lambda: skbayes_sgld.predict_quantiles(linear(), X, q=[]), r"q=\[\] is empty"),
     (
         lambda: make_pipeline(logistic()).predict(X, return_std=True),

@@ -57,11 +57,11 @@ def test_the_log_predictive_density_is_that_of_the_mixture(forecast):
     each = stats.norm.logpdf(y[:, None], means, sd[:, None])
     scales = np.broadcast_to(sd[:, None], means.shape)
     expected = -scoringrules.logs_mixnorm(y, means, scales).mean()
-    assert log_predictive_density(each.T) == pytest.approx(expected, rel=1e-10)
+    assert log_predictive_density(each) == pytest.approx(expected, rel=1e-10)
     share = weights(S)
     shares = np.tile(share / share.sum(), (N, 1))
     expected = -scoringrules.logs_mixnorm(y, means, scales, shares)
-    found = log_predictive_density(each.T, draw_weights=share, sample_weight=weights(N))
+    found = log_predictive_density(each, draw_weights=share, sample_weight=weights(N))
     assert found == pytest.approx(np.average(expected, weights=weights(N)), rel=1e-10)
 
 

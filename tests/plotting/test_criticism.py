@@ -22,7 +22,7 @@ COUNTS = RNG.poisson(np.exp(0.5 + 0.4 * X[:, 0]))
 def test_bars_share_each_counts_transform_and_the_band_is_binomial():
     model = SGLDPoissonRegressor(n_draws=250, random_state=0).fit(X, COUNTS)
     check = check_model(model, X, COUNTS, remedies=False)
-    display = ModelCheckDisplay.from_check(check, n_bins=4, n_groups=3, band=0.9)
+    display = ModelCheckDisplay.from_check(check, n_bins=4, n_groups=3, coverage=0.9)
     heights = np.array([bar.get_height() for bar in display.bars_])
     at = (np.arange(4000) + 0.5) / 4000  # points of each transform's interval
     u = check.below[:, None] + at * (check.most - check.below)[:, None]

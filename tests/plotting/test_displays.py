@@ -215,7 +215,7 @@ def test_intervals_over_one_column_are_a_curve_along_it(data):
 def test_coverage_is_drawn_with_its_credible_interval(model, data):
     X, y = data
     levels = [0.3, 0.6, 0.9]
-    display = CoverageDisplay.from_estimator(model, X, y, coverage=levels, band=0.8)
+    display = CoverageDisplay.from_estimator(model, X, y, coverage=levels, band_coverage=0.8)
     interval = predict_interval(model, X, levels)
     inside = (interval[:, 0] <= y.to_numpy()[:, None]) & (y.to_numpy()[:, None] <= interval[:, 1])
     assert_allclose(display.line_.get_data(), [levels, inside.mean(axis=0)])
@@ -352,7 +352,7 @@ def test_the_band_holds_the_draws_of_the_mean_response(data, model):
         model, X, "age", coverage=0.8, grid_resolution=5, y_name="price"
     )
     grid = np.linspace(X["age"].min(), X["age"].max(), 5)
-    draws = [model.posterior_mean_draws(X.assign(age=value)).mean(axis=1) for value in grid]
+    draws = [model.posterior_mean_draws(X.assign(age=value)).mean(axis=0) for value in grid]
     assert_allclose(display.lines_[0].get_data(), [grid, np.mean(draws, axis=1)], rtol=1e-12)
     ends = np.quantile(draws, [0.1, 0.9], axis=1)
     drawn = np.transpose([ends_at(display.bands_[0], value) for value in grid])

@@ -99,7 +99,7 @@ STEPS = {
 def predict_draws(model, X):
     for _, step in model.steps[:-1]:
         X = step.transform(X)
-    return model[-1].posterior_mean_draws(X).mean(axis=1)
+    return model[-1].posterior_mean_draws(X).mean(axis=0).T
 
 
 def estimates(table):
@@ -152,7 +152,7 @@ def test_codes_of_classes_and_of_arrays_by_position():
     def of(level):
         rows = X.copy()
         rows[:, 0] = level
-        return model[-1].posterior_mean_draws(model[0].transform(rows)).mean(axis=1)
+        return model[-1].posterior_mean_draws(model[0].transform(rows)).mean(axis=0).T
 
     difference = of(3.0) - of(1.0)
     assert_allclose(table["estimate"][3:6], difference.mean(axis=0), rtol=1e-8)

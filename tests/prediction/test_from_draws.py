@@ -171,7 +171,7 @@ def test_distribution_functions_and_densities_are_those_of_the_mixture(name, n, 
     mixed = special.logsumexp(log_density, axis=0) - np.log(len(log_density))
     found = model.log_predictive_density(rows, y, **given)
     np.testing.assert_allclose(found, mixed, rtol=0, atol=2e-5)
-    np.testing.assert_allclose(model.log_likelihood(rows, y, **given), log_density, rtol=1e-9)
+    np.testing.assert_allclose(model.log_likelihood(rows, y, **given).T, log_density, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n", EACH)
@@ -200,9 +200,10 @@ def test_quantiles_of_the_mean_are_those_of_its_draws(name, n, fitted):
     each = each.mean()
     found = model.predict_quantiles(rows, LEVELS, kind="mean", **given)
     np.testing.assert_allclose(found.T, np.quantile(each, LEVELS, axis=0), rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(model.posterior_mean_draws(rows, **given), each, rtol=1e-9)
+    np.testing.assert_allclose(model.posterior_mean_draws(rows, **given).T, each, rtol=1e-9)
     some = REGRESSORS[name][2](model.sample_posterior(7, 3), rows, *given.values()).mean()
-    np.testing.assert_allclose(model.posterior_mean_draws(rows, 7, 3, **given), some, rtol=1e-9)
+    found = model.posterior_mean_draws(rows, 7, 3, **given)
+    np.testing.assert_allclose(found.T, some, rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -238,8 +239,9 @@ def test_probabilities_are_the_means_of_those_of_the_draws(name, n, fitted):
     expected = np.log(mean[np.arange(n), codes])
     np.testing.assert_allclose(model.log_predictive_density(rows, labels), expected, atol=3e-6)
     each = np.log(p[:, np.arange(n), codes])
-    np.testing.assert_allclose(model.log_likelihood(rows, labels), each, atol=1e-9)
-    np.testing.assert_allclose(model.posterior_mean_draws(rows), p, rtol=1e-9)
+    np.testing.assert_allclose(model.log_likelihood(rows, labels).T, each, atol=1e-9)
+    found = np.moveaxis(model.posterior_mean_draws(rows), -1, 0)
+    np.testing.assert_allclose(found, p, rtol=1e-9)
 
 
 @pytest.mark.parametrize("n", EACH)
@@ -248,7 +250,7 @@ def test_quantiles_and_intervals_of_probabilities_are_those_of_the_draws(name, n
     model, rows, p = classification(fitted, name, n)
     levels = [0.75, 0.05, 0.25, 0.95]
     expected = np.moveaxis(np.quantile(p, levels, axis=0), 0, -1)
-    found = model.predict_quantiles(rows, levels)
+    found = model.predict_proba_quantiles(rows, levels)
     np.testing.assert_allclose(found, expected, rtol=3e-6, atol=1e-9)
     intervals = model.predict_proba_interval(rows, coverage=[0.9, 0.5])
     ends = expected[..., [1, 2, 3, 0]].reshape(n, -1, 2, 2)

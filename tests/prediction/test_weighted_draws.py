@@ -34,7 +34,7 @@ def test_a_decaying_schedule_weights_every_prediction():
     standard_error = model.summary()["sd"].iloc[0] / np.sqrt(20_000)
     assert abs(chosen.coef.mean() - model.coef_[0]) < 4 * standard_error
     functions = model.posterior_mean_draws(X[:5], 20_000, random_state=0)
-    np.testing.assert_allclose(functions, chosen.coef @ X[:5].T + chosen.intercept[:, None])
+    np.testing.assert_allclose(functions.T, chosen.coef @ X[:5].T + chosen.intercept[:, None])
 
 
 # decaying steps leave the chains apart, and fit says so

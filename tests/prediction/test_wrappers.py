@@ -26,6 +26,7 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     predict_interval,
     predict_proba_interval,
+    predict_proba_quantiles,
     predict_quantiles,
     sample_y,
     summary,
@@ -96,8 +97,10 @@ def test_uncertainty_of_probabilities_passes_wrappers_of_classifiers(wrap, data)
     core = unwrap(outer, X)
     expected = core.model.predict_proba_interval(core.X, coverage=0.7)
     assert_array_equal(predict_proba_interval(outer, X, 0.7), expected)
-    expected = core.model.predict_quantiles(core.X, [0.2])
-    assert_array_equal(predict_quantiles(outer, X, [0.2]), expected)
+    expected = core.model.predict_proba_quantiles(core.X, [0.2])
+    assert_array_equal(predict_proba_quantiles(outer, X, [0.2]), expected)
+    with pytest.raises(TypeError, match="Of probabilities of classes use predict_proba_quantiles"):
+        predict_quantiles(outer, X, [0.2])
     assert_array_equal(sample_y(outer, X, 2), core.model.sample_y(core.X, 2))
     with pytest.raises(TypeError, match="has no predict_interval"):
         predict_interval(outer, X)

@@ -79,7 +79,7 @@ def test_five_percent_of_an_sd_one_of_the_steps_and_one_proposal_in_1000_are_tol
 
 
 @pytest.mark.parametrize("sds, told", [(9.9, []), (10.1, [1])])
-def test_a_chain_ten_sds_from_the_mode_is_told(sds, told, capsys):
+def test_a_chain_ten_sds_from_the_mode_is_told(sds, told):
     X = np.random.default_rng(0).standard_normal((80, 1))
     y = X[:, 0] + np.random.default_rng(1).logistic(size=80) > 0
     still = {"sampler": "sgld", "step_size": 1e-300, "n_draws": 4, "n_burnin": 0, "thin": 1}
