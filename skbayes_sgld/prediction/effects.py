@@ -117,7 +117,7 @@ class Response:
         with np.errstate(over="ignore", invalid="ignore"):  # the model refuses infinities
             by_row = {name: value.mean(keepdims=True) for name, value in self.by_row.items()}
             if "n_trials" in by_row:  # whole numbers
-                by_row["n_trials"] = np.maximum(by_row["n_trials"].round(), 1.0)
+                by_row["n_trials"] = by_row["n_trials"].round()
             return replace(self, table=columns.typical(), by_row=by_row)
 
     def positions(self, columns: Any, argument: str) -> list[int]:

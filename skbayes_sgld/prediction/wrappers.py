@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, overload
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -386,6 +386,26 @@ def check_row_data_given(
     )
 
 
+@overload
+def predict_quantiles(
+    estimator: Any,
+    X: Any,
+    q: ArrayLike = ...,
+    kind: str = ...,
+    *,
+    as_frame: Literal[False] = ...,
+    **by_row: Any,
+) -> Array: ...
+@overload
+def predict_quantiles(
+    estimator: Any,
+    X: Any,
+    q: ArrayLike = ...,
+    kind: str = ...,
+    *,
+    as_frame: Literal[True],
+    **by_row: Any,
+) -> Any: ...
 @numpy_defaults
 def predict_quantiles(
     estimator: Any,
@@ -449,6 +469,26 @@ def predict_quantiles(
     return shown(values, X, as_frame, [*components_of(unwrapped.model), *levels_of("q", levels)])
 
 
+@overload
+def predict_interval(
+    estimator: Any,
+    X: Any,
+    coverage: ArrayLike = ...,
+    kind: str = ...,
+    *,
+    as_frame: Literal[False] = ...,
+    **by_row: Any,
+) -> Array: ...
+@overload
+def predict_interval(
+    estimator: Any,
+    X: Any,
+    coverage: ArrayLike = ...,
+    kind: str = ...,
+    *,
+    as_frame: Literal[True],
+    **by_row: Any,
+) -> Any: ...
 @numpy_defaults
 def predict_interval(
     estimator: Any,
@@ -507,6 +547,14 @@ def predict_interval(
     return shown(values, X, as_frame, axes)
 
 
+@overload
+def predict_proba_quantiles(
+    estimator: Any, X: Any, q: ArrayLike = ..., *, as_frame: Literal[False] = ..., **by_row: Any
+) -> Array: ...
+@overload
+def predict_proba_quantiles(
+    estimator: Any, X: Any, q: ArrayLike = ..., *, as_frame: Literal[True], **by_row: Any
+) -> Any: ...
 @numpy_defaults
 def predict_proba_quantiles(
     estimator: Any,
@@ -542,6 +590,19 @@ def predict_proba_quantiles(
     return shown(values, X, as_frame, [*components_of(unwrapped.model), *levels_of("q", levels)])
 
 
+@overload
+def predict_proba_interval(
+    estimator: Any,
+    X: Any,
+    coverage: ArrayLike = ...,
+    *,
+    as_frame: Literal[False] = ...,
+    **by_row: Any,
+) -> Array: ...
+@overload
+def predict_proba_interval(
+    estimator: Any, X: Any, coverage: ArrayLike = ..., *, as_frame: Literal[True], **by_row: Any
+) -> Any: ...
 @numpy_defaults
 def predict_proba_interval(
     estimator: Any, X: Any, coverage: ArrayLike = 0.9, *, as_frame: bool = False, **by_row: Any
@@ -585,6 +646,26 @@ def predict_proba_interval(
     return shown(values, X, as_frame, axes)
 
 
+@overload
+def sample_y(
+    estimator: Any,
+    X: Any,
+    n_samples: int = ...,
+    random_state: Any = ...,
+    *,
+    as_frame: Literal[False] = ...,
+    **by_row: Any,
+) -> Array: ...
+@overload
+def sample_y(
+    estimator: Any,
+    X: Any,
+    n_samples: int = ...,
+    random_state: Any = ...,
+    *,
+    as_frame: Literal[True],
+    **by_row: Any,
+) -> Any: ...
 @numpy_defaults
 def sample_y(
     estimator: Any,

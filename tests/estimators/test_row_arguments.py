@@ -1,8 +1,10 @@
 """Arguments by row: where a fit had one, nothing compares y with predictions without it."""
 
 import warnings
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
@@ -21,6 +23,7 @@ from skbayes_sgld import (
     compare_models,
     effects,
     predict_interval,
+    predict_proba_interval,
 )
 from skbayes_sgld.blocks import files
 from skbayes_sgld.metrics import get_scorer, get_scorer_names, loo
@@ -199,18 +202,35 @@ def test_errors_name_what_to_give_instead(case):
 
 
 @few_draws
-def test_totals_that_are_not_taken_have_an_explanation():
+def test_probabilities_and_effects_take_the_totals_and_do_not_depend_on_them():
     model = SGLDLogisticRegression(**FEW).fit(X, SUCCESSES, n_trials=SIZE)
     with pytest.raises(TypeError, match=r"sample_y\(..., n_trials=n_trials\), or fit SGLDBetaB"):
         predict_interval(make_pipeline(model), X)
-    with pytest.raises(TypeError, match=r"'n_trials'; it takes X, out\.$"):
-        model.predict(X, n_trials=SIZE)
-    for one in (model, make_pipeline(model)):
-        with pytest.raises(TypeError, match="'n_trials'.*random_state; the response is the prob"):
-            effects(one, X, n_trials=SIZE)
+    for predict in (
+        model.predict,
+        model.predict_proba,
+        model.decision_function,
+        model.posterior_mean_draws,
+        partial(predict_proba_interval, make_pipeline(model)),
+        partial(effects, make_pipeline(model), kind="at_mean"),
+    ):
+        np.testing.assert_array_equal(predict(X, n_trials=SIZE), predict(X))
+        with pytest.raises(ValueError, match="n_trials has the value -"):
+            predict(X, n_trials=-SIZE)
     labels = SGLDLogisticRegression(**FEW).fit(X, SUCCESSES > 2)
-    with pytest.raises(TypeError, match="has no predict_interval.$"):
+    with pytest.raises(TypeError, match="no predict_interval. Of prob.* use predict_proba_interv"):
         predict_interval(labels, X)
+    with pytest.raises(ValueError, match="n_trials is given, and the model was fitted to labels"):
+        labels.predict_proba(X, n_trials=SIZE)
+
+
+@few_draws
+def test_effects_take_every_argument_by_row():
+    model = SGLDBetaBinomialRegressor(**FEW).fit(X, SUCCESSES, n_trials=SIZE)
+    shares, counts = effects(model, X), effects(model, X, n_trials=7)
+    np.testing.assert_allclose(counts["estimate"], 7.0 * shares["estimate"], rtol=1e-6)
+    one = SGLDLinearRegression(**FEW).fit(X, AVERAGES, n_averaged=SIZE)
+    pd.testing.assert_frame_equal(effects(one, X, n_averaged=SIZE), effects(one, X))
 
 
 @few_draws

@@ -310,7 +310,7 @@ def test_rows_without_trials_say_nothing(cls):
     score = model.score(X, Y, n_trials=TRIALS)
     assert model.score(rows, y, n_trials=trials) == pytest.approx(score)
     found = check_model(model, rows, y, n_trials=trials, remedies=False)
-    assert found.n_samples == N
+    assert found.n_data_points == N
     if cls is SGLDBetaBinomialRegressor:
         assert np.all(model.predict_interval(rows, n_trials=trials)[:2] == 0.0)
         np.testing.assert_allclose(model.predict_cdf(rows, y, n_trials=trials)[:2], 1.0, rtol=1e-12)

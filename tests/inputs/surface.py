@@ -355,10 +355,10 @@ def _own():
         posterior.as_posterior: {"model": NORMAL},
         skbayes_sgld.effects: {
             **{"estimator": fitted(skbayes_sgld.SGLDPoissonRegressor), "columns": [0]},
-            **{"kind": "at_mean", "step": 1.0, "exposure": WEIGHT[:4]},
+            **{"kind": "at_mean", "step": 1.0},
         },
-        skbayes_sgld.diagnose: {"model": fitted(LINEAR), "X": None, "y": None},
-        skbayes_sgld.check_model: {"model": weighted, **rows, "remedies": False},
+        skbayes_sgld.diagnose: {"estimator": fitted(LINEAR), "X": None, "y": None},
+        skbayes_sgld.check_model: {"estimator": weighted, **rows, "remedies": False},
         compare_models: {"model": weighted, **rows},
         metrics.loo: {"estimator": weighted, **rows, "n_rows": 2},
         **{

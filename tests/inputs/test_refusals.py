@@ -459,7 +459,7 @@ FOUND = [
     (lambda: metrics.loo(linear(), X, Y, sample_weight=HUGE), "sample_weight has values of size"),
     (
         lambda: compare_models({"a": linear()}, 1e20 * X, Y),
-        r"models\['a'\]: X and y are not the rows of the fit",
+        r"estimators\['a'\]: X and y are not the rows of the fit",
     ),
     (lambda: skbayes_sgld.effects(linear(), X, columns=np.array(2.5)), "columns=.*2.5"),
     (
@@ -517,7 +517,7 @@ FOUND = [
         lambda: compare_models(
             {"z-a": counter(), "[b": linear()}, X, ONES, held_out=True, exposure=ONES
         ),
-        r"^models\['\[b'\]: compare_models has no argument 'exposure' for SGLDLinearRegression, ",
+        r"^estimators\['\[b'\]: compare_models has no argument 'exposure' for SGLDLinearRegress",
     ),
     # effects
     (lambda: effects(linear(), X, columns=[0, 4]), "columns=4 is not a column of X, which"),
@@ -527,11 +527,11 @@ FOUND = [
     ),
     (
         lambda: effects(counter(), X, n_trials=ONES),
-        "'n_trials'; .*; the response is the probability of a success in one trial",
+        "effects has no argument 'n_trials' for SGLDPoissonRegressor, whose .* exposure",
     ),
     (
-        lambda: effects(linear(), X, n_averaged=ONES),
-        "'n_averaged'; .*n_rows, random_state; the response is the mean of one observation",
+        lambda: effects(linear(), X, n_averaged=-ONES),
+        "n_averaged has the value -1",
     ),
     (
         lambda: effects(linear(), X, kind="median"),
@@ -603,7 +603,7 @@ FOUND = [
     (
         lambda: make_pipeline(logistic()).predict(X, return_std=True),
         r"^SGLDLogisticRegression.predict\(\) got an unexpected keyword argument 'return_std'; it "
-        "takes X, out; the uncertainty of a probability is in predict_proba_interval",
+        "takes X, n_trials, out; the uncertainty of a probability is in predict_proba_interval",
     ),
     (
         lambda: linear().sample_y(X, kind=1),

@@ -382,5 +382,5 @@ def test_levels_of_a_factor_are_points_and_classes_have_lines(data, labels):
         ValueError, match="which has 'old'.*; give the name or position of one column"
     ):
         PartialDependenceDisplay.from_estimator(model, flags, ["old"])
-    with pytest.raises(TypeError, match="the response is the probability of a success in one"):
+    with pytest.raises(ValueError, match="n_trials is given, and the model was fitted to labels"):
         PartialDependenceDisplay.from_estimator(model, flags, "old", n_trials=3)
