@@ -71,7 +71,7 @@ def under_priors(
     at = np.linalg.solve(to_zero, site.theta)
     prior = replace(own, coef=_determined(coef), intercept=_determined(intercept))
     further = Expansion(at, site.grad @ to_zero, 0.5 * (precision + precision.T))
-    return posterior._with(linear_prior=prior, further_rows=further)
+    return posterior.with_prior(prior)._with(further_rows=further)
 
 
 def _determined(prior: CoefficientPrior) -> CoefficientPrior:
