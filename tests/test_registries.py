@@ -32,7 +32,7 @@ from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from tests.fresh import imports
 from tests.optimizers.test_projections import check_projection
 from tests.optimizers.test_registry import check_optimizer
-from tests.posterior.likelihoods.in_fits import check_gains
+from tests.posterior.likelihoods.tails import check_gains
 from tests.posterior.likelihoods.test_registry import check_likelihood
 from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
@@ -212,6 +212,11 @@ class WideLabels(likelihoods.Bernoulli):
 class FarStart(likelihoods.Poisson):
     def start(self, y, weight, has_level):
         return super().start(y, weight, has_level) + 50.0 * has_level
+
+
+class StartWithoutWeights(likelihoods.Poisson):
+    def start(self, y, weight, has_level):
+        return super().start(y, None, has_level)
 
 
 class NeverFree(likelihoods.Bernoulli):
@@ -424,6 +429,33 @@ class TooWide(sampling.SGLD):
         return 1.0
 
 
+class StrongForce(sampling.SGHMC):
+    """A force that is off by three per cent."""
+
+    def step(self, state, eta, noise, batch, dynamics):
+        strong = copy(dynamics)
+        strong.force = lambda *at: 1.03 * dynamics.force(*at)
+        super().step(state, eta, noise, batch, strong)
+
+
+class StrongDrift(sampling.SGLD):
+    """The same of a sampler in the coordinates of the posterior, which declares no variance."""
+
+    def gaussian_inflation(self, eta):
+        return None
+
+    def step(self, state, eta, noise, batch, dynamics):
+        state["theta"] = state["theta"] + 1.03 * eta * dynamics.drift(state["theta"], batch) + noise
+
+
+class StrongProposals(sampling.MALA):
+    """The same of one that accepts or rejects, whose draws are right, and fewer are independent."""
+
+    def evaluate(self, theta, dynamics):
+        found = super().evaluate(theta, dynamics)
+        return found | {"force": 1.03 * found["force"]}
+
+
 class Uphill(optimizers.SGD):
     def direction(self, state, gradient):
         return gradient * [1.0, 0.0]
@@ -471,6 +503,7 @@ PLANTED = {
     WrongBatches: ("LIKELIHOODS", "Not equal|bound batch"),
     WideLabels: ("LIKELIHOODS", "variance"),
     FarStart: ("LIKELIHOODS", "nats a row worse"),
+    StartWithoutWeights: ("LIKELIHOODS", "a weight of w is w rows"),
     NeverFree: ("LIKELIHOODS", "without weights"),
     AlwaysHeld: ("LIKELIHOODS", "level_weight"),
     WrongAverages: ("LIKELIHOODS", "averaged curvature"),
@@ -497,6 +530,9 @@ PLANTED = {
     Biased: ("GRADIENTS", "mean of the estimates"),
     WrongInRuns: ("GRADIENTS", "mean of the estimates"),
     TooWide: ("SAMPLERS", "variance"),
+    StrongForce: ("SAMPLERS", "variance"),
+    StrongDrift: ("SAMPLERS", "variance"),
+    StrongProposals: ("SAMPLERS", "rejections"),
     Uphill: ("OPTIMIZERS", "sds away"),
     TooFast: ("OPTIMIZERS", "step_size"),
     StepInSds: ("OPTIMIZERS", "step_size"),

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._components import resolve
 from skbayes_sgld._typing import Array
-from skbayes_sgld.transforms import Positive, Transform
+from skbayes_sgld.transforms import TRANSFORMS, Positive
 
 _LIMIT = 60.0  # size of a log coordinate beyond which nothing changes in floating point
 
@@ -30,7 +32,10 @@ class OwnParameter:
     is_noise : bool, default=False
         Whether it is the noise variance, which priors in units of the noise refer to. It is then
         the first of a likelihood's own parameters.
-    transform : Transform, default=Positive()
+    transform : Transform or str, default=Positive()
+        :class:`~skbayes_sgld.transforms.Positive` or
+        :class:`~skbayes_sgld.transforms.Interval`, or the name of one in
+        :data:`~skbayes_sgld.transforms.TRANSFORMS`.
     unit : float, default=1.0
         Unit of the automatic scale of its prior; the noise variance has that of y instead.
     """
@@ -39,8 +44,12 @@ class OwnParameter:
     argument: str
     default: str
     is_noise: bool = False
-    transform: Transform = Positive()
+    transform: Any = Positive()
     unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise where the transform is not known."""
+        object.__setattr__(self, "transform", resolve(self.transform, TRANSFORMS, "transform"))
 
     @property
     def coordinate(self) -> str:

@@ -30,6 +30,7 @@ from skbayes_sgld.sampling.samplers import (
     ParallelTempering,
     RandomWalk,
 )
+from skbayes_sgld.sampling.samplers.metropolis import Adjusted
 from skbayes_sgld.sampling.schedules import (
     SCHEDULES,
     Constant,
@@ -56,6 +57,7 @@ __all__ = [
     "SGLD",
     "SGNHT",
     "SVRG",
+    "Adjusted",
     "ChainOverflowError",
     "Clip",
     "Constant",

@@ -7,7 +7,7 @@ from scipy import stats
 from skbayes_sgld._components import resolve
 from skbayes_sgld.likelihoods import LIKELIHOODS, Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.likelihoods.mixture import solve_quantile
-from tests.posterior.likelihoods import in_fits, of_density
+from tests.posterior.likelihoods import averages, of_density, shape, start, sums, tails
 
 
 def check_own(likelihood):
@@ -24,15 +24,15 @@ def check_likelihood(name):
     of_density.check_derivatives(likelihood)
     if likelihood.own:
         check_own(likelihood)
-    in_fits.check_in_fits(name, likelihood)
+    sums.check_of_fits(name, likelihood)
     for check in (
-        in_fits.check_shape,
-        in_fits.check_link,
-        in_fits.check_increasing,
-        in_fits.check_start,
-        in_fits.check_level,
-        in_fits.check_gains,
-        in_fits.check_averaged,
+        shape.check_shape,
+        shape.check_link,
+        shape.check_increasing,
+        start.check_start,
+        tails.check_level,
+        tails.check_gains,
+        averages.check_averaged,
     ):
         check(name, likelihood)
     if isinstance(likelihood, LabelLikelihood):
