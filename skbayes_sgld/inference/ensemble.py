@@ -38,7 +38,7 @@ from skbayes_sgld.sampling.run import Run
 
 _ALL_ROWS = 2000  # largest number of rows of which every step takes all
 _ROUNDS = 10  # rounds of the burn-in, each with a metric measured at its start
-_BOUND = 10.0  # sds of the metric: no gradient is longer where the chain is at home
+_BOUND = 10.0  # in sds of the metric; gradients within the posterior are shorter
 
 
 def is_ensemble(posterior: BasePosterior, settings: Settings) -> bool:

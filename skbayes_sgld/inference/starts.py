@@ -37,7 +37,7 @@ def choose_start(
     walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
     n_starts, ends, center = n_walkers * settings.n_chains, tuned.pilot_ends, tuned.center
     if settings.init_is("auto") and ends is not None:
-        why = f"where a pilot's chains have led{walkers}"
+        why = f"final positions of the pilot's chains{walkers}"
         return ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
     if settings.init_is("mode") or (
         settings.init_is("auto") and (settings.uses_curvature or again)

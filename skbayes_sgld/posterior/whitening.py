@@ -15,24 +15,22 @@ class WhitenedPosterior(BasePosterior):
     Attributes
     ----------
     softness : float
-        Distance over which the typical row's log likelihood bends: a step of leapfrog is about
-        as long.
+        Length scale of the typical row's log likelihood; a leapfrog step is about as long.
     work : float
-        Multiplications that a gradient at one position takes, or what takes as long, of a product
-        of matrices.
+        Cost of a gradient at one position, in multiplications of a matrix product.
     center : ndarray of shape (P,)
     root, inverse_t : ndarray of shape (P, P), or (P,) of a diagonal metric
         R and ``R^{-T}``, with ``R R^T`` the metric.
     inverse : ndarray of shape (P, P)
         Inverse of the metric.
     n_together : int
-        Positions of a product that costs little more than one of fewer.
+        Largest efficient batch of positions: a product of fewer costs nearly as much.
     n_fewest : int
-        Positions of a product that costs no more than one of fewer.
+        Smallest batch of positions: a product of fewer costs as much.
     group : int
-        Neighbouring positions of one product: how a position is rounded depends on its place there.
+        Neighbouring positions of one product; the rounding of a position depends on its place.
     collapsed : bool
-        Whether noise of the rows is integrated out of what trajectories follow; it is then a
+        Whether the noise of the rows is integrated out; it is then a
         :class:`CollapsedPosterior`.
     """
 
@@ -48,11 +46,11 @@ class WhitenedPosterior(BasePosterior):
     collapsed = False
 
     def work_of(self, n_steps: int) -> float:
-        """Multiplications of a trajectory of so many gradients, or what takes as long."""
+        """Cost of a trajectory of ``n_steps`` gradients, in multiplications."""
         return self.work * n_steps
 
     def locate(self, z: Array) -> Array:
-        """``center + root z`` for each row of ``z (C, P)``, of a diagonal metric."""
+        """``center + root z`` for each row of ``z (C, P)``; the root is diagonal."""
         return self.center + self.root * z
 
     def rounding(self, posterior: BasePosterior) -> float:

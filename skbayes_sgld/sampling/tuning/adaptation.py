@@ -1,6 +1,6 @@
-"""Adaptation of the Metropolis-adjusted chain: metric, step size and spacing, on a short pilot.
+"""Adaptation of a Metropolis-adjusted chain: metric, step size and spacing, by a short pilot.
 
-Also what its trajectories follow, and how many of them can be afforded.
+Also its starting points, the dynamics of its trajectories, and the most steps that are affordable.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-_VERY_LARGE = 1e9  # multiplications of a trajectory: very much work
+_VERY_LARGE = 1e9  # multiplications of a trajectory from which a pilot makes as few as it can
 _MIN_CHAINS = 16
-_LEARNING = 5  # trajectories at least of a round that learns its step, but of the last one
-_APART = 2  # trajectories from place to place of a pilot's chain: of two in a row one may be a stay
-_SOFT = 0.75  # of the rows' softness, which leapfrog steps may take
-_NEARER = 0.1  # of the way from the mode to a start
-_CHANCE = 5.0  # nats, plus one a parameter: largest fall of the log density within a posterior
-_TYPICAL = 3.0  # sds of the fall of normal draws, beyond its mean, up to which none is too far out
-_MANY = 300  # parameters: few draws then tell little of a covariance
+_LEARNING = 5  # fewest trajectories of a round that learns its step, unless it is the last
+_APART = 2  # trajectories between the positions that a pilot hands on: one may be rejected
+_SOFT = 0.75  # leapfrog step, relative to the rows' softness
+_NEARER = 0.1  # share of the way from the mode to a start that is too far out
+_CHANCE = 5.0  # nats, and some a parameter: a larger fall of the log density is not chance
+_TYPICAL = 3.0  # a start is too far out if its log density is this many sds below normal draws'
+_MANY = 300  # parameters beyond which few draws do not determine a covariance
 
 
 @dataclass
 class Adapted:
-    """Findings of the pilot: metric, step size and spacing.
+    """Results of the pilot: metric, step size and spacing.
 
     Attributes
     ----------
     mode : Mode
-        Centre and metric of the posterior as the pilot's draws have it.
+        Centre and metric of the posterior, from the pilot's draws.
     step_size : float
     acceptance : float
     autocorrelation : float
-        Integrated autocorrelation time of the slowest direction, or of its distance from the mean,
-        in steps, less what chance adds to the largest of many.
+        Integrated autocorrelation time, in steps, of the slowest direction or of the distance from
+        the mean in it; corrected for taking the largest of many noisy estimates.
     ends : ndarray of shape (n_ends, n_params)
-        Positions of the pilot's chains in its last round, the latest first; none where its chains
-        are few, or have made too few trajectories to forget their start.
+        Positions of the pilot's chains in its last round, the latest first. Empty if the chains
+        are too few, or too short to forget their start.
     n_settling : int
-        Trajectories between the start and the earliest of them.
+        Trajectories between the start and the earliest of these positions.
     lost : float
         Share of the last round's trajectories whose probability of acceptance was 0.
     """
@@ -73,10 +73,11 @@ class Adapted:
 def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     """Adapt a run that accepts and rejects, from the mode and its curvature.
 
-    Every round of the pilot goes on where the last one stopped. The metric becomes the draws'
-    covariance, shrunk while the draws are few to that of the curvature times the draws' mean
-    variance in it (Ledoit & Wolf 2004, eq. 1): in many dimensions the posterior is wider than its
-    mode tells. The step size is averaged towards the sampler's target acceptance.
+    Every round of the pilot continues the last one. The metric becomes the covariance of the draws.
+    While these are few it is shrunk towards the curvature's metric times the mean variance of the
+    draws in it (Ledoit & Wolf 2004, eq. 1), since in many dimensions a posterior is wider than its
+    curvature at the mode suggests. Dual averaging moves the step size towards the sampler's target
+    acceptance.
     """
     P, tau = mode.theta.size, float(run.dynamics.temperature)
     n_chains, rounds, step_size = _pilot_of(run, mode)
@@ -94,7 +95,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
             pilot, position, streams, step_size, n_steps, learns
         )
         position = draws[:, -1]
-        if number > 0 and not last:  # the first round forgets the start
+        if number > 0 and not last:  # the first round only forgets the start
             history = np.concatenate([history, draws], axis=1)
             recent, before = history[:, history.shape[1] // 3 :], center.whitened
             center = _metric(recent, mode, tau, run.dynamics.gradient.posterior)
@@ -103,7 +104,7 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     if not learns and acceptance < 0.4:
         step_size *= 0.7
     step_size = run.sampler.whole_steps(step_size)
-    # a chain that has stood still may stay there; neighbouring draws may be one place twice
+    # drop chains that never moved; neighbouring draws may be equal
     mobile = draws[(draws != position[:, None]).any(axis=(1, 2))]
     has_ends = n_chains >= _MIN_CHAINS and learns and mode.whitened is None
     by_chain = mobile[:, ::-_APART] if has_ends else draws[:, :0]
@@ -117,26 +118,26 @@ def _pilot_of(run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
     """Number of chains, trajectories of each round, and the first step size."""
     n, step_size, rows = max(run.n_samples, 1), 0.5 * run.sampler.largest_step, mode.whitened
     if rows is None:
-        little = n * mode.theta.size < 1_000_000  # beyond, the pilot runs few chains
+        little = n * mode.theta.size < 1_000_000  # else the pilot runs few chains
         n_chains = int(np.clip(24_000 // n, _MIN_CHAINS if little else 4, 32))
-        # a metric of a third of the right width is too narrow by 14 to 19 % after 4, 8 and 8
-        # trajectories, by 8 to 10 % after 4, 4, 6 and 8, and by 1 to 3 % after 4, 8, 8 and 10,
-        # which are a third more work
+        # A metric that begins at a third of the right width ends too narrow by 14 to 19 % after
+        # rounds of 4, 8 and 8 trajectories, by 8 to 10 % after 4, 4, 6 and 8, and by 1 to 3 %
+        # after 4, 8, 8 and 10, which cost a third more
         return n_chains, (4, 4, 6, 8) if little else (15, 15, 20), step_size
-    if rows.collapsed:  # the softness over the fourth root of the rows: 0.85 is accepted
+    if rows.collapsed:  # at softness / n^(1/4) the acceptance is 0.85
         return rows.n_fewest, (1,), 2.4 * rows.softness * n**-0.25
     step_size = min(step_size, _SOFT * rows.softness)
     work = rows.work_of(run.sampler.gradients(step_size))
     if work > _VERY_LARGE:
         return rows.n_fewest, (1, 1, 1), step_size
-    # a product of whitened rows with few positions costs nearly as much; of many chains the
-    # metric has one number to learn
+    # a product of whitened rows costs nearly as much with few positions as with many; the pilot
+    # learns a single factor of the metric
     return rows.n_together, (1, 1, 3) if work > 1e8 else (4, 4, 6), step_size
 
 
 def recentred(dynamics: Dynamics, mode: Mode) -> Dynamics:
-    """Dynamics in the metric of a mode, about it."""
-    # a clip bounds the gradient in theta, which trajectories along whitened rows do not take
+    """Dynamics centred on a mode, in its metric."""
+    # a clip needs the gradient in theta, which trajectories along whitened rows do not compute
     whitened = mode.whitened if dynamics.clip is None else None
     return replace(dynamics, metric=mode.metric, center=mode.theta, whitened=whitened)
 
@@ -149,15 +150,15 @@ def _run_pilot(
     n_steps: int,
     learns: bool,
 ) -> tuple[Array, float, float, float]:
-    """Run chains by dual averaging of the step size (Hoffman & Gelman 2014, eq. 6), if it learns.
+    """Run the pilot's chains; with ``learns`` adapt the step size.
 
-    Their constants: gamma = 0.05, t0 = 10, kappa = 0.75.
+    By dual averaging (Hoffman & Gelman 2014, eq. 6) with gamma = 0.05, t0 = 10, kappa = 0.75.
 
     Returns
     -------
     draws : ndarray of shape (C, n_steps, P)
     step_size : float
-        Averaged over the later steps.
+        Weighted mean of the adapted step sizes.
     acceptance : float
     lost : float
         Share of the trajectories whose probability of acceptance was 0.
@@ -194,18 +195,18 @@ def _run_pilot(
 def move_into_posterior(
     run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
 ) -> Array:
-    """Starting points ``(C, P)``: those too far out are moved by steps that are never rejected.
+    """Starting points ``(C, P)``, those too far out moved by SGLD steps, which reject nothing.
 
-    A chain that accepts or rejects may stand still for long where it starts too far out
-    (Christensen, Roberts & Rosenthal 2005); one that does not reject never does. Where the density
-    is as high as within the posterior chains stay, and where free steps are not safe, unless no
-    trajectory would be accepted there. A chain that they lead away, far off or to where the density
-    is lower, starts nearer to the mode instead.
+    A chain that accepts or rejects may stand still for long if it starts too far out (Christensen,
+    Roberts & Rosenthal 2005). Starts whose density is that of posterior draws stay. If SGLD leads
+    a chain far away, or to a lower density, the chain starts nearer to the mode instead. On steep
+    posteriors, where SGLD is not safe, starts move towards the mode
+    (:func:`nearer_to_mode`).
     """
     if run.dynamics.gradient.posterior.facts.steep:
         return nearer_to_mode(run, position, mode, steep=True)
     if mode.whitened is not None and mode.whitened.collapsed:
-        # its first trajectories are not rejected, and soon at the typical distance from there
+        # the sampler's first trajectories are never rejected, and soon reach the typical distance
         return mode.theta + _NEARER * (position - mode.theta)
     if mode.whitened is not None:
         return _move_along_rows(mode.whitened, position, mode, run, seed ^ 0x5E771E, first_chain)
@@ -214,14 +215,14 @@ def move_into_posterior(
     if not len(low):
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=0.2)
-    # random numbers other than the run's own
+    # random numbers other than the run's
     streams = [ChainStreams(seed ^ 0x5E771E, first_chain + int(c)) for c in low]
     state = RunState(0, free.initial_state(position[low]), streams)
     try:
         ends = run_chains(free, state, n_draws=1, thin=20).draws[:, -1]
     except ChainOverflowError:
         return nearer_to_mode(run, position, mode, steep=True)
-    with np.errstate(invalid="ignore"):  # of a density that is 0 at both ends
+    with np.errstate(invalid="ignore"):  # the density may be 0 at both ends
         gain = _values(run, ends) - before[low]
     away = np.abs((ends - mode.theta) / mode.metric.marginal_sd).max(axis=1)
     holds = (away < 30.0) & (gain > -run.dynamics.temperature * (_CHANCE + P))
@@ -232,9 +233,9 @@ def move_into_posterior(
 
 
 def leave_dead_ends(run: Run, position: Array, mode: Mode, seed: int) -> Array:
-    """Positions ``(C, P)`` of which those that no step of the run can leave are nearer to the mode.
+    """Starting points ``(C, P)``, moved towards the mode until some step can leave each of them.
 
-    Where a density falls off much more steeply than at the mode, every trajectory from a start may
+    If a density falls off much more steeply than at the mode, every trajectory from a start may
     have an acceptance probability of 0.
     """
     for number in range(10):
@@ -251,29 +252,29 @@ def leave_dead_ends(run: Run, position: Array, mode: Mode, seed: int) -> Array:
 
 
 def _values(run: Run, theta: Array) -> Array:
-    """Log density at ``theta (C, P)``, chain by chain, so that none depends on the others."""
+    """Log density at ``theta (C, P)``; that of a chain does not depend on the other chains."""
     with one_blas_thread(), np.errstate(all="ignore"):
         return run.dynamics.posterior.log_density(theta)
 
 
 def _typical_fall(run: Run, n_params: int) -> float:
-    """Largest fall of the log density from the mode that is usual within a normal posterior."""
+    """Fall of the log density from the mode that normal draws rarely exceed, at the temperature."""
     return float(run.dynamics.temperature) * usual_fall(n_params)
 
 
 def usual_fall(n_params: int) -> float:
-    """Largest fall of the log density, in nats, that is usual within a normal posterior."""
+    """Fall of the log density from the mode, in nats, that normal draws rarely exceed."""
     return 0.5 * n_params + _TYPICAL * float(np.sqrt(0.5 * n_params))
 
 
 def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -> Array:
-    """Positions of which those far below the mode's log density have moved towards it.
+    """Starting points, moved towards the mode until their log density is high enough.
 
-    They are moved no further than draws of a normal posterior are. A density may be ``steep``: few
-    rows under a wide prior, or a noise whose logarithm is linear in the columns, fall off as the
-    exponential of an exponential does. Starts 1.5 sds out may then be far below the mode, and those
-    below any posterior's draw are moved. On a normal posterior starts are 1.1 nats a parameter
-    below it.
+    That is within a fall from the mode that normal draws rarely exceed, or for a ``steep`` density
+    within 5 nats and 3 a parameter: on a normal posterior starts 1.5 sds out, 1.1 nats a parameter
+    below the mode, stay. A steep density falls off like the exponential of an exponential: with few
+    rows under a wide prior, or a noise whose logarithm is linear in the columns. Starts 1.5 sds out
+    may then be below any posterior draw.
     """
     P, tau = position.shape[1], float(run.dynamics.temperature)
     fall = tau * (_CHANCE + 3.0 * P) if steep else _typical_fall(run, P)
@@ -289,10 +290,10 @@ def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -
 def _move_along_rows(
     rows: WhitenedPosterior, position: Array, mode: Mode, run: Run, seed: int, first_chain: int
 ) -> Array:
-    """Ends of trajectories that are not rejected, in the coordinates of whitened rows.
+    """Starting points moved along trajectories that are never rejected, in whitened coordinates.
 
-    Steps of leapfrog keep an energy that differs from the exact one by more within the posterior
-    than at its mode, on each of thousands of rows: chains that reject would stay there.
+    The energy that leapfrog steps conserve differs from the exact one by more within the posterior
+    than at its mode, on each of thousands of rows: chains that reject would stay at the mode.
     """
     length = 1.5  # nearly a quarter of a period
     n_steps = int(np.ceil(length / (_SOFT * rows.softness)))
@@ -310,7 +311,7 @@ def _move_along_rows(
 
 
 def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> Mode:
-    """Centre and metric from draws, shrunk to the mode's the more, the fewer the draws."""
+    """Centre and metric from draws; with few draws the metric is shrunk towards the mode's."""
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
     if mode.whitened is not None:
@@ -318,18 +319,18 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
     center = flat.mean(axis=0)
     u = mode.metric.whiten(flat - center) / np.sqrt(tau)
     variances = np.square(u).mean(axis=0)
-    # independent draws that the chains are worth, by the variance of their means
+    # effective number of draws, by the variance of the chains' means
     between = u.reshape(draws.shape).mean(axis=1).var(axis=0, ddof=1)
     worth = n_chains * float(np.median(variances / np.maximum(between, 1e-300)))
     if P > MAX_DENSE:
         share = worth / (worth + 5.0)
         target = share * variances + (1.0 - share) * variances.mean()
-        if mode.metric.diagonal is None:  # of low rank: it has no room for one a direction
+        if mode.metric.diagonal is None:  # low rank, which takes one factor for all directions
             target = target.mean()
         return Mode(center, mode.metric.scaled(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
     if share < 0.1 and P > _MANY and isinstance(mode.metric, Dense):
-        # too few draws for a covariance; the mean of 64 curvatures is known well
+        # too few draws for a covariance, but enough for the mean of 64 curvatures
         H = posterior.mean_curvature(flat[:: max(1, len(flat) // 64)])
         if H is None:
             return Mode(center, mode.metric.scaled(np.sqrt(variances.mean())))
@@ -344,21 +345,21 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
 
 
 def _autocorrelation(draws: Array, center: Mode) -> float:
-    """Integrated autocorrelation time of the slowest direction or of its distance from the mean.
+    """Integrated autocorrelation time of the slowest direction, or of the distance from its mean.
 
-    The largest of two: by batch means, and by the correlation of neighbouring draws, which is
-    known better and shows less of slow directions. Squares in place of distances would give the
-    same but for chance: a walker that stays once where one direction is 4 sds out turns 1.5 into 3.
+    It is the larger of two estimates: by batch means, and by the correlation of neighbouring draws,
+    which is less noisy but misses slow directions. Distances are less noisy than squares: one
+    walker that stays once at 4 sds in one direction turns an estimate of 1.5 by squares into 3.
     """
     n_chains, n_steps, P = draws.shape
-    # little is known; trajectories of a quarter of a period forget the most
+    # too few steps to measure; trajectories of a quarter of a period forget most
     if n_steps < _LEARNING:
         return 1.0
     u = center.metric.whiten((draws - center.theta).reshape(-1, P)).reshape(draws.shape)
-    # the median of the largest of 2 P chi-squares over their mean, were no direction slow
+    # without slow directions: median of the largest of 2 P chi-squares, over their mean
     chance = chi2.isf(np.log(2.0) / (2 * P), n_chains - 1) / (n_chains - 1)
-    share = min(0.6, 1.0 / chance)  # the largest time is that of many noisy ones
-    # and about that of the largest of 2 P correlations
+    share = min(0.6, 1.0 / chance)  # corrects for taking the largest of noisy times
+    # expected largest of 2 P correlations of independent draws
     excess = np.sqrt(2.0 * np.log(2 * P) / (n_chains * (n_steps - 1)))
     worst = 1.0
     for values in (u, np.abs(u - u.mean(axis=(0, 1)))):
@@ -367,7 +368,7 @@ def _autocorrelation(draws: Array, center: Mode) -> float:
         between = values.mean(axis=1).var(axis=0, ddof=1)
         product = np.einsum("ctp,ctp->p", values[:, 1:], values[:, :-1])
         lag = float((product / (n_chains * (n_steps - 1) * total)).max()) - excess
-        lag = min(max(lag, 0.0), 0.98)  # a pilot cannot tell more from 1
+        lag = min(max(lag, 0.0), 0.98)  # a pilot cannot tell a larger one from 1
         worst = max(
             worst, share * n_steps * float((between / total).max()), (1.0 + lag) / (1.0 - lag)
         )
@@ -375,23 +376,23 @@ def _autocorrelation(draws: Array, center: Mode) -> float:
 
 
 def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
-    """HMC along whitened rows, with ``n_points`` draws a trajectory."""
+    """HMC along whitened rows, with ``n_points`` draws per trajectory."""
     if isinstance(rows, CollapsedPosterior):
         sampler: HMC = CollapsedHMC()
     else:
-        # 1,500 rows of 1,050 columns, nearly separated, give 0.85, 1.1 and 1.3 effective draws of a
-        # mean, and 1.24, 0.95 and 0.46 of a square, for a gradient of 32 positions of paths of 1.5,
-        # 2 and 2.8
+        # Effective draws per gradient of 32 positions, with path lengths 1.5, 2 and 2.8 (1,500 rows
+        # of 1,050 columns, nearly separated): 0.85, 1.1 and 1.3 for means, 1.24, 0.95 and 0.46 for
+        # squares
         sampler = HMC(path_length=2.0, target_acceptance=0.8, n_points=n_points)
-    sampler.most_steps = 1000  # whose length is known beforehand
+    sampler.most_steps = 1000  # the cost was bounded beforehand
     return sampler
 
 
 def soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
-    """Dynamics whose trajectories follow a smoothed density, where the density has kinks.
+    """Dynamics whose trajectories follow the density with its kinks rounded, if it has any.
 
-    Every kink that a leapfrog step crosses costs an error of first order in the step; a gradient
-    that is rounded there costs none, and the density itself still accepts or rejects.
+    A leapfrog step across a kink has an error of first order in the step, but not if the gradient
+    is rounded there. The density itself still accepts or rejects.
     """
     posterior = dynamics.gradient.posterior
     smooth = posterior.with_rounded_kinks(mode.metric.marginal_sd)
@@ -401,13 +402,13 @@ def soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
 
 
 def affordable(run: Run) -> int:
-    """Most steps from draw to draw that can be afforded, however slowly the chain mixes.
+    """Most steps from draw to draw that are affordable, however slowly the chain mixes.
 
-    A gradient takes two products with the rows, and one with the metric where that is dense.
+    A gradient takes two products with the rows, and one with the metric if that is dense.
     """
     P = run.dynamics.metric.n_params
     # the cost of a user's own gradient is not known
     rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
     work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
-    # a minute for a thousand draws of four chains
+    # at most a minute for a thousand draws of four chains
     return max(1, round(5e7 / work / run.sampler.gradients(run.step_size)))

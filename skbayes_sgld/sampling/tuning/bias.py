@@ -1,9 +1,9 @@
 """Bias of a step size, measured by running the sampler on the posterior and on a normal.
 
 A pilot runs the sampler on the posterior and, with the same random numbers, on the normal
-distribution of the mode, where its variance is known. The difference of the two has little
-variance, and most of that goes with mirrored chains: errors of a few parts in a thousand are seen
-in a hundredth of a second.
+distribution at the mode, where its variance is known. The difference of the two chains has little
+variance, and mirrored pairs of chains remove most of that: a pilot sees errors of a few parts in a
+thousand in a hundredth of a second.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-# of SGLD; those of other samplers fall from their own in the same ratios
+# for SGLD; those of another sampler fall in the same ratios from its own step size
 STEP_SIZES = (1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.125, 0.09, 0.0625, 0.045, 0.03, 0.02)
 
 _BLOCK = 20  # steps whose random numbers are drawn at a time
-_SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step with which an error may fall: with kinks, or not
-_FAR_WIDER = 10.0  # variance over that at the mode, from which steps in its metric are too short
-_INFLATIONS: dict[tuple[Any, ...], float] = {}  # that were measured, by sampler and step size
+_SLOWEST, _FASTEST = 2.0, 4.0  # powers of the step at which an error falls: with kinks, and without
+_FAR_WIDER = 10.0  # ratio of the variance to that at the mode, from which its metric is too narrow
+_INFLATIONS: dict[tuple[Any, ...], float] = {}  # measured inflations by sampler and step size
 
 
 class Bias(NamedTuple):
-    """Error of a sampler's moments at a step size.
+    """Bias of a sampler's moments at a step size.
 
     Attributes
     ----------
     size : float
-        The largest error of a mean, in posterior sds, or of an sd, relative.
+        Largest bias of a mean, in posterior sds, or of an sd, relative.
     doubt : float
-        Two standard errors of its measurement.
+        Two standard errors of this measurement.
     width : float
-        The largest variance of the pilot's draws over that at the mode.
+        Largest ratio of a variance of the pilot's draws to that at the mode.
     time : float
-        Autocorrelation time of the sampler on the normal distribution of the mode, in steps.
+        Autocorrelation time of the sampler on the normal distribution at the mode, in steps.
     upper : float
-        Likely upper bound of all errors: the largest sum of an error and its doubt.
+        Likely upper bound of all biases: the largest sum of a bias and its doubt.
     """
 
     size: float
@@ -79,7 +79,7 @@ class StandardNormal(BasePosterior):
 
 
 class _CachedGradient(BoundGradient):
-    """Gradient that keeps its last value: pilot and sampler ask for it at the same point."""
+    """Gradient that keeps its last value, which pilot and sampler take at the same point."""
 
     def __init__(self, inner: BoundGradient) -> None:
         super().__init__(inner.posterior)
@@ -112,12 +112,12 @@ def measure_bias(
 
     Two identities hold under every density (integration by parts): with u the parameters whitened
     by the metric, ``E[d log p / d u_j] = 0`` and ``E[-u_j d log p / d u_j] = tau``. Their errors
-    are those of the means and of the variances. The chain on the normal distribution has the
-    variance :func:`normal_inflation` times tau, and a mean of zero.
+    in a chain's draws are the biases of the means and of the variances. The chain on the normal
+    distribution has the variance :func:`normal_inflation` times tau, and a mean of zero.
 
-    The chains are mirrored pairs: from starts on either side of the mode, with noise of either
-    sign, and the same rows. What is odd about the mode, and the skewness of a posterior is, falls
-    out of their mean.
+    The chains are mirrored pairs: they start on opposite sides of the mode, with opposite noise and
+    the same rows. Terms odd about the mode, such as the skewness of a posterior, cancel in the mean
+    of a pair.
 
     Parameters
     ----------
@@ -128,15 +128,15 @@ def measure_bias(
     seed : int
         Seed of the pilot's own chains.
     limit : float or None, default=None
-        The pilot stops early where it is plain that the error is below, or above.
+        Bias at which the pilot may stop early: as soon as it is clearly below, or above.
     decides : bool, default=False
-        Whether it stops, too, where its end could not show that the error is below. A fit of 569
-        rows and 30 columns under a learned scale is then 1.2 times as fast.
+        Whether the pilot also stops once its end could not show that the bias is below ``limit``.
+        This makes a fit of 569 rows and 30 columns under a learned scale 1.2 times as fast.
 
     Returns
     -------
     bias : Bias
-        Of infinite size where a chain overflows.
+        Its size is infinite if a chain overflows.
     """
     sampler, tau, P = run.sampler, float(run.dynamics.temperature), mode.theta.size
     n_pairs, n_normals = n_chains(run) // 2, sampler.n_normals(P)
@@ -154,10 +154,10 @@ def measure_bias(
     actual |= gradient.begin(start)
     previous = _mirrored(streams.normals(n_pairs, n_normals))
     declared = sampler.step_and_time(np.ones(P), step_size)[1]
-    # the start, which is exact on a normal posterior, is forgotten but for e^-4 (SGLD)
+    # SGLD forgets its start, which is exact on a normal posterior, to e^-4
     n_burnin = int(np.ceil(2.0 * declared))
-    # 48 times the autocorrelation time of two at a step size of 1; an eighth or a quarter of the
-    # steps settles most posteriors
+    # 48 autocorrelation times: two steps each at step size 1. Most posteriors are decided after an
+    # eighth or a quarter of these steps
     n_kept = int(np.ceil(96 / step_size))
     looks = [n_burnin + int(np.ceil(share * n_kept)) for share in (0.125, 0.25, 0.5)]
     batches: Iterator[Any] = repeat(None)
@@ -186,25 +186,25 @@ def measure_bias(
             sampler.step(normal, step_size, noise_of_normal[at], None, standard)
             if t + 1 in looks and limit is not None:
                 size, doubt = sums.errors()
-                # beyond twice the doubt an error is none of chance's, in many parameters
+                # with many parameters, only an error beyond twice its doubt is not chance
                 if not np.isfinite(size).all() or (size - 2.0 * doubt).max() > limit:
                     break
                 likely = (size + doubt).max()
-                at_end = likely * np.sqrt((t + 1 - n_burnin) / n_kept)  # if all of it is chance
+                at_end = likely * np.sqrt((t + 1 - n_burnin) / n_kept)  # if it is all chance
                 if likely <= limit or (decides and at_end > 1.25 * limit):
                     break
     return sums.bias(declared)
 
 
 class _Sums:
-    """Sums over the steps of a pilot's pairs of chains, and the errors that follow from them."""
+    """Sums over the steps of a pilot's pairs of chains, for the errors of the moments."""
 
     def __init__(self, zeros: Array, tau: float, excess: float) -> None:
         self._first, self._second, self._wider, self._total, self._total_square = zeros
         self._tau, self._excess, self._n_pairs, self._n_steps = tau, excess, len(zeros[0]), 0
 
     def add(self, u: Array, slope: Array, v: Array) -> None:
-        """Add a step: whitened position u and slope on the posterior, position v on the normal."""
+        """Add a step: position u and slope on the posterior, position v on the normal; whitened."""
         self._n_steps += 1
         self._first += self._pair_means(slope + v)
         self._second -= self._pair_means(u * slope + v * v)
@@ -245,18 +245,18 @@ class _Sums:
 
 
 def sd_error(excess: Array, doubt: Array) -> tuple[Array, Array]:
-    """Relative error of an sd, and its doubt, from the relative error of the variance."""
+    """Relative error of an sd, and its doubt, from those of the variance."""
     root = np.sqrt(np.maximum(1.0 + excess, 0.0))
     return root - 1.0, doubt / (2.0 * np.maximum(root, 1.0))
 
 
 def n_chains(run: Run) -> int:
-    """Number of chains, in mirrored pairs, that a pilot can afford."""
+    """Number of chains, two for each mirrored pair, that the pilot can afford."""
     posterior = run.dynamics.gradient.posterior
     size = (run.batch_size or run.n_samples or 1) * posterior.facts.n_predictors
     if posterior.facts.cheap_full_gradient:
         size = posterior.n_params
-    # on the rookies the eight pairs of 16 give standard errors of 0.15 % of an sd, where 16 pairs
+    # NBA rookies: 16 chains in mirrored pairs give standard errors of 0.15 % of an sd; 16 pairs
     # without mirrors gave 0.6 %
     return int(np.clip(20_000 // size, 16, 128)) // 2 * 2
 
@@ -268,11 +268,11 @@ def _mirrored(half: Array, axis: int = 0) -> Array:
 def choose_step_size(
     run: Run, mode: Mode, seed: int, spare: bool = False, least: float = 0.0
 ) -> tuple[float, Bias] | None:
-    """Largest step size in the metric of the curvature that biases no moment visibly, and holds.
+    """Largest step size without visible bias, shortened until chains return from far out.
 
-    It is shortened until chains come back from far out, but not with a ``spare`` sampler: the
-    caller sees whether it holds, and lets that sampler take over if not. Parameters and results
-    are those of :func:`choose_unbiased`; the bias is that of the step before it was shortened.
+    With a ``spare`` sampler it is not shortened: the caller checks whether chains return, and lets
+    the spare sampler take over if not. Parameters and results are those of
+    :func:`choose_unbiased`; the bias is that before the step was shortened.
     """
     choice = choose_unbiased(run, mode, seed, spare, least)
     if choice is None or spare:
@@ -287,12 +287,12 @@ def choose_step_size(
 def choose_unbiased(
     run: Run, mode: Mode, seed: int, spare: bool, least: float = 0.0
 ) -> tuple[float, Bias] | None:
-    """Largest step size in the metric of the curvature that biases no moment visibly.
+    """Largest step size, in the metric of the curvature, whose bias is within the limit.
 
-    A sampler without error on a normal posterior has an error of second order, or higher, on
-    others: what a pilot at one step leaves possible bounds the error at a shorter one. The first
-    step is taken at which it is within the limit. Other samplers err on a normal posterior
-    already; their steps fall until the error is within a wider limit, or shorter ones do not help.
+    A sampler that is exact on normal posteriors has a bias of second or higher order in the step
+    on others. So the upper bound that a pilot finds at one step size bounds the bias at shorter
+    ones, and the first step size within the limit is taken. Other samplers have a bias on normal
+    posteriors too; their steps fall until the bias is within a wider limit, or stops falling.
 
     Parameters
     ----------
@@ -300,22 +300,22 @@ def choose_unbiased(
     mode : Mode
     seed : int
     spare : bool, default=False
-        Whether another sampler stands by, so that only the largest steps are worth a try.
+        Whether another sampler can take over, so that only the largest steps are worth trying.
     least : float, default=0.0
-        Step size below which another run costs less, which stands by; 0 without one.
+        Step size below which the run that can take over costs less; 0 if there is none.
 
     Returns
     -------
     choice : tuple of float and Bias or None
-        The step size and its bias, measured or extrapolated: the shortest, or the best that was
-        tried, where none is within the limit; None if a spare sampler is to take over.
+        Step size and its bias, measured or extrapolated. If none is within the limit: None if
+        another sampler or run takes over, else the shortest, or the one of the least bias.
     """
     sizes = step_sizes(run.sampler)
     if run.sampler.gaussian_inflation(sizes[0]) != 1.0:
         return _choose_rough(run, mode, seed, sizes)
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
-    # HMC takes over after three: a trajectory costs as much as four to six steps, and SGLD makes
-    # three steps from draw to draw
+    # HMC takes over after three step sizes: a trajectory costs as much as four to six steps, and
+    # SGLD makes three steps between draws
     last = 2 if spare else sum(size >= least for size in sizes) - 1
     stands_by = spare or least > 0.0
     posterior = run.dynamics.gradient.posterior
@@ -328,15 +328,15 @@ def choose_unbiased(
             return sizes[at], bias
         for shorter in range(at + 1, last + 1):
             share = (sizes[shorter] / sizes[at]) ** _SLOWEST
-            # down to a fifth of a measured error the slowest power is trusted unseen, unless the
-            # pilot of a shorter step found more than it promised
+            # the slowest power is trusted down to a fifth of the measured bias, unless the pilot
+            # of a shorter step found more than that
             if share * max(bound, bias.size - bias.doubt) <= limit and share >= 0.2:
                 bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
                 return sizes[shorter], bias._replace(upper=share * bound)
         error = max(bias.size - bias.doubt, 1e-3 * limit)
         hopeful = sizes[at] * (limit / error) ** (1.0 / power)
         if least > 0.0 and bias.size == np.inf:
-            hopeful = sizes[at]  # a little shorter, chains may not overflow
+            hopeful = sizes[at]  # slightly shorter steps may not overflow
         worth = [i for i in range(at + 1, last + 1) if sizes[i] <= hopeful]
         if stands_by and not worth:
             return None
@@ -350,29 +350,29 @@ def choose_unbiased(
 
 
 def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
-    """Whether chains that begin farther out than those of a run stay within reach of the mode.
+    """Whether chains that start farther out than those of a run stay within reach of the mode.
 
-    A pilot that begins within the posterior does not see where steps become unstable: of counts
-    the curvature grows exponentially, and every chain that gets there overflows. Few events with
-    wide tails: steps of 0.5 whose moments are right overflowed from 1.5 sds out, in 5 of 30 fits.
+    A pilot that starts within the posterior does not see where steps become unstable. The curvature
+    of counts grows exponentially: every chain that goes too far overflows. With few events, steps
+    of 0.5 without visible bias overflowed from 1.5 sds out in 5 of 30 fits.
     """
     posterior = run.dynamics.gradient.posterior
     safe = posterior.facts.bounded_curvature and posterior.facts.full_support
-    # where the full gradient is cheap the chains cost nothing, and are run all the same
+    # if the full gradient is cheap the chains cost nothing, and run anyway
     if safe and not posterior.facts.cheap_full_gradient:
         return True
     run = replace(run, step_size=step_size, schedule=Constant())
     n_starts = n_chains(run)
-    # one stream for all chains: streams of their own took a tenth of the fit of diabetes
+    # one stream for all chains: one for each took a tenth of a fit of the diabetes data
     streams = ChainStreams(seed, FIRST_CHAIN)
-    width = 2.0 * np.sqrt(float(run.dynamics.temperature))  # in sds: farther out than a run's
+    width = 2.0 * np.sqrt(float(run.dynamics.temperature))  # in sds: beyond a run's starts
     start = mode.theta + width * mode.metric.sqrt(streams.normals(n_starts, mode.theta.size))
     state = RunState(0, run.initial_state(start), [streams] * n_starts)
     try:
         chains = run_chains(run, state, n_draws=1, thin=20)
     except ChainOverflowError:
         return False
-    # a chain a thousand sds from the mode is on its way to an overflow
+    # a chain a thousand sds from the mode is about to overflow
     return bool(np.abs(mode.metric.whiten(chains.draws[:, -1] - mode.theta)).max() < 1e3)
 
 
@@ -382,23 +382,23 @@ def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> 
     if bias.size - bias.doubt > limit:
         limit = largest_error(run.sampler, sizes, mode.theta.size)
     while bias.size - bias.doubt > limit and at < len(sizes) - 1:
-        # the error is of second order in the step
+        # the bias is of second order in the step
         predicted = sizes[at] * np.sqrt(limit / bias.size)
         smaller = [i for i, step in enumerate(sizes) if i > at and step <= predicted]
         at = min([*smaller, at + 3, len(sizes) - 1])
         bias = measure_bias(run, mode, sizes[at], seed)
-        if bias.size - bias.doubt > 0.8 * best[0].size:  # the step size is not its cause
+        if bias.size - bias.doubt > 0.8 * best[0].size:  # shorter steps do not help
             break
         best = bias, at
     return sizes[best[1]], best[0]
 
 
 def largest_error(sampler: Sampler, sizes: tuple[float, ...], n_params: int) -> float:
-    """Largest error of a moment at which a step of a rough sampler is accepted, relative to an sd.
+    """Largest accepted bias of a moment, in sds, of a sampler that is not exact on normal targets.
 
-    It is ``max_rough_bias`` for every sampler that some step size keeps within it on a normal
-    target. Of another sampler the least error that any of them leaves is not the step size's
-    (PSGLD's memory adds what a shorter step takes away), and the same margin is granted beyond it.
+    It is ``max_rough_bias`` if some step size reaches that on a normal target. Otherwise it is
+    counted from the least bias of all step sizes, which a shorter step would not lower (for PSGLD
+    the error of its memory grows as the step falls).
     """
     errors = []
     for step_size in reversed(sizes):
@@ -409,10 +409,10 @@ def largest_error(sampler: Sampler, sizes: tuple[float, ...], n_params: int) -> 
 
 
 def step_sizes(sampler: Sampler) -> tuple[float, ...]:
-    """Step sizes to choose from, from the sampler's own on a normal target downwards.
+    """Step sizes to try, downwards from the one that the sampler suggests for a normal target.
 
-    They begin at twice the sampler's own where it has no error there at twice either: SGLD's draws
-    by Leimkuhler-Matthews steps of size 1 are independent two steps apart.
+    They begin at twice that if the sampler is exact on normal targets even so: SGLD's draws by
+    Leimkuhler-Matthews steps of size 1 are independent two steps apart.
     """
     first = sampler.step_and_time(np.ones(1))[0]
     if sampler.gaussian_inflation(2.0 * first) == 1.0:
@@ -421,36 +421,35 @@ def step_sizes(sampler: Sampler) -> tuple[float, ...]:
 
 
 def normal_inflation(sampler: Sampler, step_size: float, n_params: int) -> float:
-    """Variance of a sampler's chain over the target's, on a normal target of precision 1.
+    """Ratio of a sampler's variance to the target's, on a normal target of precision 1.
 
-    It is the one that the sampler declares (``gaussian_inflation``), or else measured on a
-    standard normal target.
+    The sampler declares it (``gaussian_inflation``), or it is measured on a standard normal target.
 
     Returns
     -------
     inflation : float
-        Infinite where the chain is not stable.
+        Infinite if the chain is unstable.
     """
     declared = sampler.gaussian_inflation(step_size)
     if declared is not None:
-        return float(declared) if declared > 0 else np.inf  # beyond where a closed form holds
+        return float(declared) if declared > 0 else np.inf  # unstable: the form does not hold
     measured_at = max(step_size, 0.05)  # chains of tiny steps would take too long
     parameters = repr(sorted(sampler.get_params().items()))
     key = type(sampler), parameters, measured_at, n_params
     if key not in _INFLATIONS:
         _INFLATIONS[key] = _measured_inflation(sampler, measured_at, n_params)
-    # of first order in the step, or higher
+    # the error is of first order in the step, or higher
     return 1.0 + (_INFLATIONS[key] - 1.0) * step_size / measured_at
 
 
 def _measured_inflation(sampler: Sampler, step_size: float, P: int) -> float:
-    """Variance of 25 nearly independent draws of 20,000 coordinates, to 0.2 %.
+    """Variance of 25 nearly independent draws of 20,000 coordinates, known to 0.2 %.
 
-    With fewer than ten parameters 2,000 chains have to do: one parameter gives it to 0.6 %.
+    With fewer than ten parameters it is that of 2,000 chains: known to 0.6 % for one parameter.
     """
     dynamics = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)))
     run = Run(sampler, dynamics, Constant(), step_size, 0)
-    streams = ChainStreams(0x5EED, FIRST_CHAIN)  # one for all chains, which is faster
+    streams = ChainStreams(0x5EED, FIRST_CHAIN)  # one stream for all chains is faster
     n_starts = max(1, min(2_000, 20_000 // P))
     state = run.initial_state(streams.normals(n_starts, P))
     sampler.set_stationary(state, 1.0)

@@ -1,15 +1,15 @@
-r"""Rows that decide: those whose leverage is so large that every batch reads them.
+r"""Rows of such high leverage that every batch reads them.
 
 With :math:`H` the curvature of the log posterior at the mode and :math:`w_i` that of row i in its
 predictor, the leverage of the row is
 
 .. math:: h_i = w_i x_i^T H^{-1} x_i.
 
-It is the row's share in what is known of :math:`x_i^T \beta`: near 1 for the one row of a rare
-category, or for one far out. Leverages sum to at most the number of parameters. A batch of B of n
-rows meets such a row once in n / B steps, with n / B times its gradient, and control variates do
-not help: the row's predictor varies by :math:`h_i / w_i`, far beyond where an expansion of second
-order holds.
+It is the row's share of the information on :math:`x_i^T \beta`: near 1 for the only row of a rare
+category, or for an outlying row. Leverages sum to at most the number of parameters. A batch of B of
+n rows reads such a row once in n / B steps, and multiplies its gradient by n / B. Control variates
+do not help: the variance of the row's predictor is :math:`h_i / w_i`, far beyond the range of an
+expansion of second order.
 
 A row has a leverage in each of its predictors, and in the likelihood's own parameters.
 """
@@ -27,8 +27,8 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-_MOST_NEXT = 1000  # rows
-_PROBES = 32  # random moves, where no matrix is formed: they give a leverage to a quarter of itself
+_MOST_NEXT = 1000  # largest number of ``next_rows``
+_PROBES = 32  # random moves that estimate leverages without a matrix, to a quarter of each
 
 
 class Reading(NamedTuple):
@@ -37,11 +37,11 @@ class Reading(NamedTuple):
     Attributes
     ----------
     posterior : BasePosterior
-        Posterior that batches are drawn of: rows that decide are part of its prior.
+        Posterior whose rows batches are drawn from; it counts rows of high leverage as its prior.
     mode : Mode
-        Mode, whose expansion is that of the rows that batches are drawn of.
+        Mode, with the expansion of the rows that batches are drawn from.
     next_rows : ndarray of int
-        Rows of that posterior whose leverage comes next: their noise is never left to a sample.
+        Rows of that posterior with the next highest leverages; the measured noise includes them.
     """
 
     posterior: BasePosterior
@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
     @property
     def told(self) -> str:
-        """Words on the rows that are in every batch, for the reason of a choice."""
+        """Words on the rows that every batch reads, for the reason in the plan."""
         m = self.posterior.n_always
         rows = "a row" if m == 1 else f"{m:,} rows"
         verb = "is" if m == 1 else "are"
@@ -58,14 +58,14 @@ class Reading(NamedTuple):
 
 
 def least_bound(posterior: BasePosterior) -> float:
-    """Bound below which rows of a usual leverage would be always read, too."""
+    """Least bound on leverages: below it even rows of usual leverage would be always read."""
     return 5.0 * posterior.n_params / posterior.n_samples
 
 
 def read_always(
     posterior: BasePosterior, mode: Mode, bound: float = THRESHOLDS.leverages[0]
 ) -> Reading:
-    """Reading of a posterior in which rows of a leverage beyond the bound are in every batch."""
+    """Reading of a posterior whose rows of leverage above ``bound`` are in every batch."""
     P = posterior.n_params
     units = np.eye(P) if P <= MAX_DENSE else probe_generator().standard_normal((_PROBES, P))
     moves = mode.metric.sqrt(units if P <= MAX_DENSE else units / np.sqrt(_PROBES))
@@ -74,8 +74,8 @@ def read_always(
     leverages = posterior.leverages(at, moves, bound)
     if leverages is None:
         return Reading(posterior, mode)
-    # rows of about the same leverage are sampled as well as any: all of them have a high one in a
-    # dispersion that is hardly known
+    # rows whose leverage is not unusual are sampled: in a dispersion that is hardly known, all rows
+    # have a high leverage
     usual = 5.0 * np.median(leverages, axis=1, keepdims=True)
     above = (leverages > np.maximum(bound, usual)).any(axis=0)
     if above.any():

@@ -1,8 +1,8 @@
 """The mode of a likelihood's own parameters, the coefficients integrated out.
 
-With few rows a column the joint mode is no centre: some rows are fitted so closely that the noise
-there goes to zero, at a point of high density and no mass. Laplace's approximation integrates the
-coefficients b out at own parameters o,
+With few rows per column the joint mode is no centre: some rows are fitted so closely that the noise
+goes to zero, at a point of high density and little mass. Laplace's approximation integrates out the
+coefficients b given own parameters o,
 
     f(o) = max_b log p(b, o) - log |H(o)| / 2,
 
@@ -22,17 +22,17 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError
 
-_STEP = 0.1  # of the differences, in logs of own parameters
-_LONGEST = 1.0  # move of an own parameter in a step
-_INNER = 1e-4  # squared distance, in sds, to the coefficients' mode given the own parameters
-_OUTER = 0.02  # squared distance to the mode, in sds: any centre near it does
-_CENTRAL = 9.0  # squared distance, in sds, from which a joint mode is no centre
-_MARGIN = 2.0  # nats by which f may be larger at the model's start
-_MOST = 25  # steps of both searches
+_STEP = 0.1  # step of the differences, in logs of own parameters
+_LONGEST = 1.0  # largest move of an own parameter in a step
+_INNER = 1e-4  # tolerance of the inner search: squared distance to the mode, in sds
+_OUTER = 0.02  # tolerance of the outer search: any centre near the mode is good enough
+_CENTRAL = 9.0  # squared distance, in sds, beyond which a joint mode is no centre
+_MARGIN = 2.0  # nats by which f at the model's start may exceed f at a valid mode
+_MOST = 25  # largest number of steps of either search
 
 
 class _Point(NamedTuple):
-    """Coefficients at their mode given own parameters, f there, and the expansion."""
+    """Mode of the coefficients given own parameters, with f and the expansion there."""
 
     value: float
     coef: Array
@@ -43,9 +43,9 @@ class _Point(NamedTuple):
 def marginal_mode(
     posterior: BasePosterior, start: Array, n_own: int, known: Sequence[Mode] = ()
 ) -> Mode:
-    """Mode and metric, from ``start (P,)``, whose last ``n_own`` entries are the own parameters.
+    """Mode and metric; the last ``n_own`` entries of ``start (P,)`` are the own parameters.
 
-    A search that comes near a ``known`` mode ends there.
+    A search that comes near a ``known`` mode ends with it.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def marginal_mode(
 def is_central(posterior: BasePosterior, mode: Mode, n_own: int) -> bool:
     """Whether a joint mode is within three sds of the mode of the own parameters.
 
-    Where rows are fitted exactly f may have a mode too, far below its value at the start.
+    If rows are fitted exactly, f may have another mode, far below its value at the start.
     """
     L = mode.theta.size - n_own
     coef, own = np.split(mode.theta, [L])
@@ -93,7 +93,7 @@ def is_central(posterior: BasePosterior, mode: Mode, n_own: int) -> bool:
 
 
 def _joined(point: _Point, F: Array, L: int) -> Array:
-    """Precision of coefficients and own parameters, whose marginal precision is F."""
+    """Joint precision of coefficients and own parameters; F is the own ones' marginal precision."""
     H = point.at.curvature.copy()
     cross = H[:L, L:]
     H[L:, L:] = F + cross.T @ np.linalg.solve(point.H, cross)
@@ -119,12 +119,12 @@ def _differences(posterior: BasePosterior, point: _Point, own: Array) -> tuple[A
 
 
 def _given(posterior: BasePosterior, coef: Array, own: Array) -> _Point:
-    """The coefficients' mode given own parameters, from nearby; a value of -inf without one."""
+    """Mode of the coefficients given own parameters, from a start nearby; value -inf if none."""
     L, last, step = len(coef), -np.inf, np.zeros_like(coef)
     nothing = np.eye(L)
     for _ in range(_MOST):
         at = posterior.expand(np.append(coef, own))
-        if not at.value >= last - 1e-9 * (abs(last) + 1.0):  # too far: half of the step back
+        if not at.value >= last - 1e-9 * (abs(last) + 1.0):  # too far: go back by half of the step
             step = 0.5 * step
             coef = coef - step
             continue

@@ -16,11 +16,11 @@ from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.metric import Dense, Diagonal, LowRank, Metric
 
-_MAX_STEPS = 300  # a curved valley of nearly dependent columns has taken 109
+_MAX_STEPS = 300  # the slowest search seen, with nearly dependent columns, took 109
 TOLERANCE = 1e-10  # Newton decrement: squared distance to the mode in posterior sds
-_SUBSET_FROM = 8192  # rows: beyond, the search begins at the mode of a subset
-_ROUGH = 1.0  # squared distance to the mode of a subset, which is tens from that of all rows
-_NEAR = 2.5e-3  # squared distance to the mode in sds, which no choice of the tuning could see
+_SUBSET_FROM = 8192  # rows from which the search begins at the mode of a subset
+_ROUGH = 1.0  # tolerance for the mode of a subset, which is tens from that of all rows
+_NEAR = 2.5e-3  # squared distance to the mode, in sds, too small to affect any choice
 _MAX_CLIMBS, _CLIMB_STEPS, _CLIMB_TOLERANCE = 20, 200, 1e-8
 
 
@@ -31,9 +31,10 @@ class Mode(NamedTuple):
     term for each row of the data where these are fewer than the parameters; no matrix of
     parameters by parameters is formed.
 
-    Where a search over many rows ended in a second-order expansion of their log likelihood, close
-    to the mode, it is kept: control variates are centred on it, without another pass. ``whitened``
-    is the posterior in the coordinates of the metric, where trajectories are cheaper there.
+    ``expansion`` is the second-order expansion of the log likelihood, close to the mode, at which a
+    search over many rows ended: control variates are centred on it without another pass.
+    ``whitened`` is the posterior in the coordinates of the metric, if trajectories are cheaper
+    there.
     """
 
     theta: Array
@@ -78,14 +79,14 @@ def newton_mode(
 ) -> Mode:
     """Find the mode of ``posterior`` from ``start (P,)``.
 
-    Over many rows, of a posterior that can take a subset of them, the mode of the subset is found
-    first, and the search ends where the squared distance to the mode of all is below ``near``, in
-    posterior sds. Otherwise it ends where Newton's decrement, which is that distance, is below
-    ``tolerance``, or after two steps in turn from where it was below 2.5e-3.
+    With many rows the search begins at the mode of a subset, if the posterior can take one, and
+    ends once the squared distance to the mode of all rows, in sds, is below ``near``. Otherwise it
+    ends once Newton's decrement, which is that distance, is below ``tolerance``, or after two
+    consecutive steps from points where it was below 2.5e-3.
 
-    Up to 3,000 parameters by Newton's method, up to 2,000 where the posterior does not know its
-    curvature and it takes central differences of the gradient; above by L-BFGS (Liu & Nocedal
-    1989) in coordinates whitened by the curvature where it stands, to a squared distance of 1e-8.
+    The method is Newton's up to 3,000 parameters; up to 2,000 if the curvature has to be computed
+    by central differences of the gradient. Above, it is L-BFGS (Liu & Nocedal 1989) in coordinates
+    whitened by the curvature at the last stop, to a squared distance of 1e-8.
 
     A prior with kinks is averaged over the width of the posterior (``posterior.averaged_over``).
     The mode is then the centre of the normal distribution that matches the posterior best in
@@ -99,9 +100,9 @@ def newton_mode(
     """
     subset = _subset(posterior)
     if subset is not None:
-        # the rows left out may be those that determine the mode, and may be far from where it is
+        # the subset may lack the rows that determine the mode, and its own mode may be far away
         with suppress(NoModeError), one_blas_thread(), np.errstate(all="ignore"):
-            # a squared distance of 0.1 a parameter is near enough to begin with
+            # a squared distance of 0.1 per parameter is near enough for a start
             rough = max(_ROUGH, 0.1 * posterior.n_params)
             rough_mode = newton_mode(subset, start, near=rough, tolerance=rough)
             start = rough_mode.theta
@@ -111,7 +112,7 @@ def newton_mode(
 
 
 def _subset(posterior: BasePosterior) -> BasePosterior | None:
-    """Posterior of a subset of many rows, whose mode is found first; None of few."""
+    """Posterior of a subset of the rows, where the search begins; None with few rows."""
     n, P = posterior.n_samples, posterior.n_params
     share = int(np.clip(n // _SUBSET_FROM, 8, 64))
     if posterior.facts.cheap_full_gradient or "subset" not in posterior.abilities:
@@ -139,15 +140,15 @@ def approach(
 ) -> Mode:
     """Mode by expansions of the log likelihood, each at the mode of the last one.
 
-    It ends where the squared distance to the mode is below ``near``, in sds. An expansion may be a
-    pass over all rows, and the distance that the last one leaves is known without another: near
-    the mode each ratio of two distances is the square of the ratio before. ``last`` is the squared
+    It ends once the squared distance to the mode is below ``near``, in sds. An expansion may take a
+    pass over all rows. The distance after the last step is predicted without another pass: near the
+    mode each ratio of successive distances is the square of the one before. ``last`` is the squared
     length of the step before, if there was one.
 
     Raises
     ------
     NoModeError
-        Where a step is not shorter than the one before.
+        If a step is not shorter than the one before.
     """
     for _ in range(20):
         mode = next_mode(theta)
@@ -156,8 +157,8 @@ def approach(
             return mode
         if not distance < last:
             break
-        ratio = distance / last  # 0 at the first step, to which none compares
-        # lengths that fall by less than a factor of five are not those of steps near the mode
+        ratio = distance / last  # 0 at the first step
+        # near the mode a step is less than a fifth as long as the one before
         if 0.0 < ratio < 0.04 and distance * ratio**2 < near:
             return mode
         last, theta = distance, mode.theta
@@ -195,7 +196,7 @@ def _find(
     tolerance: float,
     spread: Array | None = None,
 ) -> Mode:
-    """Mode of a posterior, or of one with its kinks averaged over the width that it finds."""
+    """Mode of a posterior; with kinks, of its average over the width that the search finds."""
     smooth = posterior.averaged_over(spread)
     if smooth is posterior:
         return _search(posterior, start, tolerance)
@@ -210,8 +211,8 @@ def _find(
 
 def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
     start = start.astype(float)
-    # a Cholesky factorisation by two threads of BLAS takes twenty times as long on a busy machine;
-    # a step may go too far, and the line search takes it back
+    # a Cholesky factorisation by two BLAS threads takes twenty times as long on a busy machine; the
+    # line search shortens steps that overflow
     with one_blas_thread(), np.errstate(all="ignore"):
         if has_matrix(posterior):
             return _newton(posterior, start, tolerance)
@@ -221,7 +222,7 @@ def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
 def has_matrix(posterior: BasePosterior) -> bool:
     """Whether the curvature is taken as a matrix: up to 3,000 parameters, or 2,000 by differences.
 
-    Beyond it is taken in another form: :func:`structured_metric`.
+    Beyond, :func:`structured_metric` takes another form.
     """
     by_differences = "curvature" not in posterior.abilities
     return posterior.n_params <= (min(2000, MAX_DENSE) if by_differences else MAX_DENSE)
@@ -230,7 +231,7 @@ def has_matrix(posterior: BasePosterior) -> bool:
 def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
     """Mode by Newton's method.
 
-    After a last step from nearby the metric is that of where it began: the curvature is the same.
+    The metric is that at the start of the last, short step: the curvature hardly changes along it.
     """
     at, last = posterior.expand(theta), np.inf
     for _ in range(_MAX_STEPS):
@@ -241,7 +242,7 @@ def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
             return Mode(at.theta, metric)
         at = _line_search(posterior, at, step, decrement)
         if last < _NEAR and decrement < _NEAR and concave:
-            return Mode(at.theta, metric)  # the step leaves about its square
+            return Mode(at.theta, metric)  # the distance left is about the step's square
         last = decrement
     raise NoModeError(
         f"the mode of the posterior was not found in {_MAX_STEPS} Newton steps: the posterior "
@@ -252,12 +253,12 @@ def _newton(posterior: BasePosterior, theta: Array, tolerance: float) -> Mode:
 def _damped(H: Array) -> tuple[Dense, bool]:
     """Metric of Newton's step, and whether H is positive definite.
 
-    As much of its diagonal is added to H as makes it so. The line search takes back a step that is
-    too long in the direction that has hardly any curvature then.
+    H plus the least multiple of its diagonal that is positive definite. A step may then be too long
+    in a direction of little curvature; the line search shortens it.
     """
     diagonal = np.abs(np.diagonal(H))
-    # finely spaced: with collinear columns, whose weak curvature is 1e-7 of the strong one, more
-    # damping than is needed makes the search creep
+    # finely spaced: with collinear columns, whose weak curvature is 1e-7 of the strong one, too
+    # much damping slows the search
     for damping in (0.0, *np.logspace(-10, 4, 15)):
         with suppress(np.linalg.LinAlgError):
             damped = H + np.diag(damping * diagonal) if damping else H
@@ -284,7 +285,7 @@ def _line_search(
 
 
 def _climb(posterior: BasePosterior, theta: Array) -> Mode:
-    """Climb by L-BFGS, whitening anew by the curvature at each stop."""
+    """Climb by L-BFGS, whitened again by the curvature at each stop."""
     steepest = np.sqrt(0.1 * _CLIMB_TOLERANCE / theta.size)
     for _ in range(_MAX_CLIMBS):
         metric, _ = structured_metric(posterior, theta)
@@ -322,8 +323,8 @@ def climb_whitened(
 def structured_metric(posterior: BasePosterior, theta: Array) -> tuple[Metric, Array]:
     """Inverse curvature at ``theta (P,)`` without a matrix, and the curvature's diagonal ``(P,)``.
 
-    It is exact where the posterior can tell a diagonal and a factor of few rows, and the inverse
-    of the curvature's diagonal elsewhere.
+    It is exact if the posterior gives its curvature as a diagonal and a factor of few rows; else it
+    is the inverse of the curvature's diagonal.
     """
     diagonal, factor = posterior.curvature_factor(theta)
     if factor is None:
@@ -332,7 +333,7 @@ def structured_metric(posterior: BasePosterior, theta: Array) -> tuple[Metric, A
 
 
 def inverse_diagonal(diagonal: Array) -> Diagonal:
-    """Inverse of a diagonal; where that is not positive, the median of the others stands in."""
+    """Inverse of a diagonal; the median of the others replaces entries that are not positive."""
     positive = diagonal > 0
     usual = np.median(diagonal[positive]) if positive.any() else 1.0
     return Diagonal(1.0 / np.where(positive, diagonal, usual))

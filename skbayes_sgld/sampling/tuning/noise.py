@@ -1,4 +1,4 @@
-"""Noise of minibatches, measured at the mode, and the gradient whose draws cost least."""
+"""Noise of minibatches, measured near the mode, and the gradient with the cheapest draws."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _PROBE_DRAWS = 16
-_FEW_ROWS = 1000  # of a model whose rows are evaluated one gradient at a time
+_FEW_ROWS = 1000  # rows to measure if each takes a gradient of its own
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class NoiseLevel:
     variance : float
         Largest eigenvalue of its covariance in the metric of the curvature.
     common : float
-        Largest eigenvalue of the covariance of this noise between two independent positions that
-        share the row, in the same metric; 0 where it was not measured.
+        Largest eigenvalue, in the same metric, of the covariance of the noise of two independent
+        positions that share the row; 0 if it was not measured.
     """
 
     variance: float
@@ -43,7 +43,7 @@ class NoiseLevel:
         """Largest relative inflation of a posterior variance.
 
         Minibatch noise of covariance S / B adds eta^2 S / B to the 2 eta tau of a step's injected
-        noise; their ratio is what the stationary variance grows by.
+        noise. The stationary variance grows by the ratio of the two.
         """
         # a floor, since the step size and the batch size divide by it
         return step_size * max(self.variance, 1e-12) / (2.0 * temperature * batch_size)
@@ -51,13 +51,13 @@ class NoiseLevel:
     def batch_size(self, step_size: float, temperature: float, n_walkers: int = 1) -> int:
         """Batch size at which the inflation falls to 1 %.
 
-        Where ``n_walkers`` of a chain share it, the variance of their mean, too, grows by 8 % at
-        most: it grows ``n_walkers`` times as much as the common part of their noise inflates one.
+        If ``n_walkers`` of a chain share batches, the variance of their mean also grows by at most
+        8 %: ``n_walkers`` times what the common part of their noise adds to one.
         """
         size = self.inflation(step_size, 1, temperature) / THRESHOLDS.max_noise
         if n_walkers > 1:
             mean_inflation = step_size * n_walkers * self.common / (2.0 * temperature)
-            # a third of their noise is common, and the reported Monte Carlo error misses 4 %
+            # at 8 % the reported Monte Carlo error is 4 % too small
             size = max(size, mean_inflation / 0.08)
         return int(np.ceil(size))
 
@@ -78,17 +78,16 @@ def measure_noise(
 ) -> NoiseLevel:
     """Measure the noise of one-row minibatches at draws from the Laplace approximation.
 
-    ``metric`` is that of the preconditioner, by default of the curvature; up to ``most_rows`` rows
-    are read, by default 8,000 to 20,000. From few rows the largest eigenvalue of a covariance is
-    too large: 1,000, 4,000, 8,000 and all of 10,000 rows of 300 columns gave batches of 1,000, 530,
-    450 and 430 rows. Rows ``surely`` are read besides, so that a sample which misses those of the
-    most noise does not miss the noise.
+    ``metric`` is that of the preconditioner, by default that of the curvature. Up to ``most_rows``
+    rows are read, by default 8,000 to 20,000: from few rows the largest eigenvalue of a covariance
+    is too large. With 300 columns, 1,000, 4,000, 8,000 and all of 10,000 rows gave batches of
+    1,000, 530, 450 and 430 rows. The rows ``surely``, those of the most noise, are always read.
     """
     n = posterior.n_samples
     stream = ChainStreams(seed, FIRST_CHAIN)
     size = most_rows or int(np.clip(2e8 / posterior.n_params**2, 8_000, 20_000))
     idx = np.arange(n) if n <= size else stream.rows(1, n, size, True)[0]
-    share = np.full(len(idx), 1.0 / len(idx))  # of all rows that each of these stands for
+    share = np.full(len(idx), 1.0 / len(idx))  # share of all rows that each of these represents
     if surely is not None and len(surely) and n > size:
         idx = idx[~np.isin(idx, surely)]
         share = np.full(len(idx), (n - len(surely)) / (n * max(len(idx), 1)))
@@ -112,12 +111,12 @@ def measure_noise(
     batches = posterior.bind_batches(1, len(idx))
     rows = batches.gather(idx[None, None])[0]
     batch = bound.prepare(idx[None, None])[0]
-    with np.errstate(all="ignore"):  # draws about the mode may lie where exponentials overflow
+    with np.errstate(all="ignore"):  # exponentials may overflow at draws around the mode
         scores = np.concatenate([bound.row_score(theta[None], batch) for theta in draws])
     second = np.einsum("sai,sbi->abi", scores, scores) * (share / len(draws))
     means = np.concatenate([batches.pullback(score[None] * share, rows) for score in scores])
     means /= np.sqrt(len(draws))
-    dense = metric.diagonal is None  # a run without a matrix forms none here, either
+    dense = metric.diagonal is None  # no matrix if the run has none
     if dense and posterior.n_params <= MAX_DENSE and "row_curvature" in posterior.abilities:
         whole = metric.in_groups_of(None)
 
@@ -127,7 +126,7 @@ def measure_noise(
 
         variance, common = largest(second, means), 0.0
         if posterior.facts.shares_batches:
-            # of the products of two different draws
+            # mean products of two different draws
             total, S = scores.sum(axis=0), len(draws)
             pairs = np.einsum("ai,bi->abi", total, total) * share - S * second
             pairs /= S * (S - 1)
@@ -144,7 +143,7 @@ def measure_noise(
 
 
 class Cheapest(NamedTuple):
-    """Cheaper of batches without visible noise and all rows.
+    """The cheaper gradient: of batches without visible noise, or of all rows.
 
     Attributes
     ----------
@@ -153,9 +152,9 @@ class Cheapest(NamedTuple):
         None takes all rows.
     why : str
     reading : Reading
-        Rows that batches are drawn of, and those that are in every batch.
+        Rows that batches are drawn from, and rows that every batch reads.
     noise : NoiseLevel or None
-        Noise of the batches; None of all rows.
+        Noise of the batches; None if steps take all rows.
     """
 
     gradient: Gradient
@@ -168,23 +167,23 @@ class Cheapest(NamedTuple):
 def cheapest_gradient(
     posterior: BasePosterior, mode: Mode, temperature: float, seed: int, n_walkers: int
 ) -> Cheapest:
-    """Find the cheaper of batches without visible noise and all rows.
+    """Choose between batches without visible noise and all rows: whichever costs less.
 
     The ``n_walkers`` positions of a chain share a batch.
     """
     n, gradient = posterior.n_samples, ControlVariate()
     if mode.expansion is None:
         mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
-    # more rows cost more than a smaller batch saves
+    # to measure on more rows costs more than a smaller batch saves
     most_rows = max(2_000, 10 * posterior.n_params)
     least, bound, whole = np.inf, np.inf, Reading(posterior, mode)
-    # a row that is always read costs a third of one in a batch
+    # an always read row costs a third as much as one in a batch
     for next_bound in THRESHOLDS.leverages:
         next_bound = max(next_bound, least_bound(posterior))
         if next_bound >= bound:
             break
         bound = next_bound
-        # few rows are all read where a batch would need many
+        # with few rows read all, rather than many in every batch
         read = whole if n <= THRESHOLDS.few_rows else read_always(posterior, mode, bound)
         level = measure_noise(
             read.posterior, gradient, read.mode, temperature, seed, None, most_rows, read.next_rows
@@ -206,21 +205,21 @@ def cheapest_gradient(
 
 
 def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:
-    """Whether a step on a batch, which ``n_walkers`` share, costs less than one on all rows.
+    """Whether a step on a batch, shared by ``n_walkers``, costs enough less than one on all rows.
 
-    Where all rows cost little it has to cost much less, since they have no noise.
+    If all rows cost little, it has to cost much less, since steps on all rows have no noise.
     """
     n = posterior.n_samples
-    if n_walkers == 1:  # a gathered row costs about four times one that is read in order
+    if n_walkers == 1:  # a gathered row costs about four times as much as one read in order
         return n > THRESHOLDS.few_rows and 4 * batch_size <= n
     batch_cost, full_cost = step_costs(posterior, batch_size)
-    # a step has costs of its own, of about 2,500 ns. Relative to all rows, a batch costs 0.42 and
-    # a fit 0.75 on the rookies (2,400 ns), 0.49 and 0.79 on ten classes of 1,000 rows (13,100 ns)
+    # A step costs about 2,500 ns besides its rows. Relative to all rows, a batch costs 0.42 and a
+    # fit 0.75 on the NBA rookies (2,400 ns), 0.49 and 0.79 on ten classes of 1,000 rows (13,100 ns)
     return batch_cost <= (0.4 if full_cost <= 2500.0 else 1.0) * full_cost
 
 
 def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]:
-    """Nanoseconds that a position's gradient takes: on a batch shared by walkers, on all rows."""
+    """Nanoseconds of a position's gradient: on a batch shared by walkers, and on all rows."""
     numbers, P = _numbers(posterior), posterior.n_params
     batch_cost = batch_size * (numbers @ THRESHOLDS.shared_row)
     batch_cost += np.array([P, P**2]) @ THRESHOLDS.control_variate
@@ -231,14 +230,14 @@ def step_costs(posterior: BasePosterior, batch_size: int) -> tuple[float, float]
 
 
 def _numbers(posterior: BasePosterior) -> Array:
-    """Numbers of a row with those of other predictors, linear predictors, and pairs of them."""
+    """Numbers of a row, its linear predictors and their pairs, which a step's cost depends on."""
     K = posterior.facts.n_predictors
     return np.array([posterior.n_params, K, K * (K - 1)])
 
 
 def choose_batch_size(level: NoiseLevel, temperature: float, n_walkers: int = 1) -> int:
-    """Batch size without visible noise; where few rows are enough, one with less than that."""
+    """Batch size without visible noise; a larger one, with less noise, if few rows are enough."""
     size = level.batch_size(STEP_SIZES[0], temperature, n_walkers)
-    # up to 32 rows a fifth of the noise costs little. On 100,000 rows of 50 columns batches of 8,
-    # 16 and 32 rows: 82, 95 and 122 ms a run, 0.07, 0.04 and 0.02 % of an sd
+    # Up to 32 rows, a fifth of the noise costs little. On 100,000 rows of 50 columns, batches of 8,
+    # 16 and 32 rows take 82, 95 and 122 ms, and widen sds by 0.07, 0.04 and 0.02 %
     return max(THRESHOLDS.min_batch, size, min(5 * size, 32))

@@ -1,13 +1,12 @@
-"""Search for other modes and jumps of a user's own density, which its draws may hide.
+"""Search for other modes and for jumps of a user's own density, which draws may not show.
 
-Nothing promises that such a density has one mode. Chains that begin around one of two stay there
-and agree, so that no figure of theirs shows the other. Climbs that begin far from the known mode,
-or near it where the density is higher, end at others. The mass of a mode is estimated by Laplace's
-approximation.
+Such a density may have several modes. Chains that start near one of them stay there and agree, so
+that no diagnostic shows the others. Climbs from starts far from the known mode, or from points of
+higher density near it, find others. Laplace's approximation estimates the mass of each mode.
 
-A sampler that accepts every step knows the gradient alone. Where the density jumps, the gradient
-says nothing of it, and neither do the moments of the chain. Leapfrog steps keep the energy up to an
-error that a step of half the size makes a quarter: what stays as it was is a jump of the density.
+A sampler that accepts every step uses only the gradient, which does not show a jump of the density;
+neither do the moments of the chain. The energy error of leapfrog steps falls to a quarter at half
+the step size, unless the density jumps.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from skbayes_sgld.sampling.samplers.hmc import equal_kicks, kinetic, leapfrog
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened
 
-_STEEPEST = 1e-3  # slope at the end of a climb, in sds
+_STEEPEST = 1e-3  # largest slope at a mode, in units of 1 / sd
 
 
 class KnownMode(NamedTuple):
-    """One of several modes: its place, the curvature there, and its share of all their mass."""
+    """One of several modes: its position, the curvature there, and its share of the mass."""
 
     theta: Array
     precision: Array
@@ -39,7 +38,7 @@ class KnownMode(NamedTuple):
     def falls(self, theta: Array) -> Array:
         """Minus the log of the normal density of this mode at ``theta (S, P)``, up to a constant.
 
-        A draw belongs to the mode of which it is the least.
+        A draw belongs to the mode for which this is smallest.
         """
         apart = theta - self.theta
         square = np.einsum("sp,sp->s", apart @ self.precision, apart)
@@ -47,29 +46,29 @@ class KnownMode(NamedTuple):
 
 
 def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> list[KnownMode]:
-    """Modes of a posterior, the known one first; none where it is the only one.
+    """Modes of a posterior, the known one first; an empty list if it is the only one.
 
     Parameters
     ----------
     posterior : BasePosterior
     mode : Mode
     tau : float
-        Temperature, which flattens the masses.
+        Temperature: the masses are those of the tempered posterior.
     seed : int
         Seed of the starts.
     """
     P = mode.theta.size
-    if P > 300:  # a climb and the curvature at its end cost more than the run
+    if P > 300:  # climbs and curvatures would cost more than the run
         return []
-    # of mirrored pairs of starts, in sds of the known mode (root mean square over the coordinates)
+    # of the mirrored pairs of starts: root mean square of the coordinates, in sds of the known mode
     radii = np.geomspace(1.5, 40.0, 12)
     with one_blas_thread(), np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a user's functions far from where chains go
+        warnings.simplefilter("ignore")  # a user's functions may warn far from the posterior
         half = start_normals(seed, range(FIRST_CHAIN, FIRST_CHAIN + len(radii)), P)
         lengths = np.sqrt(P) * radii[:, None]
         moves = lengths * half / np.linalg.norm(half, axis=1, keepdims=True)
         far = mode.theta + mode.metric.sqrt(np.concatenate([moves, -moves]))
-        # a search may have found none, or a saddle
+        # a search may have ended at no mode, or at a saddle
         slope = np.abs(mode.metric.sqrt_t(posterior.grad(mode.theta[None]))).max()
         flat = slope < 0.1 * np.sqrt(tau)
         is_mode = flat and np.linalg.eigvalsh(posterior.curvature(mode.theta))[0] > 0.0
@@ -85,9 +84,9 @@ def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> l
 
 
 def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Array:
-    """The two highest of many points around the mode, if they are 0.1 nats above it."""
+    """The two points of highest density around the mode, if 0.1 nats above it."""
     P = mode.theta.size
-    size = min(4096, 2**19 // max(posterior.n_samples, P))  # points; and points times rows
+    size = min(4096, 2**19 // max(posterior.n_samples, P))  # points; fewer with many rows
     normals = np.random.default_rng([seed, FIRST_CHAIN]).standard_normal((size, P))
     points = mode.theta + mode.metric.sqrt(1.5 * np.sqrt(tau) * normals)
     try:
@@ -100,9 +99,9 @@ def _higher(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> Arra
 
 
 def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
-    """End of a climb in coordinates of the known mode's sds; None if it ends at no mode."""
+    """Mode at the end of a climb, whitened by the known mode; None if it ends at no mode."""
     z = mode.metric.whiten((start - mode.theta)[None])[0]
-    for _ in range(20):  # halvings of the way to a start whose density is 0
+    for _ in range(20):  # halve the distance of a start whose density is 0
         if np.isfinite(posterior.log_density(mode.theta + mode.metric.sqrt(z[None]))).all():
             break
         z *= 0.5
@@ -115,20 +114,20 @@ def _climb(posterior: BasePosterior, mode: Mode, start: Array) -> Array | None:
 
 
 def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
-    """Whether two ends of climbs are different modes."""
+    """Whether the ends of two climbs are different modes."""
     z = mode.metric.whiten((a - b)[None])[0]
     return bool(np.abs(z).max() >= 1e-3) and are_apart(posterior, a, b, 0.5)
 
 
 def are_apart(posterior: BasePosterior, a: Array, b: Array, fall: float) -> bool:
-    """Whether the log density on the line between two places falls by ``fall`` below the lower."""
+    """Whether the log density between two points falls by ``fall`` below that at the lower one."""
     way = b + np.linspace(0.0, 1.0, 33)[:, None] * (a - b)
     value = posterior.log_density(way)
     return not value.min() > min(value[0], value[-1]) - fall
 
 
 def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:
-    """Modes with their shares of the mass, if two have some, of positive definite curvatures."""
+    """Modes of positive definite curvature with their shares, if two have some of the mass."""
     modes, logs = [], []
     for theta in ends:
         H = posterior.curvature(theta) / tau
@@ -138,7 +137,7 @@ def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> lis
             logs.append(value - 0.5 * float(np.log(eigenvalues).sum()))
             modes.append((theta, H))
     shares = softmax(logs) if logs else logs
-    # a mode of less is not worth another sampler
+    # a mode of less mass is not worth another sampler
     shared = [
         KnownMode(*mode, float(share))
         for mode, share in zip(modes, shares, strict=True)
@@ -148,14 +147,14 @@ def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> lis
 
 
 def n_trajectories(posterior: BasePosterior) -> int:
-    """Number of trajectories whose cost, 20,000 rows in all, is small beside a run's."""
+    """Number of trajectories that read 20,000 rows in all: little compared with a run."""
     return int(np.clip(20_000 // max(posterior.n_samples, 1), 16, 64))
 
 
 def energy_error(
     posterior: BasePosterior, mode: Mode, theta: Array, tau: float, seed: int
 ) -> tuple[float, float]:
-    """Share of the trajectories from ``theta (C, P)`` whose energy jumps, and the median jump.
+    """Share of trajectories from ``theta (C, P)`` whose energy jumps, and the median jump in nats.
 
     Parameters
     ----------
@@ -163,7 +162,7 @@ def energy_error(
     mode : Mode
         Its metric is that of the trajectories.
     theta : ndarray of shape (C, P)
-        Draws, or nearly.
+        Draws, or points close to the posterior.
     tau : float
         Temperature.
     seed : int
@@ -171,7 +170,7 @@ def energy_error(
     Returns
     -------
     share, size : float
-        0 where the density is smooth.
+        Both 0 if the density is smooth.
     """
     metric = mode.metric
     momentum = np.sqrt(tau) * np.random.default_rng(seed).standard_normal(theta.shape)
@@ -182,13 +181,13 @@ def energy_error(
     start, errors = np.zeros_like(theta), []
     with one_blas_thread(), np.errstate(all="ignore"):
         energy = kinetic(momentum) - posterior.log_density(theta)
-        for parts in (1, 2):  # a quarter of a period, nearly
+        for parts in (1, 2):  # step sizes; a trajectory is nearly a quarter of a period
             step, kicks = np.full((len(theta), 1), 0.25 / parts), equal_kicks(6 * parts)
             z, end = leapfrog(start, momentum, gradient(start), step, kicks, gradient)
             change = kinetic(end) - posterior.log_density(theta + metric.sqrt(z)) - energy
             errors.append(np.abs(change) / tau)
     whole, half = errors
-    # of the error at twice the step a kink leaves half, a smooth density a quarter
+    # at half the step, the error falls to a half at a kink, to a quarter if the density is smooth
     jumps = (half > 0.2) & (half > 0.6 * whole)
     share = float(jumps.mean())
     if share < 0.04:

@@ -1,7 +1,7 @@
-"""The mode of most mass, where the likelihood says that there may be several.
+"""The mode of most mass, for likelihoods that may have several modes.
 
-Searches begin at the model's further starts. Of many rows a sample is enough to see whether all of
-them end at one mode.
+Searches begin at further starts that the likelihood names. If there are many rows, a sample of them
+is enough to see whether all searches end at one mode.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from skbayes_sgld.sampling.tuning.marginal_mode import is_central, marginal_mode
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, newton_mode
 from skbayes_sgld.sampling.tuning.own_models import KnownMode, are_apart
 
-_MOST_PARAMS = 300  # beyond, further searches cost more than the run
-_ROWS = 1000  # rows of the sample, or five a parameter
-_FEW = 5  # rows a parameter, below which the joint mode may be one of rows that are fitted exactly
-_LEAST = 1e-3  # share of the mass that is worth another sampler: far modes widen the sds
-_ROUGH = 0.01  # squared distance to a mode, in sds, that is near enough to tell it from others
+_MOST_PARAMS = 300  # with more parameters, further searches cost more than the run
+_ROWS = 1000  # rows of the sample; five per parameter if that is more
+_FEW = 5  # rows per parameter, below which the joint mode may fit some rows exactly
+_LEAST = 1e-3  # least share of the mass worth another sampler: far modes widen the sds
+_ROUGH = 0.01  # squared distance to a mode, in sds, at which it is told from others
 
 
 class Survey(NamedTuple):
-    """Findings of the searches: the mode of most mass, those that have some, and a sentence."""
+    """Result of the searches: the mode of most mass, all modes with some mass, and a sentence."""
 
     mode: Mode
     modes: tuple[KnownMode, ...]
@@ -36,17 +36,17 @@ class Survey(NamedTuple):
 
 
 def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
-    """Look for further modes beside a known one.
+    """Search for modes other than a known one.
 
-    With few rows a column the joint mode may be far from the mass. Modes are then those of the own
-    parameters, the coefficients integrated out.
+    With few rows per column the joint mode may be far from the mass. The modes are then those of
+    the likelihood's own parameters, with the coefficients integrated out.
 
     Parameters
     ----------
     posterior : BasePosterior
     mode : Mode
     tau : float
-        Temperature, which flattens the masses.
+        Temperature: the masses are those of the tempered posterior.
     """
     if mode.theta.size > _MOST_PARAMS:
         return Survey(mode, (), "")
@@ -96,7 +96,7 @@ def _marginal(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
 
 
 def _joint(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
-    """Number of starts, the known mode included, and the modes that searches from them find."""
+    """Number of starts, with the known mode among them, and the modes that searches find."""
     n_starts, candidates = _candidates(posterior, mode)
     ends = [mode]
     for end in candidates:
@@ -106,7 +106,7 @@ def _joint(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
 
 
 def _candidates(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
-    """Number of further starts, and the other modes that they lead to on a sample of rows."""
+    """Number of further starts, and the other modes that a sample of rows has."""
     every = max(1, posterior.n_samples // max(_ROWS, 5 * mode.theta.size))
     sample = posterior.subset(slice(None, None, every)) if every > 1 else posterior
     starts, ends = sample.other_starts(), [mode]
@@ -121,9 +121,9 @@ def _candidates(posterior: BasePosterior, mode: Mode) -> tuple[int, list[Mode]]:
 
 
 def _add(posterior: BasePosterior, ends: list[Mode], end: Mode) -> None:
-    """Add the end of a search, unless it is one of those that are known.
+    """Add the end of a search, unless it belongs to a known mode.
 
-    Chains cross what is no lower than most of their draws: a barrier counts from there.
+    A barrier between modes counts only if it is lower than most draws, since chains cross others.
     """
     fall = usual_fall(end.theta.size)
     for other in ends:
@@ -140,7 +140,7 @@ def _curvature(mode: Mode) -> Array:
 
 
 def _describe(posterior: BasePosterior, end: Mode, share: float) -> str:
-    """Share of a mode, and its parameters but the coefficients."""
+    """Share of a mode, and its parameters other than coefficients."""
     values = posterior.reported.values(end.theta[None])[0]
     names = posterior.reported.names
     skipped = "coef[", "noise_coef["

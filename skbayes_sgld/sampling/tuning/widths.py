@@ -1,9 +1,10 @@
 """Widths of a user's own density that the curvature at its mode does not show.
 
-The curvature is that of one point. At the kink of a Laplace density it is whatever differences
-make of it, and on the flat top of ``exp(-x^20)`` it is 0: the density itself tells how wide it is.
-A density may also have parts whose widths differ by powers, such as a narrow spike on a wide
-normal distribution. Steps that suit the spike never leave it, and nothing in its draws tells.
+The curvature describes a single point. At the kink of a Laplace density differences give an
+arbitrary one, and on the flat top of ``exp(-x^20)`` it is 0, so the widths are measured by the
+density itself. A density may also have parts of very different widths, such as a narrow spike on a
+wide normal distribution. Steps that suit the spike never leave it, and its draws do not show the
+rest.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
 
-_MOST = 300  # parameters: beyond, the points cost more than the run
-_FALL = 2.0  # nats from the mode to two sds of a normal density
-_FAR = 8.0  # sds a parameter from the mode
-_LEAST = 0.1  # of the mass: in one parameter, Cauchy's density has 0.06 so far out
+_MOST = 300  # parameters, beyond which the points cost more than the run
+_FALL = 2.0  # nats: fall of a normal log density over two sds
+_FAR = 8.0  # distance from the mode at which a part is far, in sds (root mean square)
+_LEAST = 0.1  # least share of the mass; a Cauchy density of one parameter has 0.06 so far out
 
 
 class FarPart(NamedTuple):
@@ -33,9 +34,9 @@ class FarPart(NamedTuple):
     Attributes
     ----------
     share : float
-        Its share of the mass.
+        Share of the mass.
     distance : float
-        From the mode, in sds there (root mean square over the parameters).
+        Distance from the mode, in sds at the mode (root mean square over the parameters).
     mode : Mode
     """
 
@@ -44,27 +45,28 @@ class FarPart(NamedTuple):
     mode: Mode
 
     def share_of(self, theta: Array) -> float:
-        """Share of the draws ``(S, P)`` that are in it."""
+        """Share of the draws ``(S, P)`` that are in this part."""
         u = self.mode.metric.whiten(theta - self.mode.theta)
         return float(np.mean(np.square(u).mean(axis=1) > _FAR**2))
 
     @property
     def as_mode(self) -> Mode:
-        """Mode with a metric that is as wide as this part."""
+        """Mode with a metric as wide as this part."""
         return Mode(self.mode.theta, Dense(self.distance * self.mode.metric.root))
 
 
 def with_widths(posterior: BasePosterior, mode: Mode, tau: float) -> Mode:
-    """Mode whose metric has the widths at which the density falls, where the curvature is wrong.
+    """Mode whose metric has measured widths where those of the curvature are wrong.
 
-    They are measured along the axes of the metric, in which the log density of a normal posterior
-    falls by 2 nats over two sds. An axis is left as it is where that width is right to a factor 2.
+    A width is half the distance over which the log density falls by 2 nats along an axis of the
+    metric; on a normal posterior it is one sd. An axis whose width is right to a factor of 2 does
+    not change.
     """
     P = mode.theta.size
     if P > _MOST:
         return mode
     with one_blas_thread(), np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a user's functions far from where chains go
+        warnings.simplefilter("ignore")  # a user's functions may warn far from the posterior
         axes = np.concatenate([mode.metric.root.T, -mode.metric.root.T])
         top = _values(posterior, mode.theta[None])[0]
 
@@ -90,10 +92,10 @@ def with_widths(posterior: BasePosterior, mode: Mode, tau: float) -> Mode:
 
 
 def find_far_part(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> FarPart | None:
-    """Part of the posterior far from the mode that has a tenth of its mass or more; None without.
+    """Part of the posterior far from the mode that has at least a tenth of the mass, or None.
 
-    The mass between spheres about the mode is estimated from the density in random directions, and
-    exactly in one parameter. It is no more than a lower bound where few directions lead anywhere.
+    The mass between spheres about the mode is estimated from the density in random directions; for
+    one parameter it is exact. If few directions lead to mass, the estimate is a lower bound.
     """
     P = mode.theta.size
     radii = np.sqrt(P) * np.geomspace(0.02, 2e8, 228)
@@ -109,7 +111,7 @@ def find_far_part(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -
         values = _values(posterior, mode.theta + mode.metric.sqrt(moves)) / tau
         log_mass = np.logaddexp.reduce(values.reshape(len(radii), -1), axis=1) + P * np.log(radii)
     largest = float(log_mass.max())
-    if not np.isfinite(largest) or log_mass[-1] > largest - 5.0:  # it has no end
+    if not np.isfinite(largest) or log_mass[-1] > largest - 5.0:  # the mass goes on outwards
         return None
     mass = np.exp(log_mass - largest)
     far = radii > _FAR * np.sqrt(P)
@@ -120,7 +122,7 @@ def find_far_part(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -
 
 
 def _values(posterior: BasePosterior, theta: Array) -> Array:
-    """Log densities ``(n,)``; -inf where a user's function fails or returns NaN."""
+    """Log densities ``(n,)``; -inf if a user's function fails or returns nan."""
     try:
         values = posterior.log_density(theta)
     except Exception:  # a user's function may raise where its density is 0
