@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import StandardScaler
 
-from skbayes_sgld import SGLDLogisticRegression, likelihoods, priors, variational
+from skbayes_sgld import SGLDLogisticRegression, likelihoods, priors, sampling, variational
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
+from skbayes_sgld.transforms import Interval
 from tests.test_registries import CHECKS, REGISTRIES
 
 EXTENDING = Path(__file__).parents[1] / "docs" / "extending"
@@ -26,6 +29,7 @@ FAMILIES = {
     "gradient": ("GRADIENTS", "Around"),
     "preconditioner": ("PRECONDITIONERS", "MarginalVariances"),
     "sampler": ("SAMPLERS", "Heun"),
+    "adjusted_sampler": ("SAMPLERS", "Barker"),
     "schedule": ("SCHEDULES", "Geometric"),
     "clip": ("CLIPS", "LargestClip"),
     "optimizer": ("OPTIMIZERS", "SignDescent"),
@@ -191,3 +195,48 @@ def test_a_family_whose_curvature_has_the_wrong_sign_is_refused_as_one_without_a
     plain = {"preconditioner": None, "n_draws": 100, "random_state": 0}
     with pytest.raises(ValueError, match="not positive definite.*prior='normal'"):
         Regressor(prior="hierarchical_normal", **plain).fit(X, np.arange(60.0))
+
+
+@pytest.mark.parametrize(
+    "transform, told",
+    [
+        ("logit", "transform='logit' is not known; choose one of 'positive', 'unit_interval'"),
+        (np.exp, "transform=.* is not accepted; give one of the names 'positive'"),
+        (Interval(1.0, -1.0), "transform.high=-1.0 is out of range"),
+    ],
+)
+def test_the_transform_of_an_own_parameter_that_is_not_known_is_refused(transform, told):
+    with pytest.raises((ValueError, TypeError), match=told):
+        OwnParameter("share", "share_prior", "exponential", transform=transform)
+
+
+def test_the_transform_of_an_own_parameter_is_given_by_name_or_as_an_instance():
+    of_name, of_ends = (
+        OwnParameter("share", "share_prior", "exponential", transform=transform)
+        for transform in ("unit_interval", Interval(-1.0, 1.0))
+    )
+    assert of_name.coordinate == of_ends.coordinate == "logit_share"
+    assert (of_name.transform.low, of_ends.transform.low) == (0.0, -1.0)
+
+
+def test_a_sampler_that_only_says_that_it_accepts_or_rejects_is_refused_with_its_base():
+    with pytest.raises(TypeError, match=r"^Mine sets adjusted=True; derive it from .*Adjusted"):
+        type("Mine", (sampling.Sampler,), {"adjusted": True})
+
+
+@pytest.mark.parametrize("settings", [{}, {"preconditioner": None}, {"temperature": 0.5}])
+def test_an_adjusted_sampler_of_the_page_has_the_posterior_of_hmc(settings):
+    X, y = load_iris(return_X_y=True)
+    mine, hmc = (
+        SGLDLogisticRegression(sampler=sampler, random_state=0, **settings).fit(
+            StandardScaler().fit_transform(X[50:]), y[50:]
+        )
+        for sampler in (load("adjusted_sampler").Barker(), "hmc")
+    )
+    assert mine.result_.problems == ()
+    apart = mine.posterior_.flat.mean(axis=0) - hmc.posterior_.flat.mean(axis=0)
+    error = np.hypot(mine.summary()["mcse_mean"], hmc.summary()["mcse_mean"])
+    assert np.all(np.abs(apart) < 4.5 * error)
+    width = mine.posterior_.flat.std(axis=0) / hmc.posterior_.flat.std(axis=0)
+    error = np.hypot(mine.summary()["mcse_sd"], hmc.summary()["mcse_sd"]) / hmc.summary()["sd"]
+    assert np.all(np.abs(width - 1.0) < 4.5 * error)

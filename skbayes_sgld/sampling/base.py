@@ -212,8 +212,17 @@ def check_requirements(
 class Sampler(Algorithm):
     """An algorithm whose positions are draws."""
 
-    adjusted = False  # accepts or rejects, and so is exact at any step size
+    adjusted = False  # accepts or rejects, and so is exact at any step size: see Adjusted
     noise_gain = 1.0  # ratio of minibatch noise to injected noise, relative to SGLD's
+
+    def __init_subclass__(cls) -> None:
+        """Raise where a class says that it accepts or rejects, and has nothing that does."""
+        super().__init_subclass__()
+        if cls.adjusted and not hasattr(cls, "propose"):
+            raise TypeError(
+                f"{cls.__name__} sets adjusted=True; derive it from skbayes_sgld.sampling.Adjusted "
+                "instead, which accepts or rejects what `propose` returns."
+            )
 
     def speed(self, rate: float) -> float:
         """Share of the distance to the mode that a step of size 1 covers, at curvature ``rate``."""

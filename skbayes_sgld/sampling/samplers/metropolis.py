@@ -20,14 +20,25 @@ _DIVERGED = 1e3  # change of the energy at which a trajectory has diverged, as i
 class Adjusted(Sampler):
     """A sampler whose proposals are accepted or rejected: exact for any step size.
 
-    It needs the log density, so every step takes all rows.
+    Subclasses define :meth:`propose`, and :meth:`evaluate` if a proposal takes more than the log
+    density. Every step takes all rows, since the log density does.
+
+    Attributes
+    ----------
+    extra_normals : int
+        Normals of a step besides one a parameter. The first of them decides on the proposal:
+        :meth:`prepare` leaves the log of a uniform number at this place of the noise.
+    largest_step : float
+        Longest step that ``step_size="auto"`` tries, in sds of the posterior.
+    target_acceptance : float
+        Share of the proposals to accept, at which ``step_size="auto"`` aims.
     """
 
     adjusted = True
     full_gradient = True
-    extra_normals = 1  # to accept or reject
+    extra_normals = 1
     largest_step = 1.0
-    target_acceptance: float
+    target_acceptance: float = 0.574  # of proposals by the gradient in many dimensions
 
     def check(self) -> None:
         """Raise if the target acceptance is not a probability."""
@@ -52,7 +63,7 @@ class Adjusted(Sampler):
         return np.concatenate([noise, log_ndtr(normals[..., -1:])], axis=-1)
 
     def evaluate(self, theta: Array, dynamics: Dynamics) -> State:
-        """Entries of the state that depend on the density at ``theta``."""
+        """Entries of the state that depend on the density at ``theta``, ``value`` among them."""
         return {"value": dynamics.posterior.log_density(theta)}
 
     def whole_steps(self, step: float) -> float:
@@ -62,7 +73,11 @@ class Adjusted(Sampler):
     def propose(
         self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
-        """State at the proposals, and tau times the logs of their acceptance ratios."""
+        """Proposals, and tau times the logs of their acceptance ratios ``(C,)``.
+
+        The proposals are the entries of the state that they change: ``theta``, ``value`` and
+        whatever else :meth:`evaluate` returns.
+        """
         raise self._undefined("propose")
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
