@@ -57,17 +57,30 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
 
     Python's own error names the class that defines the method, which may be private.
     """
-    expected = signature(function)
+    expected, model = signature(function), args[0] if args else None
+    is_method = next(iter(expected.parameters), "") == "self" and bool(args)
+    known = getattr(model, "_row_arguments", ())
     try:
-        expected.bind(*args, **kwargs)
+        by_row = expected.bind(*args, **kwargs).arguments.get("by_row", {})
     except TypeError as mismatch:
-        names = list(expected.parameters)
-        of = f"{type(args[0]).__name__}." if names and names[0] == "self" and args else ""
-        accepted = ", ".join(name for name in names if name != "self") or "no arguments"
-        model = args[0] if args else None
-        # not that the argument is of the model's class, where another method takes it
-        known = getattr(model, "_row_argument", None)
-        hints = {k: v for k, v in getattr(model, "_argument_hints", {}).items() if k != known}
-        hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)
-        what = f"{of}{function.__name__}() {mismatch}; it takes {accepted}{hint}."
-        raise TypeError(what) from error
+        what = str(mismatch)
+    else:
+        unknown = [name for name in by_row if name not in known]
+        if not (is_method and unknown):
+            return
+        what = f"got an unexpected keyword argument {unknown[0]!r}"
+    of = f"{type(model).__name__}." if is_method else ""
+    accepted = [name for name in arguments_of(function, model) if name != "self"]
+    # not that the argument is of the model's class, where another method takes it
+    hints = {k: v for k, v in getattr(model, "_argument_hints", {}).items() if k not in known}
+    hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)
+    takes = ", ".join(accepted) or "no arguments"
+    raise TypeError(f"{of}{function.__name__}() {what}; it takes {takes}{hint}.") from error
+
+
+def arguments_of(function: Any, model: Any = None) -> list[str]:
+    """Names of the arguments; those of the model, or of the method's own, for ``**by_row``."""
+    model = getattr(function, "__self__", model)
+    by_row = getattr(model, "_row_arguments", ())
+    names = signature(function).parameters
+    return [each for name in names for each in (by_row if name == "by_row" else [name])]

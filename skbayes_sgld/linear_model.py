@@ -97,7 +97,7 @@ class SampledClassifier(LinearClassifier, SampledEstimator):
     """A linear classifier whose posterior is sampled."""
 
     def partial_fit(  # type: ignore[override]
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, **row_data: Any
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, **by_row: Any
     ) -> Self:
         """Fit with one more batch of rows.
 
@@ -118,6 +118,8 @@ class SampledClassifier(LinearClassifier, SampledEstimator):
             rows are kept. An ordered pandas categorical gives the order of ordered classes.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -130,10 +132,10 @@ class SampledClassifier(LinearClassifier, SampledEstimator):
             changes or is 3,000 or more.
         """
         with unchanged_on_error(self):
-            if classes is None and any(given is not None for given in row_data.values()):
+            if classes is None and any(given is not None for given in by_row.values()):
                 classes = [0, 1]  # failure and success: y holds totals
             self._know_classes(classes)
-            return self._partial_fit(X, y, sample_weight, **row_data)
+            return self._partial_fit(X, y, sample_weight, by_row)
 
 
 @parameters
@@ -395,12 +397,12 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     dispersion_prior: Any = "inverse_gamma"
 
     _family = "gamma"
-    _row_argument = "n_averaged"
+    _row_arguments = ("n_averaged",)
     _argument_hints: ClassVar[dict[str, str]] = {
         **RegressionModel._argument_hints,
         "offset": "an offset is the log of a factor of the mean: divide y by np.exp(offset)",
     }
     _score = D2_GAMMA
     _positive = True
-    _target = "Above 0."
+    _target = "numbers above 0."
     _exponential = "mean"

@@ -23,6 +23,7 @@ ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 _MODEL = {"likelihoods", "posterior", "priors", "transforms"}
 BELOW_LAYER = {
     "blocks": set(),
+    "rows": {"likelihoods"},
     "datasets": set(),
     "diagnostics": set(),
     "transforms": set(),
@@ -33,13 +34,13 @@ BELOW_LAYER = {
     "kernels": {"optimizers", "posterior", "sampling"},
     "variational": {*_MODEL, "optimizers", "sampling"},
     "prediction": {*_MODEL, "diagnostics"},
-    "criticism": {*_MODEL, "blocks", "diagnostics", "prediction"},
-    "metrics": {"blocks", "criticism", "diagnostics", "prediction"},
-    "plotting": {"criticism", "diagnostics", "metrics", "prediction"},
+    "criticism": {*_MODEL, "blocks", "diagnostics", "prediction", "rows"},
+    "metrics": {"blocks", "criticism", "diagnostics", "prediction", "rows"},
+    "plotting": {"criticism", "diagnostics", "metrics", "prediction", "rows"},
     "inference": {*_MODEL, "blocks", "diagnostics", "optimizers", "sampling"},
     "estimators": {
         *(*_MODEL, "blocks", "criticism", "diagnostics", "inference", "prediction"),
-        *("sampling", "variational"),
+        *("rows", "sampling", "variational"),
     },
 }
 BELOW_MODULE = {

@@ -26,9 +26,9 @@ from skbayes_sgld.prediction.far_rows import far_rows
 from skbayes_sgld.prediction.wrappers import (
     Unwrapped,
     changes_columns,
-    check_row_data_given,
     unwrap_for,
 )
+from skbayes_sgld.rows.arguments import check_by_row_given
 
 _SAMPLES = 200  # observations of each row that the checks draw
 
@@ -403,8 +403,8 @@ def rows_of_fit(
             f"y has {len(unwrapped.model.estimators_)} outputs, and {caller} takes one; call it "
             "for each of the models in estimators_, with its column of y."
         )
-    check_row_data_given(unwrapped.model, params, caller)
-    data = unwrapped.model._observed(unwrapped.X, unwrapped.to_model(y), **params)
+    check_by_row_given(unwrapped.model, params, caller)
+    data = unwrapped.model._observed(unwrapped.X, unwrapped.to_model(y), params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
     check_size(float(weight.max()), "sample_weight", low=0.0)
     if unwrapped.model._likelihood().totals:
@@ -451,7 +451,7 @@ def _check_same(
             "rows": f"they are {given.n_rows:,}, and the fit had {of_fit.n_rows:,}",
             "y": "y differs",
             "X": "X, or the order of y beside it, differs",
-            "offset": f"{model._row_argument} differs",
+            "offset": f"{model._by_row} differs",
         }[differs]
         raise ValueError(
             f"X and y are not the rows of the fit: {what}. Give the rows of the fit, in any order, "

@@ -30,7 +30,7 @@ def weight_checks(fit: FittedRows, rows: Array, loo: LeftOut) -> list[Check]:
     Nothing where the weights are equal, and of models whose family takes no sizes, or has some.
     """
     model = fit.unwrapped.model
-    takes = model._row_argument == "n_averaged" and not model._by_row
+    takes = "n_averaged" in model._row_arguments and not model._by_row
     found = _sizes(loo.predictive, loo.data, fit.weight[rows]) if takes else None
     if found is None or loo.held_out:
         return []

@@ -17,16 +17,16 @@ from skbayes_sgld.inference import arviz
 
 
 def to_arviz(
-    model: Any, X: Any, y: Any, random_state: Any, groups: Any, row_data: dict[str, Any]
+    model: Any, X: Any, y: Any, random_state: Any, groups: Any, by_row: dict[str, Any]
 ) -> Any:
-    """ArviZ data of a fitted estimator; ``row_data`` has the exposures or trials of the rows X."""
+    """ArviZ data of a fitted estimator; ``by_row`` has the exposures or trials of the rows X."""
     check_is_fitted(model)
     if X is None and y is not None:
         raise ValueError("y is given and X is None; give the rows of y as X.")
     names = arviz.wanted_groups(groups, X is not None, y is not None)
     if X is not None:
         _check_fits(model, X, names)
-    data = _groups(model, X, y, random_state, names, row_data)
+    data = _groups(model, X, y, random_state, names, by_row)
     return arviz.as_arviz({name: data[name] for name in data if name in names})
 
 
@@ -48,14 +48,14 @@ def _check_fits(model: Any, X: Any, names: Sequence[str]) -> None:
 
 
 def _groups(
-    model: Any, X: Any, y: Any, random_state: Any, names: Sequence[str], row_data: dict[str, Any]
+    model: Any, X: Any, y: Any, random_state: Any, names: Sequence[str], by_row: dict[str, Any]
 ) -> dict[str, Any]:
     """Data set of each group by its name; more than are wanted where they cost nothing."""
     models = vars(model).get("estimators_")
     if models is not None:
         columns, stream = split_columns(y, len(models)), as_random_state(random_state)
         parts = [
-            _groups(each, X, column, stream, names, row_data)
+            _groups(each, X, column, stream, names, by_row)
             for each, column in zip(models, columns, strict=True)
         ]
         joined = arviz.join_outputs(parts, model.output_names_)
@@ -64,20 +64,20 @@ def _groups(
     if "result_" in vars(model):
         groups = model.result_.arviz_groups("sample_stats" in names)
     if X is not None:
-        groups |= _row_groups(model, X, y, random_state, names, row_data)
+        groups |= _row_groups(model, X, y, random_state, names, by_row)
     return groups
 
 
 def _row_groups(
-    model: Any, X: Any, y: Any, random_state: Any, groups: Sequence[str], row_data: dict[str, Any]
+    model: Any, X: Any, y: Any, random_state: Any, groups: Sequence[str], by_row: dict[str, Any]
 ) -> dict[str, Any]:
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
-    observed, row_values = None, model._row_values(X, row_data)
+    observed, row_values = None, model._row_values(X, by_row)
     if y is None:
-        rows, offset = model._check_rows(X), model._offset(X, row_data)
+        rows, offset = model._rows_of(X, by_row)
         offsets = () if offset is None else (offset,)
     else:
-        rows, observed, *offsets = model._observed(X, y, **row_data)
+        rows, observed, *offsets = model._observed(X, y, by_row)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
     labels = {}  # meanings of the numbers, by the CF conventions
     if hasattr(model, "classes_"):
@@ -98,8 +98,8 @@ def _row_groups(
 
     constant: dict[str, Any] = {}
     coords: dict[str, Any] = row_coords
-    if row_values is not None:
-        constant[model._row_argument] = (arviz.ROWS,), row_values
+    for name, values in row_values.items():
+        constant[name] = (arviz.ROWS,), values
     if not issparse(rows):  # a data set would hold all of its zeros
         constant["X"] = (arviz.ROWS, "feature"), np.asarray(rows)
         names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]

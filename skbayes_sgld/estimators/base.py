@@ -37,8 +37,22 @@ from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.outputs import by_output, has_outputs
-from skbayes_sgld.estimators.row_arguments import ROW_ARGUMENTS, totals_of, with_row_argument
-from skbayes_sgld.estimators.validation import (
+from skbayes_sgld.inference.decisions import Choice, shown
+from skbayes_sgld.inference.result import PosteriorDraws
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.posterior import NOISE_MODELS
+from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.predictors import Predictor
+from skbayes_sgld.prediction.wrappers import warn_of_random_walks
+from skbayes_sgld.priors import NOISE_PRIORS, PRIORS, CoefficientPrior
+from skbayes_sgld.rows.arguments import (
+    ROW_ARGUMENTS,
+    check_by_row_given,
+    check_names,
+    metadata_requests,
+    totals_of,
+)
+from skbayes_sgld.rows.checks import (
     FLOATS,
     check_finite,
     check_no_gap,
@@ -47,14 +61,6 @@ from skbayes_sgld.estimators.validation import (
     check_weight,
     warn_of_light_rows,
 )
-from skbayes_sgld.inference.decisions import Choice, shown
-from skbayes_sgld.inference.result import PosteriorDraws
-from skbayes_sgld.likelihoods import Likelihood
-from skbayes_sgld.posterior import NOISE_MODELS
-from skbayes_sgld.prediction.predictive import Predictive
-from skbayes_sgld.prediction.predictors import Predictor
-from skbayes_sgld.prediction.wrappers import check_row_data_given, warn_of_random_walks
-from skbayes_sgld.priors import NOISE_PRIORS, PRIORS, CoefficientPrior
 
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
@@ -118,29 +124,25 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
     _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
-    _row_argument: ClassVar[str] = ""  # name in ROW_ARGUMENTS of an argument by row
-    _target: ClassVar[str] = ""  # contents of y, for the documentation of fit
+    _row_arguments: ClassVar[tuple[str, ...]] = ()  # names in ROW_ARGUMENTS
+    _target: ClassVar[str] = ""  # contents of y, for the notes
     _advice_on_columns: ClassVar[str] = ""  # what to give instead of a y with several columns
     # what to do instead of giving an argument that a method does not take
     _argument_hints: ClassVar[dict[str, str]] = {
-        "exposure": "times, areas and populations are of counts, as of SGLDPoissonRegressor",
-        "n_trials": (
-            "totals of trials are of SGLDLogisticRegression and SGLDBetaBinomialRegressor"
-        ),
-        "n_averaged": "means of several observations are of SGLDLinearRegression and "
-        "SGLDGammaRegressor",
+        **{name: each.elsewhere for name, each in ROW_ARGUMENTS.items()},
         "offset": "a known part of the mean is subtracted from y before the fit",
     }
     _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
     _n_predictors: int  # set by linear models only
     _stream: Any = None  # earlier batches of partial_fit; None after fit
     _prior_choice: Any = None  # prior="auto": the choice of the last fit
-    _by_row = cast("bool", False)  # whether the rows of the fit had that argument
+    _by_row = cast("str", "")  # name of the argument by row that the fit had
     _fingerprint: Fingerprint | None = None  # of the rows of the fit
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Give methods their argument by row, and keep the caller's ``np.errstate`` from them."""
-        with_row_argument(cls)
+        """Ask scikit-learn for the arguments by row, and keep the caller's ``np.errstate`` out."""
+        for name, request in metadata_requests(cls, cls._row_arguments).items():
+            setattr(cls, name, request)
         super().__init_subclass__(**kwargs)
         numpy_defaults(cls)
 
@@ -237,7 +239,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # ---- fit ----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> Self:
         """Fit the model.
 
         Parameters
@@ -248,6 +250,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -258,19 +262,19 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         ValueError, TypeError
             For data or parameters that cannot be used; the estimator stays as it was.
         """
-        return self._fit(X, y, sample_weight, **row_data)
+        return self._fit(X, y, sample_weight, by_row)
 
     @with_callbacks
-    def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Self:
-        """Fit to all rows, or to one more batch of a ``stream``: check, model, run.
-
-        ``row_data`` are further arguments of one value a row, such as exposures.
-        """
-        data = {"X": X, "y": y, "sample_weight": sample_weight, **row_data}
-        with fit_task(self, **data), unchanged_on_error(self):
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
+    ) -> Self:
+        """Fit to all rows, or to one more batch of a ``stream``: check, model, run."""
+        check_names(self, by_row)
+        data = X, y, sample_weight, by_row
+        with fit_task(self, *data), unchanged_on_error(self):
             self._stream = stream
             settings = self._settings()
-            rows = self._source(**data) or self._check_data(**data)
+            rows = self._source(*data) or self._check_data(*data)
             earlier = self._fingerprint if self._is_later_batch else None
             n_columns = rows.n_features if isinstance(rows, RowSource) else rows.X.shape[1]
             # with few columns, passes over rows share the cores: threads of BLAS would compete
@@ -294,13 +298,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             found = replace(found, weight=np.nan)
         return found if earlier is None else earlier.plus(found)
 
-    def _source(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> RowSource | None:
+    def _source(
+        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]
+    ) -> RowSource | None:
         """Rows in blocks; None where they are an array like any other."""
-        if not self._row_argument:
-            return refuse_exposure(as_source(X, y, sample_weight))
-        return as_source(X, y, sample_weight, **{self._row_argument: None, **row_data})
+        check_names(self, by_row)
+        source = as_source(X, y, sample_weight, **dict.fromkeys(self._row_arguments) | by_row)
+        return source if self._row_arguments else refuse_exposure(source)
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> Rows:
         """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
         if self._advice_on_columns and has_outputs(y) and np.asarray(y).shape[1] > 1:
             raise ValueError(f"y has shape {np.asarray(y).shape}; {self._advice_on_columns}")
@@ -310,7 +316,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
         self._check_values(X)
         weight = None if sample_weight is None else check_weight(sample_weight, X)
-        y, weight, offset = self._target_of_fit(X, y, weight, **row_data)
+        y, weight, offset = self._target_of_fit(X, y, weight, by_row)
         if weight is not None:
             if not weight.all():
                 some = weight > 0
@@ -332,21 +338,22 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_finite(X, self)
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, **row_data: Any
+        self, X: Any, y: Array, weight: Array | None, by_row: dict[str, Any]
     ) -> tuple[Array, Array | None, Array | None]:
         """Target, weight and offset of all rows: codes of labels, weights times those of classes.
 
         It remembers whether the rows have the argument by row.
         """
-        offset = self._offset(X, row_data)
-        self._remember_row_argument(offset is not None)
+        offset = self._offset(X, by_row)
+        self._remember_by_row(by_row)
         return y, weight, offset
 
-    def _remember_row_argument(self, given: bool) -> None:
-        """Remember whether the rows have the argument by row, as all batches do or none."""
+    def _remember_by_row(self, by_row: dict[str, Any]) -> None:
+        """Remember which argument by row the rows have, as all batches do or none."""
+        given = next((name for name, value in by_row.items() if value is not None), "")
         if self._is_later_batch and given != self._by_row:
             raise ValueError(
-                f"{self._row_argument} is {'' if given else 'not '}given, and earlier calls of "
+                f"{given or self._by_row} is {'' if given else 'not '}given, and earlier calls of "
                 f"partial_fit had {'none' if given else 'it'}; give it in all calls, or in none."
             )
         self._by_row = given
@@ -410,24 +417,32 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self._check_values(rows, fitting=False)
         return rows
 
-    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array | None:
-        """Numbers ``(n,)`` of the estimator's argument by row; None where it is not given."""
-        value = row_data.get(self._row_argument)
-        return None if value is None else ROW_ARGUMENTS[self._row_argument].check(value, X)
+    def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, Array | None]:
+        """Checked rows to predict, and the offset of their linear predictors if they have one."""
+        check_names(self, by_row)
+        return self._check_rows(X), self._offset(X, by_row)
 
-    def _offset(self, X: Any, row_data: dict[str, Any]) -> Array | None:
+    def _row_values(self, X: Any, by_row: dict[str, Any]) -> dict[str, Array]:
+        """Numbers ``(n,)`` of the arguments by row that are given."""
+        check_names(self, by_row)
+        given = {name: value for name, value in by_row.items() if value is not None}
+        return {name: ROW_ARGUMENTS[name].check(value, X) for name, value in given.items()}
+
+    def _offset(self, X: Any, by_row: dict[str, Any]) -> Array | None:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
-        values = self._row_values(X, row_data)
-        return None if values is None else ROW_ARGUMENTS[self._row_argument].offset(values)
+        for name, values in self._row_values(X, by_row).items():
+            return ROW_ARGUMENTS[name].offset(values)
+        return None
 
-    def _observed(self, X: Any, y: Any, **row_data: Any) -> tuple[Array, ...]:
-        """Rows, observations (numbers or codes of labels) and, if there is one, the offset."""
+    def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, ...]:
+        """Checked rows, observations (numbers or codes) and, if there is one, the offset."""
+        check_names(self, by_row)
         check_is_fitted(self)
-        check_row_data_given(self, row_data)
+        check_by_row_given(self, by_row)
         numeric = self._y_checks.get("y_numeric", False)
         X, y = self._validate_rows(X, y, reset=False, y_numeric=numeric)
         self._check_values(X, fitting=False)
-        offset = self._offset(X, row_data)
+        offset = self._offset(X, by_row)
         if self._likelihood().totals:
             totals = totals_of(X, y, 1 if offset is None else offset)
             return X, totals["successes"], totals["trials"]
@@ -459,7 +474,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return self.posterior_.choose(n_samples, as_random_state(random_state))
 
     @by_output(1)
-    def log_likelihood(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
+    def log_likelihood(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Log density of every observation under every draw; of a label its log probability.
 
         Parameters
@@ -467,6 +482,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             For a classifier labels among ``classes_``, or successes.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -474,11 +491,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             Under the draws of all chains, in the order of ``posterior_.flat``. Under a decaying
             schedule the draws have weights, ``posterior_.flat_weights``.
         """
-        return self._predictive().log_likelihood(*self._observed(X, y, **row_data))
+        return self._predictive().log_likelihood(*self._observed(X, y, by_row))
 
     @by_output(1, one_stream=True)
     def sample_y(
-        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **row_data: Any
+        self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **by_row: Any
     ) -> Array:
         """Draws of y from the posterior predictive distribution.
 
@@ -487,6 +504,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         X : array-like of shape (n_rows, n_features)
         n_samples : int, default=1
         random_state : int, RandomState, Generator or None, default=0
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -494,7 +513,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             Numbers; of a classifier labels, or successes.
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        rows, offset = self._check_rows(X), self._offset(X, row_data)
+        rows, offset = self._rows_of(X, by_row)
         rng = as_random_state(random_state)
         predictive = self._predictive(self.posterior_.choose(n_samples, rng))
         sample = predictive.sample(rows, rng, offset)
@@ -549,7 +568,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         random_state: Any = 0,
         *,
         groups: Any = None,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Any:
         """Convert the fit to ArviZ; it needs the extra ``arviz``.
 
@@ -565,6 +584,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             Groups to make, of those below. None: all of them. ``posterior_predictive`` and
             ``log_likelihood`` hold a number for every row and draw each, 8 bytes: for 20,000 rows
             and 4,000 draws 0.64 GB.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -585,7 +606,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         MemoryError
             Before the groups are made, where they do not fit into the memory that is available.
         """
-        return arviz.to_arviz(self, X, y, random_state, groups, row_data)
+        return arviz.to_arviz(self, X, y, random_state, groups, by_row)
 
     def __getstate__(self) -> dict[str, Any]:
         """State with the version, since another one may read the attributes otherwise."""

@@ -69,11 +69,12 @@ def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[
 
         arguments = parameters.bind(self, X, *args, **kwargs).arguments
         others = {name: value for name, value in arguments.items() if name not in ("self", "X")}
-        others |= others.pop("row_data", {})
+        others |= others.pop("by_row", {})
         return predict_lazily(self, method.__name__, X, others)
 
     head, returns, rest = (method.__doc__ or "").partition("\n        Returns\n")
-    call.__doc__ = head.rstrip() + "\n" + _OUT + returns + rest
+    before, by_row, last = head.partition("        **by_row : ")  # which stands last
+    call.__doc__ = f"{before.rstrip()}\n{_OUT}{by_row}{last}{returns}{rest}"
     return cast("Prediction[P, R]", call)
 
 

@@ -31,12 +31,15 @@ def has_callbacks(estimator: Any) -> bool:
 
 
 @contextmanager
-def fit_task(estimator: Any, X: Any, y: Any, **row_data: Any) -> Iterator[None]:
+def fit_task(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]
+) -> Iterator[None]:
     """Context of a fit: the first task that callbacks see, if there are callbacks."""
     if not has_callbacks(estimator):
         yield
         return
-    metadata = {name: value for name, value in row_data.items() if value is not None}
+    metadata = {"sample_weight": sample_weight, **by_row}
+    metadata = {name: value for name, value in metadata.items() if value is not None}
     data = {"estimator": estimator, "X": X, "y": y, "metadata": metadata or None}
     context = estimator._init_callback_context(max_subtasks=_TASKS)
     context.call_on_fit_task_begin(**data)

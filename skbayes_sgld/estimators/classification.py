@@ -24,16 +24,16 @@ from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.block_predictions import by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.row_arguments import totals_of_fit
 from skbayes_sgld.estimators.scores import ACCURACY, share_of_hits
-from skbayes_sgld.estimators.validation import check_classes, check_weight, check_weight_sizes
 from skbayes_sgld.inference.passes import Encoding
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import check_row_data_given, unless_random_walks
+from skbayes_sgld.prediction.wrappers import unless_random_walks
+from skbayes_sgld.rows.arguments import check_by_row_given, totals_of_fit
+from skbayes_sgld.rows.checks import check_classes, check_weight, check_weight_sizes
 
 
 @parameters
@@ -69,7 +69,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     }
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, **row_data: Any
+        self, X: Any, y: Array, weight: Array | None, by_row: dict[str, Any]
     ) -> tuple[Array, Array | None, Array | None]:
         self.classes_: Array = self._classes_of(y)
         codes = positions(y, self.classes_)
@@ -149,77 +149,76 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Predictive distribution that point predictions are taken from."""
         return self._predictive()
 
-    def _rows(self, X: Any, row_data: dict[str, Any]) -> Array:
-        """Rows to predict probabilities of: those of one trial, whatever the trials are."""
-        self._row_values(X, row_data)  # which are checked
-        return self._check_rows(X)
-
     @by_block
-    def decision_function(
-        self, X: ArrayLike, *, out: Array | None = None, **row_data: Any
-    ) -> Array:
+    def decision_function(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Log odds of the posterior mean of the probability.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         log_odds : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Of the second class where there are two.
         """
-        X = self._rows(X, row_data)
+        X, _ = self._rows_of(X, by_row)
         both = self._point_predictive().log_probability(X)
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
     @by_block
-    def predict_proba(self, X: ArrayLike, *, out: Array | None = None, **row_data: Any) -> Array:
+    def predict_proba(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Posterior mean of the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         probability : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        X = self._rows(X, row_data)
+        X, _ = self._rows_of(X, by_row)
         return self._point_predictive().probability(X)
 
     @by_block
-    def predict_log_proba(
-        self, X: ArrayLike, *, out: Array | None = None, **row_data: Any
-    ) -> Array:
+    def predict_log_proba(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Log of the posterior mean of the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         log_probability : ndarray of shape (n_samples, n_classes)
         """
-        X = self._rows(X, row_data)
+        X, _ = self._rows_of(X, by_row)
         return self._point_predictive().log_probability(X)[..., 0]
 
     @by_block
-    def predict(self, X: ArrayLike, *, out: Array | None = None, **row_data: Any) -> Array:
+    def predict(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Most probable class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         label : ndarray of shape (n_samples,)
         """
-        X = self._rows(X, row_data)
+        X, _ = self._rows_of(X, by_row)
         probability = self._point_predictive().probability(X)
         return self.classes_[probability.argmax(axis=1)]
 
@@ -230,7 +229,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         q: ArrayLike = (0.05, 0.5, 0.95),
         *,
         out: Array | None = None,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array:
         """Posterior quantiles of the probability of each class.
 
@@ -239,13 +238,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
             Levels in (0, 1).
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         quantiles : ndarray of shape (n_samples, n_classes, n_quantiles)
             In the order of ``classes_``.
         """
-        levels, X = check_levels(q), self._rows(X, row_data)
+        levels, (X, _) = check_levels(q), self._rows_of(X, by_row)
         return self._predictive().probability_quantiles(X, levels)
 
     @by_block
@@ -255,7 +256,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         coverage: ArrayLike = 0.9,
         *,
         out: Array | None = None,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array:
         """Equal-tailed credible intervals of the probability of each class.
 
@@ -264,13 +265,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         coverage : float or array-like of shape (n_coverages,), default=0.9
             Posterior probability of the interval, in (0, 1); or several.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, n_classes, 2)
             With the coverages on a fourth axis where several are given.
         """
-        X = self._rows(X, row_data)
+        X, _ = self._rows_of(X, by_row)
         return equal_tailed(partial(self._predictive().probability_quantiles, X), coverage)
 
     def posterior_mean_draws(
@@ -278,7 +281,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X: ArrayLike,
         n_samples: int | None = None,
         random_state: Any = 0,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array:
         """Draws of the probability of each class: under draws of the parameters.
 
@@ -289,6 +292,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Number of draws, chosen at random among those of the fit. None: all of them.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -296,10 +301,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
             The mean over the draws of a sampled posterior is ``predict_proba``.
         """
-        rows, selection = self._rows(X, row_data), self._choose_draws(n_samples, random_state)
+        (rows, _), selection = self._rows_of(X, by_row), self._choose_draws(n_samples, random_state)
         return self._predictive(selection).probability_draws(rows)
 
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Log posterior predictive probability of every label, or number of successes.
 
         Parameters
@@ -307,13 +312,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
             Labels among ``classes_``, or successes.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         log_probability : ndarray of shape (n_samples,)
             Of labels that of :meth:`predict_log_proba`.
         """
-        rows, observed, *trials = self._observed(X, y, **row_data)
+        rows, observed, *trials = self._observed(X, y, by_row)
         predictive = self._point_predictive()
         if trials:
             return predictive.log_density(rows, observed, *trials)
@@ -321,7 +328,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         codes = observed.astype(np.intp)[:, None]
         return np.take_along_axis(log_probability, codes, axis=1)[:, 0]
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the labels, or of the trials, that are predicted: the accuracy.
 
         Parameters
@@ -330,20 +337,22 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Rows in blocks are read once; the blocks of RowBlocks hold the other arguments too.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         score : float
             NaN, with a warning, where the chains are no better than random walks.
         """
-        source = self._source(X, y, sample_weight, **row_data)
+        source = self._source(X, y, sample_weight, by_row)
         if source is not None:
             return unless_random_walks(self, ACCURACY.score_source(self, source))
-        check_row_data_given(self, row_data, "score", in_search=True)
-        if not any(value is not None for value in row_data.values()):
+        check_by_row_given(self, by_row, "score", in_search=True)
+        if not any(value is not None for value in by_row.values()):
             score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
             return unless_random_walks(self, score)
-        rows, successes, trials = self._observed(X, y, **row_data)
+        rows, successes, trials = self._observed(X, y, by_row)
         hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
         weight = 1.0 if sample_weight is None else check_weight(sample_weight, rows)
         score = float(np.average(hits, weights=trials * weight))
@@ -420,10 +429,10 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     """
 
-    _row_argument = "n_trials"
+    _row_arguments = ("n_trials",)
     _exponential = "odds"
     _target = (
-        "Labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
+        "labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
         "success, and probabilities are those of one trial. The likelihood is that of as many rows "
         "as there are trials, each with its label; the automatic scale of the prior counts each "
         "row once."
@@ -435,12 +444,12 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         return super()._model_of_source(settings, source)
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, **row_data: Any
+        self, X: Any, y: Array, weight: Array | None, by_row: dict[str, Any]
     ) -> tuple[Array, Array | None, Array | None]:
-        n_trials = row_data.get("n_trials")
-        self._remember_row_argument(n_trials is not None)
+        n_trials = by_row.get("n_trials")
+        self._remember_by_row(by_row)
         if n_trials is None:
-            return super()._target_of_fit(X, y, weight)
+            return super()._target_of_fit(X, y, weight, by_row)
         self._begin_totals()
         return *totals_of_fit(X, y, weight, n_trials), None
 
@@ -500,7 +509,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     def _encoding(self, moments: Moments) -> Encoding:
         # two rows stand for all rows of a label
         labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
-        codes, weighed, _ = super()._target_of_fit(None, labels, weight)
+        codes, weighed, _ = super()._target_of_fit(None, labels, weight, {})
         assert weighed is not None
         factors = np.ones(len(moments.labels))
         if self.class_weight is not None:
@@ -540,10 +549,10 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     # ---- observations, labels or totals ---------------------------------------------------------
 
-    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array | None:
-        if row_data.get("n_trials") is not None and not self._by_row and hasattr(self, "classes_"):
+    def _row_values(self, X: Any, by_row: dict[str, Any]) -> dict[str, Array]:
+        if by_row.get("n_trials") is not None and not self._by_row and hasattr(self, "classes_"):
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
                 "in fit too."
             )
-        return super()._row_values(X, row_data)
+        return super()._row_values(X, by_row)

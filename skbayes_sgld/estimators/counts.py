@@ -11,10 +11,10 @@ from skbayes_sgld.estimators.base import Array, Rows
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
-from skbayes_sgld.estimators.row_arguments import totals_of, totals_of_fit
 from skbayes_sgld.estimators.scores import D2_BINOMIAL, D2_POISSON
-from skbayes_sgld.estimators.validation import trials_of, warn_of_fraction
 from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.rows.arguments import totals_of, totals_of_fit
+from skbayes_sgld.rows.checks import trials_of, warn_of_fraction
 
 
 @parameters
@@ -31,12 +31,12 @@ class CountRegressor(RegressionModel, LinearEstimator):
     """
 
     _family = "poisson"
-    _row_argument = "exposure"
+    _row_arguments = ("exposure",)
     _exponential = "rate"
     _score = D2_POISSON
     _positive = True
     _target = (
-        "Whole counts, 0 or more. Rates, counts over their exposure, are taken too where "
+        "whole counts, 0 or more. Rates, counts over their exposure, are taken too where "
         "``sample_weight`` has the exposures, as of ``sklearn.linear_model.PoissonRegressor``; "
         "``exposure`` takes the counts themselves. Of other fractions ``fit`` warns."
     )
@@ -52,8 +52,8 @@ class CountRegressor(RegressionModel, LinearEstimator):
     }
     _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
-        rows = super()._check_data(X, y, sample_weight, **row_data)
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> Rows:
+        rows = super()._check_data(X, y, sample_weight, by_row)
         weighted_rates = rows.offset is None and sample_weight is not None
         if not (weighted_rates and self._takes_rates):
             warn_of_fraction(_first_fraction(rows.y), with_exposure=rows.offset is not None)
@@ -84,11 +84,11 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
     """
 
     _family = "beta_binomial"
-    _row_argument = "n_trials"
+    _row_arguments = ("n_trials",)
     _exponential = "odds"
     _score = D2_BINOMIAL
     _positive = True
-    _target = "Whole numbers of successes."
+    _target = "whole numbers of successes."
     _argument_hints: ClassVar[dict[str, str]] = {
         **RegressionModel._argument_hints,
         "n_averaged": "for shares of successes give the successes as y, and n_trials",
@@ -101,23 +101,22 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
         return super()._model_of_source(settings, source)
 
     def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, **row_data: Any
+        self, X: Any, y: Array, weight: Array | None, by_row: dict[str, Any]
     ) -> tuple[Array, Array | None, Array | None]:
-        n_trials = row_data.get("n_trials")
+        n_trials = by_row.get("n_trials")
         if n_trials is None:
             raise ValueError(
                 "n_trials is None; give the trials of each row, of which y were successes: "
                 "fit(X, y, n_trials=n)."
             )
-        self._by_row = True
+        self._by_row = "n_trials"
         return *totals_of_fit(X, y, weight, n_trials), None
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         return y
 
-    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array:
-        totals = super()._row_values(X, row_data)
-        return trials_of(1, X) if totals is None else totals
+    def _row_values(self, X: Any, by_row: dict[str, Any]) -> dict[str, Array]:
+        return super()._row_values(X, by_row) or {"n_trials": trials_of(1, X)}
 
     def _shares(self, y: Array, exposure: Array) -> Array:
         totals = totals_of(exposure, np.ravel(y), exposure)

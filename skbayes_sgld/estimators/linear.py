@@ -20,13 +20,6 @@ from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.outputs import by_output
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.prior_predictive import draw_prior_predictive
-from skbayes_sgld.estimators.validation import (
-    check_columns,
-    check_ranges,
-    warn_of_few_rows,
-    warn_of_fraction,
-    warn_of_light_rows,
-)
 from skbayes_sgld.inference.passes import (
     AVERAGES,
     NUMBERS,
@@ -42,6 +35,13 @@ from skbayes_sgld.posterior.glm import own_units
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import CoefficientPrior, NoisePrior
+from skbayes_sgld.rows.checks import (
+    check_columns,
+    check_ranges,
+    warn_of_few_rows,
+    warn_of_fraction,
+    warn_of_light_rows,
+)
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
 # priors of the coefficients, the intercept, and the likelihood's own parameters
@@ -181,7 +181,8 @@ class LinearEstimator(BayesianEstimator):
                 f"partial_fit takes the rows of one block, and X is {type(source).__name__}; call "
                 "it once a block, or call fit."
             )
-        self._by_row = source.has_exposure
+        (name,) = self._row_arguments or ("",)
+        self._by_row = name * source.has_exposure
         self._check_sums(source.n_features, "a pass over blocks")
         self.n_features_in_ = source.n_features
         self.__dict__.pop("feature_names_in_", None)
@@ -349,7 +350,7 @@ class LinearEstimator(BayesianEstimator):
         n_samples: int = 1,
         random_state: Any = 0,
         y: Any = None,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array:
         """Draws of y from the prior predictive distribution: from the prior and the likelihood.
 
@@ -369,6 +370,8 @@ class LinearEstimator(BayesianEstimator):
             Before ``fit``: the target whose units the automatic scales of a linear regression take,
             and whose classes a classifier takes; 0 and 1 without it. Counts and totals do not use
             it.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -388,7 +391,7 @@ class LinearEstimator(BayesianEstimator):
         >>> model.sample_prior(np.zeros((3, 2)), n_samples=5).shape
         (3, 5)
         """
-        return draw_prior_predictive(self, X, n_samples, random_state, y, self._offset(X, row_data))
+        return draw_prior_predictive(self, X, n_samples, random_state, y, self._offset(X, by_row))
 
     def _target_before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
         """Numbers for y (NaN if not given), the likelihood, and labels its draws are positions of.

@@ -62,9 +62,9 @@ class OrdinalClassifier(LinearClassifier):
     """
 
     gap_prior: Any = "log_normal"
-    _row_argument = ""
+    _row_arguments = ()
     _target = (
-        "Labels. An ordered pandas categorical, a polars Enum or an ordered Arrow dictionary gives "
+        "labels. An ordered pandas categorical, a polars Enum or an ordered Arrow dictionary gives "
         "their order, else they are sorted. Intervals, as of ``pandas.cut``, become their text."
     )
     # categories of the fit's y; an annotation would make it a parameter
@@ -81,10 +81,10 @@ class OrdinalClassifier(LinearClassifier):
 
     # ---- labels -------------------------------------------------------------------------------
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Rows:
+    def _check_data(self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> Rows:
         if self._stream is None:
             self._order = order_of(y)
-        rows = super()._check_data(X, y, sample_weight, **row_data)
+        rows = super()._check_data(X, y, sample_weight, by_row)
         names = self.classes_
         known = self._order is not None or self._is_later_batch
         if not known and len(names) > 2 and isinstance(names[0], str):
@@ -101,7 +101,7 @@ class OrdinalClassifier(LinearClassifier):
     def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
         return super()._validate_rows(X, y if isinstance(y, str) else plain(y), **checks)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the labels that are predicted: the accuracy.
 
         Parameters
@@ -110,6 +110,8 @@ class OrdinalClassifier(LinearClassifier):
             Rows in blocks are read once; the blocks of RowBlocks hold the other arguments too.
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -119,7 +121,7 @@ class OrdinalClassifier(LinearClassifier):
         check_is_fitted(self)
         # scikit-learn's accuracy takes labels with fractions for a regression
         if order_of(y) is None and self.classes_.dtype.kind != "f":
-            return super().score(X, y, sample_weight, **row_data)
+            return super().score(X, y, sample_weight, **by_row)
         accuracy = replace(ACCURACY, reference=None)
         score = accuracy.score_arrays(np.asarray(plain(y)), self.predict(X), sample_weight)
         return unless_random_walks(self, score)

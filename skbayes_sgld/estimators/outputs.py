@@ -32,7 +32,7 @@ def has_outputs(y: Any) -> bool:
         return False
 
 
-def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> None:
+def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> None:
     """Fit a copy of the estimator to each column of y, and set the attributes of all together."""
     shape = np.asarray(y).shape
     n_outputs = shape[1]
@@ -52,7 +52,7 @@ def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, **row_data: 
         for name, model, column in zip(names, models, split_columns(y, n_outputs), strict=True):
             model.set_params(**settings | {"random_state": stream})
             try:
-                model.fit(X, column, sample_weight, **row_data)
+                model.fit(X, column, sample_weight, **by_row)
             except (TypeError, ValueError) as error:
                 if str(error).startswith(("y ", "Input y ")):
                     error.args = (f"output {name}: {error}",)
@@ -131,7 +131,7 @@ def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Meth
             bound.apply_defaults()
             arguments = dict(bound.arguments)
             del arguments["self"]
-            arguments |= arguments.pop("row_data", {})
+            arguments |= arguments.pop("by_row", {})
             if one_stream:
                 arguments["random_state"] = as_random_state(arguments["random_state"])
             y, results = arguments.get("y"), []

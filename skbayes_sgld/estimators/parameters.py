@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from inspect import cleandoc
-from textwrap import indent
+from textwrap import fill, indent
 from typing import Any, dataclass_transform
+
+from skbayes_sgld.rows.arguments import documentation
 
 # Sections of a docstring that document parameters: those of the model, and those of the inference.
 _GROUPS = ("Parameters", "Sampler", "Optimizer", "Run")
@@ -20,8 +22,9 @@ def parameters(cls: Any) -> Any:
     Every parameter is written once, with its default, in the class that uses it, whose docstring
     documents it. The constructor, ``get_params`` and the signature have the fields of the class and
     its decorated bases; the docstring has their ``Parameters`` in the same order, their
-    ``Attributes``, and the ``Notes`` of the nearest class that has some. A class documents the
-    parameters of the inference under ``Sampler``, ``Optimizer`` and ``Run``.
+    ``Attributes``, and as ``Notes`` what its rows have, and those of the nearest class that has
+    some. A class documents the parameters of the inference under ``Sampler``, ``Optimizer`` and
+    ``Run``.
     """
     cls = dataclass(cls, kw_only=True, eq=False, repr=False)
     text, sections = split_sections(cleandoc(cls.__doc__ or ""))
@@ -34,16 +37,25 @@ def parameters(cls: Any) -> Any:
     inherited = {
         "Parameters": [parameter_entries.get(field.name, "") for field in fields(cls)],
         "Attributes": attribute_entries.values(),
-        "Notes": [each["Notes"] for each in documented if each.get("Notes")][:1],
+        "Notes": [_notes_on_rows(cls)]
+        + [each["Notes"] for each in documented if each.get("Notes")][:1],
     }
     sections = {
-        name: "\n".join(filter(None, parts)) for name, parts in inherited.items()
+        name: ("\n\n" if name == "Notes" else "\n").join(filter(None, parts))
+        for name, parts in inherited.items()
     } | sections
     order = ["Parameters", "Attributes", "See Also", "Notes", "References", "Examples"]
     for name in filter(sections.get, order):
         text += f"\n\n{name}\n{'-' * len(name)}\n{sections[name]}"
     cls.__doc__ = indent(text, "    ").lstrip() + "\n    "
     return cls
+
+
+def _notes_on_rows(cls: Any) -> str:
+    """Paragraphs on what y holds, and on the arguments by row."""
+    target = fill(f"``y`` holds {cls._target}", 96) if getattr(cls, "_target", "") else ""
+    by_row = documentation(getattr(cls, "_row_arguments", ()))
+    return "\n\n".join(filter(None, [target, by_row]))
 
 
 def parameter_groups(cls: Any) -> dict[str, dict[str, str]]:

@@ -15,12 +15,12 @@ from skbayes_sgld._random import draw_seed, probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.estimators.base import Rows
-from skbayes_sgld.estimators.validation import FLOATS, check_columns, check_real
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import NoisePrior
+from skbayes_sgld.rows.checks import FLOATS, check_columns, check_real
 
 Priors = tuple[Any, Any, tuple[NoisePrior, ...]]
 

@@ -19,7 +19,6 @@ from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.scores import R2, Score
-from skbayes_sgld.estimators.validation import check_weight
 from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
     FixedGaussian,
@@ -31,7 +30,9 @@ from skbayes_sgld.likelihoods import (
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import check_row_data_given, unless_random_walks
+from skbayes_sgld.prediction.wrappers import unless_random_walks
+from skbayes_sgld.rows.arguments import check_by_row_given, check_names
+from skbayes_sgld.rows.checks import check_weight
 
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
 
@@ -55,7 +56,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
     def _of_averages(self, likelihood: Likelihood) -> Likelihood:
         """Likelihood whose rows may be averages, where the estimator takes these."""
-        takes = self._row_argument == "n_averaged" and likelihood.spread_at is not None
+        takes = "n_averaged" in self._row_arguments and likelihood.spread_at is not None
         return likelihood.of_averages() if takes else likelihood
 
     # ---- the target ---------------------------------------------------------------------------
@@ -76,19 +77,15 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
     # ---- predictions --------------------------------------------------------------------------
 
-    def _rows(self, X: Any, row_data: dict[str, Any]) -> tuple[Array, Array | None]:
-        """Rows to predict, and the offset of their linear predictors if they have one."""
-        return self._check_rows(X), self._offset(X, row_data)
-
     @overload
-    def predict(self, X: LazyRows, return_std: bool = ..., **row_data: Any) -> Any: ...
+    def predict(self, X: LazyRows, return_std: bool = ..., **by_row: Any) -> Any: ...
     @overload
     def predict(
-        self, X: RowSource, return_std: Literal[False] = ..., **row_data: Any
+        self, X: RowSource, return_std: Literal[False] = ..., **by_row: Any
     ) -> Iterator[Array]: ...
     @overload
     def predict(
-        self, X: RowSource, return_std: Literal[True], **row_data: Any
+        self, X: RowSource, return_std: Literal[True], **by_row: Any
     ) -> Iterator[tuple[Array, Array]]: ...
     @overload
     def predict(
@@ -97,16 +94,16 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return_std: Literal[False] = ...,
         *,
         out: Array | None = ...,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array: ...
     @overload
     def predict(
-        self, X: ArrayLike, return_std: Literal[True], **row_data: Any
+        self, X: ArrayLike, return_std: Literal[True], **by_row: Any
     ) -> tuple[Array, Array]: ...
     @by_block
     @by_output(1)
     def predict(
-        self, X: ArrayLike, return_std: bool = False, *, out: Any = None, **row_data: Any
+        self, X: ArrayLike, return_std: bool = False, *, out: Any = None, **by_row: Any
     ) -> Any:
         """Mean of the posterior predictive distribution.
 
@@ -116,6 +113,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return_std : bool, default=False
             Return its standard deviation too. It includes the noise, as that of
             ``sklearn.linear_model.BayesianRidge`` does.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -124,7 +123,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Where ``return_std``.
         """
         check_flag(return_std, "return_std")
-        rows = self._rows(X, row_data)
+        rows = self._rows_of(X, by_row)
         mean = self._mean(*rows)
         if not return_std:
             return mean
@@ -142,7 +141,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         kind: str = "predictive",
         *,
         out: Array | None = None,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array:
         """Quantiles of the posterior predictive distribution.
 
@@ -156,12 +155,14 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Levels in (0, 1).
         kind : {"predictive", "mean"}, default="predictive"
             Quantiles of a new observation, or of the regression function.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         quantiles : ndarray of shape (n_samples, n_quantiles)
         """
-        levels, (rows, offset) = check_levels(q), self._rows(X, row_data)
+        levels, (rows, offset) = check_levels(q), self._rows_of(X, by_row)
         check_choice(kind, "kind", ("mean", "predictive"))
         predictive = self._predictive()
         of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
@@ -176,7 +177,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         kind: str = "predictive",
         *,
         out: Array | None = None,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array:
         """Equal-tailed intervals; those of counts hold at least ``coverage``.
 
@@ -187,13 +188,15 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Probability of the interval, in (0, 1); or several.
         kind : {"predictive", "mean"}, default="predictive"
             Intervals of a new observation, or of the regression function.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
             With the coverages last where several are given.
         """
-        quantiles = partial(self.predict_quantiles, X, kind=kind, **row_data)
+        quantiles = partial(self.predict_quantiles, X, kind=kind, **by_row)
         return equal_tailed(quantiles, coverage)
 
     @by_output(1)
@@ -202,7 +205,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         X: ArrayLike,
         n_samples: int | None = None,
         random_state: Any = 0,
-        **row_data: Any,
+        **by_row: Any,
     ) -> Array:
         """Draws of the regression function: the mean of y under draws of the parameters.
 
@@ -216,17 +219,19 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Number of draws, chosen at random among those of the fit. None: all of them.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         mean : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
         """
-        rows, selection = self._rows(X, row_data), self._choose_draws(n_samples, random_state)
+        rows, selection = self._rows_of(X, by_row), self._choose_draws(n_samples, random_state)
         return self._predictive(selection).mean_draws(*rows)
 
     @by_output(1)
-    def predict_cdf(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
+    def predict_cdf(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Distribution function of the posterior predictive distribution.
 
         At the observations themselves it is their probability integral transform: uniform on
@@ -237,6 +242,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_points)
             Points, one or several a row.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -244,28 +251,30 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Probability of an observation of at most ``y``. For 200 rows and more it is accurate to
             3e-6, for fewer to rounding.
         """
-        check_row_data_given(self, row_data, "predict_cdf")
-        (rows, offset), t = self._rows(X, row_data), as_array(y, "y", (1, 2))
+        check_by_row_given(self, by_row, "predict_cdf")
+        (rows, offset), t = self._rows_of(X, by_row), as_array(y, "y", (1, 2))
         check_lengths(X=rows, y=t)
         return self._predictive().cdf(rows, t.reshape(len(t), -1), offset).reshape(t.shape)
 
     @by_output(1)
-    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> Array:
+    def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Log posterior predictive density of every observation.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         log_density : ndarray of shape (n_samples,)
             Log of the density's mean over the draws.
         """
-        return self._predictive().log_density(*self._observed(X, y, **row_data))
+        return self._predictive().log_density(*self._observed(X, y, by_row))
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **row_data: Any) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the deviance of y that the predictions explain, D^2.
 
         The deviance is that of the family; of a normal model, the square of the residual, which
@@ -278,20 +287,21 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Rows in blocks are read once; the blocks of RowBlocks hold y and sample_weight too.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), default=None
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
         score : float
             NaN, with a warning, where the chains are no better than random walks.
         """
-        source = self._source(X, y, sample_weight, **row_data)
+        source = self._source(X, y, sample_weight, by_row)
         if source is not None:
             return unless_random_walks(self, self._score.score_source(self, source))
         y = self._check_scored(y)
         if not self._are_rates(y, sample_weight):
-            check_row_data_given(self, row_data, "score", in_search=True)
-        exposure = self._row_values(X, row_data)
-        if exposure is not None:
+            check_by_row_given(self, by_row, "score", in_search=True)
+        for exposure in self._row_values(X, by_row).values():
             check_lengths(X=exposure, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
             y, sample_weight = self._shares(y, exposure), exposure * weight
@@ -304,7 +314,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
     def _shares(self, y: Array, exposure: Array) -> Array:
         """Observations over their exposures or trials; averages stay what they are."""
-        return y if self._row_argument == "n_averaged" else y / exposure
+        return y if "n_averaged" in self._row_arguments else y / exposure
 
     def _check_scored(self, y: Any) -> Array:
         """Numbers of y to score predictions of; an error names y."""
@@ -373,7 +383,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
         those of the models, except ``posterior_``, the draws of all.
     """
 
-    _row_argument = "n_averaged"
+    _row_arguments = ("n_averaged",)
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: y may have several columns."""
@@ -381,9 +391,11 @@ class NormalRegressor(NormalModel, LinearEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, stream: Any = None, **row_data: Any) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
+    ) -> Self:
         if not has_outputs(y):
-            super()._fit(X, y, sample_weight, stream, **row_data)
+            super()._fit(X, y, sample_weight, by_row, stream)
             for name in ("estimators_", "output_names_"):
                 self.__dict__.pop(name, None)
             return self
@@ -392,18 +404,19 @@ class NormalRegressor(NormalModel, LinearEstimator):
                 f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape "
                 "(n_samples,). Use an estimator for each output."
             )
-        fit_outputs(self, X, y, sample_weight, **row_data)
+        check_names(self, by_row)
+        fit_outputs(self, X, y, sample_weight, by_row)
         self._stream, self._by_row = None, self.estimators_[0]._by_row
         return self
 
-    def _row_values(self, X: Any, row_data: dict[str, Any]) -> Array | None:
-        if row_data.get("n_averaged") is not None and self._likelihood().spread_at is None:
+    def _row_values(self, X: Any, by_row: dict[str, Any]) -> dict[str, Array]:
+        if by_row.get("n_averaged") is not None and self._likelihood().spread_at is None:
             raise ValueError(
                 f"n_averaged is given, and noise_distribution={self.noise_distribution!r}: a mean "
                 "of several observations with t-distributed noise has another distribution, with "
                 "lighter tails; set noise_distribution='normal'."
             )
-        return super()._row_values(X, row_data)
+        return super()._row_values(X, by_row)
 
     # ---- draws --------------------------------------------------------------------------------
 

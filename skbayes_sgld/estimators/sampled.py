@@ -288,7 +288,7 @@ class SampledEstimator(LinearEstimator):
         seed = draw_seed(self.random_state) + n_fits + n_batches
         workers = rows.workers(settings.n_jobs) if isinstance(rows, RowSource) else None
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
-        data[self._row_argument or "offset"] = posterior.offset
+        data[next(iter(self._row_arguments), "offset")] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
         watch = partial(show_progress, self)
         try:
@@ -320,7 +320,7 @@ class SampledEstimator(LinearEstimator):
         if isinstance(rows, RowSource) or self._stream is not None:
             return
         weighted, likelihood = rows.weight is not None, self._likelihood()
-        if weighted and (rows.offset is not None or self._row_argument != "n_averaged"):
+        if weighted and (rows.offset is not None or "n_averaged" not in self._row_arguments):
             return
         absent = getattr(self, "_present", None) is not None  # the rows have codes of those present
         if result.temperature != 1.0 or result.problems or absent:
@@ -389,7 +389,7 @@ class SampledEstimator(LinearEstimator):
 
     # ---- batches of partial_fit ---------------------------------------------------------------
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, **row_data: Any) -> Self:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, **by_row: Any) -> Self:
         """Fit with one more batch of rows.
 
         The posterior is that of all rows since the first call, as one ``fit`` would have it, with
@@ -408,6 +408,8 @@ class SampledEstimator(LinearEstimator):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
+        **by_row : array-like of shape (n_samples,) or number
+            Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -418,11 +420,11 @@ class SampledEstimator(LinearEstimator):
         ValueError, TypeError
             As of ``fit``, and where the number of columns changes or is 3,000 or more.
         """
-        return self._partial_fit(X, y, sample_weight, **row_data)
+        return self._partial_fit(X, y, sample_weight, by_row)
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, **row_data: Any) -> Any:
+    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> Any:
         """Fit with one more batch; an error leaves the estimator as it was."""
-        return self._fit(X, y, sample_weight, self._stream or Stream(), **row_data)
+        return self._fit(X, y, sample_weight, by_row, self._stream or Stream())
 
     def _model_of_batches(
         self, settings: Settings, stream: Stream, rows: Rows

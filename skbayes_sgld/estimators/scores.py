@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._checks import check_lengths
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Array, Block, RowSource
-from skbayes_sgld.estimators.validation import check_weight
-from skbayes_sgld.prediction.wrappers import check_row_data_given
+from skbayes_sgld.rows.arguments import check_by_row_given
+from skbayes_sgld.rows.checks import check_weight
 
 
 @dataclass(frozen=True)
@@ -128,11 +128,9 @@ class Score:
 def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
     X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
     if not (score.numeric and model._are_rates(block.y, block.weight)):
-        argument = model._row_argument
-        in_blocks = (
-            f"blocks of RowBlocks are (X, y, weight, {argument}), and arrays are given as score"
-        )
-        check_row_data_given(model, {argument: block.exposure}, in_blocks)
+        name = model._by_row
+        in_blocks = f"blocks of RowBlocks are (X, y, weight, {name}), and arrays are given as score"
+        check_by_row_given(model, {name: block.exposure}, in_blocks)
     predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"
     if score.numeric:
         predicted = within_squares(predicted)

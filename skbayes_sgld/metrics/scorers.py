@@ -27,13 +27,13 @@ from skbayes_sgld.metrics.intervals import (
 )
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.prediction.wrappers import (
-    check_row_data_given,
     predict_interval,
     predict_quantiles,
     unless_random_walks,
     unwrap,
     unwrap_for,
 )
+from skbayes_sgld.rows.arguments import check_by_row_given
 
 _LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())
 
@@ -101,7 +101,7 @@ def _labels(
     if params.get("n_trials") is None:
         return y, fitted.predict_proba(X, **params), weight
     unwrapped = unwrap(fitted, X)
-    _, successes, trials = unwrapped.model._observed(unwrapped.X, y, **params)
+    _, successes, trials = unwrapped.model._observed(unwrapped.X, y, params)
     own = as_weights(weight, "sample_weight", len(trials))
     proba = np.tile(fitted.predict_proba(X), (2, 1))
     outcomes = np.repeat(unwrapped.model.classes_[::-1], len(trials))
@@ -227,7 +227,7 @@ class Scorer:
         """
         score, member = _SCORES[self.name]
         model = unwrap_for(f"the scorer {self.name!r}", member, estimator).model
-        check_row_data_given(model, params, "score", in_search=True)
+        check_by_row_given(model, params, "score", in_search=True)
         found = score(estimator, X, y, sample_weight, params, **self.options)
         return unless_random_walks(model, found)
 

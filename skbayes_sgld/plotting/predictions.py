@@ -31,7 +31,6 @@ from skbayes_sgld.prediction.effects import dependence
 from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import (
     Unwrapped,
-    check_row_data_given,
     components,
     predict_interval,
     predict_proba_interval,
@@ -39,6 +38,7 @@ from skbayes_sgld.prediction.wrappers import (
     unwrap,
     unwrap_for,
 )
+from skbayes_sgld.rows.arguments import check_by_row_given
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
@@ -117,7 +117,7 @@ class PredictiveIntervalDisplay(Display):
         """
         model = unwrap_for(cls.__name__, "predict_interval", estimator, params=params).model
         if y is not None:
-            check_row_data_given(model, params, f"{cls.__name__}.from_estimator")
+            check_by_row_given(model, params, f"{cls.__name__}.from_estimator")
         interval = predict_interval(estimator, X, coverage, **params)
         center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
         x, x_name = None, "x"
@@ -292,7 +292,7 @@ class CoverageDisplay(Display):
         display : CoverageDisplay
         """
         unwrapped = unwrap_for(cls.__name__, "predict_interval", estimator, X, params)
-        check_row_data_given(unwrapped.model, params, f"{cls.__name__}.from_estimator")
+        check_by_row_given(unwrapped.model, params, f"{cls.__name__}.from_estimator")
         check_number(band_coverage, "band_coverage", low=0, high=1)
         y = as_array(y, "y")
         check_size(float(np.abs(y).max(initial=0.0)), "y", low=0.0)

@@ -6,8 +6,7 @@ wrappers off, layer by layer, and call the model inside.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, overload
@@ -20,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import naming
-from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._numpy_errors import arguments_of, numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import names_behind, warn, with_names
 from skbayes_sgld.prediction.far_rows import named
@@ -334,8 +333,7 @@ def unwrap_for(
             + " Call it for each of the models in its estimators_." * by_output
         )
     for name in params:
-        parameters = inspect.signature(getattr(unwrapped.model, member)).parameters
-        accepted = [each for each in parameters if each != "X"]
+        accepted = [n for n in arguments_of(getattr(unwrapped.model, member)) if n != "X"]
         if name not in accepted:
             raise TypeError(
                 f"{caller} has no argument {name!r} for {type(unwrapped.model).__name__}, whose "
@@ -346,7 +344,7 @@ def unwrap_for(
 
 def _instead(model: Any, member: str) -> str:
     """Sentence on what has the intervals or quantiles of a classifier."""
-    of_totals = getattr(model, "_row_argument", "") == "n_trials" and model._by_row
+    of_totals = getattr(model, "_by_row", "") == "n_trials"
     of_proba = member.replace("predict_", "predict_proba_")
     if member in ("predict_interval", "predict_quantiles") and not of_totals:
         return f" Of probabilities of classes use {of_proba}." * hasattr(model, of_proba)
@@ -355,34 +353,6 @@ def _instead(model: Any, member: str) -> str:
     return (
         " For intervals of numbers of successes take quantiles of sample_y(..., "
         "n_trials=n_trials), or fit SGLDBetaBinomialRegressor, which has predict_interval."
-    )
-
-
-_FITTED_TO = {
-    "exposure": "counts with exposures",
-    "n_trials": "totals of trials",
-    "n_averaged": "averages of several observations",
-}
-
-
-def check_row_data_given(
-    model: Any, params: Mapping[str, Any], call: str = "", in_search: bool = False
-) -> None:
-    """Raise where rows would be judged without the argument by row that the fit had.
-
-    ``call`` is the function that compares y with predictions, as a user writes it, and
-    ``in_search`` whether searches call it.
-    """
-    name = getattr(model, "_row_argument", "")
-    if not name or not model._by_row or params.get(name) is not None:
-        return
-    search = (
-        ", as a search does after sklearn.set_config(enable_metadata_routing=True) and "
-        f"set_score_request({name}=True)"
-    ) * in_search
-    raise ValueError(
-        f"{name} is None, and the model was fitted to {_FITTED_TO[name]}; give {name} of the rows: "
-        f"{f'{call}(..., {name}={name})' if call else f'{name}={name}'}{search}."
     )
 
 

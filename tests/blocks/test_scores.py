@@ -90,18 +90,19 @@ def test_fits_and_scores_over_exposures(tmp_path, monkeypatch):
     mapped = np.lib.format.open_memmap(tmp_path / "X.npy", "w+", float, X.shape)
     mapped[:] = X
     chunked = [da.from_array(v, chunks=400) for v in (y, weight, EXPOSURE)]
-    for rows, beside in (
-        (in_blocks(X, y, weight, EXPOSURE), ()),
-        (mapped, (y, weight, EXPOSURE)),
-        (da.from_array(X, chunks=(400, 2)), chunked),
+    for rows, (beside, by_row) in (
+        (in_blocks(X, y, weight, EXPOSURE), ((), {})),
+        (mapped, ((y, weight), {"exposure": EXPOSURE})),
+        (da.from_array(X, chunks=(400, 2)), (chunked[:2], {"exposure": chunked[2]})),
     ):
-        found = SGLDPoissonRegressor(**FEW).fit(rows, *beside)
+        found = SGLDPoissonRegressor(**FEW).fit(rows, *beside, **by_row)
         # the scales of the columns are added up in another order
         draws, same = found.posterior_.values, expected.posterior_.values
         np.testing.assert_allclose(draws, same, rtol=1e-8, atol=1e-10)
-        assert found.score(rows, *beside) == pytest.approx(score, rel=1e-9)
+        assert found.score(rows, *beside, **by_row) == pytest.approx(score, rel=1e-9)
     one, each = (
-        SGLDPoissonRegressor(**FEW).fit(mapped, y, weight, e) for e in (2.0, 2.0 + 0 * X[:, 0])
+        SGLDPoissonRegressor(**FEW).fit(mapped, y, weight, exposure=e)
+        for e in (2.0, 2.0 + 0 * X[:, 0])
     )
     np.testing.assert_array_equal(one.posterior_.values, each.posterior_.values)
 

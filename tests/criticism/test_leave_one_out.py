@@ -22,7 +22,9 @@ def left_out_and_truth(family, smooth=True):
     left = (
         rows_of_fit("loo", model, X, y, None, {}).leave_out(np.arange(N))
         if smooth
-        else leave_out(model._predictive(slice(0, None, 8)), model._observed(X, y), smooth=False)
+        else leave_out(
+            model._predictive(slice(0, None, 8)), model._observed(X, y, {}), smooth=False
+        )
     )
     law = law(X * GRID)
     return left, law, y, average_without(density(law, y))

@@ -127,7 +127,7 @@ def test_without_scikit_learns_callbacks_a_fit_is_as_it_was(monkeypatch):
     estimator.verbose = 0
     assert not hasattr(estimator, "set_callbacks")
     assert without.with_callbacks(len) is len
-    task = without.fit_task(estimator, X=X, y=Y)
+    task = without.fit_task(estimator, X, Y, None, {})
     with task, without.show_progress(estimator, 10, "sampling") as report:
         assert report is None
 

@@ -39,9 +39,9 @@ pytestmark = [
 class OfAnyTarget(SGLDBetaBinomialRegressor):
     """Whole numbers of 20 trials for any y: scikit-learn's checks of regressors have no totals."""
 
-    def _target_of_fit(self, X, y, weight, n_trials=None):
-        found = super()._target_of_fit(X, np.clip(np.rint(y), 0, 20), weight, n_trials=20)
-        self._by_row = False  # the checks give methods no trials
+    def _target_of_fit(self, X, y, weight, by_row):
+        found = super()._target_of_fit(X, np.clip(np.rint(y), 0, 20), weight, {"n_trials": 20})
+        self._by_row = ""  # the checks give methods no trials
         return found
 
     def _shares(self, y, given):

@@ -29,6 +29,7 @@ from skbayes_sgld import (
     sampling,
     variational,
 )
+from skbayes_sgld._numpy_errors import arguments_of
 from skbayes_sgld.inference.settings import Settings
 
 N, D = 20, 2
@@ -50,14 +51,14 @@ FEW = {
 class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     """Totals of 100 trials where none are given: the other families are given X and y alone."""
 
-    def _target_of_fit(self, X, y, weight, n_trials=None):
-        given = 100 if n_trials is None else n_trials
-        found = super()._target_of_fit(X, y, weight, n_trials=given)
-        self._by_row = n_trials is not None  # methods are given none either
+    def _target_of_fit(self, X, y, weight, by_row):
+        given = by_row.get("n_trials") is not None
+        found = super()._target_of_fit(X, y, weight, by_row if given else TRIALS)
+        self._by_row = "n_trials" if given else ""  # methods are given none either
         return found
 
-    def _row_values(self, X, row_data):
-        return super()._row_values(X, row_data if row_data.get("n_trials") is not None else TRIALS)
+    def _row_values(self, X, by_row):
+        return super()._row_values(X, by_row if by_row.get("n_trials") is not None else TRIALS)
 
 
 TRIALS = {"n_trials": 100}
@@ -176,7 +177,7 @@ def _rows_of(cls, taken):
 
 def _calls_of(cls):
     """The fit of an estimator, its settings and its methods."""
-    good = _rows_of(cls, inspect.signature(cls.fit).parameters)
+    good = _rows_of(cls, arguments_of(cls.fit, cls))
     names = list(cls().get_params(deep=False))
     also = (*names, "columns", "sample_weight", "y", "X")
     fit = lambda model, **data: model.fit(**data)  # noqa: E731
@@ -188,7 +189,7 @@ def _calls_of(cls):
         method = inspect.unwrap(getattr(cls, name))
         if name.startswith(("_", "set_")) or name in _NO_METHODS or not callable(method):
             continue
-        taken = set(inspect.signature(method).parameters)
+        taken = set(arguments_of(method, cls))
         good = {p: value for p, value in _FEW_ROWS.items() if p in taken}
         if "y" in taken and (name != "sample_prior" or target(cls) is Y):
             good["y"] = target(cls)[:4]

@@ -23,7 +23,6 @@ from skbayes_sgld.datasets import (
     make_logistic,
     make_tied_means_mixture,
 )
-from skbayes_sgld.estimators.validation import check_weight_sizes
 from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.optimizers import SVRGDescent
 from skbayes_sgld.priors import (
@@ -32,6 +31,7 @@ from skbayes_sgld.priors import (
     LogNormal,
     Normal,
 )
+from skbayes_sgld.rows.checks import check_weight_sizes
 from skbayes_sgld.sampling import Cooling, ParallelTempering, Polynomial
 from tests.inputs.refusals import FRAME, RNG, X, Y, refuse, target
 from tests.inputs.surface import NORMAL, make

@@ -172,7 +172,8 @@ def test_weights_and_exposures_are_routed(data):
             return_indices=True,
         )
     for k, rows in enumerate(found["indices"]["test"]):
-        each = found["estimator"][k].log_predictive_density(X[rows], y[rows], exposure[rows])
+        by_row = {"exposure": exposure[rows]}
+        each = found["estimator"][k].log_predictive_density(X[rows], y[rows], **by_row)
         assert found["test_score"][k] == pytest.approx(np.average(each, weights=w[rows]))
 
 

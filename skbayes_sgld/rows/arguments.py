@@ -1,0 +1,172 @@
+"""Arguments by row: numbers that each row has beside its columns, such as its exposure.
+
+Each argument is one entry of :data:`ROW_ARGUMENTS`. An estimator names those that it takes in
+``_row_arguments``, and writes its methods with ``**by_row``. The entry gives the check, the effect
+on the likelihood, the documentation, the words of errors, and scikit-learn's metadata requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from inspect import signature
+from textwrap import fill
+from typing import Any
+
+import numpy as np
+from sklearn.utils.metadata_routing import UNUSED
+
+from skbayes_sgld.likelihoods import Binomial, as_totals
+from skbayes_sgld.rows.checks import (
+    Array,
+    check_exposure,
+    check_n_averaged,
+    one_a_row,
+    trials_of,
+)
+
+# methods that scikit-learn routes metadata to
+_ROUTED = (
+    *("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function"),
+    "score",
+)
+
+
+@dataclass(frozen=True)
+class RowArgument:
+    """One argument by row.
+
+    Attributes
+    ----------
+    check : callable
+        Numbers as floats ``(n,)``, from the argument and the rows X; errors name the argument.
+    offset : callable
+        Known part of a local parameter, from these numbers; numbers of trials stay what they are.
+    fitted_to : str
+        What a model was fitted to where it was given, for errors.
+    elsewhere : str
+        Which estimators take it, for errors of those that do not.
+    documentation : str
+        Paragraph of the notes of every estimator that takes it.
+    """
+
+    check: Callable[[Any, Any], Array]
+    offset: Callable[[Array], Array]
+    fitted_to: str
+    elsewhere: str
+    documentation: str
+
+
+ROW_ARGUMENTS = {
+    "exposure": RowArgument(
+        check_exposure,
+        np.log,
+        fitted_to="counts with exposures",
+        elsewhere="times, areas and populations are of counts, as of SGLDPoissonRegressor",
+        documentation="``exposure``, an argument by row, is the time, area or population over "
+        "which each count was made; positive. The mean count is the exposure times the rate "
+        "exp(X coef + intercept). None in ``fit``: 1 in every row. None in predictions: 1, which "
+        "makes a mean a rate, whatever ``fit`` saw (as in statsmodels).",
+    ),
+    "n_trials": RowArgument(
+        trials_of,
+        np.asarray,
+        fitted_to="totals of trials",
+        elsewhere="totals of trials are of SGLDLogisticRegression and SGLDBetaBinomialRegressor",
+        documentation="``n_trials``, an argument by row, is the number of trials of which ``y`` "
+        "were successes; ``fit`` leaves rows of 0 trials out. None in ``fit``: y of a classifier "
+        "holds labels. None in predictions: 1, which makes a mean a share.",
+    ),
+    "n_averaged": RowArgument(
+        check_n_averaged,
+        lambda size: -np.log(size),
+        fitted_to="averages of several observations",
+        elsewhere="means of several observations are of SGLDLinearRegression and "
+        "SGLDGammaRegressor",
+        documentation="``n_averaged``, an argument by row, is the number of observations that "
+        "each row's y is, or shall be, the mean of; positive. A mean of k has the k-th part of "
+        "the variance of one observation, whose noise is inferred (``var_weights`` of "
+        "statsmodels). A ``sample_weight`` of k would count as k rows of the same y. None: 1, one "
+        "observation, whatever ``fit`` saw.",
+    ),
+}
+_OF_ALL = (
+    "``fit`` and ``partial_fit`` take {0} by keyword, an array of shape (n_samples,) or one number "
+    "for all rows, and so do the methods whose signature has ``**by_row``. ``partial_fit`` has it "
+    "in all calls or in none. Methods that compare y with predictions need it where ``fit`` had "
+    'it. scikit-learn\'s scorers by name, such as "r2", do not pass it: use '
+    "``skbayes_sgld.metrics.get_scorer``."
+)
+
+
+def documentation(names: Iterable[str]) -> str:
+    """Paragraphs of the notes of an estimator that takes these arguments."""
+    parts = [ROW_ARGUMENTS[name].documentation for name in names]
+    if parts:
+        parts.append(_OF_ALL.format(" and ".join(f"``{name}``" for name in names)))
+    return "\n\n".join(fill(part, 96, break_on_hyphens=False) for part in parts)
+
+
+def metadata_requests(cls: type, names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Class attributes by which scikit-learn knows of the arguments, by their names."""
+    of_bases = (vars(base).get("_row_arguments", ()) for base in cls.__mro__[1:])
+    known = {name: UNUSED for each in of_bases for name in each} | dict.fromkeys(names)
+    return {
+        f"__metadata_request__{method}": known
+        for method in _ROUTED
+        if "by_row" in signature(getattr(cls, method, len)).parameters
+    }
+
+
+def check_names(model: Any, by_row: Mapping[str, Any]) -> None:
+    """Raise where an argument by row is not one of the estimator's.
+
+    ``numpy_defaults``, which every public method passes, tells the method's name and what it takes.
+    """
+    for name in by_row:
+        if name not in model._row_arguments:
+            raise TypeError(f"{type(model).__name__} takes no argument {name!r}.")
+
+
+def check_by_row_given(
+    model: Any, by_row: Mapping[str, Any], call: str = "", in_search: bool = False
+) -> None:
+    """Raise where rows would be judged without the argument by row that the fit had.
+
+    ``call`` is the function that compares y with predictions, as a user writes it, and
+    ``in_search`` whether searches call it.
+    """
+    name = getattr(model, "_by_row", "")
+    if not name or by_row.get(name) is not None:
+        return
+    search = (
+        ", as a search does after sklearn.set_config(enable_metadata_routing=True) and "
+        f"set_score_request({name}=True)"
+    ) * in_search
+    raise ValueError(
+        f"{name} is None, and the model was fitted to {ROW_ARGUMENTS[name].fitted_to}; give {name} "
+        f"of the rows: {f'{call}(..., {name}={name})' if call else f'{name}={name}'}{search}."
+    )
+
+
+def totals_of(X: Any, y: Array, n_trials: Any) -> Array:
+    """Checked records of successes and trials."""
+    if y.dtype.kind not in "biuf":
+        raise TypeError(
+            f"y has dtype {y.dtype}; with n_trials, y is the number of successes of each row."
+        )
+    totals = Binomial().check_target(as_totals(y, one_a_row(n_trials, "n_trials", X)))
+    if not totals["trials"].any():
+        raise ValueError("n_trials is 0 in every row; at least one row must have trials.")
+    return totals
+
+
+def totals_of_fit(
+    X: Any, y: Array, weight: Array | None, n_trials: Any
+) -> tuple[Array, Array | None]:
+    """Totals and weights; rows without trials say nothing, and have the weight 0."""
+    totals = totals_of(X, y, n_trials)
+    none = totals["trials"] == 0
+    if none.any():
+        weight = np.where(none, 0.0, 1.0 if weight is None else weight)
+    return totals, weight
