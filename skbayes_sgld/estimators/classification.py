@@ -429,7 +429,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     intercept_ : ndarray of shape (1,) or (n_classes,)
     """
 
-    _row_arguments = ("n_trials",)
+    _row_arguments: ClassVar[tuple[str, ...]] = ("n_trials",)
     _exponential = "odds"
     _target = (
         "labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
