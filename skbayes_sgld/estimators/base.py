@@ -471,7 +471,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         if n_samples is not None:
             check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        return self.posterior_.choose(n_samples, as_random_state(random_state))
+        return self.posterior_.choose(n_samples, random_state)
 
     @by_output(1)
     def log_likelihood(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:

@@ -76,10 +76,11 @@ class NetworkEstimator(BayesianEstimator):
         Activation of the hidden units.
     prior : str or CoefficientPrior, default="normal"
         Prior of weights and biases, for standardised X and y: ``"normal"``, ``"laplace"``,
-        ``"student_t"`` or an instance. The scale of a weight's is divided by the root of the inputs
-        to its unit and, with hidden layers, multiplied by the activation's gain (5/3 for tanh,
-        sqrt(2) for relu); of classifiers that of the first layer by 1/2, that of the outputs by
-        20.
+        ``"student_t"`` or an instance. There is no ``"auto"``, as of the linear models, which learn
+        the scale where rows a column are few: weights of hidden units have no such measure. The
+        scale of a weight's is divided by the root of the inputs to its unit and, with hidden
+        layers, multiplied by the activation's gain (5/3 for tanh, sqrt(2) for relu); of classifiers
+        that of the first layer by 1/2, that of the outputs by 20.
 
     Run
     ---
@@ -227,7 +228,8 @@ class SGLDNetwork(NetworkEstimator):
     Run
     ---
     n_draws : int, default=250
-        Draws to keep from each chain.
+        Draws to keep from each chain; fewer than of a linear model, because each takes about a
+        hundred times as long.
     n_burnin : int or "auto", default="auto"
         Steps of Adam to a mode, and as many of Langevin dynamics before the first draw: 500 with
         momentum, 2,000 without.
@@ -344,13 +346,14 @@ class BackpropNetwork(NetworkEstimator):
     Parameters
     ----------
     hidden_layer_sizes : int or sequence of int, default=(20,)
-        Units of the hidden layers; ``()`` is the linear model.
+        Units of the hidden layers; ``()`` is the linear model. Fewer than of the sampled networks,
+        because the approximation switches off units that bring less evidence than they cost.
 
     Optimizer
     ---------
     step_size : float, default=0.2
         Step size of Adam at the start, in units of the standard deviations that the approximation
-        begins with.
+        begins with. A number, and no ``"auto"``: in these units one size suits all data.
     n_particles : int, default=4
         Draws of the weights a step; even.
     batch_size : int or "auto", default="auto"
@@ -360,7 +363,7 @@ class BackpropNetwork(NetworkEstimator):
     Run
     ---
     max_iter : int, default=3000
-        Steps of Adam.
+        Steps of Adam; of ``SGDMAP*`` it counts passes over the rows.
     n_draws : int, default=1000
         Draws to keep from the approximation.
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import are_random_walks, summarize
 from skbayes_sgld.inference import arviz
@@ -166,13 +167,14 @@ class PosteriorDraws:
             table.attrs["plan"] = as_table(self.choices)
         return table
 
-    def choose(self, n_samples: int | None, rng: np.random.RandomState) -> Array:
+    def choose(self, n_samples: int | None = None, random_state: Any = 0) -> Array:
         """Indices in :attr:`flat` of ``n_samples`` draws, chosen by their weights; None: all."""
         weights, total = self.flat_weights, len(self.flat)
         if weights is None and n_samples is None:
             return np.arange(total)
         size = total if n_samples is None else n_samples
         shares = None if weights is None else weights / weights.sum()
+        rng = as_random_state(random_state)
         return rng.choice(total, size, replace=shares is not None or size > total, p=shares)
 
 

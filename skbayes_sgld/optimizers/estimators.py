@@ -79,6 +79,8 @@ class MAPEstimator(LinearEstimator):
     schedule : str or Schedule, default="polynomial"
         How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
         It counts steps where ``batch_size`` is given, and passes over the rows where it is not.
+        Not constant, as of the sampled estimators: under minibatches only steps that vanish end at
+        the mode.
     temperature : float, default=1.0
         tau; ``posterior_`` approximates the posterior density to the power 1 / tau. The mode is the
         same.
@@ -100,7 +102,9 @@ class MAPEstimator(LinearEstimator):
         includes the iterates far from the mode: begin it after them.
     preconditioner : str, Preconditioner, array-like or None, default=None
         ``"auto"`` and ``"curvature"`` are the inverse curvature at the start, which undoes the
-        correlation of the columns; an array is a matrix or a diagonal of your own.
+        correlation of the columns; an array is a matrix or a diagonal of your own. None, the
+        recursion as published, and not ``"auto"``, as of the sampled estimators, whose matrix is
+        the curvature at the mode that is sought here.
     init : {"auto", "zeros", "prior"} or array-like of shape (n_params,), default="auto"
         Starting point: by default no effects, with the intercept and the noise of y; zeros; a draw
         from the prior, with zeros where it is flat; or a point in the order of
@@ -376,11 +380,12 @@ class SGDMAPRegressor(NormalRegressor, MAPEstimator):
         Prior of the coefficients of the X that ``fit`` sees: one of ``"conjugate_normal"`` (its
         scale is in units of the noise), ``"normal"``, ``"laplace"``, ``"student_t"``, ``"cauchy"``,
         ``"flat"``, or an instance such as ``Laplace(scale=0.5)``. By name its scale is in the units
-        of each column and of y, so that no prediction depends on them. The default, on standardised
-        columns, is the normal-inverse-gamma model of the lecture,
-        :math:`\beta \mid \sigma^2 \sim N(0, 100 \sigma^2 I)`. With fewer than about ten rows a
-        column it takes the noise to be too small: choose ``"normal"`` there. The intercept has a
-        prior of its own.
+        of each column and of y, so that no prediction depends on them. The default is the model of
+        the handout whose algorithms these are: on standardised columns the normal-inverse-gamma
+        model, :math:`\beta \mid \sigma^2 \sim N(0, 100 \sigma^2 I)`. With fewer than about ten
+        rows a column it takes the noise to be too small: choose ``"normal"`` there. There is no
+        ``"auto"``, as of the sampled estimators, because the mode of a scale that is learned is no
+        estimate of it. The intercept has a prior of its own.
 
     See Also
     --------
@@ -419,9 +424,10 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
         ``"student_t"``, ``"cauchy"``, ``"flat"``, or an instance such as ``Normal(scale=2.5)``. By
         name its scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction
         depends on them; on standardised columns the mode under the default is the fit of
-        ``LogisticRegression(C=1)``. The intercept has a prior of its own; over more than two
-        classes each has it, and their common shift, which no data see, is left out of what is
-        reported.
+        ``LogisticRegression(C=1)``. There is no ``"auto"``, as of the sampled estimators, because
+        the mode of a scale that is learned is no estimate of it. The intercept has a prior of its
+        own; over more than two classes each has it, and their common shift, which no data see, is
+        left out of what is reported.
 
     See Also
     --------

@@ -28,7 +28,7 @@ from skbayes_sgld._checks import (
 from skbayes_sgld._linalg import one_blas_thread, sum_in_threads
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._progress import stages
-from skbayes_sgld._random import as_random_state, draw_seed
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import tails
@@ -247,7 +247,7 @@ def _to_all_draws(draws: Any) -> Array | None:
     sd = theta.std(axis=0)
     z = (theta / np.where(sd > 0.0, sd, 1.0)).clip(-4.0, 4.0)  # no lever of a heavy tail
     z = np.column_stack([np.ones(len(z)), z])
-    given, wanted = (z[draws.choose(size, as_random_state(0))] for size in (k, None))
+    given, wanted = (z[draws.choose(size)] for size in (k, None))
     with one_blas_thread():
         gram = given.T @ given + 1e-9 * k * np.eye(z.shape[1])  # of dependent parameters
         return wanted @ linalg.solve(gram, given.T, assume_a="pos")

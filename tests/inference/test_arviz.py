@@ -160,7 +160,7 @@ def test_labels_are_positions_among_the_classes(softmax):
     error = 4 * np.sqrt(0.25 / 1000)
     np.testing.assert_allclose(share, softmax.predict_proba(X), atol=error)
     np.testing.assert_array_equal(
-        data["log_likelihood"]["y"].values.reshape(-1, N), softmax.log_likelihood(X, LABELS)
+        data["log_likelihood"]["y"].values.reshape(-1, N).T, softmax.log_likelihood(X, LABELS)
     )
 
 
@@ -172,7 +172,7 @@ def test_counts_have_their_exposures():
     mean, sd = model.predict(X, return_std=True, exposure=EXPOSURE)
     np.testing.assert_allclose(drawn, mean, atol=4.5 * np.max(sd) / np.sqrt(1000))
     np.testing.assert_allclose(
-        data["log_likelihood"]["y"].values.reshape(-1, N),
+        data["log_likelihood"]["y"].values.reshape(-1, N).T,
         model.log_likelihood(X, COUNTS, exposure=EXPOSURE),
     )
 
