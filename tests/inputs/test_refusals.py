@@ -38,6 +38,7 @@ from skbayes_sgld import (
     diagnostics,
     effects,
     metrics,
+    optimizers,
 )
 from skbayes_sgld import sampling as how
 from skbayes_sgld.datasets import (
@@ -190,8 +191,8 @@ SETTINGS = [
     *case("threshold", r"clip\.threshold=0.*\(0", clip=how.NormClip(threshold=0)),
     *case("integrator", r"'verlet'.*'euler'", SAMPLED, sampler=how.SGLD(integrator="verlet")),
     *case("order", r"gradient\.order=3.*1 or 2", SAMPLED, gradient=how.ControlVariate(order=3)),
-    *case("period", r"period=0.*\[1", CLIMBED, optimizer=how.SVRGDescent(period=0)),
-    *case("decay", r"decay=1\.0.*\[0, 1\)", CLIMBED, optimizer=how.Momentum(decay=1.0)),
+    *case("period", r"period=0.*\[1", CLIMBED, optimizer=optimizers.SVRGDescent(period=0)),
+    *case("decay", r"decay=1\.0.*\[0, 1\)", CLIMBED, optimizer=optimizers.Momentum(decay=1.0)),
     *case("batch", TOO_LARGE, SAMPLED, gradient=how.Minibatch(replacement=False), **LEFT),
     *case("climbing batch", TOO_LARGE, CLIMBED, replacement=False, **LEFT),
     *case("full", r"batch_size=31.*Full\(\).*'minibatch'", SAMPLED, gradient="full", **LEFT),
@@ -278,15 +279,17 @@ HEADS = {
     "preconditioner": (EVERY, how.PRECONDITIONERS),
     "sampler": (SAMPLED, how.SAMPLERS),
     "gradient": (SAMPLED, how.GRADIENTS),
-    "optimizer": (CLIMBED, how.OPTIMIZERS),
-    "projection": (CLIMBED, how.PROJECTIONS),
+    "optimizer": (CLIMBED, optimizers.OPTIMIZERS),
+    "projection": (CLIMBED, optimizers.PROJECTIONS),
 }
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_unknown_names_and_other_components_are_refused_with_the_known_names(head):
     classes, registry = HEADS[head]
-    of_others = how.SGD() if head == "sampler" else how.SGLD()  # no noise: it would sample nothing
+    of_others = (
+        optimizers.SGD() if head == "sampler" else how.SGLD()
+    )  # no noise: it would sample nothing
     for cls in classes:
         names = [*registry, "auto"] if head in ("gradient", "preconditioner") else registry
         refuse(make(cls, **{head: "bogus"}), f"{head}='bogus'.*{listed(names)}")
