@@ -37,7 +37,7 @@ from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.outputs import by_output, has_outputs
-from skbayes_sgld.inference.decisions import Choice, shown
+from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import NOISE_MODELS

@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import kind_of
-from skbayes_sgld.inference.decisions import Choice, shown
+from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior.statistics import shared_columns
 

@@ -21,7 +21,8 @@ from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.diagnose import diagnose
 from skbayes_sgld.estimators.linear import LinearEstimator, Priors
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.inference.decisions import GIVEN, Choice, choose_prior
+from skbayes_sgld.inference.automatic_prior import choose_prior
+from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.diagnosis import Diagnosis
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run

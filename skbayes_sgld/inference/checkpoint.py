@@ -30,13 +30,13 @@ from skbayes_sgld._checks import printable
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.inference.decisions import Fallback
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Chains, RunState
 
-_FORMAT = 3  # version of the content of a file
+_FORMAT = 4  # version of the content of a file
 _SECONDS = 10.0  # least time from one checkpoint to the next
 _SHARE = 20.0  # the same, over the time that the last one took to write
 _DIGEST = blake2b().digest_size  # bytes at the end of a file
@@ -171,7 +171,7 @@ def _from_content(path: Path, arrays: dict[str, Array], header: dict[str, Any]) 
     """Checkpoint of the arrays and the header of a file, whose shapes and types are checked."""
     state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
     streams = [ChainStreams.resumed(each) for each in header["streams"]]
-    draws, step, fallback = arrays["draws"], header["step"], header["fallback"]
+    draws, step, finding = arrays["draws"], header["step"], header["finding"]
     weights, clipped = arrays["weights"], arrays["clipped"]
     (n_chains, n_draws, n_params), lengths = draws.shape, header["lengths"]
     shapes = {"weights": (n_draws,), "clipped": (n_chains,), "theta": (n_chains, n_params)}
@@ -184,9 +184,9 @@ def _from_content(path: Path, arrays: dict[str, Array], header: dict[str, Any]) 
     whole = [step, header["seed"], lengths["n_burnin"], lengths["thin"]]
     if not all(type(each) is int and 0 <= each < 2**64 for each in whole) or step > 2**53:
         raise TypeError("its seed, step and lengths are not whole numbers")
-    if fallback is not None and not (isinstance(fallback, list) and isinstance(fallback[0], str)):
+    if finding is not None and not (isinstance(finding, list) and isinstance(finding[0], str)):
         raise TypeError("the reason for its second plan is not text")
-    change = None if fallback is None else Fallback(*fallback)
+    change = None if finding is None else Finding(*finding)
     inputs = {str(name): [str(each[0]), str(each[1])] for name, each in header["inputs"].items()}
     return Checkpoint(
         path,
@@ -241,8 +241,8 @@ class Origin:
         Last positions of an earlier fit, where the chains begin.
     inputs : dict
         Digest and short text of the data and of every setting, by name; empty without files.
-    fallback : Fallback or None
-        Change of the plan, since an earlier one overflowed.
+    finding : Finding or None
+        What was found against an earlier plan, which overflowed.
     saved : Checkpoint or None
     begin : float
         When the work began, on the monotonic clock.
@@ -251,7 +251,7 @@ class Origin:
     seed: int
     positions: Array | None = None
     inputs: dict[str, list[str]] = field(default_factory=dict)
-    fallback: Fallback | None = None
+    finding: Finding | None = None
     saved: Checkpoint | None = None
     begin: float = field(default_factory=monotonic)
 
@@ -345,7 +345,7 @@ class Writer:
             "seed": origin.seed,
             "inputs": origin.inputs,
             "lengths": {"n_burnin": plan.n_burnin, "thin": plan.thin},
-            "fallback": origin.fallback,
+            "finding": origin.finding,
         }
         self._arrays = {"first": first_steps(plan)}
         if origin.positions is not None:

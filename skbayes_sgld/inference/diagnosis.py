@@ -16,7 +16,7 @@ from skbayes_sgld.diagnostics import (
     effective_sample_size,
     potential_scale_reduction,
 )
-from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.conflict import PriorConflict
 from skbayes_sgld.sampling.base import Schedule
@@ -26,6 +26,9 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 _TAIL = 0.05  # share of the predictions that may be worse
 _MAX_RHAT, _MIN_ESS = 1.2, 20  # limits of predictions: a chain stays near one mode
 NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do
+
+# Reasons for a run to end before its last draw, and the remedy of each
+EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop later"}
 
 
 class Judgement:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.inference.decisions import GIVEN, Choice
+from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.differences import difference_curvature

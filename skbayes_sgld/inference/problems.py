@@ -9,8 +9,8 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
-from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice
-from skbayes_sgld.inference.diagnosis import cap_problem, describe_point, firmer_priors
+from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, describe_point, firmer_priors
 from skbayes_sgld.inference.energy import energy_problem
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult

@@ -15,7 +15,7 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import are_random_walks, summarize
 from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.decisions import Choice, as_line, as_table, shown, step_bias
+from skbayes_sgld.inference.choices import Choice, as_line, as_table, shown
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     NetworkDiagnosis,
@@ -28,6 +28,7 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 
 @numpy_defaults

@@ -17,15 +17,17 @@ from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import least_ess, mean_of_draws, say_uncertain, uncertain_sds
 from skbayes_sgld.inference.checkpoint import Origin, Writer
-from skbayes_sgld.inference.decisions import EARLY_ENDS, Choice, Fallback, step_bias
-from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
+from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.diagnosis import EARLY_ENDS, describe_point, diagnose_outputs
 from skbayes_sgld.inference.energy import energy_of
-from skbayes_sgld.inference.ensemble import warm_up
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.inference.plan import Plan, make_plan
+from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.problems import find_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies import make_plan
+from skbayes_sgld.inference.strategies.ensemble import warm_up
+from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
@@ -33,6 +35,7 @@ from skbayes_sgld.sampling.run import Chains, Steps, join_parts, reported_draws
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
+from skbayes_sgld.sampling.tuning.step_bias import step_bias
 from skbayes_sgld.sampling.workers import Workers
 
 Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
@@ -115,28 +118,28 @@ def plan_and_run(
     try:
         n_left = 5  # second plans
         while True:
-            plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.fallback)
+            plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.finding)
             try:
                 return run_plan(plan, watch, origin, workers)
             except ChainOverflowError as error:
-                fallback = _fallback(error, plan) if n_left else None
-                if fallback is None:
+                finding = _finding(error, plan) if n_left else None
+                if finding is None:
                     raise explain_overflow(error, plan) from None
-            origin, n_left = replace(origin, saved=None, fallback=fallback), n_left - 1
+            origin, n_left = replace(origin, saved=None, finding=finding), n_left - 1
     except KeyboardInterrupt:
         raise origin.interrupted(settings.checkpoint) from None
 
 
-def _fallback(error: ChainOverflowError, plan: Plan) -> Fallback | None:
-    """Change for a second plan after an overflow; None where the first has no automatic steps."""
-    settings, step_size = plan.settings, plan.run.step_size
+def _finding(error: ChainOverflowError, plan: Plan) -> Finding | None:
+    """Finding for a second plan after an overflow; None where the user chose the steps."""
+    settings, run = plan.settings, plan.run
     chosen_by_user = settings.sampler is not None or settings.step_size is not None
-    if chosen_by_user or plan.run.sampler.adjusted or plan.n_training:
+    if chosen_by_user or run.sampler.adjusted or plan.n_training:
         return None
-    why = f"chain {error.chain} overflowed at step {error.step}, by steps of {step_size:.3g}"
-    if settings.may_take_all_rows and settings.uses_curvature and settings.clip is None:
-        return Fallback(why)
-    return Fallback(why, 0.25 * step_size)
+    why = f"chain {error.chain} overflowed at step {error.step}, by steps of {run.step_size:.3g}"
+    if settings.left_to_tuning:
+        return Finding(f"{run.sampler}: {why}")
+    return Finding(why, 0.25 * run.step_size)
 
 
 def _warmed_up(

@@ -158,6 +158,11 @@ class Settings:
         return self.sampler is None and self.step_size is None and self.uses_curvature
 
     @property
+    def left_to_tuning(self) -> bool:
+        """Whether sampler, step size, metric and rows are, so that any sampler may be chosen."""
+        return self.automatic and self.may_take_all_rows and self.clip is None
+
+    @property
     def uses_curvature(self) -> bool:
         """Whether the metric is the inverse curvature at the mode."""
         return self.preconditioner is None or self.preconditioner.uses_curvature

@@ -1,4 +1,4 @@
-"""Starting points of the chains, moved to where proposals are accepted."""
+"""Starting points by their names, and those that the user gives."""
 
 from __future__ import annotations
 
@@ -6,63 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld._random import start_generators, start_normals
-from skbayes_sgld.inference.decisions import GIVEN, Choice, Tuned
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld._random import start_generators
+from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.posterior.base import Array, BasePosterior
-from skbayes_sgld.sampling.tuning.adaptation import (
-    leave_dead_ends,
-    move_into_posterior,
-    nearer_to_mode,
-)
 
 _REACH = 2.0  # half-width of uniform starts of unconstrained parameters, as in Stan
-
-
-def choose_start(
-    posterior: BasePosterior,
-    settings: Settings,
-    tuned: Tuned,
-    seed: int,
-    positions: Array | None,
-    n_walkers: int,
-    again: bool,
-) -> tuple[Array, Choice]:
-    """Starting points of all walkers ``(n_chains * n_walkers, P)``, and their choice.
-
-    Chains of a run that begins ``again`` start around the mode, unless the user chose the start.
-    """
-    if positions is not None:
-        return posterior.reported.theta(positions), Choice("last positions", "warm_start=True")
-    walkers = f", {n_walkers} walkers a chain" * (n_walkers > 1)
-    n_starts, ends, center = n_walkers * settings.n_chains, tuned.pilot_ends, tuned.center
-    if settings.init_is("auto") and ends is not None:
-        why = f"final positions of the pilot's chains{walkers}"
-        return ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
-    if settings.init_is("mode") or (
-        settings.init_is("auto") and (settings.uses_curvature or again)
-    ):
-        assert center is not None
-        name, why = "mode", GIVEN if settings.init_is("mode") else "overdispersed around the mode"
-        # wider than the posterior, so that R-hat sees chains that have not met
-        width = 1.5 * np.sqrt(settings.tau)
-        normals = start_normals(seed, range(n_starts), posterior.n_params)
-        start = center.theta + width * center.metric.sqrt(normals)
-    else:
-        chains = range(n_starts)
-        start, (name, why) = named_start(posterior, settings.init, settings.n_chains, seed, chains)
-    why += walkers
-    run = tuned.run
-    if not run.sampler.adjusted or center is None:
-        return start, Choice(name, why)
-    position = move_into_posterior(run, start, center, seed)
-    if name != "mode":
-        position = nearer_to_mode(run, position, center)
-    if center.whitened is None:
-        position = leave_dead_ends(run, position, center, seed)
-    if name != "mode" and not np.array_equal(position, start):
-        why += "; moved towards the mode, as trajectories from so far out are not accepted"
-    return position, Choice(name, why)
 
 
 def named_start(

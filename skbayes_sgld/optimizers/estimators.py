@@ -20,7 +20,7 @@ from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
-from skbayes_sgld.inference.decisions import DEFAULT, GIVEN, Choice
+from skbayes_sgld.inference.choices import DEFAULT, GIVEN, Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.settings import (
     check_init,

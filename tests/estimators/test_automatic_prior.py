@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.blocks import RowBlocks
-from skbayes_sgld.inference.decisions import choose_prior
+from skbayes_sgld.inference.automatic_prior import choose_prior
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Ordinal, Poisson
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 

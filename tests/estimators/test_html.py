@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.inference.decisions import shown
+from skbayes_sgld.inference.choices import shown
 
 pytestmark = pytest.mark.skipif(
     not hasattr(BaseEstimator, "_get_params_html"),

@@ -13,7 +13,7 @@ from skbayes_sgld import (
     SGLDMLPRegressor,
 )
 from skbayes_sgld.estimators.network import UnitsNoisePrior, standardise
-from skbayes_sgld.inference.ensemble import train
+from skbayes_sgld.inference.strategies.ensemble import train
 from skbayes_sgld.likelihoods import FixedGaussian
 from skbayes_sgld.posterior import MLPPosterior
 from skbayes_sgld.priors import InverseGamma, Normal

@@ -102,7 +102,7 @@ OWN = {
 def few_steps(monkeypatch):
     """Training and burn-in of networks cut to a part."""
     monkeypatch.setattr("skbayes_sgld.estimators.network._TRAINING_STEPS", 100)
-    monkeypatch.setattr("skbayes_sgld.inference.ensemble._ROUNDS", 3)
+    monkeypatch.setattr("skbayes_sgld.inference.strategies.ensemble._ROUNDS", 3)
 
 
 @parametrize_with_checks(OF_EACH_BASE)

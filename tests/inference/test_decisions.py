@@ -8,19 +8,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import make_logistic
-from skbayes_sgld.inference import decisions
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies import given_rows, lengths, make_plan
 from skbayes_sgld.optimizers import find_mode
+from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.priors import Laplace, Normal
-from skbayes_sgld.sampling import HMC, SGLD, ControlVariate, Curvature, Full, NormClip
+from skbayes_sgld.sampling import HMC, ControlVariate, Curvature, Full, NormClip
 from skbayes_sgld.sampling.dynamics import Dynamics
-from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning import bias as pilots
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import soften
 from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from tests.references.targets import NormalMean, logistic_posterior, make_run
+from tests.references.targets import NormalMean, logistic_posterior
 
 
 # 5 draws of two chains are too few, and fit says so
@@ -103,12 +105,11 @@ def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(varia
     [(0.004, 1.0, False), (None, 1.0, True), (0.0, 1.99, False), (0.0, 2.01, True)],
 )
 def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, most, width, exact):
-    target = NormalMean()
-    mode = Mode(np.array([target.y.mean()]), Dense(np.array([[target.precision**-0.5]])))
-    run = make_run(target, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    settings = Settings.of(SGLDLogisticRegression())
     found = None if most is None else (1.0, Bias(most, 0.0, width, 2.0, most))
-    monkeypatch.setattr(decisions.pilots, "choose_step_size", lambda *args, **kwargs: found)
-    assert isinstance(decisions.tune(run, mode, 0, may_switch=True).run.sampler, HMC) == exact
+    monkeypatch.setattr(pilots, "choose_step_size", lambda *args, **kwargs: found)
+    plan = make_plan(as_posterior(NormalMean()), settings, 0)
+    assert isinstance(plan.choices["sampler"].value, HMC) == exact
 
 
 # 3 draws a chain are too few, and fit says so
@@ -118,7 +119,7 @@ def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
     def fail(*args):
         raise AssertionError("a pilot was run")
 
-    monkeypatch.setattr(decisions.pilots, "choose_step_size", fail)
+    monkeypatch.setattr(pilots, "choose_step_size", fail)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((330, 310))
     y = X[:, 0] + rng.logistic(size=330) > 0
@@ -131,11 +132,11 @@ def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_the
     posterior = logistic_posterior(200, 8, Laplace(scale=0.5))
     mode = find_mode(posterior, posterior.start())
     dynamics = Dynamics(Full().bind(posterior, None), mode.metric)
-    rounded = decisions.round_gradient(dynamics, mode, 1.0)
+    rounded = round_gradient(dynamics, mode, 1.0)
     assert rounded.rounded and rounded.target is posterior
     soft = soften(dynamics, mode)
     assert soft.target is posterior and soft.gradient.posterior is not posterior
-    both = decisions.round_gradient(soft, mode, 1.0)
+    both = round_gradient(soft, mode, 1.0)
     assert both.rounded and both.target is posterior
 
 
@@ -144,14 +145,14 @@ def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
     near = find_mode(posterior, posterior.start())
     wide = Mode(near.theta, near.metric.scaled(1e3))
     dynamics = Dynamics(Full().bind(posterior, None), near.metric, rounded=True)
-    decisions.round_density(dynamics, wide)  # a warning would be an error
+    round_density(dynamics, wide)  # a warning would be an error
 
 
 @pytest.mark.parametrize(("most", "order"), [(4, 2), (3, 1)])
 # 2 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
-    monkeypatch.setattr(decisions, "MAX_DENSE", most)  # of four parameters
+    monkeypatch.setattr(given_rows, "MAX_DENSE", most)  # of four parameters
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     y = X[:, 0] + rng.logistic(size=60) > 0
@@ -219,8 +220,8 @@ def test_a_plan_tells_defaults_from_what_was_given():
 def test_no_more_draws_are_made_than_memory_holds(monkeypatch):
     X, y = make_logistic(200, random_state=0)
     n_params = X.shape[1] + 1
-    few = replace(decisions.THRESHOLDS, max_numbers=2.0 * n_params * 50)
-    monkeypatch.setattr(decisions, "THRESHOLDS", few)
+    few = replace(THRESHOLDS, max_numbers=2.0 * n_params * 50)
+    monkeypatch.setattr(lengths, "THRESHOLDS", few)
     model = SGLDLogisticRegression(n_draws=100, n_chains=2, random_state=0)
     with pytest.warns(ConvergenceWarning):  # so few draws tell little
         plan = model.fit(X, y).result_.plan

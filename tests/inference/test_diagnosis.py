@@ -14,7 +14,7 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import problems
-from skbayes_sgld.inference.decisions import Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import condition_27_notes, diagnose_outputs
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.priors import Flat, Normal, StudentT

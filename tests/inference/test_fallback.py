@@ -9,7 +9,7 @@ from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.inference import problems
-from skbayes_sgld.inference.decisions import GIVEN, Choice
+from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.sampling import SGLD, ChainOverflowError, ValueClip
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning import bias as pilots

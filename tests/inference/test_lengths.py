@@ -1,35 +1,35 @@
 """Burn-in and thinning, and what is said of them."""
 
-from dataclasses import replace
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference.decisions import Tuned, choose_burnin, choose_thin
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.adapted import AdaptedRun, adapted_lengths
+from skbayes_sgld.inference.strategies.lengths import choose_thin, usual_lengths
+from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.inference.strategies.wide import lengths_along
+from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.sampling import SGLD, Cooling
 from tests.references.targets import NormalMean, make_run
 
 RUN = make_run(NormalMean())
-FINDINGS = {
-    "none": {},
-    "pilot": {"pilot_ends": np.zeros((8, 3)), "pilot_steps": 22},
-    "settled": {"run": replace(RUN, dynamics=replace(RUN.dynamics, whitened=object()))},
-}
 
 
-def settings(**given):
-    return Settings.of(SimpleNamespace(**SGLDLogisticRegression(**given).get_params()))
+def task(**given):
+    return Task(as_posterior(NormalMean()), Settings.of(SGLDLogisticRegression(**given)), seed=0)
 
 
 def lengths(time, findings, given):
     """Burn-in and thinning of 1,000 draws whose autocorrelation time is ``time`` steps."""
-    known = {"run": RUN, "center": None, "autocorrelation_time": time}
-    tuned = Tuned(**known | FINDINGS[findings])
-    thin = choose_thin(tuned, settings(**given)).value
-    return choose_burnin(tuned, settings(**given), 1000, thin, continues=False).value, thin
+    ends = np.zeros((8, 3)) if findings == "pilot" else None
+    tuned = AdaptedRun(RUN, None, time, "", "", time, 100, ends, 22)
+    found = {
+        "none": lambda: usual_lengths(task(**given), RUN, time),
+        "pilot": lambda: adapted_lengths(task(**given), tuned),
+        "settled": lambda: lengths_along(task(**given), tuned, 1000, collapsed=False),
+    }[findings]()
+    return found.n_burnin.value, found.thin.value
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_burn_in_and_spacing_follow_the_time_to_an_independent_draw(
     [(6, 6, "closer draws cost less"), (5, 5, "more steps a draw would take too long")],
 )
 def test_only_draws_that_are_made_closer_are_said_to_take_too_long(most_spaced, thin, why):
-    found = choose_thin(Tuned(RUN, None, 12.0, most_spaced=most_spaced), settings())
+    found = choose_thin(task().settings, 12.0, most_spaced)
     assert found.value == thin and why in found.why
 
 

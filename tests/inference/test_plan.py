@@ -10,15 +10,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _memory
-from skbayes_sgld.inference import plan as planning
 from skbayes_sgld.inference import settings as settings_module
-from skbayes_sgld.inference.decisions import step_bias
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies import task as planning
 from skbayes_sgld.posterior import FunctionPosterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, Cyclical, FlatDecayFlat, Polynomial, Schedule
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.step_bias import step_bias
 from tests.references.targets import NormalMean, make_run
 
 RNG = np.random.default_rng(0)

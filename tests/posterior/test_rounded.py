@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.inference import decisions
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, Curvature
 from skbayes_sgld.sampling.tuning.mode import newton_mode
+from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 from tests.references.targets import logistic_posterior, make_run
 
 ROWS = 2000
@@ -17,7 +17,7 @@ ROWS = 2000
 def rounded_dynamics(posterior):
     mode = newton_mode(posterior, posterior.start())
     run = make_run(posterior, sampler=HMC(), preconditioner=Curvature(), mode=mode)
-    return run, mode, decisions.round_gradient(run.dynamics, mode, 0.01)
+    return run, mode, round_gradient(run.dynamics, mode, 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_few_rows_and_columns_are_not_copied():
 
 def test_densities_are_rounded_where_they_agree(rounded):
     _, mode, dynamics = rounded
-    both = decisions.round_density(dynamics, mode)
+    both = round_density(dynamics, mode)
     theta = mode.theta + mode.metric.sqrt(np.random.default_rng(6).standard_normal((32, 21)))
     exact, near = (d.for_thread().value_and_gradient_at(theta)[0] for d in (dynamics, both))
     assert not np.array_equal(exact, near)
@@ -64,6 +64,6 @@ def test_densities_of_large_weights_stay_exact():
     weight = np.full(ROWS, 1e6)
     posterior = logistic_posterior(ROWS, 20, center=True, sample_weight=weight)
     run, mode, _ = rounded_dynamics(posterior)
-    dynamics = decisions.round_gradient(run.dynamics, mode, np.inf)
+    dynamics = round_gradient(run.dynamics, mode, np.inf)
     assert dynamics.rounded
-    assert decisions.round_density(dynamics, mode) is dynamics
+    assert round_density(dynamics, mode) is dynamics

@@ -23,7 +23,7 @@ NUMBER = 200
 NEWER_PLACES = (
     "criticism",
     "estimators",
-    "inference/decisions.py",
+    "inference/strategies",
     "posterior/likelihoods",
     "posterior/protocol.py",
     "prediction/effects.py",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.inference.plan import make_plan
 from skbayes_sgld.inference.run import run_plan
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies import make_plan
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference import decisions, problems
+from skbayes_sgld.inference import problems
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies import adapted as adapting
+from skbayes_sgld.inference.strategies import rows_read
+from skbayes_sgld.inference.strategies.pilot_runs import time_of
+from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior import as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
@@ -18,17 +23,17 @@ MODE = Mode(np.zeros(1), Diagonal(np.ones(1)))
 
 
 def test_up_to_2000_rows_every_step_takes_all_of_them_unless_walkers_share_a_batch():
-    assert decisions.reason_for_all_rows(logistic_posterior(2000)).startswith("2,000 rows")
-    assert decisions.reason_for_all_rows(logistic_posterior(2001)) == ""
+    assert rows_read.reason_for_all_rows(logistic_posterior(2000)).startswith("2,000 rows")
+    assert rows_read.reason_for_all_rows(logistic_posterior(2001)) == ""
     # a batch of 8 rows takes 0.08 microseconds, and 165 rows 2.5 times as much
-    assert decisions.reason_for_all_rows(logistic_posterior(150), 16).startswith("150 rows")
-    assert decisions.reason_for_all_rows(logistic_posterior(180), 16) == ""
+    assert rows_read.reason_for_all_rows(logistic_posterior(150), 16).startswith("150 rows")
+    assert rows_read.reason_for_all_rows(logistic_posterior(180), 16) == ""
 
 
 def test_all_rows_are_taken_where_no_batch_could_have_a_control_variate(monkeypatch):
-    assert "local parameters" in decisions.reason_for_all_rows(as_posterior(NormalMean(5000)))
-    monkeypatch.setattr(decisions, "MAX_DENSE", 2)
-    assert "3 parameters: the curvature" in decisions.reason_for_all_rows(logistic_posterior(5000))
+    assert "local parameters" in rows_read.reason_for_all_rows(as_posterior(NormalMean(5000)))
+    monkeypatch.setattr(rows_read, "MAX_DENSE", 2)
+    assert "3 parameters: the curvature" in rows_read.reason_for_all_rows(logistic_posterior(5000))
 
 
 @pytest.mark.parametrize("wanted, taken", [(1, 8), (4, 20), (7, 32), (40, 40)])
@@ -44,7 +49,7 @@ def test_a_declared_time_is_trusted_up_to_twice_itself(times, trusted, width, wi
     declared = SGLD().step_and_time(np.ones(3), 0.5)[1]
     pilot = Bias(0.0, 0.0, width, times * declared, 0.0)
     expected = wider * declared * (1.0 if trusted else times)
-    assert decisions._time(SGLD(), 0.5, 3, pilot) == pytest.approx(expected, abs=0.5)
+    assert time_of(SGLD(), 0.5, 3, pilot) == pytest.approx(expected, abs=0.5)
 
 
 @pytest.mark.parametrize("measured, spaced", [(5.0, 4.0), (390.0, 389.0), (1e6, 400.0)])
@@ -53,9 +58,11 @@ def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
 ):
     run = make_run(NormalMean(), sampler=HMC(), mode=MODE)
     adapted = Adapted(MODE, 1.0, 0.8, measured, np.empty((0, 3)), 0)
-    monkeypatch.setattr(decisions, "adapt", lambda *args: adapted)
+    monkeypatch.setattr(adapting, "adapt", lambda *args: adapted)
     monkeypatch.setattr(HMC, "gradients", lambda self, step: 1.0)
-    assert decisions.tune(run, MODE, 0).autocorrelation_time == pytest.approx(spaced)
+    settings = Settings.of(SGLDLogisticRegression(sampler="hmc"))
+    task = Task(as_posterior(NormalMean()), settings, seed=0).found(mode=MODE)
+    assert adapting.adapt_run(task, run, MODE, "").time == pytest.approx(spaced)
 
 
 def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._checks import check_batch_size
-from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.inference.decisions import GIVEN, Choice, as_given
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld._random import ChainStreams, start_normals
+from skbayes_sgld.inference.choices import GIVEN, Choice, as_given, in_order
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.settings import Settings, check_room
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.optimizers import Adam
-from skbayes_sgld.posterior.base import Array, BasePosterior
+from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
     SGHMC,
@@ -41,15 +44,43 @@ _ROUNDS = 10  # rounds of the burn-in, each with a metric measured at its start
 _BOUND = 10.0  # in sds of the metric; gradients within the posterior are shorter
 
 
-def is_ensemble(posterior: BasePosterior, settings: Settings) -> bool:
-    """Whether chains are an ensemble: no setting of the user's asks for something else."""
-    return (
-        posterior.facts.ensemble
-        and settings.init_is("auto")
-        and settings.sampler is settings.gradient is settings.preconditioner is None
-        and settings.clip is settings.temperature is None
-        and isinstance(settings.schedule, Constant)
-    )
+class Ensemble(Strategy):
+    """Chains that are trained, each from random weights, before they sample."""
+
+    only = ("ensemble",)
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether no setting of the user's asks for something else."""
+        settings = task.settings
+        return (
+            settings.init_is("auto")
+            and settings.sampler is settings.gradient is settings.preconditioner is None
+            and settings.clip is settings.temperature is None
+            and isinstance(settings.schedule, Constant)
+        )
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan:
+        """Plan of the training and of the draws after it."""
+        posterior: Any = task.posterior
+        settings, seed = task.settings, task.seed
+        check_room(settings.n_chains, settings.n_draws, posterior.n_params)
+        run, choices = choose_ensemble(posterior, settings)
+        n_burnin = choices["n_burnin"].value
+        normals = start_normals(seed, range(settings.n_chains), posterior.n_params)
+        return Plan(
+            posterior=posterior,
+            run=run,
+            start=posterior.random_start(normals),
+            seed=seed,
+            n_draws=settings.n_draws,
+            n_burnin=n_burnin,
+            thin=choices["thin"].value,
+            choices=in_order(choices),
+            settings=settings,
+            n_training=n_burnin,
+        )
 
 
 def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, dict[str, Choice]]:

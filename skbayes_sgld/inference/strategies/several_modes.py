@@ -1,4 +1,8 @@
-"""Tuning of the sampler that jumps between the modes of a posterior."""
+"""Several modes of a likelihood, such as that of t-distributed noise: chains jump between them.
+
+Searches from the model's further starts find the modes. A pilot of HMC within each adapts its
+centre and metric.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +13,53 @@ import numpy as np
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import start_normals
-from skbayes_sgld.inference.decisions import Tuned
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.strategies.adapted import AdaptedRun, finish_adapted
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.plans import draft
+from skbayes_sgld.inference.strategies.published import Published
+from skbayes_sgld.inference.strategies.rows_read import all_rows
+from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, affordable, recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.own_models import KnownMode
+from skbayes_sgld.sampling.tuning.several_modes import survey
 
 _STARTS = 64  # starting points, shared between the modes by their masses
 _GOLDEN = 0.6180339887498949  # multiples of it, less their whole parts, fill the unit interval
 
 
-def may_jump(settings: Settings) -> bool:
-    """Whether the settings leave sampler, steps and rows to the tuning."""
-    return settings.automatic and settings.may_take_all_rows and settings.clip is None
+class SeveralModes(Strategy):
+    """HMC that jumps between modes; where there is one, the next strategy samples it."""
+
+    only = ("has_other_starts",)
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether anything asks for a mode."""
+        return not (task.facts.user_defined or Published.suits(task))
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan | Task:
+        """Plan of chains that jump, if several modes have a part of the mass."""
+        mode, modes, finding = survey(task.posterior, task.mode, task.settings.tau)
+        task = task.found(mode=mode, modes=modes)
+        if finding:
+            told = {"modes": Choice(max(1, len(modes)), finding)}
+            task = task.found(told=task.told | told)
+        if not modes or not task.settings.left_to_tuning:
+            return task
+        batches = all_rows("several modes", task.posterior, mode)
+        run = draft(task, SGLD(), batches, mode)
+        return finish_adapted(task, batches, tune_jumps(run, modes, task.seed))
 
 
-def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> Tuned:
+def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
     """Run that jumps between modes, each with the metric that a pilot within it has adapted."""
     posterior, tau = draft.dynamics.gradient.posterior, float(draft.dynamics.temperature)
     places, ends, pilots = [], [], []
@@ -61,15 +93,14 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> Tuned:
     time = max(adapted.autocorrelation for adapted in pilots)
     acceptance = min(adapted.acceptance for adapted in pilots)
     why = ", ".join(f"{known.share:.0%}" for known in modes)
-    return Tuned(
+    return AdaptedRun(
         run,
         center,
         max(1.0, time - 1.0, 2.0 / max(rate, 1e-3) - 1.0),
         f"several modes, of {why} of the mass by the curvature",
         f"pilot acceptance {acceptance:.0%} near this step size",
-        (0.0, 0.0),
-        pilot_time=time,
-        most_spaced=affordable(run),
-        pilot_ends=starts,
-        pilot_steps=max(adapted.n_settling for adapted in pilots),
+        time,
+        affordable(run),
+        starts,
+        max(adapted.n_settling for adapted in pilots),
     )

@@ -1,0 +1,76 @@
+"""The ways to sample a posterior. The first that suits the model and the settings plans the run.
+
+A strategy may find that it does not suit after all: a pilot that finds an error, a density that
+jumps. It then hands its finding to the next one that suits, whose plan tells it.
+"""
+
+from __future__ import annotations
+
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.adapted import Adapted
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.ensemble import Ensemble
+from skbayes_sgld.inference.strategies.given import Given
+from skbayes_sgld.inference.strategies.langevin import Langevin
+from skbayes_sgld.inference.strategies.own_model import OwnModel
+from skbayes_sgld.inference.strategies.published import Published
+from skbayes_sgld.inference.strategies.several_modes import SeveralModes
+from skbayes_sgld.inference.strategies.shortened import Shortened
+from skbayes_sgld.inference.strategies.task import Finding, Task
+from skbayes_sgld.inference.strategies.wide import Wide
+from skbayes_sgld.posterior.base import Array, BasePosterior
+
+STRATEGIES: list[type[Strategy]] = [
+    # models of a kind, which a fact about them tells
+    Ensemble,
+    OwnModel,
+    SeveralModes,
+    Wide,
+    # settings that leave sampler, step size, metric and rows to the tuning
+    Langevin,
+    Adapted,
+    # settings that say how to sample
+    Published,
+    Shortened,
+    Given,
+]
+"""All strategies, in order of preference."""
+
+
+def make_plan(
+    posterior: BasePosterior,
+    settings: Settings,
+    seed: int,
+    positions: Array | None = None,
+    finding: Finding | None = None,
+) -> Plan:
+    """Plan of a run, in which every ``"auto"`` is resolved, by the first strategy that suits.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+    settings : Settings
+    seed : int
+        Seed of the pilots and of the chains.
+    positions : ndarray of shape (n_chains, n_params) or None
+        Last positions of an earlier run's chains, in the user's parameters: the run continues from
+        there, with a burn-in only where the settings give one.
+    finding : Finding or None
+        What was found against the plan that was made without it: a chain overflowed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where settings do not go together, or the posterior lacks what one of them needs.
+    """
+    task = Task(posterior, settings, seed, positions, finding)
+    for strategy in STRATEGIES:
+        if strategy.only and not any(getattr(task.facts, fact) for fact in strategy.only):
+            continue
+        if strategy.suits(task):
+            plan = strategy.plan(task)
+            if isinstance(plan, Plan):
+                return plan
+            task = plan
+    raise RuntimeError("no strategy suits the model and the settings.")

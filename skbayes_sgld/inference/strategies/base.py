@@ -1,0 +1,34 @@
+"""A strategy: a way to sample a posterior."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.strategies.task import Task
+
+
+class Strategy:
+    """A way to sample a posterior: whom it suits, and how it plans a run.
+
+    Attributes
+    ----------
+    only : tuple of str
+        Facts of a model, by their names in :class:`~skbayes_sgld.posterior.protocol.Facts`, one of
+        which must hold; empty for a strategy of any model.
+    """
+
+    only: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether the strategy suits the settings, and what was found before; by default it does.
+
+        It is asked only of models that have one of the facts ``only``.
+        """
+        return True
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan | Task:
+        """Plan of a run; or the task with a finding, for the next strategy that suits."""
+        raise NotImplementedError(f"{cls.__name__} must define plan.")

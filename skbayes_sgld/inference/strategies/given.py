@@ -1,0 +1,140 @@
+"""Settings that say how to sample: what they leave open is tuned, and nothing else changes.
+
+A pilot shortens the steps in the metric of the curvature until no moment is off. Steps in another
+metric, and those that are given, are taken as the spectrum of the curvature suggests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.adapted import accepted_start
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.given_rows import batches_of
+from skbayes_sgld.inference.strategies.lengths import usual_lengths
+from skbayes_sgld.inference.strategies.pilot_runs import pilot_run, said_of, time_of
+from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.strategies.rows_read import Batches
+from skbayes_sgld.inference.strategies.starts import choose_start
+from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.posterior.base import Array
+from skbayes_sgld.sampling.base import Sampler
+from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
+from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.samplers import SGLD
+from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.precision import round_gradient
+
+
+class Given(Strategy):
+    """The sampler, metric, step size or rows that the settings give."""
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan:
+        """Plan of what is given, with a tuned step size where none is."""
+        return finish_given(task, tune_given(task, task.settings.sampler or SGLD()))
+
+
+@dataclass(frozen=True)
+class GivenRun:
+    """A run with a step size, its autocorrelation time and the reasons; the bias if measured."""
+
+    run: Run
+    batches: Batches
+    time: float
+    why_sampler: str
+    why_step_size: str
+    bias: tuple[float, float] | None = None
+
+    def at(self, step_size: float, why: str, time: float) -> GivenRun:
+        """Copy with another step size, its reason and its autocorrelation time."""
+        run = replace(self.run, step_size=step_size)
+        return replace(self, run=run, why_step_size=why, time=time)
+
+
+def tune_given(task: Task, sampler: Sampler) -> GivenRun:
+    """Run of a sampler, and its step size."""
+    batches = batches_of(task, sampler, task.mode)
+    run = draft(task, sampler, batches, task.mode)
+    if task.settings.step_size is None and task.settings.uses_curvature:
+        tuned = _piloted(task, run, batches)
+    else:
+        tuned = paced(task, run, batches)
+    return replace(tuned, run=at_first(tuned.run, tuned.run.step_size))
+
+
+def _piloted(task: Task, run: Run, batches: Batches) -> GivenRun:
+    """Run of the largest step size at which a pilot finds no moment off, or no more than others."""
+    settings, mode, n_params = task.settings, task.mode, task.posterior.n_params
+    quiet = settings.gradient is None and settings.batch_size is None  # batches, if there are any
+    if run.batch_size is None:
+        run = replace(run, dynamics=round_gradient(run.dynamics, mode))
+    choice = pilots.choose_step_size(pilot_run(run, mode) if quiet else run, mode, task.seed)
+    assert choice is not None
+    step_size, bias = choice
+    found = said_of(step_size, bias)
+    why = _why(settings, f"; {found}")
+    time = time_of(run.sampler, step_size, n_params, bias)
+    run = replace(run, step_size=step_size)
+    tuned = GivenRun(run, batches, time, why, found, bias[:2])
+    if quiet or batches.noise is None or run.batch_size is None:
+        return tuned
+    # a sampler's own share of the noise; the thermostat's is none
+    gain = max(run.sampler.noise_gain, 1e-12)
+    largest = batches.noise.step_size(run.batch_size, settings.tau) / gain
+    if largest >= step_size:
+        return tuned
+    shorter = max(largest, pilots.step_sizes(run.sampler)[-1])
+    time = run.sampler.step_and_time(np.ones(n_params), shorter)[1]
+    return tuned.at(shorter, "a longer one needs a larger batch", time)
+
+
+def paced(task: Task, run: Run, batches: Batches) -> GivenRun:
+    """Run of a step that is given, or stable at the mode, and its time on a normal posterior."""
+    step_size, mode = task.settings.step_size, task.mode
+    rates = preconditioned_eigenvalues(run.dynamics.metric, mode.metric)
+    first = float(run.schedule(0))  # by which the step size is multiplied at the first step
+    with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
+        eta, time = run.sampler.step_and_time(
+            rates, None if step_size is None else step_size * first
+        )
+    stable = "stable in the steepest direction at the mode"
+    why = stable if step_size is None else GIVEN
+    return GivenRun(replace(run, step_size=eta), batches, time, _why(task.settings), why)
+
+
+def _why(settings: Settings, finding: str = "") -> str:
+    """Reason for the sampler."""
+    return GIVEN if settings.sampler is not None else f"the cheapest{finding}"
+
+
+def finish_given(task: Task, tuned: GivenRun, around: bool = False) -> Plan:
+    """Plan of a tuned run; ``around`` starts its chains around the mode whatever the metric."""
+    run, mode = tuned.run, task.mode
+    lengths = usual_lengths(task, run, tuned.time)
+    return finish(
+        task,
+        run,
+        tuned.batches.choices | chosen(run, tuned.why_sampler, tuned.why_step_size),
+        lengths,
+        start_of(task, run, mode, lengths.n_walkers, around),
+        mode=mode,
+        center=mode,
+        bias=tuned.bias,
+        noise=tuned.batches.noise if task.settings.uses_curvature else None,
+    )
+
+
+def start_of(
+    task: Task, run: Run, mode: Mode, n_walkers: int, around: bool = False
+) -> tuple[Array, Choice]:
+    """Starting points, of a sampler that rejects where proposals are accepted."""
+    if run.sampler.adjusted:
+        return accepted_start(task, run, mode, n_walkers)
+    return choose_start(task, mode, n_walkers, around)

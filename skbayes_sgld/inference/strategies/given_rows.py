@@ -1,0 +1,89 @@
+"""Rows that a step reads where the user chose the gradient, the batch size or the sampler."""
+
+from __future__ import annotations
+
+from skbayes_sgld._checks import check_batch_size
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.strategies.rows_read import (
+    Batches,
+    all_rows,
+    cheapest_batches,
+    every_row,
+    reason_for_all_rows,
+)
+from skbayes_sgld.inference.strategies.task import Task, start_as_mode
+from skbayes_sgld.posterior.boundary import require
+from skbayes_sgld.sampling.base import Sampler
+from skbayes_sgld.sampling.gradients import ControlVariate, Gradient
+from skbayes_sgld.sampling.tuning.leverage import Reading, read_always
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.noise import choose_batch_size, measure_noise
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+
+def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> Batches:
+    """Rows that the steps of a sampler read; ``mode`` is None where nothing asks for it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where gradient, batch size and posterior do not go together.
+    """
+    settings, posterior = task.settings, task.posterior
+    gradient, why = settings.gradient, GIVEN
+    if gradient is None and settings.batch_size is None:
+        center = start_as_mode(posterior) if mode is None else mode
+        if sampler.full_gradient:
+            return all_rows(f"{sampler} takes all rows", posterior, center)
+        if mode is None:
+            return all_rows(reason_for_all_rows(posterior), posterior, center)
+        return cheapest_batches(task)
+    if gradient is None:
+        # the second order takes a matrix of parameters by parameters
+        gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
+        why = "the least noise that a batch of this size can have"
+    if gradient.minibatch:
+        return _batches(task, gradient, why, mode)
+    if settings.batch_size is not None:
+        raise ValueError(
+            f"batch_size={settings.batch_size!r} is not used by gradient={gradient!r}, which takes "
+            "all rows; set gradient='minibatch' or batch_size='auto'."
+        )
+    return every_row(task, mode)
+
+
+def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Batches:
+    """Batches of a size that the user chose, or without visible noise."""
+    settings, posterior = task.settings, task.posterior
+    batch_size, why_size, n, tau = settings.batch_size, GIVEN, posterior.n_samples, settings.tau
+    if settings.gradient is None and n == 0:
+        raise ValueError(
+            f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
+            "batch_size='auto'."
+        )
+    for ability in gradient.requires:
+        require(posterior, ability, "gradient", gradient, gradient.remedy)
+    check_batch_size(batch_size, n, "or gradient='full', which takes each of them once")
+    reading = Reading(posterior, start_as_mode(posterior) if mode is None else mode)
+    if gradient.reads_always and mode is not None:
+        reading = read_always(posterior, mode)
+    n_sampled, noise = reading.posterior.n_samples, None
+    if batch_size is None or settings.step_size is None:
+        noise = measure_noise(
+            reading.posterior, gradient, reading.mode, tau, task.seed, surely=reading.next_rows
+        )
+    if batch_size is None:
+        assert noise is not None
+        batch_size = min(choose_batch_size(noise, tau), n_sampled)
+        why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
+        if batch_size == n_sampled > THRESHOLDS.few_rows:
+            warn(
+                f"gradient={gradient!r} would need batches of all {n:,} rows to add less than "
+                "0.5 % to any standard deviation, and takes several times as long to gather them "
+                "as gradient='full' does to read them; set gradient='auto', or give batch_size.",
+                UserWarning,
+            )
+    size = Choice(min(batch_size, n_sampled), why_size + reading.told)
+    return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)

@@ -1,0 +1,120 @@
+"""Langevin dynamics whose steps a pilot finds right: the cheapest draws, and the usual plan.
+
+Steps are Leimkuhler-Matthews steps of SGLD in the metric of the curvature at the mode, on all rows
+or on batches whose noise is not seen. A pilot runs them on the posterior. Where it finds a mean or
+an sd off by more than 1 %, the next strategy plans.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.lengths import usual_lengths
+from skbayes_sgld.inference.strategies.pilot_runs import on_all_rows, pilot_run, said_of, time_of
+from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.strategies.rows_read import (
+    Batches,
+    all_rows,
+    cheapest_batches,
+    every_row,
+)
+from skbayes_sgld.inference.strategies.starts import choose_start
+from skbayes_sgld.inference.strategies.task import Finding, Task
+from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.samplers import SGLD
+from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning.noise import step_costs
+from skbayes_sgld.sampling.tuning.precision import round_gradient
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+_OFF = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
+_WIDEST = 2.0  # variance over that at the mode: draws two steps apart are then worth a half each
+
+
+class Langevin(Strategy):
+    """SGLD in the metric of the curvature, where a pilot finds no error in it."""
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether the settings leave all to the tuning, and nothing was found against it."""
+        return task.settings.left_to_tuning and task.finding is None
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan | Task:
+        """Plan of the largest step size that a pilot finds right."""
+        is_given = task.settings.gradient is not None
+        batches = every_row(task, task.mode) if is_given else cheapest_batches(task)
+        run = draft(task, SGLD(), batches, task.mode)
+        if task.facts.steep:
+            why = "the noise is too uncertain for steps that are not accepted or rejected"
+            return _next(task, run, batches, why)
+        if run.batch_size is not None and run.n_samples > THRESHOLDS.few_rows:
+            return _on_batches(task, run, batches)
+        if run.batch_size is None:
+            run = replace(run, dynamics=round_gradient(run.dynamics, task.mode))
+        return _plan(task, run, batches)
+
+
+def _plan(task: Task, run: Run, batches: Batches, before: str = "") -> Plan | Task:
+    """Plan of steps that a pilot finds right, unless HMC on all rows is to be preferred.
+
+    ``before`` is what was found of steps on batches.
+    """
+    choice = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, spare=True)
+    if choice is None:
+        found = _OFF
+    elif not pilots.holds_far_out(run, task.mode, choice[0], task.seed):
+        found = f"a pilot's steps of {choice[0]:g} overflow from far out"
+    elif choice[1].width > _WIDEST:
+        # heavy tails and nearly separated classes: steps in the mode's metric are too short
+        found = f"a pilot's variances are {choice[1].width:.1f} times those at the mode"
+    else:
+        return _finish(task, run, batches, *choice, before)
+    return _next(task, run, batches, before + found)
+
+
+def _on_batches(task: Task, run: Run, batches: Batches) -> Plan | Task:
+    """Plan of steps on batches of many rows, or on all of them where these are wrong."""
+    piloted, least = pilot_run(run, task.mode), _least_step(run)
+    choice = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
+    if choice is not None:
+        return _finish(task, run, batches, *choice)
+    wrong = f"on batches {_OFF}"
+    batches = all_rows(wrong, task.posterior, task.mode)
+    return _plan(task, on_all_rows(run, task.mode), batches, f"{wrong}; ")
+
+
+def _next(task: Task, run: Run, batches: Batches, why: str) -> Task:
+    """Task of the next strategy, which takes all rows."""
+    told = batches.choices if run.batch_size is None else {}
+    return task.found(finding=Finding(f"{run.sampler}: {why}"), told=task.told | told)
+
+
+def _least_step(run: Run) -> float:
+    """Step size below which steps on batches cost more than HMC on all rows."""
+    of_batch, of_all = step_costs(run.dynamics.gradient.posterior, run.batch_size or 0)
+    # chains of short steps have few walkers, so that a step's own overhead is 10 microseconds a
+    # position; a draw takes HMC 15 gradients or so
+    return min(0.5, 2.0 * (of_batch + 10_000.0) / (15.0 * of_all))
+
+
+def _finish(
+    task: Task, run: Run, batches: Batches, step_size: float, bias: pilots.Bias, before: str = ""
+) -> Plan:
+    """Plan of a step size whose bias a pilot has measured."""
+    time = time_of(run.sampler, step_size, task.posterior.n_params, bias)
+    run, found = at_first(run, step_size), said_of(step_size, bias)
+    lengths = usual_lengths(task, run, time)
+    return finish(
+        task,
+        run,
+        batches.choices | chosen(run, f"the cheapest; {before}{found}", found),
+        lengths,
+        choose_start(task, task.mode, lengths.n_walkers),
+        mode=task.mode,
+        center=task.mode,
+        bias=bias[:2],
+        noise=batches.noise,
+    )

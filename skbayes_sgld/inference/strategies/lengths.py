@@ -1,0 +1,162 @@
+"""Draws, thinning, burn-in and walkers: plain functions that a strategy takes what it needs of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skbayes_sgld.inference.choices import GIVEN, Choice, Choices
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+_FEWEST = 16  # draws, however long they take
+
+
+class Lengths(NamedTuple):
+    """Draws of a chain, steps before the first and from one to the next, and its walkers."""
+
+    n_draws: Choice
+    n_burnin: Choice
+    thin: Choice
+    n_walkers: int = 1
+
+    @property
+    def choices(self) -> Choices:
+        """Choices that the plan tells; as many draws as were asked for are not told."""
+        lengths = {"n_burnin": self.n_burnin, "thin": self.thin}
+        return lengths if self.n_draws.given else lengths | {"n_draws": self.n_draws}
+
+
+def usual_lengths(
+    task: Task, run: Run, time: float | None, most_spaced: int = THRESHOLDS.max_thin
+) -> Lengths:
+    """Lengths of a run by its autocorrelation time in steps, None where that is not known.
+
+    ``most_spaced`` is the largest affordable number of steps from draw to draw.
+    """
+    n_draws = choose_n_draws(task)
+    thin = choose_thin(task.settings, time, most_spaced)
+    n_burnin = choose_burnin(task, *usual_burnin(time, n_draws.value * thin.value))
+    n_walkers = choose_walkers(task, run, n_burnin.value, n_draws.value * thin.value)
+    return Lengths(n_draws, n_burnin, thin, n_walkers)
+
+
+# ---- draws --------------------------------------------------------------------------------------
+
+
+def choose_n_draws(task: Task, in_time: int | None = None) -> Choice:
+    """Number of draws of a chain: those asked for, unless memory or time is too short for them."""
+    settings, n_params = task.settings, len(task.posterior.reported.names)
+    n_asked, n_chains = settings.n_draws, settings.n_chains
+    if not task.may_have_walkers:
+        return Choice(n_asked, GIVEN)
+    if n_chains * n_asked > THRESHOLDS.max_numbers:
+        raise ValueError(
+            f"n_draws={n_asked}: of {n_chains} chains, even with one parameter, these are "
+            f"more than the {THRESHOLDS.max_numbers:,.0f} numbers that a run keeps; give at most "
+            f"{THRESHOLDS.max_numbers // n_chains:.0f}."
+        )
+    in_memory = int(THRESHOLDS.max_numbers // (n_chains * n_params))
+    in_time = n_asked if in_time is None else in_time
+    n_draws = max(min(n_asked, in_memory, in_time), min(n_asked, _FEWEST))
+    limit = "memory" if in_memory < in_time else "time"
+    why = f"{n_asked:,} of {n_params:,} parameters would take too much {limit}"
+    return Choice(n_draws, GIVEN if n_draws == n_asked else why)
+
+
+# ---- steps from draw to draw --------------------------------------------------------------------
+
+
+def usual_thin(time: float) -> int:
+    """Steps from draw to draw of chains whose autocorrelation time is ``time`` steps.
+
+    Draws spaced by ``time`` are nearly independent. Long times are halved: draws are then worth
+    half as much, at half the cost.
+    """
+    time = round(max(time, 1.0), 6)  # rounding must not add a step
+    thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
+    return int(min(np.ceil(thin), THRESHOLDS.max_thin))
+
+
+def choose_thin(
+    settings: Settings, time: float | None, most_spaced: int = THRESHOLDS.max_thin
+) -> Choice:
+    """Steps from draw to draw."""
+    if settings.thin is not None:
+        return Choice(settings.thin, GIVEN)
+    if time is None:
+        return Choice(10, "nothing is known of the posterior's widths")
+    thin, steps = usual_thin(time), f"{time:.3g}"
+    why = f"autocorrelation time of {steps} step{'s' * (steps != '1')}"
+    if most_spaced < thin:
+        return Choice(most_spaced, f"{why}, and more steps a draw would take too long")
+    return Choice(thin, f"{why}; closer draws cost less" if thin + 1 <= time else why)
+
+
+# ---- burn-in ------------------------------------------------------------------------------------
+
+
+def ten_times(time: float) -> int:
+    """Burn-in of ten autocorrelation times, after which the start is forgotten."""
+    time = round(max(time, 1.0), 6)
+    return int(min(np.ceil(10.0 * time), 10_000))
+
+
+def usual_burnin(time: float | None, n_steps: int) -> tuple[int, str]:
+    """Burn-in before draws that take ``n_steps``, and its reason."""
+    if time is None:
+        return n_steps, "half of the run"
+    why = "ten independent draws' worth, at most half of the run"
+    return min(ten_times(time), n_steps), why
+
+
+def choose_burnin(task: Task, automatic: int, why: str) -> Choice:
+    """Steps before the first draw; by default none where chains continue those of the last fit."""
+    settings = task.settings
+    if settings.n_burnin is not None:
+        return Choice(settings.n_burnin, GIVEN)
+    if task.continues:
+        return Choice(0, "chains continue those of the last fit")
+    if settings.n_hot:
+        return Choice(automatic + settings.n_hot, f"{why} after the temperature has settled")
+    return Choice(automatic, why)
+
+
+# ---- walkers ------------------------------------------------------------------------------------
+
+
+def choose_walkers(task: Task, run: Run, n_burnin: int, n_steps: int, most: float = np.inf) -> int:
+    """Number of walkers, up to ``most``, whose draws are a chain's.
+
+    A step of many positions costs little more than one of four, but each walker has a burn-in.
+    """
+    if not (task.may_have_walkers and task.settings.automatic and run.dynamics.facts.one_mode):
+        return 1
+    # where a whole block of steps is made at once, walkers save nothing
+    if run.dynamics.metric.diagonal is not None and run.dynamics.facts.slope_of_last is not None:
+        return 1
+    return most_walkers(n_burnin, n_steps, most)
+
+
+def expected_walkers(task: Task) -> int:
+    """Number of walkers of a chain that can share a batch, were its steps of size 1."""
+    settings, facts = task.settings, task.facts
+    shared = settings.automatic and settings.allows_walkers
+    if not (shared and facts.one_mode and facts.shares_batches):
+        return 1
+    time = 2.0  # autocorrelation time of steps of size 1
+    n_burnin = ten_times(time) if settings.n_burnin is None else settings.n_burnin
+    return most_walkers(n_burnin, settings.n_draws * (settings.thin or usual_thin(time)))
+
+
+def most_walkers(n_burnin: int, n_steps: int, most: float = np.inf) -> int:
+    """Largest number of walkers, up to ``most``, whose burn-in is a small share of the steps."""
+    # a product with 16 positions costs half of 16 products with one; more positions gain little
+    largest_share = {32: 0.1, 16: 0.2, 4: 0.1}
+    usable = (
+        k for k, share in largest_share.items() if k <= most and k * n_burnin <= share * n_steps
+    )
+    return next(usable, 1)

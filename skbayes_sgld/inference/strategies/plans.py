@@ -1,0 +1,140 @@
+"""The run that a strategy tunes, and the plan that it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld.inference.choices import Choice, Choices, as_given, in_order
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.settings import check_room
+from skbayes_sgld.inference.strategies.lengths import Lengths
+from skbayes_sgld.inference.strategies.rows_read import Batches
+from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.posterior.base import Array
+from skbayes_sgld.sampling.base import Sampler, check_requirements
+from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.preconditioners import Curvature
+from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.schedules import Constant, check_multipliers
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.step_bias import step_bias
+
+
+def draft(task: Task, sampler: Sampler, batches: Batches, mode: Mode | None) -> Run:
+    """Run before its step size is chosen; ``mode`` is None where nothing asks for it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Where the sampler lacks what it needs of the posterior, or takes no minibatches.
+    """
+    settings, posterior, reading = task.settings, task.posterior, batches.reading
+    gradient, batch_size = (batches.choices[name].value for name in ("gradient", "batch_size"))
+    at_mode = expansion = metric = None
+    if mode is not None:
+        at_mode, expansion, metric = mode.theta, reading.mode.expansion, mode.metric
+    check_requirements(sampler, posterior, batch_size)
+    return Run(
+        sampler,
+        Dynamics(
+            gradient.bind(reading.posterior, at_mode, expansion),
+            (settings.preconditioner or Curvature()).bind(posterior.n_params, metric),
+            settings.clip,
+            settings.tau,
+            target=None if reading.posterior is posterior else posterior,
+            center=at_mode if settings.uses_curvature else None,
+        ),
+        settings.schedule,
+        1.0,  # until the step size is chosen
+        reading.posterior.n_samples,
+        batch_size,
+        gradient.replacement,
+        # under "auto" a chain that accepts nothing shows in the diagnosis of its draws instead
+        stops_lost=settings.sampler is not None or settings.step_size is not None,
+    )
+
+
+def at_first(run: Run, step_size: float) -> Run:
+    """Run whose first step has this size; its schedule multiplies the step size."""
+    return replace(run, step_size=step_size / float(run.schedule(0)))
+
+
+def chosen(run: Run, why_sampler: str, why_step_size: str) -> Choices:
+    """Choices of sampler and step size."""
+    return {
+        "sampler": Choice(run.sampler, why_sampler),
+        "step_size": Choice(run.step_size, why_step_size),
+    }
+
+
+def finish(
+    task: Task,
+    run: Run,
+    choices: Choices,
+    lengths: Lengths,
+    start: tuple[Array, Choice],
+    *,
+    mode: Mode | None,
+    center: Mode | None,
+    bias: tuple[float, float] | None = None,
+    **findings: Any,
+) -> Plan:
+    """Plan of a run whose lengths and starting points are chosen.
+
+    Parameters
+    ----------
+    task : Task
+    run : Run
+    choices : dict of str to Choice
+        Sampler, step size, gradient and batch size.
+    lengths : Lengths
+    start : tuple of ndarray and Choice
+        Starting points of all walkers.
+    mode, center : Mode or None
+        Mode of the posterior; centre and metric by the tuning.
+    bias : tuple of float or None
+        Largest bias of the step size, with twice its standard error; None where no pilot has
+        measured it.
+    **findings
+        Further attributes of the plan.
+    """
+    settings, posterior, n_walkers = task.settings, task.posterior, lengths.n_walkers
+    n_draws, n_burnin, thin = (each.value for each in lengths[:3])
+    check_room(settings.n_chains, n_draws, posterior.n_params)
+    if not isinstance(settings.schedule, Constant):
+        check_multipliers(settings.schedule, n_burnin + n_draws * thin)
+        bias = None  # it is that of the draws' steps, once they are made
+    elif mode is not None and bias is None:
+        bias = step_bias(run, mode, run.step_size, settings.uses_curvature, task.seed)
+    # the walkers of a chain share each batch, unless the user asked for minibatches
+    share_batches = settings.may_take_all_rows and run.batch_size is not None
+    share_batches = share_batches and task.facts.shares_batches
+    run = replace(
+        run,
+        dynamics=run.dynamics.for_walkers(n_walkers, share_batches),
+        # everything else is for the last temperature; chains that continue have cooled already
+        temperature=None if task.continues else settings.temperature,
+    )
+    choices = as_given(settings) | {"parameterization": task.parameterization} | choices
+    positions, choices["init"] = start
+    return Plan(
+        posterior=posterior,
+        run=run,
+        start=positions,
+        seed=task.seed,
+        n_draws=n_draws,
+        n_burnin=n_burnin,
+        thin=thin,
+        choices=in_order(choices | task.told | lengths.choices),
+        settings=settings,
+        mode=mode,
+        center=center,
+        bias=bias or (np.nan, np.nan),
+        n_walkers=n_walkers,
+        modes=task.modes,
+        far=task.far,
+        **findings,
+    )

@@ -1,0 +1,59 @@
+"""Published algorithms: the recursion of a paper, for which no mode is looked for.
+
+The settings give a step size and a metric other than the curvature's, and a gradient without a
+centre. Chains start at draws from the prior, and no matrix of parameters by parameters is formed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from skbayes_sgld.inference.choices import GIVEN
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.given_rows import batches_of
+from skbayes_sgld.inference.strategies.lengths import usual_lengths
+from skbayes_sgld.inference.strategies.plans import chosen, draft, finish
+from skbayes_sgld.inference.strategies.rows_read import reason_for_all_rows
+from skbayes_sgld.inference.strategies.starts import choose_start
+from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.sampling.base import Sampler
+from skbayes_sgld.sampling.samplers import SGLD
+
+
+class Published(Strategy):
+    """A recursion whose step size, metric and gradient the settings give."""
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether nothing asks for the mode."""
+        settings = task.settings
+        if settings.uses_curvature or settings.step_size is None or settings.init_is("mode"):
+            return False
+        if settings.gradient is not None:
+            return not settings.gradient.needs_mode
+        return settings.batch_size is None and bool(reason_for_all_rows(task.posterior))
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan:
+        """Plan of the recursion as it is given."""
+        sampler = task.settings.sampler
+        why = "the cheapest" if sampler is None else GIVEN
+        return plan_published(task, sampler or SGLD(), why)
+
+
+def plan_published(task: Task, sampler: Sampler, why: str) -> Plan:
+    """Plan of a sampler's recursion, with the reason for the sampler."""
+    batches = batches_of(task, sampler, None)
+    assert task.settings.step_size is not None
+    run = replace(draft(task, sampler, batches, None), step_size=task.settings.step_size)
+    lengths = usual_lengths(task, run, None)
+    return finish(
+        task,
+        run,
+        batches.choices | chosen(run, why, GIVEN),
+        lengths,
+        choose_start(task, None, lengths.n_walkers),
+        mode=None,
+        center=None,
+    )

@@ -1,0 +1,79 @@
+"""Rows that a step reads: all of them, or a batch whose noise is not seen in the draws."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.inference.choices import GIVEN, Choice, Choices
+from skbayes_sgld.inference.strategies.lengths import expected_walkers
+from skbayes_sgld.inference.strategies.task import Task, start_as_mode
+from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.gradients import ControlVariate, Full
+from skbayes_sgld.sampling.tuning.leverage import Reading
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.noise import NoiseLevel, batch_pays, cheapest_gradient
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+
+class Batches(NamedTuple):
+    """How a run's gradients are made.
+
+    Attributes
+    ----------
+    choices : dict of str to Choice
+        Gradient and batch size; None takes all rows.
+    reading : Reading
+        Rows that batches are drawn of, those that are in every batch, and the mode.
+    noise : NoiseLevel or None
+        Noise of minibatches, where it was measured.
+    """
+
+    choices: Choices
+    reading: Reading
+    noise: NoiseLevel | None = None
+
+
+def cheapest_batches(task: Task) -> Batches:
+    """Cheaper of batches without visible noise and all rows."""
+    posterior, n_walkers = task.posterior, expected_walkers(task)
+    if why := reason_for_all_rows(posterior, n_walkers):
+        return all_rows(why, posterior, task.mode)
+    gradient, batch_size, why, reading, noise = cheapest_gradient(
+        posterior, task.mode, task.settings.tau, task.seed, n_walkers
+    )
+    size = Choice(batch_size, why + reading.told)
+    return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
+
+
+def every_row(task: Task, mode: Mode | None) -> Batches:
+    """All rows, by ``gradient="full"``, which the user chose."""
+    choices = {
+        "gradient": Choice(task.settings.gradient, GIVEN),
+        "batch_size": Choice(None, "all rows at every step"),
+    }
+    return Batches(choices, Reading(task.posterior, mode or start_as_mode(task.posterior)))
+
+
+def all_rows(why: str, posterior: BasePosterior, mode: Mode) -> Batches:
+    """All rows at every step."""
+    choices = {"gradient": Choice(Full(), why), "batch_size": Choice(None, why)}
+    return Batches(choices, Reading(posterior, mode))
+
+
+def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:
+    """Reason why every step takes all rows, whatever a batch's noise; empty if there is none."""
+    n, P = posterior.n_samples, posterior.n_params
+    if n == 0:
+        return "a density without rows"
+    if posterior.facts.cheap_full_gradient:
+        return "the rows are summed up once, into sufficient statistics"
+    if not batch_pays(posterior, THRESHOLDS.min_batch, n_walkers):
+        return f"{n:,} rows: all of them cost little more than a batch"
+    if not posterior.abilities.issuperset(ControlVariate().requires):
+        return "rows without local parameters: a batch would be noisy"
+    if P > MAX_DENSE:
+        return f"{P:,} parameters: the curvature at the mode is not formed"
+    if P >= 300 and n < 5 * P:
+        return f"{n:,} rows of {P:,} parameters: a batch would be noisy"
+    return ""

@@ -1,0 +1,28 @@
+"""Shorter steps after an overflow, where the settings rule out a sampler that rejects."""
+
+from __future__ import annotations
+
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.given import finish_given, tune_given
+from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.sampling.samplers import SGLD
+
+
+class Shortened(Strategy):
+    """The given settings, with steps of a quarter, from around the mode."""
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether a chain overflowed by steps that nobody chose."""
+        return task.finding is not None and task.finding.step_size is not None
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan:
+        """Plan of steps no longer than those that the finding allows."""
+        assert task.finding is not None and task.finding.step_size is not None
+        tuned = tune_given(task, SGLD())
+        longer = max(1.0, tuned.run.step_size / task.finding.step_size)
+        why = f"shortened: {task.finding.why}"
+        tuned = tuned.at(tuned.run.step_size / longer, why, longer * tuned.time)
+        return finish_given(task, tuned, around=True)

@@ -1,0 +1,46 @@
+"""Starting points of the chains: around the mode, by name, or where those of the last fit ended."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbayes_sgld._random import start_normals
+from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.starts import named_start
+from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.posterior.base import Array
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+_WIDTH = 1.5  # in posterior sds, so that R-hat sees chains that have not met
+
+
+def choose_start(
+    task: Task, center: Mode | None, n_walkers: int, around: bool = False
+) -> tuple[Array, Choice]:
+    """Starting points of all walkers ``(n_chains * n_walkers, P)``, and their choice.
+
+    ``around`` starts chains around the mode whatever the metric, unless the user chose the start.
+    """
+    settings, posterior = task.settings, task.posterior
+    if task.positions is not None:
+        start = posterior.reported.theta(task.positions)
+        return start, Choice("last positions", "warm_start=True")
+    n_starts = n_walkers * settings.n_chains
+    around = settings.init_is("auto") and (settings.uses_curvature or around)
+    if settings.init_is("mode") or around:
+        assert center is not None
+        name, why = "mode", GIVEN if settings.init_is("mode") else "overdispersed around the mode"
+        normals = start_normals(task.seed, range(n_starts), posterior.n_params)
+        width = _WIDTH * np.sqrt(settings.tau)
+        start = center.theta + width * center.metric.sqrt(normals)
+    else:
+        chains = range(n_starts)
+        start, (name, why) = named_start(
+            posterior, settings.init, settings.n_chains, task.seed, chains
+        )
+    return start, Choice(name, why + walkers(n_walkers))
+
+
+def walkers(n_walkers: int) -> str:
+    """Words on the number of walkers, for the reason of the start."""
+    return f", {n_walkers} walkers a chain" * (n_walkers > 1)

@@ -1,0 +1,139 @@
+"""The task of a strategy: the model, the settings, and what the strategies before have found."""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skbayes_sgld.inference.choices import GIVEN, Choice, Choices
+from skbayes_sgld.inference.parameterization import reparameterize
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior.base import Array, BasePosterior
+from skbayes_sgld.posterior.propriety import check_mode
+from skbayes_sgld.posterior.protocol import Facts
+from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, newton_mode
+from skbayes_sgld.sampling.tuning.own_models import KnownMode
+from skbayes_sgld.sampling.tuning.widths import FarPart
+
+
+class Finding(NamedTuple):
+    """Reason for the next strategy to plan: a pilot found an error, or a chain overflowed.
+
+    Attributes
+    ----------
+    why : str
+        Sampler that would have been used, and what was found.
+    step_size : float or None
+        Shorter step size, where the settings rule out a sampler that accepts or rejects.
+    """
+
+    why: str
+    step_size: float | None = None
+
+
+@dataclass(eq=False)
+class Task:
+    """What is to be planned.
+
+    Attributes
+    ----------
+    model : BasePosterior
+        Posterior in the model's own coordinates.
+    settings : Settings
+    seed : int
+        Seed of the pilots and of the chains.
+    positions : ndarray of shape (n_chains, n_params) or None
+        Last positions of an earlier run's chains, in the user's parameters.
+    finding : Finding or None
+        What was found against the strategies before.
+    told : dict of str to Choice
+        Choices that they have made.
+    modes : tuple of KnownMode
+        Modes that searches have found, where several have a part of the mass.
+    far : FarPart or None
+        Part of a user's own model that is far from its mode.
+    """
+
+    model: BasePosterior
+    settings: Settings
+    seed: int
+    positions: Array | None = None
+    finding: Finding | None = None
+    told: Choices = field(default_factory=dict)
+    modes: tuple[KnownMode, ...] = ()
+    far: FarPart | None = None
+
+    def found(self, **findings: Any) -> Task:
+        """Task with further findings, for the next strategy; coordinates and mode are kept."""
+        task = copy(self)
+        vars(task).update(findings)
+        return task
+
+    @cached_property
+    def _coordinates(self) -> tuple[BasePosterior, Mode | None, Choice]:
+        """Posterior in the coordinates that are sampled, its mode if known, and the choice."""
+        posterior, name = self.model, self.settings.parameterization
+        if "tempered" in posterior.abilities:
+            posterior = posterior.tempered(self.settings.tau)
+        if posterior.facts.parameterizations != ("centered",) or name not in (None, "centered"):
+            return reparameterize(posterior, self.settings)
+        return posterior, None, Choice("centered", GIVEN if name else "the model's own coordinates")
+
+    @property
+    def posterior(self) -> BasePosterior:
+        """Posterior in the coordinates that are sampled."""
+        return self._coordinates[0]
+
+    @property
+    def parameterization(self) -> Choice:
+        """Name of the coordinates, and the reason for them."""
+        return self._coordinates[2]
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Facts about the posterior in these coordinates."""
+        return self.posterior.facts
+
+    @cached_property
+    def mode(self) -> Mode:
+        """Mode of the posterior, and the curvature there; it is looked for once it is asked for."""
+        known = self._coordinates[1]
+        return self.mode_within(TOLERANCE) if known is None else known
+
+    def mode_within(self, tolerance: float) -> Mode:
+        """Mode to a squared distance; the start alone of a posterior that may have no mode."""
+        posterior = self.posterior
+        moments = posterior.centered_normal()
+        if moments is not None:
+            return Mode.from_curvature(*moments)
+        try:
+            mode = newton_mode(posterior, posterior.start(), tolerance=tolerance)
+        except NoModeError:
+            moments = posterior.centered_normal(anyway=True)
+            if moments is not None:
+                return Mode.from_curvature(*moments)
+            if posterior.facts.has_mode:
+                raise
+            return start_as_mode(posterior)
+        check_mode(posterior, mode.theta)
+        return mode
+
+    @property
+    def continues(self) -> bool:
+        """Whether chains continue those of an earlier run."""
+        return self.positions is not None
+
+    @property
+    def may_have_walkers(self) -> bool:
+        """Whether several walkers may share the draws of a chain."""
+        return self.settings.allows_walkers and not self.continues
+
+
+def start_as_mode(posterior: BasePosterior) -> Mode:
+    """Start of a posterior and a metric of ones, where no mode is known."""
+    return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))
