@@ -1,7 +1,7 @@
 """Unbounded coordinates for bounded parameters.
 
-Samplers move in all of R^P. A positive parameter x, or one in an interval, is a function x(t) of an
-unbounded coordinate t, and its density in t gains the factor dx/dt.
+Samplers move in unbounded coordinates. A parameter x that is positive, or in an interval, is a
+function x(t) of an unbounded coordinate t; its density in t has the additional factor dx/dt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Transform(Component):
     low, high : float
         Ends of the interval.
     prefix : str
-        First part of the coordinate's name: ``"log"`` makes ``"log_sigma"`` of ``"sigma"``.
+        Prefix of the coordinate's name: with ``"log"`` that of ``"sigma"`` is ``"log_sigma"``.
     """
 
     low: float
@@ -53,7 +53,7 @@ class Transform(Component):
 
 @dataclass(eq=False, repr=False)
 class Positive(Transform):
-    """Positive parameter by its logarithm, ``x = exp(t)``.
+    """Positive parameter in terms of its logarithm, ``x = exp(t)``.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Positive(Transform):
 
 @dataclass(eq=False, repr=False)
 class Interval(Transform):
-    """Parameter in an interval by its log odds, ``x = low + (high - low) / (1 + exp(-t))``.
+    """Parameter in an interval in terms of log odds, ``x = low + (high - low) / (1 + exp(-t))``.
 
     Parameters
     ----------
@@ -111,11 +111,11 @@ class Interval(Transform):
         check_number(self.high, "transform.high", low=self.low)
 
     def forward(self, t: Array) -> Array:
-        """Point whose share of the interval is ``expit(t)``."""
+        """``low + (high - low) expit(t)``."""
         return self.low + (self.high - self.low) * expit(t)
 
     def inverse(self, x: Array) -> Array:
-        """Log odds of the share of the interval that lies below x."""
+        """Log odds of the share of the interval below x."""
         return logit((x - self.low) / (self.high - self.low))
 
     def log_slope(self, t: Array) -> Array:
@@ -131,7 +131,7 @@ TRANSFORMS: Registry[Transform] = Registry(Transform, positive=Positive, unit_in
 
 
 def by_name(names: Sequence[str]) -> dict[str, list[int]]:
-    """Positions of the parameters, by their names without an index."""
+    """Positions of the parameters of each name, without its index."""
     positions: dict[str, list[int]] = {}
     for j, name in enumerate(names):
         positions.setdefault(name.partition("[")[0], []).append(j)

@@ -1,24 +1,23 @@
-"""The likelihoods' interface: everything that a model knows about y.
+"""Interface of the likelihoods: everything that a model knows about y.
 
 Conventions
 -----------
-The likelihood of a row depends on the parameters through ``u``, of ``n_local`` numbers: its linear
-predictors and then, the same in every row, the coordinates of the likelihood's own parameters, such
-as ``gamma = log sigma^2``. ``u`` is ``(C, n_local, B)`` for C chains and B rows; ``y`` is ``(B,)``,
-or ``(C, B)`` when every chain has rows of its own. In these terms one piece of code serves the
-gradients, curvature and control variates of every model. In predictions, C is the number of rows
-and B that of draws, and ``y`` is ``(C, 1)``.
+The likelihood of a row depends on the parameters through its ``n_local`` local parameters ``u``:
+first its linear predictors, then the coordinates of the likelihood's own parameters, such as
+``gamma = log sigma^2``, which are the same in every row. ``u`` is ``(C, n_local, B)`` for C chains
+and B rows; ``y`` is ``(B,)``, or ``(C, B)`` if every chain has its own rows. In predictions, C is
+the number of rows and B that of draws, and ``y`` is ``(C, 1)``.
 
-Parameters of a likelihood's own
---------------------------------
-A likelihood names them in ``own``, a tuple of
-:class:`~skbayes_sgld.likelihoods.own.OwnParameter`. Each is an unbounded coordinate at
-the end of theta, and one of the last rows of u; score and curvature have derivatives in it as in a
-linear predictor. The rest follows: a prior, by the argument of the estimator that the parameter
-names; starts, by :meth:`Likelihood.start`; a row of ``summary()`` and a fitted attribute, by
-:meth:`Likelihood.constrain_own`; and predictions, whose u has a value for each draw. By default
-each coordinate has a transform of its own. Parameters that depend on each other, such as increasing
-cut points, override :meth:`Likelihood.constrain_own` and :meth:`Likelihood.unconstrain_own`.
+Own parameters
+--------------
+A likelihood lists its own parameters, such as a dispersion, in ``own``, a tuple of
+:class:`~skbayes_sgld.likelihoods.own.OwnParameter`. Each has an unbounded coordinate at the end of
+theta and of u; score and curvature include its derivatives, like those of a linear predictor. It
+also gets a prior, from the estimator's argument of that name; a start, by :meth:`Likelihood.start`;
+a row of ``summary()`` and a fitted attribute, by :meth:`Likelihood.constrain_own`. By default each
+coordinate is transformed by itself. A likelihood whose parameters depend on each other, such as
+increasing cut points, overrides :meth:`Likelihood.constrain_own` and
+:meth:`Likelihood.unconstrain_own`.
 """
 
 from __future__ import annotations
@@ -42,11 +41,11 @@ Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 RARE = 0.02  # share of the rows below which a class is rare
 
 
-HIGHEST = 350.0  # log mean: the square of its exponential is a number
+HIGHEST = 350.0  # largest log mean: the square of its exponential is finite
 
 
 class FarRowError(ValueError):
-    """A row to predict has a mean, under a draw, whose square is out of floats' range."""
+    """A row to predict has a mean, under some draw, whose square overflows."""
 
 
 class Likelihood(Component):
@@ -61,48 +60,46 @@ class Likelihood(Component):
     n_predictors : int
         Number of linear predictors of a row.
     own : tuple of OwnParameter
-        Parameters of its own, such as a dispersion; the noise variance, if inferred, is the first.
+        Own parameters, such as a dispersion; the noise variance, if inferred, is the first.
     quadratic : bool
         Whether the log density is quadratic in eta, so that sufficient statistics replace the rows.
     averages : bool
-        Whether the family defines :meth:`averaged`, over normal errors of the predictor.
+        Whether the family defines :meth:`error_averaged`.
     whole : bool
         Whether the observations are whole numbers.
     totals : bool
-        Whether an observation is a number of successes among known trials: in fits a record of
-        both, in predictions a number, whose trials are one more row of u.
+        Whether an observation is a number of successes among known trials. In fits it is a record
+        of both; in predictions it is a number, and the trials are a further row of u.
     shift_invariant : bool
-        Whether a number that is added to all of a row's predictors changes nothing.
+        Whether adding one number to all predictors of a row changes nothing.
     increasing : bool
-        Whether the mean increases with the only linear predictor, so that its quantiles are those
-        of the predictor, transformed.
+        Whether the mean increases with the only linear predictor: its quantiles are then the
+        predictor's, transformed.
     log_concave : bool
         Whether the log density is concave in eta, so that it adds no mode to a posterior.
     several_modes : bool
-        Whether the rows may leave a posterior several modes. The family then defines
+        Whether the posterior may have several modes. The family then defines
         :meth:`other_starts`.
     bounded_curvature : bool
         Whether the curvature is bounded, whatever the linear predictor and the noise.
     reach : float
-        Scale of a network's output weights, so that the predictors that are to be expected are
-        within the prior.
+        Scale of a network's output weights: that of the predictors to expect.
     improper : str
-        What is wrong with data for which the likelihood does not go to 0 along some direction; used
-        in errors.
+        For errors: what is wrong with data whose likelihood does not go to 0 along some direction.
     log_link : tuple of str
-        For a mean that is the exponential of the predictor, its name and what to check where it
-        leaves the range of numbers; else empty.
+        If the mean is the exponential of the predictor: its name, and what to check if it
+        overflows. Else empty.
     sizes : tuple of float
-        Between which the largest absolute value of y must be, unless it is 0.
+        Bounds on the largest absolute value of y, unless that is 0.
     spread_at : int or None
         Position among the local parameters of the log of a variance, or of a dispersion, that falls
         by log k for the mean of k observations; None if such a mean has another distribution.
     offset_at : int
-        Position of the local parameter that a row's offset is a part of: the first predictor, or
-        of :meth:`of_averages` the log spread.
+        Position of the local parameter to which a row's offset is added: the first predictor, or
+        for :meth:`of_averages` the log spread.
     kernel : type of RowKernel
-        Functions of the rows that sums call. A family with a kernel of its own defines
-        :meth:`log_density`, :meth:`score` and :meth:`curvature` there alone.
+        Functions of the rows that sums over rows call. A family with its own kernel defines
+        log density, score and curvature only there.
     """
 
     n_predictors = 1
@@ -145,11 +142,11 @@ class Likelihood(Component):
         return bool(self.own) and self.own[0].is_noise
 
     def constrain_own(self, theta: Array) -> Array:
-        """Own parameters ``(S, n_own)``, as they are reported, at their coordinates."""
+        """Own parameters ``(S, n_own)``, as reported, from their coordinates."""
         values = np.empty_like(theta)
         for j, own in enumerate(self.own):
             low, high = own.transform.low, own.transform.high
-            # rounded to a finite end it would have no coordinate; infinity shows an overflow
+            # a value at a finite end would have no coordinate; infinity shows an overflow
             least = np.nextafter(low, high)
             most = np.nextafter(high, low) if np.isfinite(high) else high
             values[:, j] = np.clip(own.transform.forward(theta[:, j]), least, most)
@@ -161,11 +158,11 @@ class Likelihood(Component):
         return np.column_stack([own.transform.inverse(x) for own, x in columns])
 
     def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
-        """Names of the reported parameters, given those of coefficients, levels and own ones."""
+        """Names of the reported parameters, from those of coefficients, intercepts and own ones."""
         return names
 
     def to_reported(self, values: Array, has_level: bool) -> None:
-        """Change reported values ``(S, P)`` in place, for a family with other ones than theta's."""
+        """Change reported values ``(S, P)`` in place, if they are not those of theta."""
 
     def from_reported(self, values: Array, has_level: bool) -> None:
         """Undo :meth:`to_reported`, in place."""
@@ -177,7 +174,7 @@ class Likelihood(Component):
         raise self._undefined("check_target")
 
     def check_predictors(self, eta: Array) -> None:
-        """Raise FarRowError where means at linear predictors, or squares, leave floats' range."""
+        """Raise FarRowError if a mean at these linear predictors, or its square, overflows."""
         largest = float(eta.max(initial=0.0)) if self.log_link else 0.0
         if not largest <= HIGHEST:
             raise FarRowError(
@@ -186,7 +183,7 @@ class Likelihood(Component):
             )
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Local parameters ``(n_local,)`` of a model without columns: where a search begins.
+        """Local parameters ``(n_local,)`` of a model without columns, from which a search begins.
 
         Parameters
         ----------
@@ -198,7 +195,7 @@ class Likelihood(Component):
         return np.zeros(self.n_local)
 
     def other_starts(self, design: Array, y: Array, weight: Array | None) -> list[Array]:
-        """Further points ``(width + n_own,)`` where a search for the mode may begin.
+        """Further starting points ``(width + n_own,)`` of a search for modes.
 
         Parameters
         ----------
@@ -210,40 +207,38 @@ class Likelihood(Component):
         return []
 
     def typical_effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
-        """Change of the predictor that one spread of a column may well make.
+        """Typical change of the predictor over one spread of a column, for automatic prior scales.
 
-        It sets the automatic scales of priors. ``level``, for an intercept's, is where its prior
-        has its centre.
+        For the prior of an intercept, ``level`` is the centre of that prior.
         """
         return 1.0
 
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
-        """Weight of the observations that keep an intercept under a flat prior from infinity.
+        """Weight of the observations that bound an intercept under a flat prior.
 
         Far out, the posterior density of an intercept b falls like ``exp(-level_weight |b|)``.
-        Infinity stands for a density that falls faster, as a normal one does, or like a power of b
-        whose integral is finite. It is 0 where the density does not go to 0: the intercept would go
-        to infinity.
+        Infinity stands for a density that falls faster, as a normal one does, or like an integrable
+        power of b. At 0 the density does not go to 0, and the posterior is improper.
         """
         return np.inf
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
-        """Variance of a normal observation of the predictor that a row is worth on average.
+        """Variance of a normal observation of the predictor as informative as an average row.
 
-        It is the inverse curvature where a model without columns has its predictor (Piironen &
-        Vehtari 2017, Section 3.5).
+        It is the inverse curvature at the predictor of a model without columns (Piironen & Vehtari
+        2017, Section 3.5).
         """
         u = np.repeat(self.start(y, weight, True)[None, :, None], len(y), axis=2)
         return 1.0 / float(np.average(self.curvature(u, y)[0, 0, 0], weights=weight))
 
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
-        """Weights that say how many observations the rows are: trials, where rows have some."""
+        """Weights of the rows in observations: multiplied by the trials, if rows have some."""
         return weight
 
     def gains(self, design: Array, y: Array) -> Array | sparray | None:
-        """Matrix G such that the likelihood does not go to 0 along v where ``G v >= 0``.
+        """Matrix G such that the likelihood does not go to 0 along v if ``G v >= 0``.
 
-        If some such v has ``G v != 0``, the posterior under flat priors has no finite integral.
+        If some such v has ``G v != 0``, the posterior under flat priors is improper.
 
         Parameters
         ----------
@@ -254,18 +249,18 @@ class Likelihood(Component):
         Returns
         -------
         gains : ndarray or sparse array of shape (m, n_predictors * width), or None
-            None for a likelihood that goes to 0 in every direction in which a predictor changes.
+            None if the likelihood goes to 0 along every direction that changes a predictor.
         """
         return None
 
     def rare(self, y: Array) -> Array | None:
-        """Rows ``(n,)`` with observations so rare that a part of the data needs all of them."""
+        """Rows ``(n,)`` of observations so rare that a subset of the data should keep them all."""
         return None
 
     def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
         """Score and curvature averaged over normal errors of the predictor ``u (..., B)``.
 
-        ``variance (B,)`` is that of the errors.
+        ``variance (B,)`` is the variance of the errors.
         """
         raise self._undefined("error_averaged")
 
@@ -287,7 +282,7 @@ class Likelihood(Component):
         dtype : type, default=numpy.float64
             float64 or float32.
         offset : ndarray of shape (..., B) or None, default=None
-            Known part of a local parameter of each row, which the kernel adds to u.
+            Known number that the kernel adds to one local parameter of each row.
         """
         kernel = self._kernel(y, dtype)
         return with_offset_and_weight(kernel, offset, weight, dtype, self.offset_at)
@@ -297,7 +292,7 @@ class Likelihood(Component):
 
     @property
     def n_products(self) -> int:
-        """Number of local parameters that kernels take: contrasts of a shift-invariant family."""
+        """Number of local parameters that kernels take; a shift-invariant family has contrasts."""
         return self.n_local - self.shift_invariant
 
     def log_density(self, u: Array, y: Array) -> Array:
@@ -320,7 +315,7 @@ class Likelihood(Component):
         return value, score
 
     def _kernel_values(self, u: Array, y: Array, *orders: int) -> list[Array]:
-        """Log density and derivatives in all local parameters, from those that the kernel has."""
+        """Log density and derivatives in all local parameters, from the kernel's own."""
         if self.kernel is RowKernel:
             raise NotImplementedError(
                 f"{type(self).__name__} defines neither log_density, score and curvature nor a "
@@ -330,13 +325,13 @@ class Likelihood(Component):
         with np.errstate(over="ignore"):
             values = list(self.bind(y).derivatives(local, *orders))
         for i, order in enumerate(orders):
-            for axis in range(1, 1 + order * self.shift_invariant):  # they sum to zero
+            for axis in range(1, 1 + order * self.shift_invariant):  # derivatives sum to zero
                 last = -values[i].sum(axis=axis, keepdims=True)
                 values[i] = np.concatenate([values[i], last], axis=axis)
         return values
 
     def noise_variance(self, gamma: Array | None) -> Array | float:
-        """Variance of an observation, for a family in which it does not depend on eta."""
+        """Variance of an observation, if it does not depend on eta."""
         raise self._undefined("noise_variance")
 
     # ---- predictions --------------------------------------------------------------------------
@@ -379,7 +374,7 @@ class Likelihood(Component):
         return solve_quantile(cdf, q, first, sd, self.whole)
 
     def _mixture_cdf(self, average: Average, n_rows: int) -> Callable[[Array, Array], Array]:
-        """Distribution function of a mixture, of points ``(r,)`` and their rows' positions."""
+        """Distribution function of a mixture, at points ``(r,)`` of the rows at some positions."""
 
         def cdf(t: Array, rows: Array) -> Array:
             at = np.empty(n_rows)
@@ -396,17 +391,17 @@ class LabelLikelihood(Likelihood):
     ----------
     n_classes : int
     symmetric : bool
-        Whether there are two classes, which change places where the predictor changes its sign,
-        and the family defines :meth:`mean_smaller`.
+        Whether there are two classes that swap when the predictor changes sign. The family then
+        defines :meth:`mean_smaller`.
     """
 
     n_classes = 2
     symmetric = False
-    reach = 20.0  # labels without any doubt are not to be doubted: see the network's prior
+    reach = 20.0  # wide enough for labels without noise: see the network's prior
     improper = "a plane separates the classes of y, completely or nearly"
 
     def check_target(self, y: Array) -> Array:
-        """Codes as floats; a ValueError names a value that is no code."""
+        """Class codes as floats; a ValueError names a value that is no code."""
         labels, codes = np.asarray(y), np.asarray(y, dtype=float)
         if labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < self.n_classes:
             return codes
@@ -419,18 +414,18 @@ class LabelLikelihood(Likelihood):
         return codes
 
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
-        """Weight of the class that has the least."""
+        """Weight of the class of the least weight."""
         return float(np.bincount(y.astype(np.intp), weight, self.n_classes).min())
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
-        """Inverse mean over the classes of ``p (1 - p)``, p the share of each, or of half a row."""
+        """Inverse of the mean of ``p (1 - p)``; p is a class's share, at least half a row's."""
         rows = np.bincount(y.astype(np.intp), weight, minlength=self.n_classes)
         least = 0.5 / rows.sum()
         share = np.clip(rows / rows.sum(), least, 1.0 - least)
         return 1.0 / float(np.mean(share * (1.0 - share)))
 
     def rare(self, y: Array) -> Array | None:
-        """Rows of the classes that few rows are of; None without one."""
+        """Rows of rare classes; None if there is no such class."""
         codes = y.astype(np.intp)
         few = np.bincount(codes, minlength=self.n_classes) < RARE * len(y)
         return few[codes] if few.any() else None
@@ -438,32 +433,32 @@ class LabelLikelihood(Likelihood):
     def probabilities(self, u: Array) -> tuple[Array, Array]:
         """Probability of each class, and of all others together, each ``(C, n_classes, B)``.
 
-        Neither is computed as 1 minus the other, so a tiny probability keeps its digits.
+        Neither is computed as 1 minus the other, so a tiny probability keeps its precision.
         """
         raise self._undefined("probabilities")
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
-        """Logs of :meth:`probabilities`, which stay finite where those underflow."""
+        """Logs of :meth:`probabilities`, finite even if those underflow."""
         raise self._undefined("log_probabilities")
 
     def mean_probabilities(self, u: Array, share: Array) -> Array:
         """Probability of each class, averaged over the draws ``(C, n_classes)``.
 
         ``u`` may be in single precision, and may be overwritten. A tiny probability keeps its
-        digits.
+        precision.
         """
         return self.probabilities(u)[0] @ share
 
     def mean_smaller(self, eta: Array, share: Array) -> Array:
         """Probability of class 0 ``(C,)``, averaged over the draws of predictors ``eta (C, B)``.
 
-        Their mean is not negative, so the probability is the smaller one, and keeps its digits
-        where it is tiny. ``eta`` may be in single precision, and may be overwritten.
+        The mean of eta is not negative, so this is the smaller of the two probabilities; a tiny one
+        keeps its precision. ``eta`` may be in single precision, and may be overwritten.
         """
         raise self._undefined("mean_smaller")
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
-        """Draws of a code ``(C, B)``."""
+        """Draws of class codes ``(C, B)``."""
         p = self.probabilities(u)[0]
         uniform = rng.random_sample((p.shape[0], 1, p.shape[2]))
         return (uniform > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)

@@ -11,11 +11,11 @@ from scipy.special import expit
 from skbayes_sgld.likelihoods.base import Array, LabelLikelihood, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel
 
-_LARGEST = 80.0  # predictor whose exponential single precision holds
+_LARGEST = 80.0  # largest predictor whose exponential is finite in single precision
 
 
 class BernoulliKernel(RowKernel):
-    """Binary rows, by the signs of their labels: v is the predictor times the sign."""
+    """Binary rows as signs of their labels; v is the predictor times the sign."""
 
     @classmethod
     def bind(cls, likelihood: Likelihood, y: Array) -> BernoulliKernel:
@@ -26,7 +26,7 @@ class BernoulliKernel(RowKernel):
         """``-log(1 + exp(-v))``, ``sign / (1 + exp(v))`` and ``p (1 - p)``, by one exponential."""
         v = np.multiply(u, self.y, out=u)
         if 0 not in orders:
-            np.exp(v, out=v)  # where it overflows the score is 0
+            np.exp(v, out=v)  # if it overflows the score is 0
             v += 1.0
             score = np.divide(self.y, v, out=v)
             if 2 not in orders:
@@ -42,8 +42,8 @@ class BernoulliKernel(RowKernel):
         total = v + 1.0
         rounding = None
         if v.dtype == np.float64:
-            # the digits of a small exponential that the sum loses matter under a large weight: with
-            # them log is as exact as log1p, in half of the time (logaddexp takes 2.4 times as long)
+            # the sum loses digits of a small exponential, which matter under a large weight. With
+            # them log is as exact as log1p, in half the time (logaddexp takes 2.4 times as long)
             rounding = v - (total - 1.0)
             rounding /= total
         v /= total
@@ -69,7 +69,8 @@ class Bernoulli(LabelLikelihood):
     def gains(self, design: Array, y: Array) -> Array:
         """Rows of the design, with a minus sign for class 0.
 
-        A direction along which no row loses separates the classes (Albert & Anderson 1984).
+        A direction along which no row's probability falls separates the classes (Albert &
+        Anderson 1984).
         """
         return design * (2.0 * y - 1.0)[:, None]
 
@@ -92,13 +93,13 @@ class Bernoulli(LabelLikelihood):
         return expit(u[:, 0]) * expit(-u[:, 0])
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:
-        """``(1 - p, p)`` and ``(p, 1 - p)``, each element from its own exponential."""
+        """``(1 - p, p)`` and ``(p, 1 - p)``, each probability from its own exponential."""
         p = expit(np.concatenate([-u, u], axis=1))
         return p, p[:, ::-1]
 
     def mean_smaller(self, eta: Array, share: Array) -> Array:
         """Average of ``1 / (1 + exp(eta))``."""
-        with np.errstate(over="ignore"):  # of a probability that is zero
+        with np.errstate(over="ignore"):  # if the probability is zero
             np.exp(eta, out=eta)
         eta += eta.dtype.type(1)
         np.reciprocal(eta, out=eta)

@@ -20,7 +20,7 @@ from skbayes_sgld.likelihoods.own import OwnParameter, clip_log
 from skbayes_sgld.likelihoods.stirling import rise
 from skbayes_sgld.transforms import Interval
 
-_STRETCH = 64  # probabilities that follow from one: its underflow is that of their sum
+_STRETCH = 64  # probabilities computed from one by ratios: if it underflows, so does their sum
 _NODES = np.arange(-6.5, 6.51, 0.5)  # sds of the log odds of a beta variable
 
 
@@ -29,7 +29,7 @@ class BetaBinomialKernel(BinomialKernel):
 
     The log density is that of a binomial total plus ``f(y, a) + f(n - y, b) - f(n, r)``, where
     ``f(m, x) = log Gamma(x + m) - log Gamma(x) - m log x`` falls to 0 as x grows. Everything is in
-    float64: the special functions take no less time in float32.
+    float64, since the special functions are no faster in float32.
     """
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
@@ -56,10 +56,10 @@ class BetaBinomialKernel(BinomialKernel):
 
 
 def _growth(order: int, m: Array, log_x: Array) -> Array:
-    """Function f of the kernel, for whole numbers m; for order 1 or 2 a derivative in log x.
+    """Function f of the kernel, for whole numbers m; with order 1 or 2 a derivative in log x.
 
-    The derivatives are of ``log Gamma(x + m) - log Gamma(x)``, without the term ``m log x``. This
-    is ``log x + log Gamma(x + m) - log Gamma(x + 1)``: no function of x has a pole at 0.
+    The derivatives are those of ``log Gamma(x + m) - log Gamma(x)``, without the term ``m log x``.
+    It is computed as ``log x + log Gamma(x + m) - log Gamma(x + 1)``, which has no pole at x = 0.
     """
     k, x = np.maximum(m - 1.0, 0.0), np.exp(log_x)
     if order == 0:
@@ -86,7 +86,7 @@ class BetaBinomial(Binomial):
         return super()._kernel(y, np.float64)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Log odds of the share of all successes, and of the correlation by moments."""
+        """Log odds of the share of successes, and of the correlation by moments."""
         level = super().start(y, weight, has_level)
         successes, trials = split_totals(y)
         w, p = np.ones(len(y)) if weight is None else weight, expit(level)
@@ -101,7 +101,7 @@ class BetaBinomial(Binomial):
         return float(min(w @ (successes > 0), w @ (successes < trials)))
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
-        """Inverse mean over the rows of ``n p (1 - p) / (1 + (n - 1) rho)``."""
+        """Inverse of the mean over the rows of ``n p (1 - p) / (1 + (n - 1) rho)``."""
         trials, (p, rho) = split_totals(y)[1], expit(self.start(y, weight, True))
         worth = trials * p * (1.0 - p) / (1.0 + (trials - 1.0) * rho)
         return 1.0 / float(np.average(worth, weights=weight))
@@ -116,7 +116,7 @@ class BetaBinomial(Binomial):
         """Probability of at most y successes."""
         u, trials = u.astype(float), self._trials(u).astype(float)
         whole = np.clip(np.floor(y), -1.0, trials)
-        upper = 2.0 * whole >= trials  # then the failures beyond y are fewer to sum over
+        upper = 2.0 * whole >= trials  # then sum over the failures, which are fewer
         u[:, 0] = np.where(upper, -u[:, 0], u[:, 0])
         k = np.where(upper, trials - 1.0 - whole, whole)
         few = (k < 500).any(axis=1)
@@ -132,7 +132,7 @@ class BetaBinomial(Binomial):
         return r * expit(u[:, 0]), r * expit(-u[:, 0])
 
     def _cdf_by_sum(self, u: Array, trials: Array, k: Array) -> Array:
-        """Probability of at most k successes, fewer than half of the trials, by the sum."""
+        """Probability of at most k successes, by summation; k is less than half of the trials."""
         (a, b), out = self._shapes(u), np.zeros(k.shape)
         most = int(k.max())
         for first in range(0, most + 1, _STRETCH):
@@ -146,7 +146,7 @@ class BetaBinomial(Binomial):
         return np.minimum(out, 1.0)
 
     def _cdf_by_quadrature(self, u: Array, trials: Array, k: Array) -> Array:
-        """Probability of at most k successes, by a quadrature: k and n - k are large.
+        """Probability of at most k successes, by quadrature, for large k and n - k.
 
         It is the probability of ``P < Q``, for independent beta variables P of shapes a, b and Q of
         shapes k + 1, n - k. The quadrature is over the narrower of the two, and averages the
@@ -169,6 +169,6 @@ class BetaBinomial(Binomial):
         return np.where(wide, out, 1.0 - out)
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
-        """Draws of a number of successes: binomial, of a probability drawn for each."""
+        """Draws of a number of successes: binomial, with a probability drawn for each."""
         a, b = (np.maximum(shape, np.finfo(float).tiny) for shape in self._shapes(u))
         return rng.binomial(self._trials(u).astype(np.int64), rng.beta(a, b))

@@ -14,12 +14,12 @@ from skbayes_sgld.likelihoods.base import RARE, Array, Likelihood
 from skbayes_sgld.likelihoods.bernoulli import Bernoulli
 from skbayes_sgld.likelihoods.kernel import RowKernel
 
-_MOST_TRIALS = 1e12  # beyond, log densities lose the digits that tell parameters apart
+_MOST_TRIALS = 1e12  # with more, rounding errors of the log density hide the parameters
 TOTALS = np.dtype([("successes", float), ("trials", float)])
 
 
 def as_totals(successes: Array, trials: Array | float) -> Array:
-    """Records of successes and trials, which index, join and repeat as numbers do."""
+    """Records of successes and trials: an array that indexes and concatenates like numbers."""
     totals = np.empty(np.shape(successes), TOTALS)
     totals["successes"], totals["trials"] = successes, trials
     return totals
@@ -37,7 +37,7 @@ def check_trials(trials: Array) -> None:
 
 
 class BinomialKernel(RowKernel):
-    """Totals; log densities are expanded about their maxima, where large terms would cancel."""
+    """Totals; log densities are computed relative to their maxima, as large terms would cancel."""
 
     def __init__(self, likelihood: Likelihood, y: Array, trials: Array) -> None:
         super().__init__(likelihood, y)
@@ -49,7 +49,7 @@ class BinomialKernel(RowKernel):
 
     @cached_property
     def share(self) -> Array:
-        """Shares of successes at which rows are expanded; a half where all trials ended alike."""
+        """Shares of successes, where the log densities are largest; a half if all trials agree."""
         share = self.y.astype(float) / np.maximum(self.trials, 1.0)
         share[(share == 0.0) | (share == 1.0)] = 0.5
         eps = np.finfo(self.y.dtype).eps
@@ -57,7 +57,7 @@ class BinomialKernel(RowKernel):
 
     @cached_property
     def constant(self) -> Array:
-        """Log densities at these shares, 0 where all trials ended alike."""
+        """Log densities at these shares; 0 if all trials agree."""
         y, n = self.y.astype(float), self.trials.astype(float)
         ways = gammaln(n + 1.0) - gammaln(y + 1.0) - gammaln(n - y + 1.0)
         at_share = ways + xlogy(y, y / np.maximum(n, 1.0))
@@ -69,10 +69,10 @@ class BinomialKernel(RowKernel):
         eta, y, n, values = u[:, 0], self.y, self.trials, []
         if 0 in orders:
             delta = eta - np.log(self.share / (1 - self.share))
-            beyond = np.maximum(delta - u.dtype.type(50.0), 0)  # then a straight line
+            beyond = np.maximum(delta - u.dtype.type(50.0), 0)  # beyond, the log density is linear
             value = y * delta - n * (np.log1p(self.share * np.expm1(delta - beyond)) + beyond)
             value += self.constant
-            # all successes or none: nothing cancels, and small probabilities keep their digits
+            # if all trials agree nothing cancels, and small probabilities keep their precision
             sided = np.where(y == 0, eta, -eta)
             values.append(np.where((y == 0) | (y == n), -n * np.logaddexp(0, sided), value))
         if 1 in orders:
@@ -85,11 +85,10 @@ class BinomialKernel(RowKernel):
 
 @dataclass(eq=False, repr=False)
 class Binomial(Likelihood):
-    r"""Successes among trials of one probability :math:`1 / (1 + e^{-\eta})`.
+    r"""Successes among trials of equal probability :math:`1 / (1 + e^{-\eta})`.
 
-    In fits y holds records of :func:`as_totals`. In predictions y holds successes, and u has the
-    trials as one more row, last. Without trials there is one. A total is worth as many rows as it
-    has trials.
+    In fits y holds records of :func:`as_totals`. In predictions y holds successes, and the last row
+    of u is the trials, by default 1. A total counts as many rows as it has trials.
     """
 
     kernel: ClassVar[type[BinomialKernel]] = BinomialKernel
@@ -103,7 +102,7 @@ class Binomial(Likelihood):
         return self.kernel(self, successes.astype(dtype), trials.astype(dtype))
 
     def check_target(self, y: Array) -> Array:
-        """Totals; a ValueError names a number of successes or trials that there cannot be."""
+        """Totals; a ValueError names an impossible number of successes or trials."""
         successes, trials = split_totals(y)
         check_trials(trials)
         wrong = ~((successes >= 0) & (successes <= trials)) | (successes != np.floor(successes))
@@ -131,7 +130,7 @@ class Binomial(Likelihood):
         return min(self._outcomes(y, weight))
 
     def rare(self, y: Array) -> Array | None:
-        """Rows with the one outcome that few rows have; None without one."""
+        """Rows with the rare outcome; None if neither is rare."""
         successes, trials = split_totals(y)
         for some in (successes > 0, successes < trials):
             if 0.0 < some.mean() < RARE:
@@ -139,7 +138,7 @@ class Binomial(Likelihood):
         return None
 
     def gains(self, design: Array, y: Array) -> Array:
-        """Rows with a success, and those with a failure under a minus sign."""
+        """Design of the rows with a success, and minus that of the rows with a failure."""
         successes, trials = split_totals(y)
         return np.concatenate([design[successes > 0], -design[successes < trials]])
 
@@ -153,7 +152,7 @@ class Binomial(Likelihood):
         """Log odds of the share of all successes."""
         failures, successes = self._outcomes(y, weight)
         n = failures + successes
-        share = np.clip(successes / n, 0.5 / n, 1.0 - 0.5 / n)  # or of half a trial
+        share = np.clip(successes / n, 0.5 / n, 1.0 - 0.5 / n)  # at least half a trial
         return np.array([logit(share) if has_level else 0.0])
 
     # ---- predictions --------------------------------------------------------------------------
@@ -162,7 +161,7 @@ class Binomial(Likelihood):
         return u[:, -1] if u.shape[1] > self.n_local else np.ones_like(u[:, 0])
 
     def log_density(self, u: Array, y: Array) -> Array:
-        """Log probability of each total; minus infinity of more successes than trials."""
+        """Log probability of each total; minus infinity if successes exceed trials."""
         if y.dtype.names is not None:
             return super().log_density(u, y)
         trials = self._trials(u)[:, : y.shape[-1]]
@@ -181,7 +180,7 @@ class Binomial(Likelihood):
         """Probability of at most y successes."""
         trials = self._trials(u)
         whole = np.clip(np.floor(y), 0.0, trials - 1.0)
-        # the F distribution's takes a tenth of the time of scipy's incomplete beta function
+        # the F distribution function takes a tenth of the time of scipy's incomplete beta function
         some, none = whole + 1.0, np.maximum(trials - whole, 1.0)
         below = fdtr(2.0 * none, 2.0 * some, some / none * np.exp(-u[:, 0]))
         return np.where(y < 0, 0.0, np.where(y >= trials, 1.0, below))
@@ -192,5 +191,5 @@ class Binomial(Likelihood):
 
 
 def split_totals(y: Array) -> tuple[Array, Array]:
-    """Successes and trials; codes are totals of one trial."""
+    """Successes and trials of totals; of labels, each with one trial."""
     return (y, np.ones(np.shape(y))) if y.dtype.names is None else (y["successes"], y["trials"])

@@ -1,4 +1,4 @@
-"""Observations of several classes."""
+"""Observations of one of several classes."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy.special import log_softmax, logsumexp
 from skbayes_sgld.likelihoods.base import Array, LabelLikelihood, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel
 
-_LARGEST = 80.0  # predictor whose exponential single precision holds, a thousand times
+_LARGEST = 80.0  # predictor up to which a sum of 1,000 exponentials is finite in float32
 
 
 class CategoricalKernel(RowKernel):
     """Softmax rows, by the contrasts of all classes but the last with the last.
 
-    One exponential and one product fewer than classes: 1.5x for three classes.
+    It takes one exponential and one product fewer than there are classes: 1.5x for three classes.
     """
 
     @classmethod
@@ -33,8 +33,8 @@ class CategoricalKernel(RowKernel):
         if 0 in orders:
             values.append(np.add.reduce(u * self.y, axis=1))
         if u.max(initial=0.0) > _LARGEST:
-            # where the largest exponential of a row would overflow, all are less that predictor;
-            # the others stay as they are: the rounding of these depends on no other chain
+            # subtract a row's largest predictor only if its exponential would overflow: the
+            # rounding of the other rows must not depend on other chains
             largest = u.max(axis=1)
             shift = np.where(largest > _LARGEST, largest, 0.0).astype(u.dtype)
             u -= shift[:, None]
@@ -81,7 +81,7 @@ class Categorical(LabelLikelihood):
     def gains(self, design: Array, y: Array) -> sparse.sparray:
         """Differences between the predictor of each row's own class and those of the others.
 
-        A direction along which none falls separates the classes (Albert & Anderson 1984).
+        A direction along which none of them falls separates the classes (Albert & Anderson 1984).
         """
         width, K, codes = design.shape[1], self.n_classes, y.astype(int)
         own, others = np.eye(K)[codes], []
@@ -100,7 +100,7 @@ class Categorical(LabelLikelihood):
     def probabilities(self, u: Array) -> tuple[Array, Array]:
         """Softmax probability of each class, and of the other classes together.
 
-        ``1 - p_k`` loses digits for the likeliest class alone; there the others are summed.
+        ``1 - p_k`` loses digits only for the likeliest class; for it the others are summed.
         """
         p = self.mean(u)
         rest, first = 1.0 - p, p.argmax(axis=1)[:, None]
@@ -110,7 +110,7 @@ class Categorical(LabelLikelihood):
         return p, rest
 
     def mean_probabilities(self, u: Array, share: Array) -> Array:
-        """Averages of the softmax probabilities; normalised while they are averaged."""
+        """Averages of the softmax probabilities over the draws."""
         u -= u.max(axis=1, keepdims=True)
         np.exp(u, out=u)
         weight = share.astype(u.dtype) / u.sum(axis=1)

@@ -19,8 +19,8 @@ from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 class GammaKernel(RowKernel):
     """Gamma rows of log mean eta and log dispersion t, the shape being ``k = exp(-t)``.
 
-    The log density is its maximum in eta less k times half the unit deviance, ``y / mu - 1 -
-    log(y / mu)``.
+    The log density is its maximum in eta, minus k times half the unit deviance,
+    ``y / mu - 1 - log(y / mu)``.
     """
 
     @cached_property
@@ -32,7 +32,7 @@ class GammaKernel(RowKernel):
         """Log density, and its derivatives in eta and in the log dispersion."""
         log_ratio, k, values = self.log_y - u[:, 0], np.exp(-clip_log(u[:, 1])), []
         away = np.expm1(log_ratio)
-        half = away - log_ratio  # of the unit deviance
+        half = away - log_ratio  # half the unit deviance
         if 0 in orders:
             level = 0.5 * (np.log(k) - LOG_2_PI) - _shape_terms(k, 0)
             values.append((level - self.log_y - k * half).astype(u.dtype))
@@ -46,7 +46,7 @@ class GammaKernel(RowKernel):
 
 
 def _shape_terms(k: Array, order: int) -> Array:
-    """Remainders of Stirling's formula, of the shapes ``k (C, B)``: most often one for all rows."""
+    """Remainders of Stirling's formula for the shapes ``k (C, B)``, often equal in all rows."""
     return remainder(first_if_equal(k), order).astype(k.dtype)
 
 
@@ -68,7 +68,7 @@ class Gamma(Likelihood):
         return np.asarray(y, dtype=float)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Log of the mean, and the dispersion that the mean log has (Minka 2002, eq. 13)."""
+        """Log of the mean, and of the dispersion by the mean log (Minka 2002, eq. 13)."""
         level = float(np.log(np.average(y, weights=weight))) if has_level else 0.0
         mean = float(np.average(y * np.exp(-level), weights=weight))
         apart = mean - 1.0 - float(np.average(np.log(y) - level, weights=weight))
@@ -77,7 +77,7 @@ class Gamma(Likelihood):
         return np.array([level, -np.log(shape)])
 
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
-        """Sum of the weights: with a shape of 1 a row falls by 1 as the predictor rises by 1."""
+        """Sum of the weights: at shape 1 a row's log density falls by 1 for each unit of eta."""
         return float(len(y) if weight is None else weight.sum())
 
     def mean(self, u: Array) -> Array:
@@ -91,20 +91,21 @@ class Gamma(Likelihood):
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of an observation of at most y."""
         k = np.exp(-clip_log(u[:, 1]))
-        mean = np.maximum(self.mean(u), np.finfo(float).tiny)  # of a far row it may underflow
-        with np.errstate(over="ignore"):  # at infinity it is 1
+        mean = np.maximum(self.mean(u), np.finfo(float).tiny)  # may underflow for a far row
+        with np.errstate(over="ignore"):  # an overflow gives 1
             return gammainc(k, k * np.maximum(y, 0.0) / mean)
 
     def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
         """Quantile ``(n_rows,)`` of each row's observation under a mixture.
 
-        Solved for its logarithm: low quantiles of a dispersion above 1 are tiny in units of the
-        standard deviation. The search begins at the mean log of the components' quantiles.
+        The equation is solved for the logarithm, since with a dispersion above 1 low quantiles are
+        tiny in units of the standard deviation. The search begins at the mean log of the
+        components' quantiles.
         """
         every, mixture_cdf = np.arange(n_rows), self._mixture_cdf(average, n_rows)
 
         def cdf(s: Array, rows: Array) -> Array:
-            with np.errstate(over="ignore"):  # at infinity it is 1
+            with np.errstate(over="ignore"):  # an overflow gives 1
                 return mixture_cdf(np.exp(s), rows)
 
         def log_quantile(u: Array, rows: Array) -> Array:
@@ -112,7 +113,7 @@ class Gamma(Likelihood):
             one = first_if_equal(k, axis=0)
             with np.errstate(divide="ignore"):
                 inner = np.log(gammaincinv(one, q))
-            tail = (np.log(q) + gammaln(one + 1.0)) / one  # of an underflow, its leading term
+            tail = (np.log(q) + gammaln(one + 1.0)) / one  # if it underflows, its leading term
             return u[:, 0] + np.where(np.isfinite(inner), inner, tail) - np.log(one)
 
         start = average(log_quantile, every)

@@ -32,17 +32,17 @@ class _Normal(Likelihood):
         return np.asarray(y, dtype=float)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Mean of y, and the log of its variance about it where the noise is inferred."""
+        """Mean of y, and if the noise is inferred the log of the variance about it."""
         level = float(np.average(y, weights=weight)) if has_level else 0.0
         if not self.infers_noise:
             return np.array([level])
         return np.array([level, np.log(np.average(np.square(y - level), weights=weight))])
 
     def typical_effect(self, y: Array, weight: Array | None, level: float | None = None) -> float:
-        """2.5 standard deviations of y, or 2.5 root mean squares of its distance from a level."""
+        """2.5 standard deviations of y, or 2.5 root mean squared distances from ``level``."""
         about = y - (np.average(y, weights=weight) if level is None else level)
         largest = float(np.abs(about).max())
-        if largest == 0.0:  # y is constant: the size of its noise, if known
+        if largest == 0.0:  # y is constant: take the known sd of its noise
             return float(np.sqrt(self.noise_variance(np.zeros(1))))
         square = np.average(np.square(about / largest), weights=weight)
         # Gelman, Jakulin, Pittau & Su 2008, for columns of sd 1/2
@@ -67,7 +67,7 @@ class _Normal(Likelihood):
 
 
 class GaussianKernel(RowKernel):
-    """Normal rows of mean eta and log variance gamma, from one exponential a row."""
+    """Normal rows of mean eta and log variance gamma, with one exponential per row."""
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, score, and curvature in (eta, gamma)."""
@@ -98,7 +98,7 @@ class Gaussian(_Normal):
     kernel: ClassVar[type[RowKernel]] = GaussianKernel
 
     def check_target(self, y: Array) -> Array:
-        """Observations as floats; a ValueError where all are equal, with no noise to infer."""
+        """Observations as floats; a ValueError if all are equal, as there is no noise to infer."""
         y = super().check_target(y)
         if np.ptp(y) == 0:
             raise ValueError(
@@ -143,7 +143,7 @@ class FixedGaussian(_Normal):
         dtype: type = np.float64,
         offset: Array | None = None,
     ) -> RowKernel:
-        """Kernel of observations; an average of k counts k times, up to a constant."""
+        """Kernel of observations; the mean of k observations has weight k."""
         if offset is not None and self.offset_at == self.spread_at:
             size, offset = np.exp(-offset), None
             weight = size if weight is None else weight * size

@@ -12,7 +12,7 @@ from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
 
 
 class GivenOwnKernel(RowKernel):
-    """Kernel of rows whose own parameters are known, of a kernel that takes them last in u."""
+    """Kernel with known own parameters, from one that takes them last in u."""
 
     def __init__(self, kernel: RowKernel, own: Array) -> None:
         self.kernel, self.own = kernel, own
@@ -37,7 +37,7 @@ class GivenOwn(Likelihood):
     ----------
     likelihood : Likelihood
     own : ndarray of shape (n_own,)
-        Coordinates of its own parameters.
+        Coordinates of the own parameters.
     """
 
     kernel: ClassVar[type[GivenOwnKernel]] = GivenOwnKernel
@@ -55,17 +55,17 @@ class GivenOwn(Likelihood):
         dtype: type = np.float64,
         offset: Array | None = None,
     ) -> RowKernel:
-        """Kernel of observations; the offsets may be parts of the own parameters."""
+        """Kernel of observations; offsets may be added to own parameters."""
         own: Array = self.own_values.astype(dtype)[:, None]
         kernel = self.kernel(self.likelihood.bind(y, None, dtype, offset), own)
         return with_offset_and_weight(kernel, None, weight, dtype)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Linear predictors where a search begins."""
+        """Linear predictors from which a search begins."""
         return self.likelihood.start(y, weight, has_level)[: self.n_predictors]
 
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
-        """Weights that say how many observations the rows are."""
+        """Weights of the rows in observations."""
         return self.likelihood.trial_weight(y, weight)
 
     def rare(self, y: Array) -> Array | None:

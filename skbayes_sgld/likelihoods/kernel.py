@@ -1,4 +1,4 @@
-"""Kernels: the functions of a likelihood's rows that every sum over rows calls."""
+"""Kernels: a likelihood's functions of its rows, which every sum over rows calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RowKernel:
     ``u (C, n_products, B)`` holds the linear predictors of B rows for C positions and, last, the
     coordinates of the likelihood's own parameters. Predictors of a shift-invariant likelihood are
     contrasts: all but the last one, less the last one. This kernel calls the likelihood's
-    functions; a family may have a faster one of its own.
+    functions; a family may define a faster one.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class RowKernel:
 
 
 class OffsetKernel(RowKernel):
-    """A kernel one of whose local parameters has known offsets ``(..., B)``, which u leaves out."""
+    """Kernel that adds known offsets ``(..., B)`` to one local parameter."""
 
     def __init__(self, kernel: RowKernel, offset: Array, position: int = 0) -> None:
         self.kernel, self.offset, self.position = kernel, offset, position
@@ -59,13 +59,13 @@ class OffsetKernel(RowKernel):
         return OffsetKernel(self.kernel[at], self.offset[at], self.position)
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
-        """Log density and derivatives at the local parameter with its offset."""
+        """Log density and derivatives with the offset added."""
         u[:, self.position] += self.offset
         return self.kernel.derivatives(u, *orders)
 
 
 class WeightedKernel(RowKernel):
-    """A kernel whose rows count with weights ``(..., B)``."""
+    """Kernel whose rows have weights ``(..., B)``."""
 
     def __init__(self, kernel: RowKernel, weight: Array) -> None:
         self.kernel, self.weight = kernel, weight
@@ -91,8 +91,8 @@ def with_offset_and_weight(
 ) -> RowKernel:
     """Kernel whose rows have these offsets and weights ``(..., B)``, in ``dtype``; None for none.
 
-    An offset is a known part of a row's local parameter at ``position``, which the kernel adds to
-    u; of the first predictor by default.
+    The kernel adds a row's offset to its local parameter at ``position``, by default the first
+    predictor.
     """
     if offset is not None:
         kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False), position)

@@ -1,4 +1,4 @@
-"""Quantiles of mixtures, one per row: the predictive distribution of an observation."""
+"""Quantiles of mixtures, such as the predictive distribution of each row's observation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from skbayes_sgld._typing import Array
 
-_BEND = 2.0  # relative change of a density over one sd, which makes the error of a Newton step
+_BEND = 2.0  # relative change of a density over one sd: error of a Newton step
 
 
 def solve_quantile(
@@ -36,18 +36,18 @@ def solve_quantile(
         Whether the distribution is one of counts; the quantile is then the smallest t with
         ``cdf(t) >= q``.
     start : tuple of three ndarrays of shape (n,), or None
-        Where the search begins, the density there and its relative error. None: at the quantile
-        of a normal distribution.
+        Starting points, the density there and its relative error. None: the quantile of a normal
+        distribution.
     bounded : bool, default=True
-        Whether ``mean`` and ``sd`` are moments, which bound the quantiles. If not they are where
-        each search begins, and the first step, which doubles, of a search for points on both sides.
+        Whether ``mean`` and ``sd`` are moments, which bound the quantiles. If not, they are the
+        starting points and first steps of a search, with doubling steps, for bounds.
 
     Returns
     -------
     quantile : ndarray of shape (n,)
-        Accurate to 1e-5 sds, and exact for whole numbers. Not finite where the moments are not.
+        Accurate to 1e-5 sds, and exact for whole numbers. Not finite if the moments are not.
     """
-    if bounded:  # Cantelli's inequality: no quantile is further from the mean
+    if bounded:  # Cantelli's inequality bounds the quantile's distance from the mean
         reach = np.sqrt(1 - q) / np.sqrt(q)
         low, high = mean - sd * reach, mean + sd / reach
     else:
@@ -62,7 +62,7 @@ def solve_quantile(
     if whole:
         low, high = np.maximum(np.floor(low) - 1.0, -1.0), np.ceil(high)
         t = np.minimum(np.ceil(t), high - 1.0)
-    # a density may fall by any factor over one sd there
+    # far out, a density may fall by any factor over one sd
     far_out = min(q, 1.0 - q) < 1e-3
     active, previous = np.flatnonzero(np.isfinite(t) & (high > low + whole)), None
     for number in range(200):
@@ -81,11 +81,11 @@ def solve_quantile(
             slope[active] = np.where(usable, secant, slope[active])
         below, above = low[active], high[active]
         proposal, middle = at - excess / slope[active], 0.5 * (below + above)
-        if whole:  # the sd may be that of a few draws of huge means, far above the quantile
+        if whole:  # a few draws of huge means may give an sd far above the quantile
             least = np.maximum(below, 1.0)
             middle = np.where(above > 4.0 * least, np.sqrt(least) * np.sqrt(above), middle)
             proposal = np.where(above > 1e9 * least, middle, proposal)
-        if number > 30:  # the bracket is halved
+        if number > 30:  # bisection
             proposal = middle
         if whole:
             proposal = np.clip(np.ceil(proposal), below + 1.0, np.maximum(above, below + 2.0) - 1.0)
@@ -94,7 +94,7 @@ def solve_quantile(
             proposal = np.where((proposal > below) & (proposal < above), proposal, middle)
             step = np.abs(proposal - at) / sd[active]
             error = step if far_out else step * (doubt[active] + _BEND * step)
-            # where nearly all mass is within few sds, secants across it are no slopes
+            # if nearly all mass is within a few sds, secants across it are not slopes
             reached = np.abs(excess) < 0.01 * min(q, 1.0 - q)
             far = np.where(reached, error > 1e-5, above - below > 1e-12 * sd[active])
         t[active] = proposal
@@ -105,7 +105,7 @@ def solve_quantile(
 def _enclose(
     cdf: Callable[[Array, Array], Array], q: float, start: Array, unit: Array
 ) -> tuple[Array, Array]:
-    """Points below and above each quantile, from ``start`` by steps that double from ``unit``."""
+    """Points below and above each quantile, found from ``start`` by doubling steps of ``unit``."""
     ends = []
     for sign in (-1.0, 1.0):
         end, step, rows = start + sign * unit, unit.copy(), np.arange(len(start))

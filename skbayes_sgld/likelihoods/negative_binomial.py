@@ -20,9 +20,9 @@ class NegativeBinomialKernel(PoissonKernel):
     """Counts, in terms of ``r = 1 / dispersion``.
 
     The log density is its maximum, at ``mu = y``, plus
-    ``y (eta - log y) - (y + r) log((mu + r) / (y + r))``. As the dispersion falls to 0 every term
-    approaches that of a Poisson count: of the gamma functions only the remainders of Stirling's
-    formula are computed, whose other terms cancel.
+    ``y (eta - log y) - (y + r) log((mu + r) / (y + r))``. Of the gamma functions only the
+    remainders of Stirling's formula are computed, since the other terms cancel; as the dispersion
+    falls to 0 every term then approaches that of a Poisson count.
     """
 
     def __init__(self, likelihood: Any, y: Array, n_levels: int = 0) -> None:
@@ -31,7 +31,7 @@ class NegativeBinomialKernel(PoissonKernel):
 
     @classmethod
     def bind(cls, likelihood: Any, y: Array) -> Self:
-        """Kernel of these counts; terms of few different whole counts are looked up."""
+        """Kernel of these counts; if few different counts occur, their terms are looked up."""
         largest = y.max(initial=0.0)
         few = largest < min(1000, y.shape[-1]) and np.array_equal(y, np.floor(y))
         return cls(likelihood, y, int(largest) + 1 if few else 0)
@@ -44,7 +44,7 @@ class NegativeBinomialKernel(PoissonKernel):
         """Log density, and its derivatives in eta and in the log dispersion."""
         # r is ``(C, 1)`` if it is the same in all rows
         y, r, values = self.y, np.exp(-first_if_equal(clip_log(u[:, 1]))), []
-        # mu from the rounded ratio to y that the log density takes too
+        # mu from the same rounded ratio to y as in the log density
         mu = np.exp(u[:, 0] - self.log_y) * np.maximum(y, y == 0)
         away = mu - y
         # log((mu + r) / (y + r))
@@ -53,7 +53,7 @@ class NegativeBinomialKernel(PoissonKernel):
             value: Array = y * (u[:, 0] - self.log_y) - (y + r) * ratio
             values.append(value + self._count_values(_largest, r))
         if 1 in orders:
-            mu = np.minimum(mu, 1e30)  # beyond, or over r, scores no longer change
+            mu = np.minimum(mu, 1e30)  # scores do not change beyond
             share = (mu - y) / (mu + r)
             in_t = r * (ratio - share) + self._count_values(_slope, r)
             values.append(np.stack([-r * share, in_t], axis=1))
@@ -75,25 +75,25 @@ class NegativeBinomialKernel(PoissonKernel):
 
 
 def _largest(y: Array, r: Array) -> Array:
-    """Log density of a count y of mean y, its largest."""
+    """Largest log density of a count y, at the mean y."""
     rest = remainder(y + r) - remainder(r) - remainder(np.where(y > 0, y, 1.0))
     half = 0.5 * (LOG_2_PI + np.log(np.where(y > 0, y, 1.0)) + np.log1p(y / r))
     return np.where(y > 0, rest - half, 0.0)
 
 
 def _slope(y: Array, r: Array) -> Array:
-    """Derivative of the log density in the log dispersion, of a count of mean y."""
+    """Derivative of the log density in the log dispersion, at the mean y."""
     return r * (remainder(y + r, 1) - remainder(r, 1)) - 0.5 * y / (y + r)
 
 
 def _bend(y: Array, r: Array) -> Array:
-    """Part of minus the second derivative in the log dispersion, of the trigamma functions."""
+    """Part that trigamma functions have in minus the second derivative in the log dispersion."""
     rest = remainder(r, 2) - remainder(y + r, 2)
     return _slope(y, r) + 0.5 * (1.0 - np.square(r / (y + r))) + np.square(r) * rest
 
 
 def _cdf_by_sum(y: Array, none: Array, share: Array, r: Array) -> Array:
-    """Probability of a count of at most y, by the sum, from the probability of no count."""
+    """Probability of a count of at most y, by summation from ``none``, that of a count of 0."""
     term, total = none.copy(), np.where(y < 0, 0.0, none)
     for k in range(int(y.max(initial=0.0))):
         term *= (k + r) * share / (k + 1.0)
@@ -127,19 +127,19 @@ class NegativeBinomial(Poisson):
         share, r = expit(u[:, 0] + t), np.exp(-t)
         whole = np.floor(np.broadcast_to(y, r.shape))
         log_none = -r * np.logaddexp(0.0, u[:, 0] + t)
-        # sums, from a probability that is a number, take less time than a function of F
+        # sums take less time than the F distribution function, unless the first term underflows
         few = np.flatnonzero(np.all((whole < 100) & (log_none > -600.0), axis=1))
         many = np.setdiff1d(np.arange(len(r)), few)
         out = np.empty(r.shape)
         out[few] = _cdf_by_sum(whole[few], np.exp(log_none[few]), share[few], r[few])
         at = np.maximum(whole[many], 0.0)
-        # the F distribution's takes a tenth of the time of scipy's incomplete beta function
+        # the F distribution function takes a tenth of the time of scipy's incomplete beta function
         above = fdtrc(2.0 * (at + 1.0), 2.0 * r[many], np.exp(u[many, 0]) / (at + 1.0))
         out[many] = np.where(whole[many] < 0, 0.0, above)
         return out
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
-        """Draws of a count: Poisson counts whose rate has a gamma distribution."""
+        """Draws of a count: Poisson, with rates drawn from a gamma distribution."""
         r = np.exp(-clip_log(u[:, 1]))
         log_rate = u[:, :1] + np.log(rng.standard_gamma(r) / r)[:, None]
         return super().sample(log_rate, rng)

@@ -2,8 +2,8 @@
 
     P(y > k) = 1 / (1 + exp(c_k - eta)),    c_0 < c_1 < ... < c_{K-2}
 
-(McCullagh 1980). The predictor's intercept is ``-c_0``. The gaps between neighbouring cut points
-are own parameters by their logs, which need no constraint (Albert & Chib 2001).
+(McCullagh 1980). The predictor's intercept is ``-c_0``. The own parameters are the gaps between
+neighbouring cut points; their logs need no constraint (Albert & Chib 2001).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from skbayes_sgld.likelihoods.base import Array, LabelLikelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel
 from skbayes_sgld.likelihoods.own import OwnParameter
 
-_LARGEST = 80.0  # log of a gap, or gap, whose exponential single precision holds
+_LARGEST = 80.0  # largest gap, or log of it, whose exponential is finite in single precision
 
 
 class OrdinalKernel(RowKernel):
-    """Rows of ordered classes, by the cut points below and above the class of each.
+    """Rows of ordered classes, by the cut points below and above each row's class.
 
-    With ``low`` and ``high`` the predictor less these cut points, and ``width = low - high``,
+    With ``low`` and ``high`` the predictor minus these cut points, and ``width = low - high``,
 
         log P = log expit(low) + log expit(-high) + log(1 - exp(-width)),
 
-    where an outermost class has the term of its one cut point alone. No digits are lost.
+    where an outermost class has only the term of its one cut point. Nothing cancels.
     """
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
@@ -39,7 +39,7 @@ class OrdinalKernel(RowKernel):
         below, own = gap * (k < y), gap * (k == y)  # gaps below each row's class, and its own
         low, width = u[:, 0] - below.sum(axis=1), own.sum(axis=1)
         high = low - width
-        # whether there is a cut point below each row's class, and above it
+        # whether a cut point is below each row's class, and above it
         lower, upper = self.y > 0, self.y < self.likelihood.n_classes - 1
         values = []
         if 0 in orders:
@@ -87,7 +87,8 @@ class Ordinal(LabelLikelihood):
     def own(self) -> tuple[OwnParameter, ...]:  # type: ignore[override]
         """Gaps between neighbouring cut points, one fewer than these.
 
-        Classes of equal shares have gaps of 4 / K in the middle, and larger ones at the ends.
+        The default unit suits equal shares: gaps are then 4 / K in the middle, and larger at the
+        ends.
         """
         gaps, unit = range(1, self.n_classes - 1), min(1.0, 6.0 / self.n_classes)
         return tuple(OwnParameter(f"gap[{k}]", "gap_prior", "log_normal", unit=unit) for k in gaps)
@@ -95,7 +96,7 @@ class Ordinal(LabelLikelihood):
     # ---- reported parameters ------------------------------------------------------------------
 
     def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
-        """Names with cut points in place of the intercept and the gaps."""
+        """Names with cut points in place of intercept and gaps."""
         classes = list(labels or map(str, range(self.n_classes)))
         cut_points = [f"cut_point[{a}|{b}]" for a, b in pairwise(classes)]
         has_level = "intercept" in names
@@ -108,7 +109,7 @@ class Ordinal(LabelLikelihood):
         np.cumsum(last, axis=1, out=last)
 
     def from_reported(self, values: Array, has_level: bool) -> None:
-        """Replace cut points by the intercept and the gaps."""
+        """Replace cut points in ``values (S, P)`` by intercept and gaps."""
         last = values[:, values.shape[1] - len(self.own) - has_level :]
         last[...] = np.diff(last, axis=1, prepend=0.0)
         last[:, :has_level] *= -1.0
@@ -116,31 +117,31 @@ class Ordinal(LabelLikelihood):
     # ---- the data -----------------------------------------------------------------------------
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Log odds of the shares above each class, with half a row more in each class."""
+        """Intercept and log gaps for the shares above each class, with half a row added to each."""
         rows = np.bincount(y.astype(np.intp), weight, self.n_classes) + 0.5
         above = np.cumsum(rows[::-1])[:-1][::-1]
         cut_points = -np.log(above / (rows.sum() - above))
         return np.append(-cut_points[0] * has_level, np.log(np.diff(cut_points)))
 
     def level_weight(self, y: Array, weight: Array | None = None) -> float:
-        """Weight of the rows above the lowest class, or below the highest, whichever is less."""
+        """Weight of the rows above the lowest class, or of those below the highest if smaller."""
         rows = np.bincount(y.astype(np.intp), weight, self.n_classes)
         return float(rows.sum() - max(rows[0], rows[-1]))
 
     def gains(self, design: Array, y: Array) -> Array:
-        """Rows of the design by the ends of their class: a class between two has both signs."""
+        """Rows of the design, signed by the bounds of their class; a middle class has both."""
         return np.vstack([-design[y < self.n_classes - 1], design[y > 0]])
 
     # ---- predictions --------------------------------------------------------------------------
 
     def _ends(self, u: Array) -> tuple[Array, Array]:
-        """Predictor less each cut point ``(C, K - 1, B)``, and the gaps ``(C, K - 2, B)``."""
+        """Predictor minus each cut point ``(C, K - 1, B)``, and the gaps ``(C, K - 2, B)``."""
         gap = np.exp(np.minimum(u[:, 1:], _LARGEST))
         below = np.cumsum(np.concatenate([np.zeros_like(u[:, :1]), gap], axis=1), axis=1)
         return u[:, :1] - below, gap
 
     def probabilities(self, u: Array) -> tuple[Array, Array]:
-        """Probability of each class, and of the classes below and above it together."""
+        """Probability of each class, and of all other classes together."""
         at, gap = self._ends(u)
         above, below, one = expit(at), expit(-at), np.ones_like(u[:, :1])
         inner = np.concatenate([one, -np.expm1(-gap), one], axis=1)

@@ -1,4 +1,4 @@
-"""Parameters of a likelihood's own, which all rows share: a noise variance, a dispersion."""
+"""Own parameters of a likelihood, which all rows share, such as a noise variance or dispersion."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from skbayes_sgld._components import resolve
 from skbayes_sgld._typing import Array
 from skbayes_sgld.transforms import TRANSFORMS, Positive
 
-_LIMIT = 60.0  # size of a log coordinate beyond which nothing changes in floating point
+_LIMIT = 60.0  # size of a log coordinate beyond which floating point results do not change
 
 
 @dataclass(frozen=True)
 class OwnParameter:
-    """A parameter of a likelihood's own, inferred beside the linear predictors.
+    """A parameter that a likelihood has besides its linear predictors.
 
-    Theta has it last, as an unbounded coordinate t that ``transform`` maps to the parameter. Its
-    prior, a :class:`~skbayes_sgld.priors.NoisePrior`, is a density of t.
+    The last entries of theta are the own parameters, as unbounded coordinates t that ``transform``
+    maps to their values. The prior, a :class:`~skbayes_sgld.priors.NoisePrior`, is a density of t.
 
     Parameters
     ----------
     name : str
-        Name in ``summary()``, and of the fitted attribute: ``"dispersion"``.
+        Name in ``summary()`` and of the fitted attribute, such as ``"dispersion"``.
     argument : str
-        Argument of an estimator that sets the prior: ``"dispersion_prior"``.
+        Argument of an estimator that sets the prior, such as ``"dispersion_prior"``.
     default : str
-        Name of the prior of a posterior that is given none.
+        Name of the default prior.
     is_noise : bool, default=False
-        Whether it is the noise variance, which priors in units of the noise refer to. It is then
-        the first of a likelihood's own parameters.
+        Whether it is the noise variance, the unit of some priors. It must then be the first own
+        parameter.
     transform : Transform or str, default=Positive()
         :class:`~skbayes_sgld.transforms.Positive` or
         :class:`~skbayes_sgld.transforms.Interval`, or the name of one in
         :data:`~skbayes_sgld.transforms.TRANSFORMS`.
     unit : float, default=1.0
-        Unit of the automatic scale of its prior; the noise variance has that of y instead.
+        Unit of the automatic scale of its prior; that of the noise variance comes from y.
     """
 
     name: str
@@ -53,19 +53,19 @@ class OwnParameter:
 
     @property
     def coordinate(self) -> str:
-        """Name of the coordinate in theta: ``"log_dispersion"``."""
+        """Name of the coordinate in theta, such as ``"log_dispersion"``."""
         return f"{self.transform.prefix}_{self.name}"
 
 
 def clip_log(t: Array) -> Array:
-    """Log coordinates, those far out replaced by ones whose exponentials are numbers."""
+    """Log coordinates, clipped so that their exponentials are finite and above 0."""
     return np.clip(t, -_LIMIT, _LIMIT)
 
 
 def first_if_equal(values: Array, axis: int = 1) -> Array:
-    """First value along an axis, kept as an axis of length 1, if all are equal; else all values.
+    """First value along an axis, as an axis of length 1, if all are equal; else all values.
 
-    An own parameter is often the same in all rows: what is costly is then computed once.
+    An own parameter is often the same in all rows: costly functions are then computed once.
     """
     first = values[:, :1] if axis else values[:1]
     return first if (values == first).all() else values

@@ -14,14 +14,14 @@ from skbayes_sgld.likelihoods.kernel import RowKernel
 
 
 class PoissonKernel(RowKernel):
-    """Counts; what their log densities need beside the predictor is computed at the first one.
+    """Counts; terms of the log density without the predictor are computed when first needed.
 
-    Batches take scores only.
+    Batches need only scores, and never compute them.
     """
 
     @cached_property
     def log_y(self) -> Array:
-        """Logs of the counts, that of 0 taken as 0."""
+        """Logs of the counts; 0 for a count of 0."""
         return np.log(np.where(self.y > 0, self.y, 1.0)).astype(self.y.dtype)
 
     @cached_property
@@ -34,8 +34,8 @@ class PoissonKernel(RowKernel):
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """``y eta - exp(eta) - log y!``, ``y - mu`` and ``mu``.
 
-        The log density is about its maximum. For large counts its three terms nearly cancel; the
-        expansion keeps the difference. Of a count of 0 only ``-exp(eta)`` is left, however small.
+        The log density is computed relative to its maximum, since for large counts its three terms
+        nearly cancel. For a count of 0 it is ``-exp(eta)``, however small.
         """
         if 0 not in orders:
             rate = np.exp(u, out=u)
@@ -43,7 +43,7 @@ class PoissonKernel(RowKernel):
         delta = u[:, 0] - self.log_y
         if u.dtype == np.float64:
             score = np.where(self.y > 0, -self.y * np.expm1(delta), -np.exp(u[:, 0]))
-        else:  # expm1 of float32 takes ten times as long as exp, which serves counts of 0 too
+        else:  # in float32 expm1 takes ten times as long as exp
             rate = np.exp(delta)
             score = np.where(self.y > 0, self.y * (np.float32(1.0) - rate), -rate)
         delta *= self.y
@@ -63,11 +63,11 @@ class Poisson(Likelihood):
     increasing = True
     log_link = "rate", "the units of its columns, and the exposure"
     bounded_curvature = False
-    sizes = 1e-20, 1e20  # beyond which rates are known to more digits than floats have
+    sizes = 1e-20, 1e20  # larger counts determine rates beyond floating point precision
     improper = "some combination of the columns is zero where y is not, and else of one sign"
 
     def check_target(self, y: Array) -> Array:
-        """Counts as floats, with fractions for counts over an exposure; none below 0."""
+        """Counts as floats, none below 0; fractions are allowed, for counts over an exposure."""
         if np.any(y < 0):
             raise ValueError(f"y has the value {y.min():g}; counts must be 0 or more.")
         return np.asarray(y, dtype=float)
@@ -82,12 +82,12 @@ class Poisson(Likelihood):
         return float(y.sum() if weight is None else y @ weight)
 
     def gains(self, design: Array, y: Array) -> Array:
-        """Rows of count 0, which gain as the rate falls, and the others with either sign."""
+        """Minus the rows of count 0, which gain as the rate falls; the others with both signs."""
         some = design[y > 0]
         return np.concatenate([-design[y == 0], some, -some])
 
     def error_averaged(self, u: Array, variance: Array, y: Array) -> tuple[Array, Array]:
-        """Score and curvature averaged over normal errors: the mean rate is log-normal's."""
+        """Score and curvature averaged over normal errors, with the mean of a log-normal rate."""
         rate = np.exp(u + 0.5 * variance)
         return y - rate, rate
 
@@ -105,4 +105,4 @@ class Poisson(Likelihood):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of a count."""
-        return rng.poisson(np.minimum(np.exp(u[:, 0]), 1e18))  # for larger rates NumPy has none
+        return rng.poisson(np.minimum(np.exp(u[:, 0]), 1e18))  # NumPy draws no larger rates

@@ -1,12 +1,12 @@
-"""Regressions from which a search may find further modes under noise with heavy tails.
+"""Regressions as starting points of searches for further modes, under noise with heavy tails.
 
-Such a log likelihood is not concave. Rows that lie apart may be the tails of a wide noise, or the
-outliers of a narrow one about some of the rows: each view may be a mode. The searches begin at
+Such a log likelihood is not concave. Distant rows may be the tails of a wide noise, or outliers of
+a narrow noise about the other rows: each may be a mode. The searches begin at
 
 1. least squares, with light tails: every row counts;
-2. least trimmed squares (Rousseeuw & Van Driessen 2006) from least absolute deviations, with heavy
-   tails: the closer half of the rows counts;
-3. the same for the rows that are far from those, if they are many: a second line.
+2. least trimmed squares (Rousseeuw & Van Driessen 2006), started from least absolute deviations,
+   with heavy tails: the closer half of the rows counts;
+3. least trimmed squares of the rows far from that fit, if they are many: a second line.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from skbayes_sgld._typing import Array
 
 _LIGHT, _HEAVY = np.log(30.0), np.log(1.5)  # log degrees of freedom
-_RIDGE = 1e-6  # of a column's mean square, which keeps copied columns apart
-_SWEEPS = 8  # reweighted least squares, which need only come near
+_RIDGE = 1e-6  # ridge penalty relative to a column's mean square, for copied columns
+_SWEEPS = 8  # sweeps of reweighted least squares, which need not converge
 _MAD = 1.4826  # sd of a normal distribution over its median absolute deviation
-_FAR = 6.0  # scales, beyond which a row may belong to another line
-_LINE = 0.15  # share of the rows that may be another line
+_FAR = 6.0  # distance, in scales, beyond which a row may belong to another line
+_LINE = 0.15  # least share of the rows that makes another line
 
 
 def regressions(design: Array, y: Array, weight: Array | None) -> list[Array]:
-    """Coefficients, log squared scale and log degrees of freedom ``(width + 2,)`` of each.
+    """Starting points: coefficients, log squared scale and log degrees of freedom ``(width + 2,)``.
 
-    None if there are fewer than two rows for each column of ``design (n, width)``: half of them
-    is then fitted whatever the tails.
+    Empty with fewer than two rows per column of ``design (n, width)``, since half of the rows could
+    then be fitted exactly.
     """
     if weight is not None:
         rows = weight > 0.0
@@ -44,12 +44,12 @@ def regressions(design: Array, y: Array, weight: Array | None) -> list[Array]:
         return np.linalg.solve(gram, design.T @ (w * y))
 
     def trimmed(rows: Array) -> Array:
-        """Least trimmed squares of some rows, from their least absolute deviations."""
+        """Least trimmed squares of some rows, started from least absolute deviations."""
         of_rows = w * rows
         residual = y - design @ solve(of_rows)
         for _ in range(_SWEEPS):
             size = np.abs(residual)
-            # a floor on the sizes, or the first rows that a line meets hold it
+            # a floor on the sizes, without which a line would stay at the first rows that it meets
             floor = 0.1 * np.median(size[rows]) + np.finfo(float).tiny
             residual = y - design @ solve(of_rows / np.maximum(size, floor) * floor)
         half = (int(rows.sum()) + width + 1) // 2

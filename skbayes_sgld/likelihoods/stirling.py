@@ -9,7 +9,7 @@ from skbayes_sgld._typing import Array
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 
-_LARGE = 20.0  # argument from which the remainder is its series
+_LARGE = 20.0  # argument from which the series is used
 
 
 def remainder(x: Array, order: int = 0) -> Array:
@@ -24,7 +24,7 @@ def remainder(x: Array, order: int = 0) -> Array:
     order : {0, 1, 2}, default=0
     """
     small = x < _LARGE
-    if not small.any():  # a quarter of the time: totals that are nearly binomial
+    if not small.any():  # takes a quarter of the time, for totals that are nearly binomial
         return _series(x, order)
     return np.where(
         small, _exact(np.minimum(x, _LARGE), order), _series(np.maximum(x, _LARGE), order)
@@ -32,7 +32,7 @@ def remainder(x: Array, order: int = 0) -> Array:
 
 
 def _series(x: Array, order: int) -> Array:
-    """Remainder of a large argument."""
+    """Remainder at large arguments."""
     w = 1.0 / np.square(x)
     if order == 0:
         return (1 / 12 - w * (1 / 360 - w * (1 / 1260 - w * (1 / 1680 - w / 1188)))) / x
@@ -42,7 +42,7 @@ def _series(x: Array, order: int) -> Array:
 
 
 def _exact(x: Array, order: int) -> Array:
-    """Remainder of a small argument, by the gamma functions."""
+    """Remainder at small arguments, by the gamma functions."""
     if order == 0:
         return gammaln(x) - (x - 0.5) * np.log(x) + x - 0.5 * LOG_2_PI
     if order == 1:
@@ -56,7 +56,7 @@ def rise(k: Array, z: Array, order: int = 0) -> Array:
     Parameters
     ----------
     k, z : ndarray
-        Not negative; positive.
+        k is not negative, z is positive.
     order : {0, 1, 2}, default=0
     """
     end = z + k

@@ -17,25 +17,25 @@ from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.robust_starts import regressions
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
-_START = 4.0  # degrees of freedom where a search begins
-_MOST = 1000  # observations that a search for a start takes
-_NOTHING = -100.0  # log squared scale, over the median distance, of rows that are all alike
-_WEAK = 1e-4  # weight of its prior, beside that of all rows
+_START = 4.0  # degrees of freedom at which a search begins
+_MOST = 1000  # largest number of observations for the estimate at the start
+_NOTHING = -100.0  # log squared scale, relative to the median distance, of equal observations
+_WEAK = 1e-4  # weight of the prior at the start, relative to all rows
 
 
 class StudentTKernel(RowKernel):
     """Rows of location eta, log squared scale gamma and log degrees of freedom t.
 
     With ``nu = exp(t)`` and ``z^2 = (y - eta)^2 exp(-gamma)``, the log density is
-    ``c(nu) - gamma / 2 - (nu + 1) / 2 log(1 + z^2 / nu)``. As nu rises every term approaches that
-    of a normal density: of the gamma functions in c only the remainders of Stirling's formula are
-    computed, whose other terms cancel.
+    ``c(nu) - gamma / 2 - (nu + 1) / 2 log(1 + z^2 / nu)``. Of the gamma functions in c only the
+    remainders of Stirling's formula are computed, since the other terms cancel; as nu rises every
+    term then approaches that of a normal density.
     """
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta, gamma and t.
 
-        The curvature is negative in eta where ``z^2 > nu``.
+        The curvature in eta is negative if ``z^2 > nu``.
         """
         residual, precision, nu = self.y - u[:, 0], np.exp(-u[:, 1]), np.exp(clip_log(u[:, 2]))
         scaled = residual * precision
@@ -61,7 +61,7 @@ class StudentTKernel(RowKernel):
 
 
 def _degree_terms(nu: Array, order: int) -> Array:
-    """The constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
+    """Constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
     exact = first_if_equal(nu).astype(float)
     half = 0.5 * exact
     if order == 0:
@@ -82,7 +82,7 @@ class StudentTNoise(Gaussian):
 
     T has :math:`\nu` degrees of freedom, which are inferred. The noise variance :math:`\sigma^2` of
     the other likelihoods is here the squared scale: the variance of an observation is
-    :math:`\sigma^2 \nu / (\nu - 2)`, and infinite where :math:`\nu \le 2`.
+    :math:`\sigma^2 \nu / (\nu - 2)`, and infinite if :math:`\nu \le 2`.
     """
 
     quadratic = False
@@ -96,7 +96,7 @@ class StudentTNoise(Gaussian):
     )
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Maximum likelihood estimate of a model without columns, from quantiles of y if many."""
+        """Maximum likelihood estimate without columns; with many rows from quantiles of y."""
         share = np.full(len(y), 1.0 / len(y)) if weight is None else weight / weight.sum()
         if len(y) > _MOST:
             order = np.argsort(y)
@@ -111,14 +111,14 @@ class StudentTNoise(Gaussian):
             u = np.concatenate([np.zeros(free.start), local])
             at = np.repeat(u[None, :, None], len(y), axis=2)
             value, score = kernel.derivatives(at, 0, 1)
-            # a weak prior keeps the scale off 0 where observations are equal
+            # a weak prior keeps the scale from 0 if observations are equal
             away = u[1:] - (0.0, np.log(_START))
             slope = -score.sum(axis=2)[0]
             slope[1:] += 2.0 * _WEAK * away
             return float(_WEAK * np.square(away).sum() - value.sum()), slope[free]
 
         begin = np.array([0.0, 0.0, np.log(_START)])
-        with np.errstate(all="ignore"):  # the search leaves points whose loss is infinite
+        with np.errstate(all="ignore"):  # the search steps back from points of infinite loss
             begin[free] = minimize(loss, begin[free], jac=True, method="BFGS").x
         if begin[1] < _NOTHING:
             values, counts = np.unique(y, return_counts=True)
@@ -132,16 +132,16 @@ class StudentTNoise(Gaussian):
         return np.array([level + unit * begin[0], 2.0 * np.log(unit) + begin[1], begin[2]])
 
     def other_starts(self, design: Array, y: Array, weight: Array | None) -> list[Array]:
-        """Least squares, and least trimmed squares of all rows and of those far from them."""
+        """Least squares, and least trimmed squares of all rows and of rows far from those."""
         return regressions(design, y, weight)
 
     def pseudo_variance(self, y: Array, weight: Array | None) -> float:
-        """Inverse of the information that an observation has about its location."""
+        """Inverse of the information of an observation about its location."""
         *_, gamma, t = self.start(y, weight, True)
         return float(np.exp(gamma) * (np.exp(t) + 3.0) / (np.exp(t) + 1.0))
 
     def variance(self, u: Array) -> Array:
-        """``sigma^2 nu / (nu - 2)``; infinite where nu is at most 2."""
+        """``sigma^2 nu / (nu - 2)``; infinite if nu is at most 2."""
         nu = self._degrees(u)
         finite = nu > 2.0
         return np.exp(u[:, 1]) * np.where(finite, nu / np.where(finite, nu - 2.0, 1.0), np.inf)
@@ -152,15 +152,14 @@ class StudentTNoise(Gaussian):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""
-        T = np.clip(rng.standard_t(self._degrees(u)), -1e100, 1e100)  # its square is a number
+        T = np.clip(rng.standard_t(self._degrees(u)), -1e100, 1e100)  # the squares are finite
         return u[:, 0] + T * np.exp(0.5 * u[:, 1])
 
     def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
         """Quantile ``(n_rows,)`` of each row's observation under a mixture.
 
-        The mixture may have no variance, which elsewhere bounds its quantiles: the search begins
-        at the mean of the components' quantiles and doubles its interval until that holds the
-        quantile.
+        The mixture may have no variance to bound its quantiles. So the search begins at the mean of
+        the components' quantiles, and doubles its interval until it contains the quantile.
         """
         every, cdf = np.arange(n_rows), self._mixture_cdf(average, n_rows)
 
@@ -178,5 +177,5 @@ class StudentTNoise(Gaussian):
         return solve_quantile(cdf, q, start, unit, start=begin, bounded=False)
 
     def _degrees(self, u: Array) -> Array:
-        # from 1e10 on a t distribution function is a normal one
+        # from 1e10 on the t distribution function is the normal one
         return np.minimum(np.exp(clip_log(u[:, 2])), 1e10)

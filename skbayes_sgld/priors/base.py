@@ -1,4 +1,4 @@
-"""Base of the priors of the coefficients, with the members that each of them defines.
+"""Base classes of the priors of the coefficients.
 
 Conventions
 -----------
@@ -26,8 +26,8 @@ Array = NDArray[np.float64]
 class Prior(Component):
     """A distribution of the coefficients, with or without hyperparameters.
 
-    Its parameters are numbers for each column of X, or single ones for all. A scale may be
-    ``"auto"``, which the data then set.
+    A parameter is one number, or one for each column of X. A scale may be ``"auto"``, and is then
+    set from the data.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Prior(Component):
     scaled_by_noise = False
 
     def check_as(self, argument: str) -> None:
-        """Check, with the argument's name in errors: priors serve slopes and intercepts."""
+        """Check; errors name the argument, as priors serve slopes and intercepts."""
         self.check(argument=argument)
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
@@ -66,12 +66,12 @@ class Prior(Component):
         return isinstance(self._by_column().get("scale"), str)
 
     def for_data(self, unit: float, spread: float | Array) -> Self:
-        """Component whose ``scale="auto"`` is ``unit / spread``; itself with a scale of its own.
+        """Prior whose ``scale="auto"`` is ``unit / spread``; itself if its scale is a number.
 
         Parameters
         ----------
         unit : float
-            Size of an effect that one spread of a column may have, in units of the predictor.
+            Typical change of the predictor over one spread of a column.
         spread : float or ndarray of shape (d,)
             Spread of each column.
         """
@@ -118,7 +118,7 @@ class CoefficientPrior(Prior):
         Returns
         -------
         of_coef : ndarray of shape (K, d) or (1, d, d)
-            The diagonal where the columns are independent, otherwise the matrix of each predictor.
+            The diagonal if the columns are independent, otherwise the matrix of each predictor.
         cross : ndarray of shape (K, d) or None
             Minus the mixed derivatives in coefficients and gamma; None stands for zeros.
         corner : float
@@ -131,8 +131,8 @@ class CoefficientPrior(Prior):
     ) -> Array:
         """Coefficients ``(K, d)`` drawn from the prior.
 
-        ``init="prior"`` and ``sample_prior`` need it, and samplers that look for no mode, which
-        begin at such draws by default. It has no default.
+        ``init="prior"`` and ``sample_prior`` need it, and so do samplers that look for no mode,
+        whose chains start at such draws by default.
         """
         raise TypeError(
             f"{type(self).__name__} has no method sample, by which coefficients are drawn from it; "
@@ -142,25 +142,25 @@ class CoefficientPrior(Prior):
     def quantiles(self, u: Array, d: int) -> Array | None:
         """Quantiles ``(len(u), d)`` of each coefficient minus its location.
 
-        None if they are not known: the prior is then not compared with the data.
+        None if they are not known; a fit then skips the comparison of the prior with the data.
         """
         return None
 
     def root(self, d: int) -> Array:
-        """Root ``(d, d)`` of the covariance of a normal prior of the same width in its middle."""
+        """Root ``(d, d)`` of the covariance of a normal prior with the same central width."""
         at_one_sd = self.quantiles(ndtr([1.0]), d)
         assert at_one_sd is not None
         return np.diag(at_one_sd[0])
 
     def given_noise(self, variance: float) -> CoefficientPrior:
-        """Prior where the noise variance is known."""
+        """Prior if the noise variance is known."""
         return self
 
     def averaged_over(self, spread: Array | None) -> CoefficientPrior:
         """Prior averaged over normal errors of sd ``spread (K, d)``.
 
-        At a single point the curvature of a prior with a kink tells nothing of its width, but its
-        average over the width of the posterior does. ``spread=None`` takes the width of the prior
-        itself. A smooth prior is returned unchanged.
+        The curvature of a prior with a kink at a single point does not show the prior's width; that
+        of the average over the width of the posterior does. With ``spread=None`` the errors have
+        the width of the prior. A prior without kinks is returned unchanged.
         """
         return self

@@ -13,8 +13,8 @@ from skbayes_sgld.priors.base import Array, CoefficientPrior
 class Flat(CoefficientPrior):
     """Flat (improper) prior: the posterior is proportional to the likelihood.
 
-    The posterior is proper only where the data determine every coefficient: more rows than
-    columns, no constant column beside an intercept, classes that no plane separates.
+    The posterior is proper only if the data determine every coefficient: with more rows than
+    columns, no constant column besides an intercept, and classes that no plane separates.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Flat(CoefficientPrior):
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
-        """Zeros: nothing can be drawn from an improper prior, and chains may begin anywhere."""
+        """Zeros, as an improper prior has no draws and chains may start anywhere."""
         return np.zeros(shape)
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
@@ -38,7 +38,7 @@ class Flat(CoefficientPrior):
         return np.zeros(coef.shape[0])
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Zeros ``(C, K, d)``; gamma does not enter."""
+        """Zeros ``(C, K, d)``, and None for gamma."""
         return np.zeros_like(coef), None
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:

@@ -1,4 +1,4 @@
-"""Priors whose scales are parameters: normal given hyperparameters, which have a prior too.
+"""Normal priors whose scales depend on hyperparameters, which are inferred too.
 
 Conventions
 -----------
@@ -27,7 +27,7 @@ class HierarchicalPrior(Prior):
     Attributes
     ----------
     common : bool
-        Whether one hyperparameter multiplies the scales of all columns, and there is no other.
+        Whether the only hyperparameter multiplies the scales of all columns.
     """
 
     hierarchical = True
@@ -38,7 +38,7 @@ class HierarchicalPrior(Prior):
         return {"scale": self.scale}
 
     def conditional(self) -> CoefficientPrior:
-        """Normal prior where all hyperparameters are 1."""
+        """Normal prior at hyperparameters of 1."""
         return Normal(scale=self.scale)
 
     def for_model(
@@ -54,7 +54,7 @@ class HierarchicalPrior(Prior):
         Parameters
         ----------
         scale, spread : ndarray of shape (d,)
-            These scales, and the spreads of the columns.
+            Scales of that prior, and spreads of the columns.
         likelihood : Likelihood
         y, weight : ndarray of shape (n,)
             Observations, and their weights or None.
@@ -65,10 +65,10 @@ class HierarchicalPrior(Prior):
         return prior
 
     def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
-        """Set what the prior has from the model besides its scales."""
+        """Set further numbers that depend on the model."""
 
     def names(self, features: Sequence[str]) -> list[str]:
-        """Names of the hyperparameters ``(m,)`` as they are reported."""
+        """Names of the reported hyperparameters ``(m,)``."""
         raise NotImplementedError
 
     def start(self) -> Array:
@@ -97,13 +97,13 @@ class HierarchicalPrior(Prior):
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
-        """Coefficients ``(K, d)`` drawn from the prior, under hyperparameters of their own."""
+        """Coefficients ``(K, d)`` drawn from the prior, with hyperparameters drawn first."""
         h = self.sample_hyper(rng, float(np.log(noise_variance)))
         return rng.standard_normal(shape) * np.exp(self.log_scale(h[None]))
 
 
 def log_half_cauchy(log_ratio: Array) -> tuple[Array, Array]:
-    """Log density of the log of a half-Cauchy variable over its scale, and the derivative."""
+    """Log density of ``log(x / scale)`` for a half-Cauchy variable x, and its derivative."""
     return log_ratio - np.logaddexp(0.0, 2.0 * log_ratio), -np.tanh(log_ratio)
 
 
@@ -116,13 +116,13 @@ class HierarchicalNormal(HierarchicalPrior):
     In linear regression, where y may have any unit, the common scale tau is half-Cauchy,
     :math:`\tau \sim C^+(0, 1)` (Gelman 2006). In other models a change of 1 in the linear
     predictor multiplies odds or rates by e, whatever the data, and few rows may not bound tau:
-    classes that a plane separates and counts of zero are as likely under any larger scale. There
-    tau is half-normal, :math:`\tau \sim N^+(0, 2.5^2 / d)` with d columns. Under the automatic
+    separable classes and counts of zero are as likely under any larger scale. So tau is
+    half-normal, :math:`\tau \sim N^+(0, 2.5^2 / d)` with d columns. Under the automatic
     scale the standard deviation of the linear predictor over the rows is then half-normal with the
     scale 2.5, that of a coefficient in Gelman, Jakulin, Pittau & Su (2008), for any d.
 
-    The fit reports tau as ``prior_scale``: where few columns matter it is small, and all
-    coefficients shrink, as those of ``BayesianRidge`` do.
+    The fit reports tau as ``prior_scale``. If few columns matter it is small, and all coefficients
+    shrink, as with ``BayesianRidge``.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class HierarchicalNormal(HierarchicalPrior):
         return ["prior_scale"]
 
     def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
-        if not (likelihood.quadratic or likelihood.infers_noise):  # which have the units of y
+        if not (likelihood.quadratic or likelihood.infers_noise):  # not in units of y
             # 2.5 is the scale of the linear predictor's sd
             self._log_unit = float(np.log(2.5 / np.sqrt(len(self.scale))))
             self._half_normal = True
@@ -171,7 +171,7 @@ class HierarchicalNormal(HierarchicalPrior):
         return in_log_scale.sum(axis=1, keepdims=True)
 
     def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
-        """Log density of log tau, its derivative, and zeros: gamma does not enter."""
+        """Log density of log tau, its derivative, and zeros for gamma."""
         ratio = h - self._log_unit
         if self._half_normal:
             square = np.exp(2.0 * ratio)

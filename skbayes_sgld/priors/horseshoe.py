@@ -28,8 +28,8 @@ class Horseshoe(HierarchicalPrior):
 
     Coefficients of irrelevant columns shrink to nearly 0. Those of relevant columns hardly shrink;
     c, the scale of the slab, bounds them. The number p of columns expected to matter sets
-    :math:`\tau_0 = \frac{p}{d - p} \frac{\sigma}{u \sqrt n}`, with u the geometric mean of
-    :math:`s_j \, \mathrm{sd}(x_j)`, which keeps it free of units. If u is 1, as under a scale of 1
+    :math:`\tau_0 = \frac{p}{d - p} \frac{\sigma}{u \sqrt n}`. Here u is the geometric mean of
+    :math:`s_j \, \mathrm{sd}(x_j)`, so that tau has no unit. If u is 1, as under a scale of 1
     on standardised columns, this is eq. (3.12) of the paper. Under the automatic scale u is
     2.5 sd(y) in linear models and 1 in others.
 
@@ -93,7 +93,7 @@ class Horseshoe(HierarchicalPrior):
         if not likelihood.infers_noise:
             self._log_tau += 0.5 * float(np.log(likelihood.pseudo_variance(y, weight)))
 
-    _log_tau = 0.0  # log tau_0, over sigma where that is inferred
+    _log_tau = 0.0  # log tau_0; log(tau_0 / sigma) if sigma is inferred
     _follows = False
 
     def names(self, features: Sequence[str]) -> list[str]:
@@ -101,7 +101,7 @@ class Horseshoe(HierarchicalPrior):
         return ["prior_scale", *(f"local_scale{name}" for name in features), "slab_scale"]
 
     def start(self) -> Array:
-        """``tau = tau_0 sigma``, at a sigma of 1, ``lambda = 1`` and ``c = slab_scale``."""
+        """``tau = tau_0`` at ``sigma = 1``, ``lambda = 1`` and ``c = slab_scale``."""
         h = np.zeros(np.size(self.scale) + 2)
         h[0], h[-1] = self._log_tau, np.log(float(self.slab_scale))
         return h
@@ -113,7 +113,7 @@ class Horseshoe(HierarchicalPrior):
 
     def pull_back(self, h: Array, in_log_scale: Array) -> Array:
         """Gradient in h ``(C, d + 2)``."""
-        # share of the slab in each scale, 1 if c alone sets it
+        # share of the slab in each scale: 1 if c alone determines it
         bounded = expit(2.0 * (h[:, :1] + h[:, 1:-1] - h[:, -1:]))
         free = in_log_scale * (1.0 - bounded)
         return np.column_stack([free.sum(axis=1), free, (in_log_scale * bounded).sum(axis=1)])

@@ -1,4 +1,4 @@
-r"""Priors of location and scale: the density of a standard variable, shifted and stretched.
+r"""Priors with a location and a scale: the density of a standard variable, shifted and scaled.
 
 A prior is a density of one standard variable z, and
 
@@ -28,7 +28,7 @@ _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 class LocationScale(CoefficientPrior):
-    """Prior by the density of a standard variable, which a subclass defines.
+    """Prior from the density of a standard variable, which a subclass defines.
 
     Its parameters have the names ``scale`` and ``location``, each a number or one for each column.
     """
@@ -61,23 +61,23 @@ class LocationScale(CoefficientPrior):
     # ---- coefficients and the standard variable -------------------------------------------------
 
     def whiten(self, coef: Array) -> Array:
-        """Coefficients ``(..., d)``, less their location, in units of the scale."""
+        """Standard variables of coefficients ``(..., d)`` minus their location."""
         return coef / self.scale
 
     def unwhiten(self, z: Array) -> Array:
-        """Coefficients ``(..., d)``, less their location, of the standard variables z."""
+        """Coefficients ``(..., d)`` minus their location, from the standard variables z."""
         return z * self.scale
 
     def _pull_back(self, slope: Array) -> Array:
-        """Gradient in the coefficients ``(..., d)``, given that in z."""
+        """Gradient in the coefficients ``(..., d)``, from that in z."""
         return slope / self.scale
 
     def _squared(self, curvature: Array) -> Array:
-        """Curvature in the coefficients, given that in each z ``(K, d)``."""
+        """Curvature in the coefficients, from that in each z ``(K, d)``."""
         return curvature / np.square(self.scale)
 
     def _standardised(self, coef: Array, gamma: Any) -> tuple[Array, Any]:
-        """Standard variables of ``coef (C, K, d)``, and one over the noise's unit ``(C, 1, 1)``."""
+        """Standard variables of ``coef (C, K, d)``, and 1 over the noise's unit ``(C, 1, 1)``."""
         z = self.whiten(coef - self.location)
         if not self.scaled_by_noise:
             return z, 1.0
@@ -87,14 +87,14 @@ class LocationScale(CoefficientPrior):
     # ---- the prior ------------------------------------------------------------------------------
 
     def log_density(self, coef: Array, gamma: Array | None) -> Array:
-        """Sum of the standard variables' log densities, less the log of the noise's unit."""
+        """Log density up to a constant ``(C,)``, from that of the standard variables."""
         value = self.log_standard(self._standardised(coef, gamma)[0]).sum(axis=(1, 2))
         if self.scaled_by_noise:
             value -= 0.5 * coef.shape[1] * coef.shape[2] * gamma
         return value
 
     def grad(self, coef: Array, gamma: Array | None) -> tuple[Array, Array | None]:
-        """Gradient in the coefficients, and in gamma where the noise scales them."""
+        """Gradient in the coefficients, and in gamma if the noise scales them."""
         z, rate = self._standardised(coef, gamma)
         slope = self.standard_slope(z)
         if not self.scaled_by_noise:
@@ -103,7 +103,7 @@ class LocationScale(CoefficientPrior):
         return rate * self._pull_back(slope), in_gamma
 
     def curvature(self, coef: Array, gamma: float | None) -> tuple[Array, Array | None, float]:
-        """Curvature of the coefficients, and of gamma where the noise scales them."""
+        """Curvature in the coefficients, and in gamma if the noise scales them."""
         z, rate = self._standardised(coef, gamma)
         curvature = self.standard_curvature(z)
         if not self.scaled_by_noise:
@@ -138,14 +138,14 @@ class Normal(LocationScale):
         Standard deviation, in the units of the coefficients. ``"auto"`` is ``1 / sd(x_j)`` in
         logistic and Poisson models (on standardised columns the posterior mode is the fit of
         ``LogisticRegression(C=1)``) and ``2.5 sd(y) / sd(x_j)`` in linear ones, so that no
-        prediction depends on the units of X and y. For a column of two values their difference
-        stands for the sd (Gelman, Jakulin, Pittau & Su 2008).
+        prediction depends on the units of X and y. A column of two values has their
+        difference in place of the sd (Gelman, Jakulin, Pittau & Su 2008).
     location : float or array-like of shape (n_features,), default=0.0
         Mean.
     covariance : array-like of shape (n_features, n_features) or None, default=None
-        Covariance matrix, in place of ``scale``. Its diagonal holds variances, where ``scale``
-        holds standard deviations; hence the separate name. With several classes, the
-        coefficients of each have this prior.
+        Covariance matrix, in place of ``scale``. Its diagonal holds variances, whereas ``scale``
+        holds standard deviations. With several classes, the coefficients of each class have
+        this prior.
 
     Examples
     --------
@@ -182,7 +182,7 @@ class Normal(LocationScale):
 
     @property
     def automatic(self) -> bool:
-        """Whether the scale is to be taken from the data: there is none beside a covariance."""
+        """Whether the scale comes from the data; it does not if a covariance is given."""
         return self.covariance is None and super().automatic
 
     def _by_column(self) -> dict[str, Any]:
@@ -233,7 +233,7 @@ class Normal(LocationScale):
         return _rows_times(z, self._factors()[0].T)
 
     def scale_columns(self, X: Array) -> Array:
-        """``X R``, the columns whose coefficients are the whitened ones."""
+        """``X R``, whose coefficients are the whitened ones."""
         return X * self.scale if self.covariance is None else X @ self._factors()[0]
 
     def _pull_back(self, slope: Array) -> Array:
@@ -273,13 +273,13 @@ class ConjugateNormal(Normal):
     ----------
     scale : float, array-like of shape (n_features,) or "auto", default="auto"
         Standard deviation in units of that of the noise: the root of V's diagonal. ``"auto"`` is
-        ``10 / sd(x_j)``, the handout's V = 100 I on standardised columns; for a column of two
-        values their difference stands for the sd.
+        ``10 / sd(x_j)``, the handout's V = 100 I on standardised columns; a column of two values
+        has their difference in place of the sd.
     location : float or array-like of shape (n_features,), default=0.0
         The handout's mu.
     covariance : array-like of shape (n_features, n_features) or None, default=None
         The handout's V itself, a covariance matrix in units of the noise variance, in place of
-        ``scale``. ``covariance=V`` and ``scale=s`` are the same prior where ``V = diag(s**2)``.
+        ``scale``. ``covariance=V`` and ``scale=s`` are the same prior if ``V = diag(s**2)``.
 
     Examples
     --------
@@ -294,7 +294,7 @@ class ConjugateNormal(Normal):
     scaled_by_noise = True
 
     def for_data(self, unit: float, spread: float | Array) -> CoefficientPrior:
-        """Prior in which ``scale="auto"`` is 10 over the columns' spread, whatever the unit."""
+        """Prior in which ``scale="auto"`` is 10 over the columns' spread; ``unit`` is not used."""
         return super().for_data(10.0, spread)  # Karagiannis, Handout 6, Section 4: V = 100 I
 
     def given_noise(self, variance: float) -> CoefficientPrior:
@@ -308,8 +308,8 @@ class ConjugateNormal(Normal):
 class StudentT(LocationScale):
     """Student's t prior, ``(beta_j - location_j) / scale_j ~ t(df)``.
 
-    Its tails let a large coefficient stand where a normal prior would shrink it (Gelman, Jakulin,
-    Pittau & Su 2008).
+    It shrinks large coefficients less than a normal prior does (Gelman, Jakulin, Pittau & Su
+    2008).
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ class StudentT(LocationScale):
     scale : float, array-like of shape (n_features,) or "auto", default="auto"
         Scale of the t distribution, in the units of the coefficients. ``"auto"`` is
         ``1 / sd(x_j)`` in logistic and Poisson models and ``2.5 sd(y) / sd(x_j)`` in linear ones,
-        as of :class:`Normal`.
+        as for :class:`Normal`.
     location : float or array-like of shape (n_features,), default=0.0
         Median.
 
@@ -373,7 +373,7 @@ class Cauchy(StudentT):
     scale : float, array-like of shape (n_features,) or "auto", default="auto"
         Half the interquartile range. ``"auto"`` is ``1 / sd(x_j)`` in logistic and Poisson models
         (Gelman, Jakulin, Pittau & Su 2008 take 1.25) and ``2.5 sd(y) / sd(x_j)`` in linear ones,
-        as of :class:`Normal`.
+        as for :class:`Normal`.
     location : float or array-like of shape (n_features,), default=0.0
         Median.
 
@@ -423,7 +423,7 @@ class Laplace(LocationScale):
     scale : float, array-like of shape (n_features,) or "auto", default="auto"
         b; the standard deviation is ``sqrt(2) b``. 1 is the setting of Welling & Teh (2011).
         ``"auto"`` is ``1 / sd(x_j)`` in logistic and Poisson models and ``2.5 sd(y) / sd(x_j)``
-        in linear ones, as of :class:`Normal`.
+        in linear ones, as for :class:`Normal`.
     location : float or array-like of shape (n_features,), default=0.0
         Median.
 
@@ -449,7 +449,7 @@ class Laplace(LocationScale):
         return -np.sign(z)
 
     def standard_curvature(self, z: Array) -> Array:
-        """Zeros: all curvature is at the kink, where :meth:`averaged_over` spreads it out."""
+        """Zeros: all curvature is at the kink, and :meth:`averaged_over` spreads it out."""
         return np.zeros_like(z)
 
     def draw_standard(self, rng: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -467,7 +467,7 @@ class Laplace(LocationScale):
 
 
 class _SmoothedLaplace(Laplace):
-    """The Laplace log density averaged over normal errors: the mean of a folded normal.
+    """Laplace prior with its log density averaged over normal errors: a folded normal mean.
 
     ``width`` is the sd of the errors of the standard variable.
     """

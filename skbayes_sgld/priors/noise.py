@@ -1,7 +1,7 @@
 """Priors of a likelihood's own parameters, such as the noise variance of a linear model.
 
-A prior of a positive parameter v, ``sigma^2`` or a dispersion, is a density of ``gamma = log v``,
-with its Jacobian. Some are densities of its root, the standard deviation sigma.
+The prior of a positive parameter v, such as ``sigma^2`` or a dispersion, is implemented as a
+density of ``gamma = log v``, with its Jacobian. Some are named after that of ``sigma = sqrt(v)``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NoisePrior(Component):
     proper = True
 
     def check_as(self, argument: str) -> None:
-        """Check, with the argument's name in errors: priors serve several own parameters."""
+        """Check; errors name the argument, as priors serve several own parameters."""
         self.check(argument)
 
     def check(self, argument: str = "noise_prior") -> None:
@@ -39,13 +39,13 @@ class NoisePrior(Component):
 
     @property
     def conjugate(self) -> tuple[float, float] | None:
-        """``(a, b)`` of the density ``exp(-a gamma - b exp(-gamma))`` of gamma; None for others."""
+        """``(a, b)`` if the density is ``exp(-a gamma - b exp(-gamma))``; otherwise None."""
         return None
 
     def for_data(self, variance: float) -> NoisePrior:
         """Copy whose ``"auto"`` parameters are set from the variance of y.
 
-        Of parameters without a unit, such as a dispersion, 1 takes its place.
+        For parameters without a unit, such as a dispersion, ``variance`` is 1.
         """
         return self
 
@@ -84,8 +84,8 @@ class _Positive(NoisePrior):
         return clone(self).set_params(**{self._automatic: self._from_data(variance)})
 
     def _from_data(self, variance: float) -> float:
-        """The number for ``"auto"``: by default the standard deviation of y."""
-        return float(np.sqrt(variance))  # a float of Python, for the repr
+        """Number for ``"auto"``; by default the standard deviation of y."""
+        return float(np.sqrt(variance))  # a Python float, for the repr
 
 
 class _GeneralizedGamma(_Positive):
@@ -123,10 +123,10 @@ class InverseGamma(_GeneralizedGamma):
     Parameters
     ----------
     shape : float, default=1e-3
-        phi; the prior weighs as much as ``2 shape`` observations, so at 0.001 the data decide.
+        phi. The prior counts as ``2 shape`` observations, next to nothing at 0.001.
     scale : float or "auto", default="auto"
-        psi, in squared units of y. ``"auto"`` is ``shape`` times the variance of y: the units of y
-        do not change the result.
+        psi, in squared units of y. ``"auto"`` is ``shape`` times the variance of y, so that the
+        units of y do not change the result.
 
     Examples
     --------
@@ -158,7 +158,7 @@ class InverseGamma(_GeneralizedGamma):
         return -self.shape, -1.0, self.scale * np.exp(-gamma)
 
     def sample(self, rng: np.random.Generator, size: int) -> Array:
-        """Variances ``(size,)`` drawn from the prior: infinite beyond the range of floats."""
+        """Variances ``(size,)`` drawn from the prior; infinite if they overflow."""
         with np.errstate(divide="ignore", over="ignore"):
             return self.scale / rng.standard_gamma(self.shape, size)
 
@@ -182,7 +182,7 @@ class FlatNoise(_GeneralizedGamma):
         return -0.5, 0.0
 
     def _terms(self, gamma: Any) -> tuple[float, float, Any]:
-        return 0.5, 0.0, np.zeros_like(gamma)  # the Jacobian d sigma / d gamma
+        return 0.5, 0.0, np.zeros_like(gamma)  # from the Jacobian d sigma / d gamma
 
 
 @dataclass(eq=False, repr=False)
@@ -196,7 +196,7 @@ class HalfNormal(_GeneralizedGamma):
     Parameters
     ----------
     scale : float or "auto", default="auto"
-        In units of y; ``"auto"`` is the standard deviation of y.
+        s, in units of y; ``"auto"`` is the standard deviation of y.
 
     Examples
     --------
@@ -228,7 +228,7 @@ class HalfStudentT(_Positive):
     df : float, default=3.0
         Degrees of freedom.
     scale : float or "auto", default="auto"
-        In units of y; ``"auto"`` is the standard deviation of y.
+        s, in units of y; ``"auto"`` is the standard deviation of y.
 
     Examples
     --------
@@ -268,7 +268,7 @@ class HalfCauchy(HalfStudentT):
     Parameters
     ----------
     scale : float or "auto", default="auto"
-        In units of y; ``"auto"`` is the standard deviation of y.
+        s, in units of y; ``"auto"`` is the standard deviation of y.
 
     Examples
     --------
@@ -323,7 +323,7 @@ class LogNormal(_Positive):
         Standard deviation of the log.
     median : float or "auto", default="auto"
         Median of the parameter. ``"auto"`` is the variance of y for the noise variance, and 1 for
-        parameters without a unit (of the gaps of K > 6 ordered classes 6 / K).
+        parameters without a unit (for the gaps of K > 6 ordered classes 6 / K).
 
     Examples
     --------
@@ -368,15 +368,16 @@ class GammaPrior(_GeneralizedGamma):
 
     with shape k and scale s.
 
-    By default it is Juarez & Steel's (2010, Section 2) of the degrees of freedom of t-distributed
-    noise, with shape 2 and rate 0.1: they are between 3.6 and 47 with a probability of 90 %.
+    The default, shape 2 and rate 0.1, is the prior of Juarez & Steel (2010, Section 2) for the
+    degrees of freedom of t-distributed noise: with a probability of 90 % they are between 3.6 and
+    47.
 
     Parameters
     ----------
     shape : float, default=2.0
     scale : float or "auto", default="auto"
-        Inverse of the rate. ``"auto"`` is 10 for parameters without a unit, and 10 times the
-        variance of y for the noise variance.
+        s, the inverse of the rate. ``"auto"`` is 10 for parameters without a unit, and 10 times
+        the variance of y for the noise variance.
 
     Examples
     --------
