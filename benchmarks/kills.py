@@ -21,7 +21,7 @@ import numpy as np
 import skbayes_sgld
 from skbayes_sgld.inference import checkpoint
 from skbayes_sgld.inference import run as running
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 
 N_DRAWS = 20_000
 LONGEST = 0.3  # seconds that a process lives, at the most

@@ -19,7 +19,7 @@ from benchmarks._tools import heading, rival, table
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import StochasticVolatility
+from skbayes_sgld.own_models import StochasticVolatility
 
 N_DRAWS = 1000
 

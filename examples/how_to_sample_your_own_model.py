@@ -21,7 +21,7 @@ from matplotlib import pyplot as plt
 from scipy.special import expit
 
 from skbayes_sgld import sample
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 
 year = np.arange(1851, 1962)
 rng = np.random.default_rng(0)

@@ -32,7 +32,7 @@ from plot_decaying_step import (
 from scipy.special import logsumexp
 
 from skbayes_sgld.datasets import make_tied_means_mixture
-from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.own_models import TiedGaussianMixture
 
 
 class Acceptance:

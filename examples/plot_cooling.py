@@ -25,7 +25,7 @@ from _numbers import measured, share, write
 
 from skbayes_sgld.datasets import make_tied_means_mixture
 from skbayes_sgld.kernels import Kernel
-from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.sampling import Constant, Cooling, Schedule
 
 STEP = 0.001  # a quarter of the limit of stability at the modes

@@ -25,7 +25,7 @@ from _plain_sgld import PLAIN, plain_sgld
 
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
-from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.sampling import SGLD, Polynomial
 
 EPSILON, SCHEDULE, BATCH_SIZE = 0.03, Polynomial(offset=6, power=0.55), 30

@@ -27,7 +27,7 @@ from arviz_stats.base import array_stats
 
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
-from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.sampling import Constant, Polynomial
 
 EPSILON = 0.01  # fixed, in Welling & Teh's unit

@@ -49,7 +49,8 @@ from skbayes_sgld import sample
 from skbayes_sgld.datasets import load_nba_rookies, make_cubic
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
-from skbayes_sgld.posterior import FunctionPosterior, GLMPosterior
+from skbayes_sgld.own_models import FunctionPosterior
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import SAMPLERS, SGLD
 

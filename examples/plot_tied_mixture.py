@@ -24,7 +24,7 @@ from _plain_sgld import PLAIN
 
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
-from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.sampling import Minibatch, Polynomial
 
 BATCH_SIZES = (1, 10, 100)

@@ -50,7 +50,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import load_sp500_returns, make_stochastic_volatility
-from skbayes_sgld.posterior import CustomPosterior, StochasticVolatility
+from skbayes_sgld.own_models import CustomPosterior, StochasticVolatility
 from skbayes_sgld.sampling import HMC, PSGLD, SGLD, Constant
 from skbayes_sgld.variational import BayesByBackprop, VariationalPosterior
 

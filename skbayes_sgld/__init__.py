@@ -82,7 +82,15 @@ _LATER = {
     **dict.fromkeys(("BayesByBackpropClassifier", "BayesByBackpropRegressor"), "neural_network"),
     **dict.fromkeys(("SGDMAPClassifier", "SGDMAPRegressor"), "optimizers.estimators"),
 }
-_MODULES = ("datasets", "kernels", "metrics", "neural_network", "optimizers", "plotting")
+_MODULES = (
+    "datasets",
+    "kernels",
+    "metrics",
+    "neural_network",
+    "optimizers",
+    "own_models",
+    "plotting",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -14,8 +14,8 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.optimizers.rules import OPTIMIZERS, Newton, Optimizer
+from skbayes_sgld.own_models.boundary import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.base import (
     Algorithm,
@@ -67,7 +67,7 @@ class Kernel:
     ----------
     posterior : Posterior
         One of the package's, or a model of your own
-        (:func:`~skbayes_sgld.posterior.as_posterior`).
+        (:func:`~skbayes_sgld.own_models.as_posterior`).
     algorithm : str, Sampler or Optimizer, default="sgld"
         A name in :data:`SAMPLERS` or :data:`OPTIMIZERS`, or an instance; not ``"newton"``.
     step_size : float
@@ -92,7 +92,7 @@ class Kernel:
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> from skbayes_sgld.own_models import FunctionPosterior
     >>> from skbayes_sgld.kernels import Kernel
     >>> normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 2)
     >>> kernel = Kernel(normal, "sgld", step_size=0.5)
@@ -259,7 +259,7 @@ class Kernel:
         Examples
         --------
         >>> import numpy as np
-        >>> from skbayes_sgld.posterior import FunctionPosterior
+        >>> from skbayes_sgld.own_models import FunctionPosterior
         >>> from skbayes_sgld.kernels import Kernel
         >>> normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, 1)
         >>> chains = Kernel(normal, "hmc", step_size=0.5).run(np.zeros((4, 1)), 1000)

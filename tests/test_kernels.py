@@ -6,7 +6,7 @@ import pytest
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.optimizers import OPTIMIZERS, find_mode
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import SAMPLERS, Constant, Cooling, NormClip, Polynomial
 from skbayes_sgld.sampling.metric import Diagonal

@@ -15,7 +15,7 @@ from skbayes_sgld import (
     datasets,
 )
 from skbayes_sgld._random import as_random_state, check_seed
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.variational import BayesByBackprop
 
 # 10 or 20 draws a chain are too few, and fit says so

@@ -38,12 +38,12 @@ from tests.posterior.priors.test_noise_registry import check_noise_prior
 from tests.posterior.priors.test_registry import check_prior
 from tests.posterior.test_hierarchical import check_hierarchical_prior
 from tests.posterior.test_log_linear_noise import check_noise_model
-from tests.posterior.test_transforms import check_transform
 from tests.sampling.gradients.test_registry import check_gradient
 from tests.sampling.preconditioners.test_registry import check_preconditioner
 from tests.sampling.samplers.test_registry import check_sampler
 from tests.sampling.test_clip_registry import check_clip
 from tests.sampling.test_schedules import check_schedule
+from tests.test_transforms import check_transform
 
 REGISTRIES = {
     "LIKELIHOODS": likelihoods.LIKELIHOODS,

@@ -25,7 +25,7 @@ from skbayes_sgld import (
     sample,
 )
 from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 
 X = np.random.default_rng(0).standard_normal((40, 2))
 Y = X[:, 0] + np.random.default_rng(1).standard_normal(40)

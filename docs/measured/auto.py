@@ -17,7 +17,8 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.posterior import FunctionPosterior, GLMPosterior
+from skbayes_sgld.own_models import FunctionPosterior
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import PSGLD, SGLD, ControlVariate, Minibatch
 from skbayes_sgld.sampling.tuning.bias import normal_inflation

@@ -12,8 +12,9 @@ from skbayes_sgld._random import draw_seed
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.posterior import Posterior, as_posterior
-from skbayes_sgld.posterior import check_gradient as compare_gradient
+from skbayes_sgld.own_models import as_posterior
+from skbayes_sgld.own_models import check_gradient as compare_gradient
+from skbayes_sgld.posterior import Posterior
 
 
 @numpy_defaults
@@ -49,7 +50,7 @@ def sample(
     ----------
     posterior : Posterior
         One of the package's, or a model of your own with ``n_params``, ``param_names``,
-        ``log_density`` and ``grad``: see :class:`~skbayes_sgld.posterior.CustomPosterior` for
+        ``log_density`` and ``grad``: see :class:`~skbayes_sgld.own_models.CustomPosterior` for
         ranges and minibatches.
     sampler : str or Sampler, default="auto"
         ``"auto"`` is parallel tempering for a posterior that says it is ``multimodal``, and for a
@@ -79,7 +80,7 @@ def sample(
     Examples
     --------
     >>> import skbayes_sgld
-    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> from skbayes_sgld.own_models import FunctionPosterior
     >>> normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
     >>> result = skbayes_sgld.sample(normal, random_state=0)
     >>> result.values.std((0, 1)).round(1).tolist()

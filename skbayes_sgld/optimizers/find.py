@@ -12,8 +12,8 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.optimizers.climb import climb
 from skbayes_sgld.optimizers.climb_schedule import ClimbSettings
 from skbayes_sgld.optimizers.rules import OPTIMIZERS, Newton, Optimizer
+from skbayes_sgld.own_models.boundary import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import Posterior
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
@@ -89,7 +89,7 @@ def find_mode(
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> from skbayes_sgld.own_models import FunctionPosterior
     >>> from skbayes_sgld.optimizers import find_mode
     >>> normal = FunctionPosterior(lambda x: -(x - 3.0)[:, 0] ** 2, lambda x: 6.0 - 2.0 * x, 1)
     >>> find_mode(normal, np.zeros(1), optimizer="gd").theta.round(2).tolist()

@@ -1,9 +1,5 @@
-"""Posteriors to sample: of linear models, of networks, and of users' own densities."""
+"""Posteriors to sample: of linear models and of networks."""
 
-from skbayes_sgld.posterior.boundary import CustomPosterior, FunctionPosterior, as_posterior
-from skbayes_sgld.posterior.checks import check_gradient
-from skbayes_sgld.posterior.examples.stochastic_volatility import StochasticVolatility
-from skbayes_sgld.posterior.examples.tied_mixture import TiedGaussianMixture
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.posterior.mlp import MLPPosterior
@@ -13,16 +9,12 @@ from skbayes_sgld.posterior.noise_models import (
     LogLinearNoise,
     NoiseModel,
 )
-from skbayes_sgld.posterior.parameterizations.elementwise import Coordinates
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.posterior.protocol import Posterior
 
 __all__ = [
     "NOISE_MODELS",
     "ConstantNoise",
-    "Coordinates",
-    "CustomPosterior",
-    "FunctionPosterior",
     "GLMPosterior",
     "HierarchicalPosterior",
     "ImproperPosteriorError",
@@ -30,8 +22,4 @@ __all__ = [
     "MLPPosterior",
     "NoiseModel",
     "Posterior",
-    "StochasticVolatility",
-    "TiedGaussianMixture",
-    "as_posterior",
-    "check_gradient",
 ]

@@ -60,6 +60,11 @@ class BasePosterior:
     # ---- properties of the model --------------------------------------------------------------
 
     @property
+    def called(self) -> str:
+        """Name of the model in errors."""
+        return type(self).__name__
+
+    @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
         return Facts()
@@ -289,6 +294,45 @@ class Batches:
         ``local (n_local, n_local, B)`` holds the matrices W.
         """
         raise NotImplementedError
+
+
+def require(
+    posterior: BasePosterior, ability: str, argument: str, value: object, remedy: str
+) -> None:
+    """Raise where a posterior lacks an ability that a component needs.
+
+    Parameters
+    ----------
+    posterior : BasePosterior
+    ability : str
+        Name in :data:`~skbayes_sgld.posterior.protocol.MEMBERS`, one of its ``requires``.
+    argument : str
+        Argument that needs it: ``"gradient"``.
+    value : object
+        What it is.
+    remedy : str
+        Alternative to adding what is missing: ``"set gradient='svrg'"``.
+
+    Raises
+    ------
+    TypeError
+        When it is missing; the error names component, ability, missing members and remedy.
+    ValueError
+        When the ability is not known.
+    """
+    if ability not in MEMBERS:
+        raise ValueError(
+            f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
+            f"there are {', '.join(map(repr, MEMBERS))}."
+        )
+    missing = posterior.lacks(ability)
+    if missing:
+        what = ability.replace("_", " ")
+        raise TypeError(
+            f"{argument}={value!r} needs a posterior with {what} "
+            f"({', '.join(MEMBERS[ability])}); {posterior.called} has no "
+            f"{', '.join(missing)}. Add what is missing, or {remedy}."
+        )
 
 
 def _is_default(cls: type, member: str) -> bool:

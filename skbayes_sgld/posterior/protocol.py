@@ -68,7 +68,7 @@ class Expansion(NamedTuple):
 class Posterior(Protocol):
     """A log density with its gradient: all that a sampler on the full gradient needs.
 
-    :func:`~skbayes_sgld.posterior.as_posterior` adds everything else that the package uses, from
+    :func:`~skbayes_sgld.own_models.as_posterior` adds everything else that the package uses, from
     the object's own methods where it has them.
     """
 

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skbayes_sgld._checks import check_flag
 from skbayes_sgld._components import Component
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.boundary import as_posterior, require
-from skbayes_sgld.posterior.protocol import Expansion, Posterior
+from skbayes_sgld.posterior.base import BasePosterior, require
+from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.sampling.dynamics import Array, BoundGradient, Dynamics, State
 from skbayes_sgld.sampling.metric import Metric
 
@@ -53,7 +52,7 @@ class Gradient(Component):
 
     def bind(
         self,
-        posterior: Posterior | BasePosterior,
+        posterior: BasePosterior,
         center: Array | None = None,
         expansion: Expansion | None = None,
     ) -> BoundGradient:
@@ -73,8 +72,6 @@ class Gradient(Component):
         TypeError
             When the posterior lacks what the estimator requires.
         """
-        if not isinstance(posterior, BasePosterior):
-            posterior = as_posterior(posterior)
         for ability in self.requires:
             require(posterior, ability, "gradient", self, self.remedy)
         return self.make(posterior, center, expansion)

@@ -15,7 +15,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import ChainStreams, RandomSource, as_random_state, draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.optimizers import Adam
-from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.sampling import Full, Minibatch
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
@@ -131,7 +131,7 @@ class BayesByBackprop(Component):
         ----------
         posterior : Posterior
             One of the package's posteriors or of your own: see
-            :func:`~skbayes_sgld.posterior.as_posterior`.
+            :func:`~skbayes_sgld.own_models.as_posterior`.
         start : array-like of shape (n_params,) or None, default=None
             Initial mean; None is zero.
         scale : float or array-like of shape (n_params,), default=1.0

@@ -11,7 +11,7 @@ from skbayes_sgld._checks import as_vector, check_number
 from skbayes_sgld._components import resolve
 from skbayes_sgld._random import RandomSource, as_random_state
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.variational.families import FAMILIES, Family, Isotropic
@@ -85,7 +85,7 @@ class VariationalPosterior(BasePosterior):
     --------
     >>> import numpy as np
     >>> from skbayes_sgld import sample
-    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> from skbayes_sgld.own_models import FunctionPosterior
     >>> from skbayes_sgld.variational import VariationalPosterior
     >>> Lambda = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> normal = FunctionPosterior(

@@ -204,7 +204,7 @@ class Gamma(Family):
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> from skbayes_sgld.own_models import FunctionPosterior
     >>> from skbayes_sgld.variational import BayesByBackprop
     >>> rate = FunctionPosterior(  # log of a rate with the posterior Gamma(3, rate=2)
     ...     lambda t: (3.0 * t - 2.0 * np.exp(t)).sum(1), lambda t: 3.0 - 2.0 * np.exp(t), 1

@@ -23,7 +23,7 @@ from skbayes_sgld import (
     _memory,
 )
 from skbayes_sgld.inference import arviz as module
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 
 az = pytest.importorskip("arviz", reason="what is tested, of the extra 'arviz'")
 NEW = int(installed_version("arviz").partition(".")[0]) >= 1

@@ -11,7 +11,7 @@ from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import given_rows, lengths, make_plan
 from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, ControlVariate, Curvature, Full, NormClip
 from skbayes_sgld.sampling.dynamics import Dynamics

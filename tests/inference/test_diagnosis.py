@@ -16,7 +16,7 @@ from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import condition_27_notes, diagnose_outputs
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Flat, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS

@@ -9,7 +9,7 @@ from skbayes_sgld.inference.strategies.adapted import AdaptedRun, adapted_length
 from skbayes_sgld.inference.strategies.lengths import choose_thin, usual_lengths
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.inference.strategies.wide import lengths_along
-from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import SGLD, Cooling
 from tests.references.targets import NormalMean, make_run
 

@@ -24,7 +24,7 @@ from skbayes_sgld.diagnostics import effective_sample_size, least_ess
 from skbayes_sgld.inference import checkpoint as files
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference.strategies import ensemble
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import Cooling
 from tests.sharing import share_after

@@ -13,7 +13,7 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _memory
 from skbayes_sgld.inference import settings as settings_module
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import task as planning
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, Cyclical, FlatDecayFlat, Polynomial, Schedule
 from skbayes_sgld.sampling.metric import Diagonal

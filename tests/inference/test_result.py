@@ -10,7 +10,7 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))

@@ -6,7 +6,7 @@ from scipy import stats
 
 import skbayes_sgld
 from skbayes_sgld.datasets import make_tied_means_mixture
-from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, TiedGaussianMixture
+from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior, TiedGaussianMixture
 from tests.references.targets import assert_moments
 
 

@@ -7,7 +7,7 @@ import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.inference.settings import resolve_temperature
-from skbayes_sgld.posterior import TiedGaussianMixture
+from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.sampling import (
     SGHMC,
     Cooling,

@@ -6,7 +6,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode

@@ -23,6 +23,7 @@ from skbayes_sgld import (
     likelihoods,
     metrics,
     optimizers,
+    own_models,
     plotting,
     posterior,
     priors,
@@ -267,7 +268,7 @@ def _components():
 
 # ---- functions -------------------------------------------------------------------------------
 
-NORMAL = posterior.FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
+NORMAL = own_models.FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
 DRAWS = RNG.standard_normal((2, 20, 3))
 PROBA = RNG.uniform(0.1, 0.9, N)
 INTERVAL = np.column_stack([Y - 1.0, Y + 1.0])
@@ -296,7 +297,7 @@ def _run_kernel(n_draws=5, **given):
 
 
 def _custom(**given):
-    return posterior.CustomPosterior(**{"model": NORMAL, **given}).n_params
+    return own_models.CustomPosterior(**{"model": NORMAL, **given}).n_params
 
 
 def compare_models(model, X, y, sample_weight=None, n_rows=5, random_state=0):
@@ -352,8 +353,8 @@ def _own():
         metrics.calibration_error: {"y_true": LABELS},
         metrics.get_scorer: {"name": "neg_crps"},
         diagnostics.effective_sample_size: {"kind": "bulk"},
-        posterior.check_gradient: {"model": NORMAL},
-        posterior.as_posterior: {"model": NORMAL},
+        own_models.check_gradient: {"model": NORMAL},
+        own_models.as_posterior: {"model": NORMAL},
         skbayes_sgld.effects: {
             **{"estimator": fitted(skbayes_sgld.SGLDPoissonRegressor), "columns": [0]},
             **{"kind": "at_mean", "step": 1.0},
@@ -372,7 +373,7 @@ def _own():
 def functions():
     """Functions with good values of their required arguments, and of some others."""
     own = _own()
-    found = [posterior.as_posterior, posterior.check_gradient, compare_models, metrics.loo]
+    found = [own_models.as_posterior, own_models.check_gradient, compare_models, metrics.loo]
     for module in (skbayes_sgld, metrics, datasets, diagnostics):
         found += [getattr(module, n) for n in module.__all__ if n not in _NOT_CALLED]
     found.remove(skbayes_sgld.compare_models)

@@ -49,13 +49,13 @@ from skbayes_sgld.datasets import (
 )
 from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.optimizers import Box, find_mode
+from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.plotting import (
     CoverageDisplay,
     PredictiveIntervalDisplay,
     ProbabilityContourDisplay,
     TraceDisplay,
 )
-from skbayes_sgld.posterior import check_gradient
 from skbayes_sgld.priors import (
     NOISE_PRIORS,
     PRIORS,

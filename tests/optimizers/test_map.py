@@ -15,7 +15,8 @@ from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.optimizers.newton_step import newton_step
-from skbayes_sgld.posterior import CustomPosterior, GLMPosterior
+from skbayes_sgld.own_models import CustomPosterior
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode

@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.optimizers import OPTIMIZERS, Adam
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import ChainOverflowError, Constant, Curvature, Identity, Polynomial
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.optimizers import OPTIMIZERS, SGD, Momentum
-from skbayes_sgld.posterior import FunctionPosterior, as_posterior
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import Polynomial
 from skbayes_sgld.sampling.loop import run_chains
 from tests.references.modes import distance, newton_mode, task

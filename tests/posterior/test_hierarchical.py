@@ -14,7 +14,8 @@ from skbayes_sgld import (
 from skbayes_sgld._components import resolve
 from skbayes_sgld.inference.parameterization import standardise
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian, Poisson
-from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior, check_gradient
+from skbayes_sgld.own_models import check_gradient
+from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
 from skbayes_sgld.priors import (

@@ -7,7 +7,8 @@ from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import Gaussian, StudentTNoise
-from skbayes_sgld.posterior import NOISE_MODELS, LogLinearNoise, check_gradient
+from skbayes_sgld.own_models import check_gradient
+from skbayes_sgld.posterior import NOISE_MODELS, LogLinearNoise
 from skbayes_sgld.posterior.differences import difference_curvature
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
 from tests.numeric import derivative_by_chain

@@ -8,16 +8,9 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
-from skbayes_sgld.posterior import (
-    CustomPosterior,
-    FunctionPosterior,
-    GLMPosterior,
-    MLPPosterior,
-    Posterior,
-    as_posterior,
-)
-from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.boundary import require
+from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior, as_posterior
+from skbayes_sgld.posterior import GLMPosterior, MLPPosterior, Posterior
+from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import SAGA, SAMPLERS, SGLD, SVRG, ControlVariate, Minibatch
@@ -76,7 +69,7 @@ def test_rows_without_local_parameters_give_the_gradient_that_gathered_ones_do(g
     theta, results = rng.standard_normal((4, 3)), []
     steps = rng.standard_normal((10, 4, 3))
     idx = np.stack([[rng.permutation(30)[:6] for _ in range(4)] for _ in range(10)])
-    for posterior in (gathered, RowsAlone()):
+    for posterior in (gathered, as_posterior(RowsAlone())):
         bound = gradient.bind(posterior, theta[0])
         memory, prepared = bound.begin(theta), bound.prepare(idx)
         at = [bound(theta + steps[t], prepared[t], memory) for t in range(10)]
@@ -91,7 +84,7 @@ def test_a_users_arrays_are_not_written_to():
         def grad_log_likelihood(self, theta, idx=None):
             return np.full((len(theta), 1), 3.0) if len(theta) != 4 else self.known
 
-    bound = Minibatch().bind(Cached())
+    bound = Minibatch().bind(as_posterior(Cached()))
     for _ in range(2):
         bound(np.zeros((4, 1)), bound.prepare(np.zeros((1, 4, 5), int))[0])
     assert np.all(Cached.known == 3.0)
@@ -183,7 +176,7 @@ def test_a_gradient_says_what_it_needs_and_what_else_would_do():
     with pytest.raises(
         TypeError, match=r"^gradient=Minibatch\(\) needs .* rows .*Ellipse has no n"
     ):
-        Minibatch().bind(Ellipse())
+        Minibatch().bind(as_posterior(Ellipse()))
     with pytest.raises(TypeError, match="CustomPosterior has no n_samples, log_likelihood"):
         Minibatch().bind(CustomPosterior(Ellipse()))
     with pytest.raises(TypeError, match=r"local rows .*NormalMean has no bind_batches.*order=1"):

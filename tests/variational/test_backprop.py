@@ -6,7 +6,8 @@ from scipy.special import gammaln
 from sklearn.base import clone
 
 from skbayes_sgld.likelihoods import FixedGaussian
-from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, GLMPosterior
+from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.variational import BayesByBackprop
 from tests.references.targets import CorrelatedNormal, NormalMean

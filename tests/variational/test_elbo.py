@@ -7,7 +7,7 @@ from scipy import stats
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import make_stochastic_volatility
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import CustomPosterior, StochasticVolatility, check_gradient
+from skbayes_sgld.own_models import CustomPosterior, StochasticVolatility, check_gradient
 from skbayes_sgld.sampling import Minibatch
 from skbayes_sgld.variational import FAMILIES, VariationalPosterior
 from tests.references.targets import CorrelatedNormal

@@ -14,7 +14,7 @@ from skbayes_sgld.inference.strategies.rows_read import (
     reason_for_all_rows,
 )
 from skbayes_sgld.inference.strategies.task import Task, start_as_mode
-from skbayes_sgld.posterior.boundary import require
+from skbayes_sgld.posterior.base import require
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.gradients import ControlVariate, Gradient
 from skbayes_sgld.sampling.tuning.leverage import Reading, read_always

@@ -24,7 +24,8 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     sample,
 )
-from skbayes_sgld.posterior import FunctionPosterior, ImproperPosteriorError
+from skbayes_sgld.own_models import FunctionPosterior
+from skbayes_sgld.posterior import ImproperPosteriorError
 
 from .report import Report, options
 

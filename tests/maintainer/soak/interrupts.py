@@ -32,7 +32,7 @@ from threadpoolctl import threadpool_info
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.posterior import CustomPosterior
+from skbayes_sgld.own_models import CustomPosterior
 from skbayes_sgld.sampling import workers as sharing
 from skbayes_sgld.sampling.tuning.thresholds import Thresholds
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.posterior import FunctionPosterior, as_posterior
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import Minibatch, NoModeError
 from skbayes_sgld.sampling.metric import (

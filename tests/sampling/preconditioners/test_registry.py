@@ -5,7 +5,7 @@ import pytest
 from scipy import linalg
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import PRECONDITIONERS, SGLD, Matrix
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense, Metric

@@ -9,7 +9,8 @@ from scipy import integrate
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
-from skbayes_sgld.posterior import FunctionPosterior, GLMPosterior, as_posterior
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, MALA, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.loop import run_chains

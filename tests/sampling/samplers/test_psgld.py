@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import PSGLD
 from tests.references.targets import make_run
 

@@ -15,7 +15,7 @@ from scipy import special
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import SAMPLERS, SGLD, Adjusted
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense

@@ -6,7 +6,7 @@ from scipy import stats
 
 import skbayes_sgld
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import SGHMC, SGNHT
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.tuning.bias import StandardNormal

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import HMC, MALA
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import adaptation

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import skbayes_sgld
-from skbayes_sgld.posterior import FunctionPosterior, as_posterior
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import (
     PSGLD,
     SAMPLERS,

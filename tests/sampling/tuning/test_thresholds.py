@@ -10,7 +10,7 @@ from skbayes_sgld.inference.strategies import adapted as adapting
 from skbayes_sgld.inference.strategies import rows_read
 from skbayes_sgld.inference.strategies.pilot_runs import time_of
 from skbayes_sgld.inference.strategies.task import Task
-from skbayes_sgld.posterior import as_posterior
+from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from skbayes_sgld.datasets import make_tied_means_mixture
-from skbayes_sgld.posterior import TiedGaussianMixture, check_gradient
+from skbayes_sgld.own_models import TiedGaussianMixture, check_gradient
 
 FEW = np.array([-1.4, 0.3, 0.9, 2.2, 3.1, -0.2])
 

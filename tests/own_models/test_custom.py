@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, Posterior, check_gradient
+from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior, check_gradient
+from skbayes_sgld.posterior import Posterior
 from skbayes_sgld.transforms import Interval, Positive
 from tests.numeric import derivative_by_chain
 

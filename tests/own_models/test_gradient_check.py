@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.posterior import FunctionPosterior, check_gradient
+from skbayes_sgld.own_models import FunctionPosterior, check_gradient
 from tests.references.targets import NormalMean
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from skbayes_sgld import sample
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.posterior import FunctionPosterior, as_posterior
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, newton_mode

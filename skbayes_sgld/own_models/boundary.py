@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from skbayes_sgld._checks import as_vector, check_number, escaped
 from skbayes_sgld._typing import Array
+from skbayes_sgld.own_models.coordinates import Coordinates, Elementwise
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
-from skbayes_sgld.posterior.parameterizations.elementwise import Coordinates, Elementwise
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts, Reported
 from skbayes_sgld.transforms import Transform
 
@@ -59,7 +59,7 @@ def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
 
     Examples
     --------
-    >>> from skbayes_sgld.posterior import as_posterior
+    >>> from skbayes_sgld.own_models import as_posterior
     >>> class Normal:
     ...     n_params, param_names = 1, ["x"]
     ...     def log_density(self, theta):
@@ -120,6 +120,11 @@ class UserPosterior(BasePosterior):
                     function = _Checked(self, name, function if batched else _each(function))
                 if callable(function):  # param_names has a default
                     setattr(self, name, function)
+
+    @property
+    def called(self) -> str:
+        """Name of the model's type."""
+        return type(self.model).__name__
 
     @property
     def facts(self) -> Facts:
@@ -224,7 +229,7 @@ class CustomPosterior(Reparameterized):
 
     >>> import numpy as np
     >>> from scipy.special import gammaln
-    >>> from skbayes_sgld.posterior import CustomPosterior, check_gradient
+    >>> from skbayes_sgld.own_models import CustomPosterior, check_gradient
     >>> class PoissonRate:
     ...     n_samples, n_params, param_names = 4, 1, ["rate"]
     ...     y = np.array([3, 0, 2, 4])
@@ -389,7 +394,7 @@ class FunctionPosterior(CustomPosterior):
     A standard deviation with the density ``sigma exp(-sigma)``:
 
     >>> import numpy as np
-    >>> from skbayes_sgld.posterior import FunctionPosterior
+    >>> from skbayes_sgld.own_models import FunctionPosterior
     >>> posterior = FunctionPosterior(
     ...     lambda x: np.log(x[:, 0]) - x[:, 0],
     ...     lambda x: 1 / x - 1,
@@ -420,46 +425,6 @@ class FunctionPosterior(CustomPosterior):
             log_density=log_density, grad=grad, n_params=n_params, param_names=param_names
         )
         super().__init__(model, transforms=transforms, start=start, batched=batched)
-
-
-def require(
-    posterior: BasePosterior, ability: str, argument: str, value: object, remedy: str
-) -> None:
-    """Raise where a posterior lacks an ability that a component needs.
-
-    Parameters
-    ----------
-    posterior : BasePosterior
-    ability : str
-        Name in :data:`~skbayes_sgld.posterior.protocol.MEMBERS`, one of its ``requires``.
-    argument : str
-        Argument that needs it: ``"gradient"``.
-    value : object
-        What it is.
-    remedy : str
-        Alternative to adding what is missing: ``"set gradient='svrg'"``.
-
-    Raises
-    ------
-    TypeError
-        When it is missing; the error names component, ability, missing members and remedy.
-    ValueError
-        When the ability is not known.
-    """
-    if ability not in MEMBERS:
-        raise ValueError(
-            f"{argument}={value!r} requires {ability!r}, which is no ability of posteriors; "
-            f"there are {', '.join(map(repr, MEMBERS))}."
-        )
-    missing = posterior.lacks(ability)
-    if missing:
-        model = posterior.model if isinstance(posterior, UserPosterior) else posterior
-        what = ability.replace("_", " ")
-        raise TypeError(
-            f"{argument}={value!r} needs a posterior with {what} "
-            f"({', '.join(MEMBERS[ability])}); {type(model).__name__} has no "
-            f"{', '.join(missing)}. Add what is missing, or {remedy}."
-        )
 
 
 class _Checked:

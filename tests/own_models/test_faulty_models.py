@@ -12,7 +12,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import sample
-from skbayes_sgld.posterior import CustomPosterior, FunctionPosterior, as_posterior
+from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import ChainOverflowError
 
 SHORT = {"n_draws": 300, "random_state": 0}
@@ -130,7 +130,7 @@ DYING = """
 import os, sys
 import numpy as np
 from skbayes_sgld import sample
-from skbayes_sgld.posterior import FunctionPosterior
+from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import workers
 from skbayes_sgld.sampling.tuning.thresholds import Thresholds
 

@@ -9,7 +9,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.boundary import CustomPosterior
+from skbayes_sgld.own_models.boundary import CustomPosterior
 
 
 class _TiedMeans:
@@ -84,7 +84,7 @@ class TiedGaussianMixture(CustomPosterior):
     Examples
     --------
     >>> from skbayes_sgld.datasets import make_tied_means_mixture
-    >>> from skbayes_sgld.posterior import TiedGaussianMixture
+    >>> from skbayes_sgld.own_models import TiedGaussianMixture
     >>> X, _ = make_tied_means_mixture(100, random_state=0)
     >>> posterior = TiedGaussianMixture(X)
     >>> grid = posterior.grid_density()

@@ -12,8 +12,8 @@ from skbayes_sgld._checks import as_numbers, check_number
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import check_seed
 from skbayes_sgld._typing import Array
+from skbayes_sgld.own_models.boundary import as_posterior
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.boundary import as_posterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 
 _MAX_COORDINATES = 200
@@ -59,7 +59,7 @@ def check_gradient(
 
     Examples
     --------
-    >>> from skbayes_sgld.posterior import FunctionPosterior, check_gradient
+    >>> from skbayes_sgld.own_models import FunctionPosterior, check_gradient
     >>> check_gradient(FunctionPosterior(lambda x: -(x**4).sum(1), lambda x: -4 * x**3, 2))
     >>> wrong = FunctionPosterior(lambda x: -(x**4).sum(1), lambda x: -3 * x**3, 2)
     >>> check_gradient(wrong, [1.0, -2.0])

@@ -7,7 +7,7 @@ from scipy import stats
 
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import make_stochastic_volatility
-from skbayes_sgld.posterior import StochasticVolatility, check_gradient
+from skbayes_sgld.own_models import StochasticVolatility, check_gradient
 from skbayes_sgld.sampling import SGLD
 from tests.numeric import derivative
 

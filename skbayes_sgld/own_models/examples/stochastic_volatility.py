@@ -9,7 +9,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from skbayes_sgld._checks import check_number
 from skbayes_sgld._typing import Array
-from skbayes_sgld.posterior.boundary import CustomPosterior
+from skbayes_sgld.own_models.boundary import CustomPosterior
 
 _INFORMATION = 20 / 13  # Fisher information of a return on its log scale at nu = 10
 
@@ -190,7 +190,7 @@ class StochasticVolatility(CustomPosterior):
     Examples
     --------
     >>> from skbayes_sgld.datasets import make_stochastic_volatility
-    >>> from skbayes_sgld.posterior import StochasticVolatility, check_gradient
+    >>> from skbayes_sgld.own_models import StochasticVolatility, check_gradient
     >>> data = make_stochastic_volatility(50, random_state=0)
     >>> posterior = StochasticVolatility(data.returns)
     >>> check_gradient(posterior)
