@@ -13,7 +13,7 @@ from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import SGLD, Cooling
 from tests.references.targets import NormalMean, make_run
 
-RUN = make_run(NormalMean())
+RUN = make_run(as_posterior(NormalMean()))
 
 
 def task(**given):

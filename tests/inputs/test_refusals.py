@@ -606,7 +606,7 @@ FOUND = [
     (
         lambda: make_pipeline(logistic()).predict(X, return_std=True),
         r"^SGLDLogisticRegression.predict\(\) got an unexpected keyword argument 'return_std'; it "
-        "takes X, n_trials, out; the uncertainty of a probability is in predict_proba_interval",
+        "takes X, out, n_trials; the uncertainty of a probability is in predict_proba_interval",
     ),
     (
         lambda: linear().sample_y(X, kind=1),
