@@ -17,9 +17,9 @@ def load_cars(*, return_X_y: bool = False) -> Bunch | tuple[pd.DataFrame, pd.Ser
     """Fuel economy of 397 cars of the years 1970 to 1982: a table with words and gaps.
 
     ``origin`` is a word, and ``horsepower`` is missing (NaN) for five cars. The fuel economy of
-    economical cars scatters more than that of thirsty ones, and falls along a curve with the
-    weight: a linear model with one noise variance does not fit, which a fit and
-    :func:`~skbayes_sgld.check_model` say.
+    economical cars varies more than that of others, and falls along a curve with the weight. So a
+    linear model with one noise variance does not fit; a fit and :func:`~skbayes_sgld.check_model`
+    say so.
 
     Parameters
     ----------
@@ -92,23 +92,23 @@ def load_nba_rookies(
     as_frame : bool, default=True
         Whether to return pandas objects, which keep the column names, or NumPy arrays.
     duplicates : {"keep", "drop"}, default="keep"
-        ``"keep"`` is the table as it circulates, for comparison with published results: 1,340
-        rows, 831 positive. ``"drop"`` drops the 45 rows of namesakes with the same statistics
+        ``"keep"`` is the published table, for comparison with other results: 1,340 rows, 831
+        positive. ``"drop"`` drops the 45 rows of namesakes with the same statistics
         and contradictory labels, and the copies of the others: 1,288 rows, 804 positive.
 
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        With these attributes; arrays where ``as_frame=False``:
+        With these attributes; arrays if ``as_frame=False``:
 
         data : DataFrame of shape (n_rows, 19)
             Averages per game, percentages from 0 to 100; ``games_played`` is a count.
         target : Series of shape (n_rows,)
-            1 where the career lasted at least five years, else 0.
+            1 if the career lasted at least five years, else 0.
         names : Series of shape (n_rows,)
-            Names of the rookies, to be the groups of
-            :class:`~sklearn.model_selection.GroupKFold`: a split that ignores them can put one
-            season on both sides.
+            Names of the rookies. Use them as groups of
+            :class:`~sklearn.model_selection.GroupKFold`, since other splits can put one season on
+            both sides.
         frame : DataFrame of shape (n_rows, 20)
             ``data`` and ``target`` together; None if ``as_frame=False``.
         feature_names : list of str
@@ -150,8 +150,8 @@ def load_nba_rookies(
     table, about = _read_table("nba_rookies")
     label = "career_at_least_5_years"
     if duplicates == "drop":
-        # without copies, a season that still occurs twice has both labels, and nothing in the table
-        # says which one is right
+        # without copies, a season that still occurs twice has contradictory labels, and the table
+        # does not say which one is right
         season = table.columns.drop(label).tolist()
         table = table.drop_duplicates()
         table = table.drop_duplicates(season, keep=False, ignore_index=True)

@@ -1,4 +1,4 @@
-"""Scores of whole distributions, by their draws, densities or distribution functions."""
+"""Scores of whole distributions, from draws, densities or distribution functions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 
 REACH = 6.0  # sds around the mean beyond which a distribution function is 0 or 1
-_KNOTS = 32  # whole numbers on each side of y
+_KNOTS = 32  # whole numbers to sum over, on each side of y
 
 
 @numpy_defaults
@@ -26,7 +26,7 @@ def log_predictive_density(
     Parameters
     ----------
     log_likelihood : array-like of shape (n_samples, n_draws)
-        Log density of every row under every draw, as ``log_likelihood(X, y)`` of an estimator.
+        Log density of every row under every draw, from an estimator's ``log_likelihood(X, y)``.
     draw_weights : array-like of shape (n_draws,), default=None
     sample_weight : array-like of shape (n_samples,), default=None
 
@@ -62,9 +62,9 @@ def crps(
 ) -> float:
     """Continuous ranked probability score of draws; in the units of y, smaller is better.
 
-    The score of the empirical distribution of the draws is exact. With S draws it exceeds the score
-    of their own distribution by a share of the order of 1 / S. With one draw it is the absolute
-    error.
+    The score is exact for the empirical distribution of the draws. With S draws it exceeds the
+    score of the distribution that they come from, by a relative error of order 1 / S. With one draw
+    it is the absolute error.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def crps(
 def mean_of_rows(values: Array, sample_weight: Any) -> Any:
     """Weighted mean over the rows: a float if ``values`` is a vector, otherwise an array."""
     weights = as_weights(sample_weight, "sample_weight", len(values))
-    some = weights > 0.0  # infinity times a weight of 0 is no number
+    some = weights > 0.0  # infinity times a weight of 0 would be nan
     mean = np.average(values[some], axis=0, weights=weights[some])
     return float(mean) if mean.ndim == 0 else mean
 
@@ -135,14 +135,14 @@ def integrated_crps(
     y, mean, sd : ndarray of shape (n,)
         Observations, and moments of the distributions.
     slope : callable
-        Function from points ``(n, m)`` to the absolute derivative of the transformation to the
+        Function from points ``(n, m)`` to the absolute derivative of the transformation into the
         units of the score.
     """
     low, high = mean - REACH * sd, mean + REACH * sd
-    nodes, weights = np.polynomial.legendre.leggauss(20)  # 2e-7 sds of a normal distribution
+    nodes, weights = np.polynomial.legendre.leggauss(20)  # error 2e-7 sds for a normal distribution
     nodes, weights = 0.5 + 0.5 * nodes, 0.5 * weights
     middle = np.clip(y, low, high)
-    parts = (low, middle), (middle, high), (y, middle)  # the last where one side is 1
+    parts = (low, middle), (middle, high), (y, middle)  # in the last part one side is 1
     each = [start[:, None] + np.outer(end - start, nodes) for start, end in parts]
     below, above = np.split(cdf(np.hstack(each[:2])), 2, axis=1)
     left, right, beyond = (slope(t) for t in each)
@@ -156,14 +156,13 @@ def integrated_crps(
 def summed_crps(cdf: Callable[[Array], Array], y: Array, mean: Array, sd: Array) -> Array:
     """CRPS of each row's distribution of whole numbers.
 
-    It is a sum over all whole numbers, and exact if the standard deviation is below 5. Otherwise
-    every s-th number is taken, and the Euler-Maclaurin formula gives the sum over the others,
-    within 1e-3 sds.
+    If the standard deviation is below 5 the sum is over all whole numbers, and exact. Otherwise it
+    is over every s-th number, and the Euler-Maclaurin formula gives the rest, within 1e-3 sds.
     """
     reach = np.ceil(REACH * sd) + REACH
     low, high = np.floor(mean - reach), np.ceil(mean + reach)
     middle = np.clip(y, low, high)
-    total = np.abs(y - middle)  # beyond them, where one side is 1
+    total = np.abs(y - middle)  # beyond the numbers, where one side is 1
     ends = np.maximum(middle - low, 1.0), np.maximum(high - middle, 1.0)
     for sign, end in zip((-1, 1), ends, strict=True):
         stride = np.ceil(end / _KNOTS)
@@ -173,5 +172,5 @@ def summed_crps(cdf: Callable[[Array], Array], y: Array, mean: Array, sd: Array)
         trapezoid = stride * (g.sum(axis=1) - 0.5 * (g[:, 0] + g[:, -1]))
         fall = 0.5 * (3.0 * g[:, 0] - 4.0 * g[:, 1] + g[:, 2])  # per stride, at y
         total += trapezoid - (np.square(stride) - 1.0) / (12.0 * stride) * fall
-        total += 0.5 * sign * (g[:, 0] - g[:, -1])  # y itself belongs to the upper side
+        total += 0.5 * sign * (g[:, 0] - g[:, -1])  # y belongs to the upper side
     return total

@@ -1,6 +1,6 @@
 """Scores of predictive intervals and quantiles.
 
-Several coverages are the last axis of ``interval``, as ``predict_interval`` returns them.
+With several coverages, these are the last axis of ``interval``, as from ``predict_interval``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from skbayes_sgld.prediction.intervals import check_levels
 def interval_score(
     y_true: ArrayLike, interval: ArrayLike, coverage: Any = 0.9, *, sample_weight: Any = None
 ) -> Any:
-    """Interval score: the width, and a penalty for each observation outside; smaller is better.
+    """Interval score: width plus a penalty for each observation outside; smaller is better.
 
     The penalty is 2 / (1 - coverage) times the distance to the interval. The expected score is
     smallest for the interval between the true quantiles.
@@ -149,7 +149,7 @@ def quantile_calibration_error(
     sample_weight: Any = None,
     norm: str = "l1",
 ) -> float:
-    """Difference between the levels of quantiles and the shares of observations below them.
+    """Difference between the levels of quantiles and the observed shares below them.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def quantile_calibration_error(
         Their levels, in (0, 1).
     sample_weight : array-like of shape (n_samples,), default=None
     norm : {"l1", "max"}, default="l1"
-        Mean over the levels, or the largest.
+        Mean difference over the levels, or the largest.
 
     Returns
     -------
@@ -180,7 +180,7 @@ def quantile_calibration_error(
 
 
 def bounds_of(value: ArrayLike, argument: str, n_dims: tuple[int, ...]) -> Array:
-    """Ends of intervals, or quantiles: numbers of any size, or infinite, as of a far row."""
+    """Ends of intervals, or quantiles: numbers of any size, infinite for far rows."""
     bounds = as_array(value, argument, n_dims, ensure_all_finite=False)
     if np.isnan(bounds).any():
         raise ValueError(f"{argument} contains NaN; give numbers, or infinity for an open end.")
@@ -188,14 +188,14 @@ def bounds_of(value: ArrayLike, argument: str, n_dims: tuple[int, ...]) -> Array
 
 
 def _widths(low: Array, high: Array) -> Array:
-    """Widths of intervals, which are infinite where an end is."""
+    """Widths of intervals; infinite if an end is."""
     with np.errstate(invalid="ignore", over="ignore"):
         widths = high - low
     return np.where(np.isfinite(low) & np.isfinite(high), widths, np.inf)
 
 
 def _ends(y_true: ArrayLike | None, interval: ArrayLike) -> tuple[Array, Array, Array]:
-    """Observations and ends of their intervals, with a last axis for coverages if there is one."""
+    """Observations and the ends of their intervals, with a last axis for several coverages."""
     ends = bounds_of(interval, "interval", (2, 3))
     if ends.shape[1] != 2:
         raise ValueError(

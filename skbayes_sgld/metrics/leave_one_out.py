@@ -21,7 +21,7 @@ class LeaveOneOut:
     Attributes
     ----------
     elpd : float
-        Sum over all rows of the log density of each under the posterior without it; greater is
+        Sum of the log densities of all rows, each under the posterior without it; greater is
         better.
     se : float
         Standard error of ``elpd`` over other data of the same size: the spread between the rows.
@@ -41,8 +41,8 @@ class LeaveOneOut:
     pointwise : ndarray of shape (n_rows,)
         Log density of each row that was left out, under the posterior without it.
     pareto_k : ndarray of shape (n_rows,)
-        Shape of the tail of each row's importance weights; -inf where all are nearly equal. Above
-        ``good_k`` leaving the row out changes the posterior too much to reuse the draws.
+        Shape of the tail of each row's importance weights; -inf if all are nearly equal. Above
+        ``good_k``, leaving the row out changes the posterior too much to reuse the draws.
     good_k : float
         The smaller of 0.7 and ``1 - 1 / log10(S)``, with S draws (Vehtari et al. 2024).
     """
@@ -99,15 +99,15 @@ def loo(
     """Leave-one-out cross-validation of a fit, from a random part of its rows.
 
     Each chosen row is left out by importance sampling from the draws of the fit, with smoothed
-    tails of the weights (PSIS; Vehtari, Gelman & Gabry 2017). The log density at the posterior mean
-    is cheap to compute for every row; the mean difference in the chosen rows corrects its sum
-    (difference estimator of Magnusson et al. 2020). The estimate is unbiased and has a known
-    standard error.
+    tails of the weights (PSIS; Vehtari, Gelman & Gabry 2017). The sum over all rows uses the log
+    density at the posterior mean, which is cheap, corrected by the mean difference in the chosen
+    rows (difference estimator of Magnusson et al. 2020). It is unbiased and has a known standard
+    error.
 
     Parameters
     ----------
     estimator : estimator
-        Fitted; or a pipeline, a search or a transformed target around one.
+        Fitted estimator, or a pipeline, a search or a transformed target around one.
     X : array-like of shape (n_samples, n_features)
         Rows of the fit, in any order, as the outermost wrapper takes them.
     y : array-like of shape (n_samples,)
@@ -115,8 +115,8 @@ def loo(
     n_rows : int or None, default=2000
         Number of rows to leave out, one at a time, chosen at random. None: all rows.
     sample_weight : array-like of shape (n_samples,), default=None
-        Weights of the fit. A row of weight w counts as w equal rows, and one of them is left out.
-        A row whose weight is below 1 is left out entirely.
+        Weights of the fit. A row of weight w counts as w equal rows, one of which is left out; if
+        w is below 1, the whole row is left out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice. The same seed chooses the same rows for every fit.
     **by_row : dict
@@ -193,7 +193,7 @@ def loo(
 
 
 def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
-    """Log density of every row at the mean of the draws; of a network, over 100 draws."""
+    """Log density of every row at the mean of the draws; for a network, over 100 draws."""
     predictive = model._predictive().at_mean()
     if predictive is None:
         some = np.linspace(0, len(model.posterior_.flat) - 1, 100).astype(int)
@@ -211,9 +211,9 @@ def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
 def _difference_estimate(
     surrogate: Array, values: Array, rows: Array
 ) -> tuple[float, float, float]:
-    """Total over all rows, from rows chosen at random; its error, and its spread.
+    """Estimate a total over all rows from randomly chosen ones, with its error and spread.
 
-    Magnusson et al. (2020), eqs. 6, 7 and 9, for numbers minus the surrogate's mean.
+    Magnusson et al. (2020), eqs. 6, 7 and 9, for values minus the surrogate's mean.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def _difference_estimate(
     -------
     total : float
     error : float
-        Standard error of the total, from the choice.
+        Standard error of the total that comes from the choice of rows.
     spread : float
         Root of n times the variance of the values over all rows.
     """

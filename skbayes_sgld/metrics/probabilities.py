@@ -1,4 +1,4 @@
-"""Scores of the probabilities of classes."""
+"""Scores of class probabilities."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Bins(NamedTuple):
     predicted, observed : ndarray of shape (n_bins,)
         Mean predicted probability, and share of the rows in which the event happened.
     weight : ndarray of shape (n_bins,)
-        Rows in the bin, counted by their weights.
+        Total weight of the rows in the bin.
     """
 
     predicted: Array
@@ -78,9 +78,9 @@ def calibration_error(
 ) -> float:
     """Expected, or maximum, calibration error of probabilities.
 
-    Rows are put into bins by their predicted probability, and the mean prediction of each bin is
-    compared with the observed share. With two classes the event is the second class. With more the
-    event is that the likeliest class was right.
+    Rows are binned by their predicted probability, and the mean prediction in each bin is compared
+    with the observed share. With two classes the event is the second class; with more, that the
+    likeliest class was right.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def calibration_error(
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, or with equal numbers of rows.
     norm : {"l1", "max"}, default="l1"
-        Mean over the bins, weighted by their rows, or the largest.
+        Mean error over the bins, weighted by their rows, or the largest.
     labels : array-like of shape (n_classes,), default=None
         The labels in their order, such as ``classes_``. None: the sorted values of ``y_true``.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -126,7 +126,7 @@ def calibration_error(
 def bin_probabilities(
     event: Array, p: Array, n_bins: int, strategy: str, sample_weight: Any = None
 ) -> Bins:
-    """Bins with rows in them, by probability ``p (n,)`` of the ``event (n,)``, which is 0 or 1."""
+    """Bins that are not empty, by probability ``p (n,)`` of the ``event (n,)``, which is 0 or 1."""
     check_number(n_bins, "n_bins", low=1, closed="left", integer=True)
     check_choice(strategy, "strategy", ("quantile", "uniform"))
     levels = np.linspace(0.0, 1.0, n_bins + 1)

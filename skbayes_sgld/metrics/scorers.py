@@ -1,6 +1,6 @@
 """Scorers of predictive distributions, for ``scoring=`` of searches and cross-validation.
 
-They look through pipelines, searches and transformed targets. As in scikit-learn greater is better,
+They take pipelines, searches and transformed targets too. As in scikit-learn, greater is better,
 and the names of losses begin with ``neg_``.
 """
 
@@ -53,10 +53,10 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
     check_lengths(X=unwrapped.X, y=as_array(y, "y"))
     z = np.asarray(unwrapped.to_model(y))
     mean, sd = unwrapped.model.predict(unwrapped.X, return_std=True, **params)
-    is_far = ~np.isfinite(sd)  # a far row's mean, or variance, is infinite under a log link
+    is_far = ~np.isfinite(sd)  # under a log link, a far row's mean or variance is infinite
     mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
     ends = unwrapped.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
-    is_far |= np.isinf(ends).any(axis=0)  # as of a log of the target
+    is_far |= np.isinf(ends).any(axis=0)  # as with a log of the target
 
     def cdf(t: Array) -> Array:
         return unwrapped.model.predict_cdf(unwrapped.X, t, **params)
@@ -69,7 +69,7 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
 
 
 def _score_by(loss: Callable[[Any, Array, float, Any], Any]) -> Callable[..., float]:
-    """Score of a loss of y, its intervals, their coverage and the weights of the rows."""
+    """Score from a loss, a function of y, its intervals, their coverage and the weights."""
 
     def score(
         fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
@@ -97,7 +97,7 @@ def _neg_pinball_loss(
 def _labels(
     fitted: Any, X: Any, y: Any, weight: Any, params: dict[str, Any]
 ) -> tuple[Any, Array, Any]:
-    """Labels, probabilities and weights of rows; totals are two rows, of the two outcomes."""
+    """Labels, probabilities and weights of rows; a total becomes two rows, one per outcome."""
     if params.get("n_trials") is None:
         return y, fitted.predict_proba(X, **params), weight
     unwrapped = unwrap(fitted, X)
@@ -128,7 +128,7 @@ def _neg_calibration_error(
     return -quantile_calibration_error(y, quantiles, levels, sample_weight=weight, norm=norm)
 
 
-# function of a score, and the method that the model needs for it
+# each score's function, and the method that the model needs for it
 _SCORES: dict[str, tuple[Callable[..., float], str]] = {
     "log_predictive_density": (_log_predictive_density, "log_predictive_density"),
     "neg_brier_score": (_neg_brier_score, "predict_proba"),
@@ -165,7 +165,7 @@ class Scorer:
         if unknown:
             accepts = f"it takes {', '.join(accepted)}" if accepted else "it takes none"
             raise TypeError(f"{name!r} has no option {', '.join(unknown)}; {accepts}.")
-        if "coverage" in options:  # here, not at the first score of a search
+        if "coverage" in options:  # check now, rather than at the first score of a search
             check_number(options["coverage"], "coverage", low=0, high=1)
         self.name, self.options = name, options
         self.set_score_request()
@@ -213,7 +213,7 @@ class Scorer:
         Parameters
         ----------
         estimator : estimator
-            Fitted; or a pipeline, a search or a transformed target around one.
+            Fitted estimator, or a pipeline, a search or a transformed target around one.
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
@@ -223,7 +223,7 @@ class Scorer:
         Returns
         -------
         score : float
-            NaN, with a warning, where the chains are no better than random walks.
+            NaN, with a warning, if the chains are no better than random walks.
         """
         score, member = _SCORES[self.name]
         model = unwrap_for(f"the scorer {self.name!r}", member, estimator).model
@@ -232,13 +232,13 @@ class Scorer:
         return unless_random_walks(model, found)
 
     def __repr__(self) -> str:
-        """The call that makes the scorer."""
+        """Call that makes the scorer."""
         options = "".join(f", {key}={value!r}" for key, value in self.options.items())
         return f"get_scorer({self.name!r}{options})"
 
 
 def get_scorer(name: str, **options: Any) -> Scorer:
-    """Scorer by name, for ``scoring=`` of ``GridSearchCV``, ``cross_val_score`` and kin.
+    """Scorer by name, for ``scoring=`` of ``GridSearchCV``, ``cross_val_score`` and the like.
 
     Parameters
     ----------

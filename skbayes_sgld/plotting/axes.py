@@ -10,7 +10,7 @@ from scipy.special import betaincinv
 from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
 
-# of Okabe and Ito: colour-blind readers can tell them apart
+# palette of Okabe and Ito, which colour-blind readers can tell apart
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 BLUE, ORANGE, GREY = COLORS[0], COLORS[1], "0.45"
 
@@ -28,7 +28,7 @@ class Display:
     figure_: Any
 
     def _panels(self, ax: Any, size: tuple[float, float], n_panels: int = 1) -> Array:
-        """Axes to draw on: those given, or a column of them in a new figure of a size in inches."""
+        """Axes to draw on: those given, or a column of new ones in a figure of ``size`` inches."""
         if ax is None:
             try:
                 from matplotlib import pyplot
@@ -51,7 +51,7 @@ class Display:
         return panels
 
     def _panel(self, ax: Any, size: tuple[float, float] = (6.4, 4.8)) -> Any:
-        """The one panel to draw on."""
+        """Axes of a figure with one panel."""
         (self.ax_,) = self._panels(ax, size)
         return self.ax_
 
@@ -59,7 +59,7 @@ class Display:
 def finish(
     panel: Any, title: str | None = None, legend: str | None = None, grid: str = "both"
 ) -> None:
-    """Add a title, a legend at a place and a grid; take the upper and the right edge away."""
+    """Add title, legend and grid; remove the upper and the right edge."""
     if title is not None:
         panel.set_title(title, fontsize="medium", loc="left")
     if legend is not None:
@@ -71,7 +71,7 @@ def finish(
 
 
 def show_as_written(panel: Any) -> None:
-    """Show names in titles and legends as they are: between dollars Matplotlib reads formulas."""
+    """Escape dollars in titles and legends, between which Matplotlib would read a formula."""
     texts = [*panel.texts, panel.title, panel.xaxis.label, panel.yaxis.label]
     texts += [panel._left_title, panel._right_title]
     legend = panel.get_legend()
@@ -81,25 +81,25 @@ def show_as_written(panel: Any) -> None:
 
 
 def tick_names(names: Any) -> list[str]:
-    """Names of ticks, in which a dollar begins no formula."""
+    """Tick names with escaped dollars."""
     return [_lines(str(name)).replace("$", r"\$") for name in names]
 
 
 def _lines(text: str) -> str:
-    """Lines of a text without control characters, for which fonts have no glyph."""
+    """Text without control characters, for which fonts have no glyph."""
     return "\n".join(escaped(line) for line in text.split("\n"))
 
 
 def percent(share: float) -> str:
-    """A share in per cent, with at most four digits."""
+    """Share in per cent, with at most four digits."""
     return f"{100 * share:.4g} %"
 
 
 def share_interval(share: Any, n: Any, coverage: float) -> tuple[Array, Array]:
-    """Equal-tailed credible interval of a probability, after a ``share`` of ``n`` was observed.
+    """Equal-tailed credible interval of a probability, given an observed ``share`` of ``n``.
 
-    Under Jeffreys' prior, Beta(1/2, 1/2). It begins at 0 if none was observed and ends at 1 if all
-    were.
+    The prior is Jeffreys', Beta(1/2, 1/2). The interval begins at 0 if the share is 0, and ends
+    at 1 if it is 1.
     """
     some, none = np.multiply(share, n), np.multiply(1.0 - np.asarray(share), n)
     tail = 0.5 * (1.0 - coverage)

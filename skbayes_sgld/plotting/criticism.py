@@ -42,13 +42,13 @@ class ModelCheckDisplay(Display):
     the posterior without it. It is flat if the model fits: a hump in the middle means intervals
     that are too wide, high ends mean intervals that are too narrow, and a slope means bias. The
     band holds each bar with the probability ``coverage`` if the model is true. The lower panel
-    shows the share of observations in 50 % and 90 % intervals, by equally many rows of like
-    predicted mean, with credible intervals of these shares.
+    shows the share of observations in 50 % and 90 % intervals, in groups of rows by predicted mean,
+    with credible intervals of these shares.
 
     Parameters
     ----------
     below, most : ndarray of shape (n_rows,)
-        Ends of the transform of each observation; equal where y is continuous.
+        Ends of the transform of each observation; equal if y is continuous.
     mean : ndarray of shape (n_rows,)
         Predicted mean of each observation.
     n_bins : int, default=10
@@ -67,10 +67,10 @@ class ModelCheckDisplay(Display):
     ax_ : ndarray of matplotlib Axes
     figure_ : matplotlib Figure
     bars_ : BarContainer
-        Of the histogram.
+        Bars of the histogram.
     band_ : PolyCollection
     lines_ : list of Line2D
-        Coverage by group, of the 50 % and the 90 % intervals.
+        Coverage of the 50 % and the 90 % intervals by group.
     """
 
     below: Array
@@ -112,7 +112,7 @@ class ModelCheckDisplay(Display):
         name : str or None, default=None
             Name in the title. None: the class of the model.
         ax : array of two matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         **params : dict
             Further arguments of :func:`skbayes_sgld.check_model`, such as ``exposure``.
 
@@ -136,19 +136,19 @@ class ModelCheckDisplay(Display):
         name: str | None = None,
         ax: Any = None,
     ) -> ModelCheckDisplay:
-        """Display of a check that was made.
+        """Display of a finished check.
 
         Parameters
         ----------
         check : ModelCheck
-            Of :func:`skbayes_sgld.check_model`, for numbers or counts.
+            Result of :func:`skbayes_sgld.check_model`, for numbers or counts.
         n_bins : int, default=10
         n_groups : int, default=5
         coverage : float, default=0.9
         name : str or None, default=None
             Name in the title. None: the class of the model.
         ax : array of two matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
 
         Returns
         -------
@@ -171,7 +171,7 @@ class ModelCheckDisplay(Display):
         return display.plot(ax=ax)
 
     def plot(self, ax: Any = None) -> ModelCheckDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class ModelComparisonDisplay(Display):
     Parameters
     ----------
     table : pandas.DataFrame
-        Of :func:`skbayes_sgld.compare_models`.
+        Result of :func:`skbayes_sgld.compare_models`.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class ModelComparisonDisplay(Display):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         **params : dict
             Further arguments of :func:`skbayes_sgld.compare_models`.
 
@@ -266,7 +266,7 @@ class ModelComparisonDisplay(Display):
         return cls(compare_models(estimators, X, y, **params)).plot(ax=ax)
 
     def plot(self, ax: Any = None) -> ModelComparisonDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """Displays of draws: densities, intervals, traces, ranks and autocorrelations; and their base.
 
-Each is made by ``from_estimator``, from a fitted estimator, or a pipeline or search around one; or
+Each is made by ``from_estimator``, from a fitted estimator or a pipeline or search around one, or
 by ``from_draws``, from ``PosteriorDraws`` such as ``model.posterior_`` or ``result.draws``.
 """
 
@@ -28,8 +28,8 @@ from skbayes_sgld.plotting.axes import (
 )
 from skbayes_sgld.prediction.wrappers import unwrap_for
 
-_INNER = 0.5  # probability of the thick part of an interval of a forest
-_BINS = 20  # of ranks
+_INNER = 0.5  # probability of the thick part of an interval in a forest
+_BINS = 20  # bins of ranks
 
 
 @numpy_defaults
@@ -45,16 +45,16 @@ class DrawsDisplay(Display):
     weights : ndarray of shape (n_draws,) or None, default=None
         Weights of the draws.
     n_params : int or None, default=None
-        Number of parameters in all; the title says so if some are left out.
+        Number of all parameters; the title gives it if some are left out.
 
     Attributes
     ----------
-    ax_ : matplotlib Axes, or ndarray of Axes, one a parameter
+    ax_ : matplotlib Axes, or ndarray of Axes, one for each parameter
     figure_ : matplotlib Figure
     """
 
     _most: ClassVar[int] = 6  # parameters shown if none are named
-    _stem: ClassVar[str | None] = None  # of the names of these parameters, if there are any such
+    _stem: ClassVar[str | None] = None  # preferred stem of their names, if any parameter has it
 
     values: Array
     names: list[str]
@@ -70,12 +70,12 @@ class DrawsDisplay(Display):
         Parameters
         ----------
         estimator : estimator
-            Fitted; or a pipeline or a search around one.
+            Fitted estimator, or a pipeline or a search around one.
         parameters : str, list of str or None, default=None
             Names of parameters, or the part of them before the bracket: ``"coef"`` stands for all
             coefficients. None: the first parameters; the coefficients in a forest.
         ax : matplotlib Axes or array-like of Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         **options : dict
             Arguments of :meth:`plot`.
 
@@ -99,7 +99,7 @@ class DrawsDisplay(Display):
         parameters : str, list of str or None, default=None
             As in :meth:`from_estimator`.
         ax : matplotlib Axes or array-like of Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         **options : dict
             Arguments of :meth:`plot`.
 
@@ -119,11 +119,11 @@ class DrawsDisplay(Display):
         return display.plot(ax=ax, **options)
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw it."""
+        """Draw the figure."""
         raise NotImplementedError
 
     def _by_parameter(self, ax: Any) -> Array:
-        """Panels, one a parameter."""
+        """Panels, one for each parameter."""
         n = len(self.names)
         panels = self._panels(ax, (6.4, max(2.4, 1.6 * n + 0.5)), n)
         self._tell_omitted(panels[0])
@@ -168,7 +168,7 @@ def _named(names: list[str], parameter: str | None) -> list[int]:
 class DensityDisplay(DrawsDisplay):
     """Densities of the parameters, with the credible interval shaded and the mean marked.
 
-    Kernel estimates over the draws of all chains.
+    The densities are kernel estimates from the draws of all chains.
 
     Parameters
     ----------
@@ -183,18 +183,18 @@ class DensityDisplay(DrawsDisplay):
     figure_ : matplotlib Figure
     lines_ : ndarray of Line2D, of shape (n_shown,)
     intervals_ : ndarray of shape (n_shown, 2)
-        Ends of what is shaded.
+        Ends of the shaded intervals.
     """
 
     def plot(self, ax: Any = None, coverage: float = 0.9) -> DensityDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
         ax : array-like of Axes, default=None
-            One a parameter.
+            One for each parameter.
         coverage : float, default=0.9
-            Probability of the interval that is shaded.
+            Probability of the shaded interval.
 
         Returns
         -------
@@ -226,7 +226,7 @@ class DensityDisplay(DrawsDisplay):
 
 @numpy_defaults
 class ForestDisplay(DrawsDisplay):
-    """Forest: mean and credible intervals of each parameter, one below the other.
+    """Forest plot: mean and credible intervals of each parameter, one below the other.
 
     Parameters
     ----------
@@ -244,20 +244,20 @@ class ForestDisplay(DrawsDisplay):
     intervals_ : ndarray of shape (n_shown, 2)
         Ends of the thin lines, as in ``summary()``.
     lines_ : list of LineCollection
-        The thin lines and the thick ones.
+        Thin and thick lines.
     """
 
     _most = 40
     _stem = "coef"
 
     def plot(self, ax: Any = None, coverage: float = 0.9) -> ForestDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
         coverage : float, default=0.9
-            Probability of the thin lines' interval; the thick ones have half.
+            Probability of the interval of the thin lines; that of the thick lines is 50 %.
 
         Returns
         -------
@@ -290,10 +290,10 @@ class ForestDisplay(DrawsDisplay):
 
 
 class _ChainsDisplay(DrawsDisplay):
-    """Base of the displays with one panel a parameter and one line a chain."""
+    """Base of the displays with a panel for each parameter and a line for each chain."""
 
     def _draw_chains(self, ax: Any, values: Array, draw: Callable[..., Any]) -> Array:
-        """Panels with the lines that ``draw`` makes of a panel, a chain's values and a color."""
+        """Panels with the lines that ``draw`` makes from a panel, a chain's values and a color."""
         panels = self._by_parameter(ax)
         self.lines_ = np.array(
             [
@@ -302,7 +302,7 @@ class _ChainsDisplay(DrawsDisplay):
             ],
             dtype=object,
         )
-        if 1 < len(values) <= len(COLORS):  # every chain has a colour of its own
+        if 1 < len(values) <= len(COLORS):  # each chain has its own colour
             names = [str(c) for c in range(len(values))]
             beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False}
             legend = panels[0].legend(self.lines_[0], names, title="chain", **beside)
@@ -313,10 +313,10 @@ class _ChainsDisplay(DrawsDisplay):
 
 @numpy_defaults
 class TraceDisplay(_ChainsDisplay):
-    """Traces: every chain's draws in their order.
+    """Traces: the draws of each chain in order.
 
-    Chains that agree look alike. A trend, or a chain apart from the others, means that the chains
-    have not converged.
+    If chains have converged they look alike. A trend, or one chain that differs, means that they
+    have not.
 
     Parameters
     ----------
@@ -333,12 +333,12 @@ class TraceDisplay(_ChainsDisplay):
     """
 
     def plot(self, ax: Any = None) -> TraceDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
         ax : array-like of Axes, default=None
-            One a parameter.
+            One for each parameter.
 
         Returns
         -------
@@ -359,7 +359,7 @@ class TraceDisplay(_ChainsDisplay):
 
 @numpy_defaults
 class RankDisplay(_ChainsDisplay):
-    """Ranks: how each chain's draws are spread over the ranks of all draws.
+    """Rank plot: distribution of each chain's draws over the ranks of all draws.
 
     If chains agree, every line stays near 1. The band holds 95 % of the bins of independent draws;
     autocorrelated draws scatter more.
@@ -369,7 +369,7 @@ class RankDisplay(_ChainsDisplay):
     values : ndarray of shape (n_chains, n_draws, n_shown)
     names : list of str
     weights : ndarray of shape (n_draws,) or None, default=None
-        Not used: the ranks are of the draws as they came.
+        Not used: ranks are of unweighted draws.
     n_params : int or None, default=None
 
     Attributes
@@ -385,12 +385,12 @@ class RankDisplay(_ChainsDisplay):
     """
 
     def plot(self, ax: Any = None) -> RankDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
         ax : array-like of Axes, default=None
-            One a parameter.
+            One for each parameter.
 
         Returns
         -------
@@ -442,7 +442,7 @@ class AutocorrelationDisplay(DrawsDisplay):
     _most = 7
 
     def plot(self, ax: Any = None, max_lag: int = 30) -> AutocorrelationDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------

@@ -46,18 +46,18 @@ _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 @numpy_defaults
 @dataclass(eq=False, repr=False)
 class PredictiveIntervalDisplay(Display):
-    """Predictive intervals by row: along the one column of X, or sorted by their centre.
+    """Predictive intervals by row, along the only column of X or sorted by their centre.
 
     Parameters
     ----------
     interval : ndarray of shape (n_samples, 2)
         Lower and upper ends.
     center : ndarray of shape (n_samples,)
-        Such as the median of each row's prediction.
+        Centre of each row's prediction, such as the median.
     y_true : ndarray of shape (n_samples,) or None, default=None
         Observations.
     x : ndarray of shape (n_samples,) or None, default=None
-        Values that the rows are drawn at; None to sort the rows by ``center``.
+        Horizontal position of each row; None to sort the rows by ``center``.
     coverage : float, default=0.9
         Probability of the intervals.
     x_name, y_name : str, default="x" and "y"
@@ -70,7 +70,7 @@ class PredictiveIntervalDisplay(Display):
     line_ : Line2D
         The centres.
     inside_, outside_ : Line2D or None
-        Observations in their intervals, and outside.
+        Observations inside their intervals, and outside.
     """
 
     interval: Array
@@ -100,14 +100,15 @@ class PredictiveIntervalDisplay(Display):
         estimator : estimator
             Fitted regressor, or wrappers around one.
         X : array-like of shape (n_samples, n_features)
-            With one column the intervals are drawn along it; with more the rows are sorted.
+            Rows to predict. With one column the intervals are drawn along it; with more the rows
+            are sorted.
         y : array-like of shape (n_samples,), default=None
             Observations.
         coverage : float, default=0.9
         y_name : str or None, default=None
             Name of the vertical axis, with its unit. None: the name of a series ``y``, or "y".
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         **params : dict
             Further arguments of the predictions, such as ``kind`` or ``exposure``.
 
@@ -153,15 +154,15 @@ class PredictiveIntervalDisplay(Display):
             Observations.
         interval : array-like of shape (n_samples, 2)
         center : array-like of shape (n_samples,), default=None
-            Centres; the middle of each interval where None.
+            Centres; None: the middle of each interval.
         x : array-like of shape (n_samples,), default=None
-            Values to draw the rows at; None to sort them by their centres.
+            Horizontal position of each row; None to sort rows by their centres.
         coverage : float, default=0.9
             Probability of the intervals.
         x_name, y_name : str, default="x" and "y"
-            Names of the axes, with their units.
+            Names of the axes, with units.
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
 
         Returns
         -------
@@ -180,7 +181,7 @@ class PredictiveIntervalDisplay(Display):
         return display.plot(ax=ax)
 
     def plot(self, ax: Any = None) -> PredictiveIntervalDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
@@ -222,7 +223,7 @@ class PredictiveIntervalDisplay(Display):
 @numpy_defaults
 @dataclass(eq=False, repr=False)
 class CoverageDisplay(Display):
-    """Coverage: the share of observations that intervals of each nominal coverage hold.
+    """Coverage: observed share of observations in intervals of each nominal coverage.
 
     The band is a credible interval of each share. If intervals are calibrated, the diagonal lies in
     the band.
@@ -274,7 +275,7 @@ class CoverageDisplay(Display):
         estimator : estimator
             Fitted regressor, or wrappers around one.
         X : array-like of shape (n_samples, n_features)
-            Rows that the fit has not seen; rows of the fit are covered more often.
+            Rows that the fit has not seen; those of the fit are covered more often.
         y : array-like of shape (n_samples,)
         coverage : array-like of shape (n_coverages,), default=(0.1, 0.2 ... 0.9, 0.95)
         band_coverage : float, default=0.9
@@ -282,7 +283,7 @@ class CoverageDisplay(Display):
         name : str or None, default=None
             Name in the legend. None: the class of the model.
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         color : Matplotlib color, default="#0072B2"
         **params : dict
             Further arguments of the predictions, such as ``exposure``.
@@ -328,14 +329,14 @@ class CoverageDisplay(Display):
         ----------
         y_true : array-like of shape (n_samples,)
         interval : array-like of shape (n_samples, 2, n_coverages)
-            As ``predict_interval`` of the package gives for several coverages.
+            Ends of the intervals, as from ``predict_interval`` with several coverages.
         coverage : array-like of shape (n_coverages,), default=(0.1, 0.2 ... 0.9, 0.95)
         band_coverage : float, default=0.9
             Probability of the band.
         name : str or None, default=None
             Name in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         color : Matplotlib color, default="#0072B2"
 
         Returns
@@ -354,7 +355,7 @@ class CoverageDisplay(Display):
         return display.plot(ax=ax, color=color)
 
     def plot(self, ax: Any = None, color: Any = BLUE) -> CoverageDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
@@ -385,16 +386,16 @@ class CoverageDisplay(Display):
 class ReliabilityDisplay(Display):
     """Calibration of probabilities: the observed share in bins of the predicted probability.
 
-    Each share has a credible interval, which tells miscalibration from chance.
+    The credible interval of each share separates miscalibration from chance.
 
     Parameters
     ----------
     bins : Bins
-        Mean probability, share observed and rows of each bin.
+        Mean probability, observed share and weight of each bin.
     coverage : float, default=0.9
         Probability of the intervals.
     event : str, default="the event"
-        What the probability is of.
+        Name of the event.
     name : str or None, default=None
         Name in the legend.
 
@@ -403,7 +404,7 @@ class ReliabilityDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     line_ : Line2D
-        The bins' mean probabilities, and the shares observed.
+        Mean probability and observed share of each bin.
     bars_ : LineCollection
         The credible intervals.
     """
@@ -487,15 +488,15 @@ class ReliabilityDisplay(Display):
             Its probability.
         n_bins : int, default=10
         strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or of equally many rows.
+            Bins of equal width, or with equal numbers of rows.
         coverage : float, default=0.9
             Probability of the intervals.
         event : str, default="the event"
-            Its name, on the axes.
+            Name of the event, on the axes.
         name : str or None, default=None
             Name in the legend.
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         color : Matplotlib color, default="#0072B2"
 
         Returns
@@ -511,7 +512,7 @@ class ReliabilityDisplay(Display):
         return cls(bins, coverage, event, name).plot(ax=ax, color=color)
 
     def plot(self, ax: Any = None, color: Any = BLUE) -> ReliabilityDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
@@ -544,7 +545,7 @@ class ProbabilityContourDisplay(Display):
     Parameters
     ----------
     x0, x1 : ndarray of shape (n_points, n_points)
-        Values of the columns, as of ``numpy.meshgrid``.
+        Values of the columns, as from ``numpy.meshgrid``.
     probability : ndarray of shape (n_points, n_points)
     width : ndarray of shape (n_points, n_points)
         Width of the probability's credible interval.
@@ -560,11 +561,11 @@ class ProbabilityContourDisplay(Display):
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     contours_ : QuadContourSet
-        Of the probability.
+        Contours of the probability.
     shades_ : QuadMesh
-        Of the width.
+        Shades of the width.
     points_ : list of Line2D
-        Rows of each class, where they were given.
+        Rows of each class, if given.
     """
 
     x0: Array
@@ -587,16 +588,16 @@ class ProbabilityContourDisplay(Display):
         grid_resolution: int = 60,
         ax: Any = None,
     ) -> ProbabilityContourDisplay:
-        """Display of a classifier that was fitted to two columns.
+        """Display of a classifier fitted to two columns.
 
         Parameters
         ----------
         estimator : estimator
             Fitted classifier, or wrappers around one.
         X : array-like of shape (n_samples, 2)
-            Rows, whose range is shown with a margin.
+            Rows whose range is shown, with a margin.
         y : array-like of shape (n_samples,), default=None
-            Their labels, to show the rows too.
+            Labels of the rows; if given, the rows are shown too.
         pos_label : label or None, default=None
             Class whose probability is shown. None: the second of two.
         coverage : float, default=0.9
@@ -604,7 +605,7 @@ class ProbabilityContourDisplay(Display):
         grid_resolution : int, default=60
             Points along each axis.
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
 
         Returns
         -------
@@ -634,7 +635,7 @@ class ProbabilityContourDisplay(Display):
         return cls(x0, x1, p, width, coverage, names, event).plot(ax=ax, X=values, y=y)
 
     def plot(self, ax: Any = None, X: Any = None, y: Any = None) -> ProbabilityContourDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
@@ -651,7 +652,8 @@ class ProbabilityContourDisplay(Display):
         from matplotlib import colormaps
         from matplotlib.colors import ListedColormap
 
-        greys = ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.55, 256)))  # legible lines
+        # light enough that lines stay legible
+        greys = ListedColormap(colormaps["Greys"](np.linspace(0.0, 0.55, 256)))
         shade = {"cmap": greys, "vmin": 0.0, "vmax": 1.0, "shading": "gouraud"}
         self.shades_ = panel.pcolormesh(self.x0, self.x1, self.width, **shade)
         line = {"levels": (0.1, 0.25, 0.5, 0.75, 0.9), "colors": "black", "linewidths": 1.0}
@@ -680,10 +682,10 @@ class ProbabilityContourDisplay(Display):
 class PartialDependenceDisplay(Display):
     """Partial dependence: the mean response along one column, with credible bands.
 
-    At each value of the column all rows get that value, and the expected response is averaged over
-    them (Friedman 2001), under every draw. Lines are posterior means. A band holds the mean
-    response of a draw with the given probability at each value; new observations vary more. The
-    levels of a factor are points with intervals.
+    For each value of the column, all rows are given that value, and their expected response is
+    averaged (Friedman 2001), under every draw. Lines are posterior means. At each value a band
+    contains the mean response with the given probability; new observations vary more. The levels
+    of a factor are points with intervals.
 
     Parameters
     ----------
@@ -754,31 +756,30 @@ class PartialDependenceDisplay(Display):
         column : str or int
             Column of X by name, or by position.
         kind : {"average", "at_mean"}, default="average"
-            ``"average"``: the mean over the rows. ``"at_mean"``: one row, of the mean of every
-            column of numbers and the most frequent level of every other.
+            ``"average"``: the mean over the rows. ``"at_mean"``: one row, with the mean of every
+            numeric column and the most frequent level of every other column.
         factors : str, int or list of these, default=None
-            Columns of numbers that are factors, besides those that :func:`skbayes_sgld.effects`
+            Numeric columns to treat as factors, besides those that :func:`skbayes_sgld.effects`
             finds.
         coverage : float, default=0.9
         grid_resolution : int, default=50
-            Number of values, at most 1,000, equidistant over the range of a column of numbers.
+            Number of values, at most 1,000, evenly spaced over the range of a numeric column.
         n_rows : int or None, default=2000
-            Rows that are predicted under all draws, as in :func:`skbayes_sgld.effects`.
+            Number of rows to predict under all draws, as in :func:`skbayes_sgld.effects`.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice of rows.
         y_name : str or None, default=None
-            Name of the vertical axis, with its unit. None: "probability" of a classifier, of two
-            classes with the name of the second, else "y".
+            Name of the vertical axis, with its unit. None: "probability" for a classifier, with the
+            name of the second of two classes, and "y" otherwise.
         ax : matplotlib Axes, default=None
-            Where to draw. None: in a new figure.
+            Axes to draw on. None: new ones.
         **by_row : dict
             Arguments by row, as in :func:`skbayes_sgld.effects`.
 
         Returns
         -------
         display : PartialDependenceDisplay
-            With a line for each output, or for each of more than two classes; of two classes the
-            line is that of the second.
+            With one line for each output or class; with two classes, only for the second.
         """
         check_number(coverage, "coverage", low=0, high=1)
         check_number(
@@ -806,7 +807,7 @@ class PartialDependenceDisplay(Display):
         return display.plot(ax=ax)
 
     def plot(self, ax: Any = None) -> PartialDependenceDisplay:
-        """Draw it.
+        """Draw the figure.
 
         Parameters
         ----------
@@ -841,7 +842,7 @@ class PartialDependenceDisplay(Display):
 
 
 def _position(estimator: Any, pos_label: Any) -> int:
-    """Position, among the classes of a fitted classifier, of the class that is shown."""
+    """Position of the class to show among those of a fitted classifier."""
     if not hasattr(estimator, "classes_"):
         raise TypeError(f"estimator={estimator!r} has no classes_; give a fitted classifier.")
     classes = estimator.classes_
@@ -860,12 +861,12 @@ def _position(estimator: Any, pos_label: Any) -> int:
 def _share_inside(unwrapped: Unwrapped, y: Array, coverage: Array, params: dict[str, Any]) -> Array:
     """Share of the observations in intervals of each coverage ``(n_coverages,)``.
 
-    The distribution function at y tells it without quantiles, which take a search each. Ends of the
-    intervals of whole numbers are inside: y is beyond the upper one if a smaller number would be.
+    It is computed from the distribution function at y, since each quantile would take a search. The
+    ends of intervals of whole numbers are inside.
     """
     with np.errstate(all="ignore"):
         z = np.asarray(unwrapped.to_model(y), dtype=float)[:, None]
-    known = np.isfinite(z)  # the others are beyond what the transformation allows
+    known = np.isfinite(z)  # the others are out of the transformation's range
     z = np.where(known, z, 0.0)
     if unwrapped.model._likelihood().whole:
         z = np.hstack([z, np.ceil(z) - 1.0])
@@ -878,7 +879,7 @@ def _share_inside(unwrapped: Unwrapped, y: Array, coverage: Array, params: dict[
 
 
 def _draw_diagonal(panel: Any, margin: float) -> None:
-    """Draw the line of equal shares, on equal axes from 0 to 1 with a margin."""
+    """Draw the diagonal, on equal axes from 0 to 1 with a margin."""
     panel.axline((0.0, 0.0), slope=1.0, color=GREY, linewidth=1.0, linestyle=(0, (4, 3)))
     ends = (-margin, 1.0 + margin)
     panel.set(xlim=ends, ylim=ends, aspect="equal")

@@ -1,4 +1,4 @@
-"""Variational inference: approximations of any posterior, optimised or sampled."""
+"""Variational inference: approximations of any posterior, by optimisation or by sampling."""
 
 from skbayes_sgld.variational.backprop import BayesByBackprop
 from skbayes_sgld.variational.elbo import VariationalPosterior

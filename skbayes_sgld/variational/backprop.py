@@ -1,4 +1,4 @@
-"""Bayes by Backprop: the member of a family of distributions nearest to a posterior."""
+"""Bayes by Backprop: the member of a family of distributions that is nearest to a posterior."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from skbayes_sgld.posterior.protocol import HasRows, Posterior
 from skbayes_sgld.sampling import Full, Minibatch
 from skbayes_sgld.variational.families import FAMILIES, Family, FullRank
 
-_BLOCK = 64  # steps whose random numbers are drawn at a time
-_MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigabytes
+_BLOCK = 64  # steps whose random numbers are drawn at once
+_MAX_FULL_RANK = 1000  # parameters; with more, a covariance takes minutes and gigabytes
 
 
 @numpy_defaults
@@ -29,10 +29,10 @@ _MAX_FULL_RANK = 1000  # parameters; a larger covariance takes minutes and gigab
 class BayesByBackprop(Component):
     """Approximation of a posterior by a normal distribution, or logarithms of gamma variables.
 
-    Within a family of distributions it finds the member q that maximises the evidence lower bound
-    ``E_q[log p(y, theta)] + H(q)``, that is, minimises ``KL(q || posterior)`` (Blundell,
-    Cornebise, Kavukcuoglu & Wierstra 2015, eq. 1), by the reparameterisation trick: theta is a
-    function of the parameters of q and of standard normal noise. For normal distributions, with
+    It finds the member q of a family of distributions that maximises the evidence lower bound
+    ``E_q[log p(y, theta)] + H(q)``, and so minimises ``KL(q || posterior)`` (Blundell, Cornebise,
+    Kavukcuoglu & Wierstra 2015, eq. 1). It uses the reparameterisation trick: theta is a function
+    of the parameters of q and of standard normal noise. For normal distributions, with
     ``theta = mean + R e`` and e standard normal, the gradient of the bound needs only that of the
     log posterior, g (their Section 3.2)::
 
@@ -42,19 +42,19 @@ class BayesByBackprop(Component):
     gradient of the entropy is in closed form. The log likelihood of a minibatch is rescaled by
     n / B, which amounts to spreading the KL evenly over the minibatches (their Section 3.4). The
     draws e come in pairs of opposite sign, so that on a normal posterior the gradient in the mean
-    has no noise; the step size falls linearly to zero, and means and log scales are averaged over
+    has no noise. The step size falls linearly to zero, and means and log scales are averaged over
     the second half of the steps (Polyak & Juditsky 1992).
 
     On a normal posterior of precision Lambda the mean is exact. The mean-field variances are
-    ``1 / Lambda_jj``: the conditional ones, smaller than the posterior's wherever parameters are
+    ``1 / Lambda_jj``: the conditional variances, smaller than the posterior's if parameters are
     correlated (Bishop 2006, Section 10.1.2). The full-rank covariance is the posterior's.
 
     Parameters
     ----------
     family : {"mean_field", "full_rank", "isotropic", "gamma"} or Family, default="mean_field"
         Family of the approximation. ``"full_rank"`` stores a P by P matrix for P parameters.
-        ``"gamma"`` suits posteriors whose parameters are all positive and sampled by their
-        logarithms: it approximates the parameters by independent gamma variables.
+        ``"gamma"`` is for posteriors of positive parameters, sampled by their logarithms: it
+        approximates the parameters by independent gamma variables.
     step_size : float, default=0.05
         Initial step size of Adam, in units of ``scale``.
     max_iter : int, default=2000
@@ -71,7 +71,7 @@ class BayesByBackprop(Component):
     mean_, sd_ : ndarray of shape (n_params,)
         Mean and marginal standard deviations of the approximation.
     covariance_ : ndarray of shape (n_params, n_params)
-        Its covariance, where the family is of full rank.
+        Covariance of the approximation; only for the full-rank family.
     elbo_ : ndarray of shape (n_points,)
         Learning curve: estimates of the evidence lower bound, up to the prior's constant.
     elbo_steps_ : ndarray of shape (n_points,)
@@ -117,7 +117,7 @@ class BayesByBackprop(Component):
         if self.batch_size is not None:
             check_number(self.batch_size, "batch_size", low=1, closed="left", integer=True)
 
-    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # an error names the step
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # an error will name the step
     def fit(
         self,
         posterior: Posterior | HasRows,
@@ -219,7 +219,7 @@ class BayesByBackprop(Component):
             )
 
     def _set(self, family: Family, phi: Array, origin: Array, unit: Array) -> None:
-        """Keep the approximation: phi describes (theta - origin) / unit."""
+        """Set the fitted attributes; phi describes (theta - origin) / unit."""
         self._fitted = family, phi, origin, unit
         self.mean_ = origin + unit * family.mean(phi, len(unit))
         covariance = family.covariance(phi)

@@ -20,8 +20,8 @@ from skbayes_sgld.variational.families import FAMILIES, Family, Isotropic
 class VariationalPosterior(BasePosterior):
     r"""The density ``exp(ELBO)`` of variational parameters, for samplers to draw from.
 
-    Some of a posterior's parameters, z, get an approximation q with variational parameters
-    lambda; the others, psi, stay as they are. Samplers draw phi = (psi, lambda) from the density
+    Some parameters of a posterior, z, are approximated by a distribution q with variational
+    parameters lambda; the others are psi. Samplers draw phi = (psi, lambda) from the density
 
     .. math:: \pi(\psi, \lambda) \propto
         \exp\{ E_{q(z \mid \lambda)}[\log p(y, \psi, z)] + H(q_\lambda) \},
@@ -29,10 +29,10 @@ class VariationalPosterior(BasePosterior):
     whose gradient, by the reparameterisation z = z(lambda, noise), is estimated without bias from
     a few draws of the noise. This is SGLD on the loss of B. Keng, "Bayesian Learning via
     Stochastic Gradient Langevin Dynamics and Bayes by Backprop", Section 5.2.1, equations 36 to
-    39. The post's q is ``s_i ~ N(mu_i, sigma^2)``, in which only the means are learned, and sigma
-    is the sd of the model's own random walk: that is ``family="isotropic"`` with
-    ``tied="log_sigma"``. The mode of the density is what :class:`BayesByBackprop` finds; at a
-    ``temperature`` near 0 the draws stay there.
+    39. The post's q is ``s_i ~ N(mu_i, sigma^2)``: only the means are learned, and sigma is the sd
+    of the model's random walk. That is ``family="isotropic"`` with ``tied="log_sigma"``.
+    :class:`BayesByBackprop` finds the mode of the density; at a ``temperature`` near 0 the draws
+    stay at the mode.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ class VariationalPosterior(BasePosterior):
     tied : str or None, default=None
         Coordinate among the other parameters that is also the ``log_sd`` of an isotropic q.
     start : array-like of shape (n_params,) or None, default=None
-        Point to begin at, in the posterior's coordinates; None takes the posterior's own.
+        Starting point, in the posterior's coordinates; None takes the posterior's.
     scale : float, default=1.0
         Initial standard deviation of q.
     n_pairs : int, default=256
-        Number of pairs of noise of opposite sign whose average replaces the expectation. They are
-        scaled to second moments of 1 (and made uncorrelated where they outnumber z), so that the
-        expectation of a quadratic is exact. A pair counts as a row of data, so that a minibatch is
-        a few pairs of noise.
+        Number of pairs of noise of opposite sign, whose average replaces the expectation. They are
+        scaled to second moments of 1, and made uncorrelated if they outnumber z, so that the
+        expectation of a quadratic is exact. A pair counts as a row of data: a minibatch is a few
+        pairs.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the noise.
 
@@ -70,16 +70,16 @@ class VariationalPosterior(BasePosterior):
     -----
     How to read the draws: for a normal posterior N(m, C), with C the inverse of Lambda, their
     distribution is known. The *means* are distributed as N(m, C), like the parameters themselves,
-    whatever the family. The scales say nothing of the data: a mean-field sd is half-normal with
-    scale ``1 / sqrt(Lambda_jj)``. Draws from q at sampled lambda therefore count the uncertainty
-    twice (their covariance is ``C + E[covariance of q]``), whereas :meth:`at_means`, which the post
-    plots, has the distribution of the posterior itself.
+    for every family. The scales carry no information about the data: a mean-field sd is half-normal
+    with scale ``1 / sqrt(Lambda_jj)``. Draws from q at sampled lambda therefore count the
+    uncertainty twice: their covariance is ``C + E[covariance of q]``. :meth:`at_means`, which the
+    post plots, has the distribution of the posterior.
 
     In the post's model the entropy of q cancels the normalising constant of the walk: ``log
     sigma`` from q against ``-log sigma`` from the prior, for each step. The sampled sigma then
     balances the roughness of the means against a likelihood blurred by q, and is not the sd of the
-    walk's steps. On simulated days with sigma = 0.1 it settles near 0.5 (40 days) and 1.3 (300
-    days); the post's 0.025, a quarter of what HMC gives, depends on when the run stopped.
+    walk's steps. In simulations with sigma = 0.1 it ends near 0.5 (40 days) and 1.3 (300 days). The
+    post's 0.025, a quarter of the value by HMC, depends on when the run stopped.
 
     Examples
     --------
@@ -122,7 +122,7 @@ class VariationalPosterior(BasePosterior):
         Q, n_direct = len(variables), len(self._direct)
         self.param_names = [names[j] for j in self._direct] + self.family.names(variables)
         self.n_params = len(self.param_names)
-        self._columns = np.arange(n_direct, self.n_params)  # of q's parameters in phi
+        self._columns = np.arange(n_direct, self.n_params)  # positions of q's parameters in phi
         if tied is not None:
             self._tie(tied, n_direct)
         self._noise = _bank(n_pairs, Q, random_state)
@@ -135,7 +135,7 @@ class VariationalPosterior(BasePosterior):
         self._start[self._columns[:Q]] = theta[self._latent]
 
     def _tie(self, tied: str, n_direct: int) -> None:
-        """Make q's log sd the same coordinate as one of psi."""
+        """Use one coordinate of psi as the log sd of q."""
         others = self.param_names[:n_direct]
         if not isinstance(self.family, Isotropic) or tied not in others:
             raise ValueError(
@@ -147,7 +147,7 @@ class VariationalPosterior(BasePosterior):
         self.param_names = self.param_names[:-1]
 
     def start(self) -> Array:
-        """Parameters phi to begin at ``(n_params,)``."""
+        """Starting point phi ``(n_params,)``."""
         return self._start.copy()
 
     # ---- from phi to theta --------------------------------------------------------------------
@@ -180,7 +180,7 @@ class VariationalPosterior(BasePosterior):
             noise = np.broadcast_to(self._noise, (len(phi), *self._noise.shape))
         else:
             noise = self._noise[idx]
-        n_blocks = 1 + 2 * noise.size // 2**20  # numbers of a block
+        n_blocks = 1 + 2 * noise.size // 2**20  # at most 2^20 numbers in each
         return [
             np.concatenate([part, -part], axis=1)
             for part in np.array_split(noise, min(n_blocks, noise.shape[1]), axis=1)
@@ -237,7 +237,7 @@ def _positions(names: list[str], over: Sequence[str] | None) -> Array:
 
 
 def _bank(n_pairs: int, n_variables: int, random_state: RandomSource) -> Array:
-    """Normal noise ``(n_pairs, Q)`` of second moments 1, uncorrelated where n_pairs > Q."""
+    """Normal noise ``(n_pairs, Q)`` of second moments 1, uncorrelated if n_pairs > Q."""
     noise = as_random_state(random_state).standard_normal((n_pairs, n_variables))
     if n_pairs <= n_variables:
         return noise / np.sqrt(np.square(noise).mean(axis=0))

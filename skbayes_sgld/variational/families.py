@@ -3,8 +3,8 @@
 Conventions
 -----------
 ``phi (C, R)`` holds the variational parameters of C distributions: the locations of the Q
-variables, then the parameters of scale. ``noise (C, B, Q)`` is standard normal. Scales are given by
-their logarithms. At phi = 0 every normal family is the standard normal distribution.
+variables, then the logarithms of scales. ``noise (C, B, Q)`` is standard normal. At phi = 0 every
+normal family is the standard normal distribution.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from skbayes_sgld._typing import Array
 class Family(Component):
     """A family of distributions, as functions of standard normal noise.
 
-    Methods with a body here are right for normal distributions.
+    The methods that have a body are right for normal distributions.
     """
 
     def n_params(self, n_variables: int) -> int:
@@ -47,14 +47,14 @@ class Family(Component):
         raise self._undefined("transform")
 
     def pull_back(self, phi: Array, noise: Array, grad: Array) -> Array:
-        """Gradient in phi ``(C, R)``, summed over draws, given that in the draws ``(C, B, Q)``."""
+        """Gradient in phi ``(C, R)``, summed over draws, from that in the draws ``(C, B, Q)``."""
         raise self._undefined("pull_back")
 
     def log_scales(self, n_variables: int) -> Array:
-        """Weights ``(R,)`` with which the entropy of normal variables grows with phi.
+        """Derivatives ``(R,)`` of the entropy of normal variables in phi.
 
-        It is ``phi @ weights + Q log(2 pi e) / 2``; weights are 0 but for logarithms of scales. By
-        default Q locations come first, then the logarithms of Q scales.
+        The entropy is ``phi @ weights + Q log(2 pi e) / 2``; only logarithms of scales have weights
+        other than 0. By default Q locations come first, then the logarithms of Q scales.
         """
         return np.repeat([0.0, 1.0], n_variables)
 
@@ -67,10 +67,10 @@ class Family(Component):
         return phi[:n_variables]
 
     def begin(self, unit: Array) -> tuple[Array, Array]:
-        """Parameters ``(R,)`` to begin at, and the units of the variables, for sds ``unit (Q,)``.
+        """Starting parameters ``(R,)`` for sds ``unit (Q,)``, and the units of the variables.
 
-        Normal variables in other units are normal; a family that has no such members begins at
-        the sds, in units of 1.
+        Rescaled normal variables are normal. A family without this property starts at these sds, in
+        units of 1.
         """
         return np.zeros(self.n_params(len(unit))), unit
 
@@ -90,7 +90,7 @@ class MeanField(Family):
 
     phi holds the means, then the logarithms of the sds. For a normal posterior of precision Lambda
     the nearest member has the exact mean and the variances ``1 / Lambda_jj``: the conditional
-    ones, too small wherever variables are correlated (Bishop 2006, Section 10.1.2).
+    ones, too small if variables are correlated (Bishop 2006, Section 10.1.2).
     """
 
     def names(self, variables: Sequence[str]) -> list[str]:
@@ -117,7 +117,7 @@ class FullRank(Family):
     """Normal variables with any covariance ``L L^T``, L lower triangular.
 
     phi holds the means, the elements of L below its diagonal row by row, and the logarithms of the
-    diagonal: ``Q (Q + 3) / 2`` numbers. A normal posterior is itself a member.
+    diagonal: ``Q (Q + 3) / 2`` numbers. A normal posterior is a member of this family.
     """
 
     def names(self, variables: Sequence[str]) -> list[str]:
@@ -190,16 +190,17 @@ class Isotropic(MeanField):
 class Gamma(Family):
     r"""Logarithms of independent gamma variables, for parameters that are positive.
 
-    The package samples a positive parameter x by its logarithm, the variable here; x then has a
-    gamma distribution. phi holds the logarithms of the means of x, then of their coefficients of
-    variation, the sd over the mean, whose inverse square is the gamma distribution's shape a. At a
-    coefficient of variation of 1 it is the exponential distribution, ``x = mean * e`` with e
-    standard exponential (B. Keng, "Bayesian Learning via Stochastic Gradient Langevin Dynamics and
-    Bayes by Backprop", eq. 33); far below 1 it is close to :class:`MeanField`. The quantiles of a
-    gamma distribution take normal noise to its draws, and differences of them in a their gradient.
+    The variable is the logarithm of a positive parameter x, as the package samples it; x has a
+    gamma distribution. phi holds the logarithms of the means of x, then those of its coefficients
+    of variation (sd over mean). The inverse square of the latter is the shape a of the gamma
+    distribution. A coefficient of variation of 1 gives the exponential distribution, ``x = mean *
+    e`` with e standard exponential (B. Keng, "Bayesian Learning via Stochastic Gradient Langevin
+    Dynamics and Bayes by Backprop", eq. 33); far below 1 the family is close to :class:`MeanField`.
+    Draws are gamma quantiles at the levels of normal noise; their gradient in a is taken by
+    differences.
 
-    The posterior of a Poisson rate, or of the precision of normal observations, under a gamma prior
-    is a member.
+    Under a gamma prior, the posterior of a Poisson rate is a member of this family, and so is that
+    of the precision of normal observations.
 
     Examples
     --------
@@ -219,7 +220,7 @@ class Gamma(Family):
         return [f"log_mean_exp[{v}]" for v in variables] + [f"log_cv_exp[{v}]" for v in variables]
 
     def transform(self, phi: Array, noise: Array) -> Array:
-        """``log mean + log(G / a)``, G the quantile of the noise under shape a and rate 1."""
+        """``log mean + log(G / a)``, with G the quantile of shape a, rate 1 at the noise's level."""
         log_mean, log_cv = np.split(phi[:, None], 2, axis=2)
         return log_mean + _log_ratio(log_cv, noise)
 
@@ -251,19 +252,19 @@ class Gamma(Family):
         return polygamma(1, np.exp(-2.0 * phi[len(phi) // 2 :]))
 
     def begin(self, unit: Array) -> tuple[Array, Array]:
-        """Coefficients of variation of ``unit``; powers of gamma variables are no members."""
+        """Coefficients of variation of ``unit``, as powers of gamma variables have no gamma law."""
         return np.concatenate([np.zeros(len(unit)), np.log(unit)]), np.ones(len(unit))
 
 
-_STEP = 1e-4  # of a log coefficient of variation, in differences
-_LEAST = 1e-290  # quantile below which its logarithm is taken from the first term of its series
+_STEP = 1e-4  # step of the differences, in a log coefficient of variation
+_LEAST = 1e-290  # quantile below which the log is that of the first term of its series
 
 
 def _log_ratio(log_cv: Array, noise: Array) -> Array:
-    """``log(G / a)`` of gamma variables whose mean is 1, at the levels of the noise."""
+    """Log quantiles ``log(G / a)`` of gamma variables of mean 1, at the levels of the noise."""
     shape = np.exp(-2.0 * log_cv)
     below = gammaincinv(shape, ndtr(np.minimum(noise, 0.0)))
-    above = gammainccinv(shape, ndtr(-np.maximum(noise, 0.0)))  # exact where levels are close to 1
+    above = gammainccinv(shape, ndtr(-np.maximum(noise, 0.0)))  # precise if levels are close to 1
     quantile = np.where(noise < 0.0, below, above)
     small = (log_ndtr(noise) + gammaln(shape + 1.0)) / shape
     log_quantile = np.where(quantile > _LEAST, np.log(np.maximum(quantile, _LEAST)), small)
