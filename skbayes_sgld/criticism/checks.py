@@ -1,9 +1,9 @@
-"""Checks of a model against rows that were left out, each with a p-value where it is a test.
+"""Checks of a model against rows that were left out; those that are tests have p-values.
 
 The probability integral transform of an observation is an interval, ``(below, most)``: the
-probabilities of a smaller observation and of one at most as large. The two are equal where y is
-continuous. Residuals are normal scores of the transform (Dunn & Smyth 1996): standard normal under
-the true model, whatever the family; those of counts are randomised.
+probabilities of a smaller observation and of one at most as large. The two are equal if y is
+continuous. Residuals are normal scores of the transform (Dunn & Smyth 1996), randomised for counts:
+under the true model they are standard normal in every family.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
 from skbayes_sgld.diagnostics import moments_of_draws
 from skbayes_sgld.posterior.conflict import prior_conflict
 
-LEVEL = 0.05  # probability of any misfit at all, were the model true
-_TINY = 1e-16  # least transform: residuals reach 8.2
-_FEWEST = 20  # rows, below which moments have no normal distribution
-_FAR = 3.0  # sds at which the squares of a column end
-_FEW_SMALL = 5.0  # variance of a number of rows, below which it is not normal
-_PARTS = "", "lowest third", "middle third", "highest third"  # of the rows, by their mean
-_NAMED = 5  # rows whose labels are shown
+LEVEL = 0.05  # probability of any finding if the model is true
+_TINY = 1e-16  # smallest transform: residuals are at most 8.2
+_FEWEST = 20  # rows below which moments are not approximately normal
+_FAR = 3.0  # sds at which a column is clipped before it is squared
+_FEW_SMALL = 5.0  # variance of a count of rows below which it is not approximately normal
+_PARTS = "", "lowest third", "middle third", "highest third"  # of rows by predicted mean
+_NAMED = 5  # most rows whose labels are shown
 
 
 @dataclass(frozen=True)
@@ -40,21 +40,23 @@ class Check:
     ----------
     name : str
     kind : str
-        What a remedy would be for: "coverage", "skew", "tails", "noise", "dispersion", "zeros",
-        "curvature", "calibration", "range", "influence", "prior" or "weights".
+        Kind of misfit, for the choice of remedies: "coverage", "skew", "tails", "noise",
+        "dispersion", "zeros", "curvature", "calibration", "range", "influence", "prior" or
+        "weights".
     measured, expected, error : float
-        Figure, its expectation under the model, and the standard error of the figure there.
+        Figure, and its expectation and standard error under the model.
     p_value : float
-        Of a departure at least as large, in either direction; nan if the check is no test.
+        P-value of a departure at least as large, in either direction; nan if the check is no
+        test.
     about : str
-        What the figure is of, such as a column or the labels of rows.
+        Subject of the figure, such as a column or the labels of rows.
     fmt : str
         Format of the figures.
     column : int
-        Column that the check is of; -1 for all.
+        Column of the check; -1 for all.
     verdict : str
-        "fits" or "misfit" of a test, once all tests are known, or "unknown" where its figure is
-        nan; else "-" or "look at it".
+        For a test "fits" or "misfit", once all tests are known, or "unknown" if its figure is nan;
+        otherwise "-" or "look at it".
     """
 
     name: str
@@ -70,7 +72,7 @@ class Check:
 
 
 def draws_to_check(n_rows: int) -> int:
-    """Number of draws to check so many rows with: their error is far below that of the rows."""
+    """Number of draws to check ``n_rows`` rows with; their error is far below that of the rows."""
     return min(1000, max(2**19 // n_rows, 250))
 
 
@@ -82,7 +84,7 @@ def find_checks(
     classes: Any = None,
     more: Sequence[Check] = (),
 ) -> list[Check]:
-    """All checks that the family of the model has, with their verdicts.
+    """All checks for the family of the model, with their verdicts.
 
     Parameters
     ----------
@@ -93,7 +95,7 @@ def find_checks(
     labels : sequence
         Labels of the rows.
     seed : int
-        Of the randomised transforms and of the replicates.
+        Seed of the randomised transforms and of the replicates.
     classes : sequence or None, default=None
         Labels of the classes; None for their codes.
     more : sequence of Check, default=()
@@ -118,7 +120,7 @@ def find_checks(
 
 
 def judged(checks: list[Check]) -> list[Check]:
-    """Checks with verdicts: no test of a true model is a misfit, in 95 % of data sets (Holm)."""
+    """Checks with verdicts: for a true model 95 % of data sets have no misfit (Holm 1979)."""
     verdicts = [replace(c, verdict="unknown") if np.isnan(c.measured) else c for c in checks]
     tests = [j for j, c in enumerate(verdicts) if np.isfinite(c.p_value) and c.verdict != "unknown"]
     tests.sort(key=lambda j: checks[j].p_value)
@@ -135,14 +137,14 @@ def judged(checks: list[Check]) -> list[Check]:
 def share_inside(below: Array, most: Array, coverage: float) -> Array:
     """Share ``(m,)`` of each observation's transform in the central interval of ``coverage``.
 
-    0 or 1 where y is continuous. The mean of a count's shares is ``coverage`` under the true model,
-    whereas an interval whose ends are whole counts holds more than it says.
+    It is 0 or 1 if y is continuous. Under the true model the mean share of counts is ``coverage``,
+    whereas intervals with whole ends contain more than their nominal share.
     """
     return share_between(below, most, 0.5 - 0.5 * coverage, 0.5 + 0.5 * coverage)
 
 
 def share_between(below: Array, most: Array, low: float, high: float) -> Array:
-    """Share ``(m,)`` of each observation's transform between two numbers; nan of nan."""
+    """Share ``(m,)`` of each observation's transform between two numbers; nan if that is nan."""
     width = most - below
     part = np.minimum(most, high) - np.maximum(below, low)
     whole = (low <= most) & (most <= high)
@@ -151,15 +153,15 @@ def share_between(below: Array, most: Array, low: float, high: float) -> Array:
 
 
 def two_tailed(at_most: float, at_least: float) -> float:
-    """P-value of a figure, given the probabilities of one at most and of one at least as large."""
+    """Two-sided p-value, from the probabilities of a figure at most and at least as large."""
     return min(1.0, 2.0 * float(min(at_most, at_least)))
 
 
 def binomial_p_value(total: float, n: int, p: float) -> float:
-    """P-value of ``total`` of n rows inside, if each row is with probability p.
+    """P-value of ``total`` of n rows inside, if each is inside with probability p.
 
-    Twice the probability of a number at least as far out. Fractions of a row, as the shares of
-    counts have, make the spread smaller, and are rounded to the side of no departure.
+    It is twice the probability of a total at least as far out. Fractional shares, as of counts,
+    make the spread smaller; the total is rounded towards its expectation.
     """
     if np.isnan(total):
         return np.nan
@@ -169,7 +171,7 @@ def binomial_p_value(total: float, n: int, p: float) -> float:
 
 
 def bernstein_p_value(total: float, variance: float) -> float:
-    """Bound on the p-value of a sum of independent variables of mean 0 and sizes up to 1."""
+    """Bound on the p-value of a sum of independent variables of mean 0 and size at most 1."""
     return float(min(1.0, 2.0 * np.exp(-0.5 * total**2 / max(variance + abs(total) / 3.0, _TINY))))
 
 
@@ -184,22 +186,22 @@ def pearson(y: Array, mean: Array, variance: Array) -> Array:
 
 
 def residuals(loo: LeftOut, rng: np.random.RandomState) -> Array:
-    """Normal scores of the transform ``(m,)``, at random in the interval of each count."""
+    """Normal scores of the transform ``(m,)``; for counts at random points of the interval."""
     below, most, *_ = loo.numbers
     u = below if below is most else below + rng.random_sample(len(below)) * (most - below)
     return ndtri(np.clip(u, _TINY, 1.0 - _TINY))
 
 
 def noiseless(most: Array) -> bool:
-    """Whether all rows are so near their predictions that y has no noise.
+    """Whether all rows are so close to their predictions that y has no noise.
 
-    Of 20 rows from the model all are within half a standard deviation once in 3e8 data sets.
+    Under the model, all of 20 rows are within half a standard deviation in one of 3e8 data sets.
     """
     return len(most) >= _FEWEST and bool(np.all(np.abs(ndtri(most)) < 0.5))
 
 
 def noise_of_measurement(likelihood: Any) -> str:
-    """Setting that gives the model the noise of the measurement, for y without any."""
+    """Setting that gives the model the measurement's noise, if y shows none."""
     family = type(likelihood).__name__
     if family == "Gamma":
         return (
@@ -228,12 +230,12 @@ def _coverage(loo: LeftOut) -> Iterator[Check]:
 
 
 def interval_name(coverage: float) -> str:
-    """Name of the check of the intervals of all rows."""
+    """Name of the check of all rows' intervals."""
     return f"{100 * coverage:.0f} % intervals"
 
 
 def _with_thirds(mean: Array) -> list[tuple[str, Array]]:
-    """All rows, and each third of them by mean, with the names "", "lowest third", ...."""
+    """All rows, and each third of them by predicted mean, with names: "", "lowest third", ...."""
     return list(zip(_PARTS, [np.arange(len(mean)), *by_mean(mean)], strict=True))
 
 
@@ -249,7 +251,7 @@ def _shape(z: Array) -> Iterator[Check]:
 
 
 def _noise(z: Array, X: Array, mean: Array, names: list[str]) -> Iterator[Check]:
-    """Rank correlation of the residuals' sizes with the mean, and with the column where largest."""
+    """Rank correlation of residual sizes with the mean, and with the most correlated column."""
     n, size = len(z), ranks(np.abs(z))
     if n < _FEWEST:
         return
@@ -265,7 +267,7 @@ def _noise(z: Array, X: Array, mean: Array, names: list[str]) -> Iterator[Check]
 
 
 def ranks(values: Array) -> Array:
-    """Ranks of unit length about their mean; zeros where all are equal."""
+    """Ranks, centred and scaled to unit length; zeros if all values are equal."""
     ranks = stats.rankdata(values)
     ranks -= ranks.mean()
     length = np.linalg.norm(ranks)
@@ -276,10 +278,10 @@ def _counts(loo: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
     _, _, mean, variance = loo.numbers
     n = len(mean)
     dispersion = float(pearson(loo.y, mean, variance).mean())
-    samples = loo.sample(200, rng)  # data sets, for the distribution of the statistic
+    samples = loo.sample(200, rng)  # data sets that give the distribution of the statistic
     each = pearson(samples, mean[:, None], variance[:, None]).mean(axis=0)
     sd = max(float(each.std(ddof=1)), float(np.sqrt(2.0 / n)))
-    shape = 1.0 / sd**2  # of a gamma distribution of mean 1: tails beyond the replicates
+    shape = 1.0 / sd**2  # gamma distribution of mean 1, for tails beyond the replicates
     law = stats.gamma(shape, scale=1.0 / shape)
     p = two_tailed(law.cdf(dispersion), law.sf(dispersion))
     name = "spread of counts (Pearson)"
@@ -297,18 +299,18 @@ def _counts(loo: LeftOut, rng: np.random.RandomState) -> Iterator[Check]:
 
 
 def sorted_twice(fitted: Array, without: Array) -> list[tuple[Array, Array]]:
-    """All rows, and each third of them: by the fitted probability, and by that without the row.
+    """All rows, and their thirds by fitted probability and by the probability without the row.
 
-    A row's own label raises its fitted probability, so that thirds by it have too many of the label
-    above and too few below. Among rows with the same columns the probability without the row is the
-    lowest where the label is there, and sorts them the other way. A departure is one of both.
+    A row's own label raises its fitted probability: the highest third then has too many of the
+    label, the lowest too few. The probability without the row is lowered by its own label, and
+    sorts rows with equal columns the other way. A departure counts only if both orders show it.
     """
     rows = np.arange(len(fitted))
     return [(rows, rows), *zip(by_mean(fitted), by_mean(without), strict=True)]
 
 
 def _share(name: str, y: Array, p: Array) -> Check:
-    """Share of the rows with a label, whose probabilities are p."""
+    """Check of the share of rows with a label, given the label's probabilities p."""
     share, expected = float(y.mean()), float(p.mean())
     error = float(np.sqrt(np.sum(p * (1.0 - p)))) / len(y)
     p_value = _two_sided((share - expected) / error)
@@ -328,7 +330,7 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
                 name = f"share{about}, {third or 'all rows'}"
                 both = [_share(name, y[rows], p_class[rows]) for rows in parts]
                 yield max(both, key=lambda check: check.p_value)
-        far = 1.0 - 2.0 * p_class  # Spiegelhalter (1986): Brier score against its expectation
+        far = 1.0 - 2.0 * p_class  # Spiegelhalter (1986): Brier score minus its expectation
         error = float(np.sqrt(np.sum(np.square(far) * p_class * (1.0 - p_class))))
         if error**2 >= 1.0:
             brier, own = np.square(y - p_class).mean(), (p_class * (1.0 - p_class)).mean()
@@ -350,19 +352,19 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
 
 
 def _columns(X: Any) -> Array | None:
-    """Columns to look at, dense; None if they are many."""
+    """Columns to check, dense; None if they are too many."""
     if not 0 < X.shape[1] <= 200:
         return None
     return X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=float)
 
 
 def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str]) -> Iterator[Check]:
-    """Score test of the square of each column, beside all columns; the largest, and its kin.
+    """Score test of adding the square of each column; the checks of the largest ones.
 
     Parameters
     ----------
     each : list of tuple
-        Standardised residuals ``(m,)``, their change with the linear predictor, and a name.
+        Standardised residuals ``(m,)``, their derivative in the linear predictor, and a name.
     X : ndarray of shape (m, d)
     names : list of str
     """
@@ -381,7 +383,7 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
         rest = squares * rate[:, None]
         rest -= basis @ (basis.T @ rest)
         size = np.sqrt(np.square(rest).sum(axis=0))
-        # residuals may be unequal (White 1980), or seem too equal where events are rare
+        # residual variances may differ (White 1980), or look too small if events are rare
         error = np.maximum(np.sqrt(np.square(rest).T @ np.square(z)), size)
         same = size <= 1e-8 * np.linalg.norm(squares * rate[:, None], axis=0)
         t = np.where(same, 0.0, rest.T @ z / np.where(error > 0, error, 1.0))
@@ -411,7 +413,7 @@ def unknown_rows(labels: Any, rows: Array) -> Check:
 
 
 def _listed(labels: Any, rows: Array) -> str:
-    """Labels of the first rows, and how many more there are."""
+    """Labels of the first rows, and the number of further ones."""
     listed = ", ".join(printable(labels[row]) for row in rows[:_NAMED])
     return listed + (f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else "")
 
@@ -420,9 +422,9 @@ def _listed(labels: Any, rows: Array) -> str:
 
 
 def prior_check(model: Any, name_of: Callable[[str], str]) -> list[Check]:
-    """Pull of the prior of all coefficients together; nothing for models without that measure.
+    """Check of the pull of the prior on all coefficients; empty for models without that measure.
 
-    ``name_of`` gives a parameter its column's name.
+    ``name_of`` maps a parameter to the name of its column.
     """
     result = vars(model).get("result_")
     if result is None or not result.plan.has_data or result.predictions is not None:
@@ -439,7 +441,7 @@ def prior_check(model: Any, name_of: Callable[[str], str]) -> list[Check]:
 
 
 def _decimals(error: float) -> str:
-    """Format with as many decimals as the first two digits of a standard error have."""
+    """Number format that shows two digits of a standard error."""
     if not 0.0 < error < np.inf:
         return ".2f"
     return f".{int(np.clip(1 - np.floor(np.log10(error)), 0, 6))}f"

@@ -36,18 +36,19 @@ def compare_models(
     Parameters
     ----------
     estimators : dict of str to estimator
-        Fitted estimators by name, each to the same rows: of this package, or pipelines, searches
-        and transformed targets around one.
+        Estimators by name, fitted to the same rows: of this package, or pipelines, searches and
+        transformed targets around one.
     X : array-like of shape (n_samples, n_features)
-        Rows of the fits, in any order, as the outermost wrappers take them; or with
-        ``held_out=True`` new rows, of which none is left out.
+        Rows of the fits, in any order, as the outermost wrappers take them; with
+        ``held_out=True`` new rows.
     y : array-like of shape (n_samples,)
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fits. A row of weight w counts as w equal rows.
     n_rows : int or None, default=2000
         Number of rows to leave out, one at a time, chosen at random. None: all rows.
     held_out : bool, default=False
-        Whether the rows are new to all models, whose fits may then be to different rows.
+        Whether the rows are new to all models, which may then be fitted to different rows. None
+        is left out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice.
     **by_row : dict
@@ -57,9 +58,9 @@ def compare_models(
     -------
     table : pandas.DataFrame
         A row for each model, the best first. ``elpd`` is the log density of all rows, each under
-        the posterior without it, and ``se`` its standard error; ``difference`` is that from the
-        best, and ``se_difference`` the standard error of the difference. ``weight`` is that of
-        stacking: of the mixture of the models that predicts best (Yao et al. 2018). ``bad_k``
+        the posterior without it, and ``se`` its standard error; ``difference`` is ``elpd`` minus
+        that of the best model, and ``se_difference`` its standard error. ``weight`` is the stacking
+        weight: the model's share of the mixture that predicts best (Yao et al. 2018). ``bad_k``
         counts rows that cannot be left out reliably.
 
     Raises
@@ -74,7 +75,7 @@ def compare_models(
 
     Notes
     -----
-    A difference below 4, or below two standard errors, chooses between no two models (Sivula et
+    A difference below 4, or below two standard errors, is too small to prefer a model (Sivula et
     al. 2020).
 
     Examples
@@ -134,7 +135,7 @@ def compare_models(
 
 
 def _totals(values: Array, weight: Array, rows: Array) -> dict[str, Array]:
-    """Totals over all rows of numbers of some rows ``(m, K)``, and their standard errors."""
+    """Totals over all rows, estimated from values of some rows ``(m, K)``, and standard errors."""
     weighed, n, m = weight[rows, None] * values, len(weight), len(rows)
     return {"elpd": n * weighed.mean(axis=0), "se": n * weighed.std(axis=0, ddof=1) / np.sqrt(m)}
 

@@ -1,7 +1,8 @@
 """Predictive distributions of rows under the posterior without each, from the draws of one fit.
 
-Row i is left out by weights of the draws, ``p(y_i | theta) ** -1``, whose largest are replaced by
-quantiles of a Pareto distribution (PSIS; Vehtari, Gelman & Gabry 2017) or bounded (Ionides 2008).
+Row i is left out by weighting the draws by ``1 / p(y_i | theta)``. The largest weights are replaced
+by quantiles of a Pareto distribution (PSIS; Vehtari, Gelman & Gabry 2017) or bounded (Ionides
+2008).
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from skbayes_sgld.prediction.wrappers import (
 )
 from skbayes_sgld.rows.arguments import check_by_row_given
 
-_SAMPLES = 200  # observations of each row that the checks draw
+_SAMPLES = 200  # observations of each row that the checks simulate
 
 
 class Numbers(NamedTuple):
-    """Predictive distributions of numbers, one of each row.
+    """Predictive distributions of numbers, one for each row.
 
     Attributes
     ----------
     below, most : ndarray of shape (m,)
         Probabilities of an observation below each row's own, and of one at most as large: the ends
-        of the probability integral transform. They are equal where y is continuous.
+        of the probability integral transform. They are equal if y is continuous.
     mean, variance : ndarray of shape (m,)
     """
 
@@ -59,12 +60,12 @@ class LeftOut:
     predictive : Predictive
         Distribution under the draws of all rows.
     data : tuple of ndarray
-        Rows ``X (m, d)``, observations ``y (m,)`` and, where the model has them, offsets ``(m,)``.
+        Rows ``X (m, d)``, observations ``y (m,)`` and, if the model has them, offsets ``(m,)``.
     weight : ndarray of shape (m, S)
-        Weight of each draw once a row is left out; each row sums to 1.
+        Weights of the draws with each row left out; each row sums to 1.
     pareto_k : ndarray of shape (m,)
-        Shape of the tail of each row's weights; -inf where all are nearly equal. Above
-        :func:`good_k` leaving the row out changes the posterior too much to reuse the draws.
+        Shape of the tail of each row's weights; -inf if all are nearly equal. Above
+        :func:`good_k`, leaving the row out changes the posterior too much to reuse the draws.
     log_density : ndarray of shape (m,)
         Log density of each observation under the posterior without it.
     log_density_with : ndarray of shape (m,)
@@ -83,7 +84,7 @@ class LeftOut:
 
     @property
     def likelihood(self) -> Any:
-        """Distribution of an observation; of labels that of the classes with weight."""
+        """Distribution of an observation; labels have the classes of positive weight."""
         return self.predictive.likelihood
 
     @property
@@ -99,14 +100,15 @@ class LeftOut:
     def fitted(self) -> Array:
         """Means ``(m,)``, or probabilities ``(m, n_classes)``, under the posterior of all rows.
 
-        They sort rows into thirds: a mean without the row moves away from the row's observation.
+        Rows are sorted into thirds by these, since a mean without the row moves away from the
+        row's observation.
         """
         if self.family == "labels":
             return np.asarray(self.predictive.probability(self.data[0]))
         return np.asarray(self.predictive.mean(self.data[0], *self.data[2:]))
 
     def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
-        """Averages ``(k, m)`` of a function's k values, given local parameters and ``y (b, 1)``."""
+        """Averages ``(k, m)`` of the k values of a function of local parameters and of ``y``."""
         X, y, offset = self.data[0], self.y[:, None], self.data[2:]
         averages = []
         for rows in _blocks(*self.weight.shape):
@@ -117,12 +119,12 @@ class LeftOut:
 
     @cached_property
     def numbers(self) -> Numbers:
-        """Distribution of each number: the transform of the observation, mean and variance."""
+        """Transform of each observation, and mean and variance of its distribution."""
         law = self.likelihood
 
         def of(u: Array, y: Array) -> tuple[Array, ...]:
             mean = law.mean(u)
-            apart = mean - mean[:, :1]  # squares of the means would lose digits far from 0
+            apart = mean - mean[:, :1]  # squares of means far from 0 would lose precision
             variance = np.broadcast_to(law.variance(u), mean.shape)
             return law.cdf(u, y), mean, apart, np.square(apart), variance
 
@@ -192,13 +194,13 @@ def leave_out(
     Parameters
     ----------
     predictive : Predictive
-        Under the draws of all rows, or under some of these draws.
+        Distribution under the draws of the fit, or some of them.
     data : tuple of ndarray
-        As ``_observed`` of an estimator returns: X, y, and the offset if the model has one.
+        Result of an estimator's ``_observed``: X, y, and the offset if the model has one.
     power : ndarray of shape (m,) or float, default=1.0
-        Share of the row to leave out: its weight in the fit where that is below 1.
+        Share of the row to leave out: its weight in the fit if that is below 1.
     relative_ess : float, default=1.0
-        Effective draws a draw, which sets the length of the tail that is smoothed.
+        Effective sample size over the number of draws; it sets the length of the smoothed tail.
     smooth : bool, default=True
         Whether to smooth the largest weights. Bounding them takes a hundredth of the time and is
         enough for averages over many rows; ``pareto_k`` is then nan.
@@ -222,7 +224,7 @@ def leave_out(
 def _left_out(
     predictive: Any, data: tuple[Array, ...], power: Array, relative_ess: float, smooth: bool
 ) -> tuple[Array, Array, Array, Array]:
-    """Logs of the weights ``(b, S)``, Pareto k, and log densities without each row, and with it."""
+    """Log weights ``(b, S)``, Pareto k, and log densities without each row and with it."""
     values = predictive.log_likelihood(*data)
     log_share = np.log(predictive.share)
     log_weight = log_share - power[:, None] * values
@@ -231,18 +233,18 @@ def _left_out(
     k = np.full(len(log_weight), -np.inf if smooth else np.nan)
     if smooth:
         effective = 1.0 / (n_draws * np.exp(2.0 * log_weight).sum(axis=1))
-        for row in np.flatnonzero(effective < 0.97):  # smoothing others changes no digit shown
+        for row in np.flatnonzero(effective < 0.97):  # smoothing the others has no visible effect
             log_weight[row], k[row] = _smoothed(log_weight[row], relative_ess)
-    else:  # bounded by the mean weight times the root of their number
+    else:  # bounded by the mean weight times the root of the number of draws
         np.minimum(log_weight, -0.5 * np.log(n_draws), out=log_weight)
         log_weight -= logsumexp(log_weight, axis=1, keepdims=True)
-    # sums of logarithms: a draw of large weight has a density that underflows beside the others
+    # in logarithms, since the density under a draw of large weight may underflow
     without = logsumexp(values + log_weight, axis=1)
     return log_weight, k, without, logsumexp(values + log_share, axis=1)
 
 
 def mix(predictive: Any, data: tuple[Array, ...]) -> LeftOut:
-    """Predictive distributions of new rows, under the posterior of the fit: none is left out."""
+    """Predictive distributions of new rows under the posterior of the fit."""
     log_density = predictive.log_density(*data)
     weight = np.broadcast_to(predictive.share, (len(log_density), len(predictive.share)))
     k = np.full(len(log_density), -np.inf)
@@ -257,15 +259,15 @@ def good_k(n_draws: int) -> float:
 def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
     """Logs of smoothed weights ``(S,)``, which sum to 1, and the shape of their tail.
 
-    Where the tail is so long that no distribution can be fitted to it, its shape is infinite, and
-    the weights stay as they are.
+    If the tail is too long for a distribution to be fitted, its shape is infinite, and the weights
+    are not smoothed.
     """
-    from arviz_stats.base import array_stats  # its import costs a fifth of this package's
+    from arviz_stats.base import array_stats  # its import takes a fifth as long as this package's
 
     try:
         with np.errstate(all="ignore"):
             log_weight, k = array_stats.psislw(-log_ratio, r_eff=relative_ess)
-    except ValueError:  # the largest weights are all the same: there is no tail
+    except ValueError:  # the largest weights are equal: there is no tail
         return log_ratio, -np.inf
     if np.isnan(log_weight).any() or not np.isfinite(log_weight.max()) or np.isnan(k):
         return log_ratio, np.inf
@@ -293,11 +295,11 @@ class FittedRows:
     weight : ndarray of shape (n,)
         Weights of these rows.
     counted : ndarray of shape (n,)
-        Their positions.
+        Positions of these rows.
     log_slope : ndarray of shape (n,)
         Log derivative, at each row, of the inverse transformation of the target.
     held_out : bool
-        Whether they are new rows, of which none is left out.
+        Whether the rows are new; none is then left out.
     """
 
     unwrapped: Unwrapped
@@ -309,11 +311,11 @@ class FittedRows:
 
     @property
     def family(self) -> str:
-        """Kind of the observations, as of :class:`LeftOut`."""
+        """Kind of the observations, as in :class:`LeftOut`."""
         return family_of(self.unwrapped.model._likelihood())
 
     def choose(self, n_rows: int | None, random_state: Any) -> Array:
-        """Positions, among the rows with a weight, of those to look at; increasing."""
+        """Positions of the rows to check, among those with a weight; increasing."""
         n = len(self.counted)
         if n_rows is None:
             return np.arange(n)
@@ -321,7 +323,7 @@ class FittedRows:
         return np.sort(as_random_state(random_state).choice(n, min(n_rows, n), replace=False))
 
     def some_draws(self, n_draws: int | None) -> Any:
-        """Predictive distribution under at most so many draws; None: all."""
+        """Predictive distribution under at most ``n_draws`` draws; None: all."""
         n = len(self.unwrapped.model.posterior_.flat)
         step = 1 if n_draws is None else -(-n // n_draws)
         return self.unwrapped.model._predictive(slice(None, None, step))
@@ -335,7 +337,7 @@ class FittedRows:
         """
         draws = self.unwrapped.model.posterior_
         n = len(draws.flat)
-        if n < 25:  # the tail of the weights would have fewer than five
+        if n < 25:  # the tail would have fewer than five weights
             raise ValueError(
                 f"the fit has {n} draws; leaving rows out needs at least 25. Raise n_draws."
             )
@@ -347,18 +349,18 @@ class FittedRows:
         if self.held_out:
             return mix(predictive, data)
         ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
-        # with fewer effective draws the tail would be all draws
+        # with a smaller effective sample size all draws would be in the tail
         relative = float(np.clip(ess / len(predictive.share), 0.01, 1.0))
         power = np.minimum(self.weight[rows], 1.0)
         return leave_out(predictive, data, power=power, relative_ess=relative)
 
     def far(self, rows: Array, n_draws: int | None = None) -> Array:
-        """Mask of the rows whose mean under a draw is out of floats' range: new ones far away."""
+        """Mask of the new rows so far out that their mean overflows under a draw."""
         X, _, *offset = (each[rows] for each in self.data)
         return far_rows(self.some_draws(n_draws), X, offset[0] if offset else None)[0]
 
     def log_densities(self, rows: Array) -> tuple[Array, Array, Array]:
-        """Log densities without each of the rows, and with it, and Pareto k; by blocks of rows."""
+        """Log densities without each row and with it, and Pareto k, computed by blocks of rows."""
         found = np.empty((3, len(rows)))
         for part in _blocks(len(rows), len(self.unwrapped.model.posterior_.flat)):
             one = self.leave_out(rows[part])
@@ -382,13 +384,13 @@ def rows_of_fit(
     ----------
     caller : str
     estimator : estimator
-        Fitted; or wrappers around one.
+        Fitted estimator, or wrappers around one.
     X, y, sample_weight
-        Of the fit, as the outermost wrapper takes them.
+        Data of the fit, as the outermost wrapper takes them.
     params : dict
         Further arguments of the model's ``log_likelihood``, such as ``exposure``.
     held_out : bool, default=False
-        Whether the rows are new. Otherwise raise where they are not those of the fit.
+        Whether the rows are new. Otherwise raise if they are not those of the fit.
     """
     if isinstance(X, RowSource):
         raise TypeError(
@@ -408,7 +410,7 @@ def rows_of_fit(
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
     check_size(float(weight.max()), "sample_weight", low=0.0)
     if unwrapped.model._likelihood().totals:
-        weight = weight * (data[2] > 0)  # rows without trials say nothing
+        weight = weight * (data[2] > 0)  # rows without trials carry no information
     counted = np.flatnonzero(weight)
     if len(counted) < 2:
         raise ValueError(
@@ -438,7 +440,7 @@ def _check_same(
     weight: Array,
     unweighted: bool,
 ) -> None:
-    """Raise if rows with a weight are not those of the fit, as far as sums over them tell."""
+    """Raise if sums over the rows with a weight are not those of the fit."""
     of_fit: Fingerprint | None = model._fingerprint
     if of_fit is None:  # a pickle of an older version
         return

@@ -1,9 +1,9 @@
-"""Tests of new rows, which all share the parameters of one fit.
+"""Tests of new rows, whose predictions all share the parameters of one fit.
 
-A test of rows that were left out takes them for independent, and so it is of new rows if the
-parameters are known. Otherwise an error of the parameters moves the figure of all rows together: of
-a fit to 40 rows the 90 % intervals hold 80 to 96 % of all new rows there are, though 90 % on
-average over such fits. How far figures move is seen in data sets drawn under one draw each.
+The tests treat rows as independent. For new rows this holds only if the parameters are known: an
+error of the parameters moves the predictions of all rows together. For fits to 40 rows, 90 %
+intervals contain 80 to 96 % of new rows, and 90 % on average over fits. Data sets, each simulated
+under one draw of the parameters, show how much the figures vary.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from skbayes_sgld.criticism.checks import Check, judged
 from skbayes_sgld.criticism.leave_one_out import LeftOut, mix
 
 N_DATA_SETS = 60
-_NUMBERS = 2**17  # rows times draws of each data set
+_NUMBERS = 2**17  # largest product of rows and draws for a data set
 
 
 def with_shared_parameters(
@@ -33,18 +33,18 @@ def with_shared_parameters(
     """Checks whose errors and p-values include the uncertainty of the parameters.
 
     The normal score of each p-value is divided by its root mean square over data sets from the
-    model, where that is above 1.
+    model, if that is above 1.
 
     Parameters
     ----------
     checks : list of Check
-        As though the parameters were known.
+        Checks that treat the parameters as known.
     predictive : Predictive
-        Under at most ``_NUMBERS / m`` draws, or 50.
+        Distribution under at most ``_NUMBERS / m`` draws, or 50.
     data : tuple of ndarray
         X, y and the offset, if any, of the m new rows.
     find : callable
-        Finds the checks of rows.
+        Function that finds the checks of rows.
     rng : numpy.random.RandomState
         Source of the data sets.
     """
@@ -54,7 +54,8 @@ def with_shared_parameters(
     scores: dict[str, list[float]] = {}
     for s in rng.choice(len(share), N_DATA_SETS, p=share):
         found = find(mix(predictive, (X, samples[:, s].astype(float), *offset)))
-        first = {check.name: check.p_value for check in reversed(found)}  # of a name, the strongest
+        # the strongest check of each name
+        first = {check.name: check.p_value for check in reversed(found)}
         for name, p_value in first.items():
             if np.isfinite(p_value):
                 scores.setdefault(name, []).append(_score(p_value))
@@ -70,10 +71,10 @@ def with_shared_parameters(
 
 
 def draws_of_data_sets(n_rows: int) -> int:
-    """Most draws under which the data sets are checked."""
+    """Largest number of draws with which data sets are checked."""
     return max(_NUMBERS // n_rows, 50)
 
 
 def _score(p_value: float) -> float:
-    """Size of the normal score whose two-sided p-value this is."""
+    """Size of the normal score that has this two-sided p-value."""
     return float(stats.norm.isf(0.5 * max(p_value, 1e-300)))

@@ -1,7 +1,7 @@
 """Remedies of a misfit: estimators to use instead, each fitted and scored by leave-one-out.
 
-``REMEDIES`` is the table: of which family and for which misfits a remedy is, and what it changes.
-To add one, add a row. Combinations are found by trying the table again on the best remedies.
+``REMEDIES`` is the table: the family and the misfits that each remedy is for, and what it changes.
+To add a remedy, add a row. Combinations are found by applying the table again to the best remedies.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from skbayes_sgld.prediction.wrappers import layers, parameter_namer, wrapped
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
-SMALL = 4.0  # difference of log densities that chooses between no two models
-MOST_ROWS = 5_000  # to fit a remedy to: the gain errs by d / 10,000 a row left out
+SMALL = 4.0  # difference of log densities too small to prefer a model
+MOST_ROWS = 5_000  # most rows to fit a remedy to: gains err by d / 10,000 per left-out row
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """A fitted estimator, and what is wrong with it.
+    """A fitted estimator and its misfits.
 
     Attributes
     ----------
     estimator : estimator
-        As the user fitted it.
+        Estimator that the user fitted.
     fit : FittedRows
     checks : list of Check
         Checks that found a misfit.
@@ -62,7 +62,7 @@ class Misfit:
 
 
 def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
-    """Unfitted copy of an estimator, whose innermost model is ``change(model)``.
+    """Unfitted copy of an estimator with ``change(model)`` as innermost model.
 
     A search is replaced by the best estimator that it found. None if the change gives None.
     """
@@ -73,7 +73,7 @@ def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
     if inner.parameter is None or changed is None:
         return changed
     new = clone(estimator).set_params(**{inner.parameter: changed})
-    if inner.is_step and hasattr(changed, "steps"):  # one pipeline, with the model as its last step
+    if inner.is_step and hasattr(changed, "steps"):  # merge nested pipelines into one
         *before, (last, _) = new.steps
         *terms, (_, model) = changed.steps
         names = {name for name, _ in new.steps}
@@ -83,20 +83,20 @@ def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _free(name: str, names: set[str]) -> str:
-    """The name, or the name and a number, that no step has yet."""
+    """The name, with a number if a step has it already."""
     others = (f"{name}-{number}" for number in range(2, len(names) + 3))
     return name if name not in names else next(each for each in others if each not in names)
 
 
 def fit_like(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
-    """The estimator, fitted with arguments such as ``exposure`` that its innermost model takes."""
+    """Fit the estimator with arguments of its innermost model, such as ``exposure``."""
     names = names_in_fit(estimator, params)
     with config_context(enable_metadata_routing=False):
         return estimator.fit(X, y, **{names[name]: value for name, value in params.items()})
 
 
 def names_in_fit(estimator: Any, params: Iterable[str]) -> dict[str, str]:
-    """Names of the innermost model's arguments in ``fit`` of the estimator around it."""
+    """Names that the innermost model's arguments have in ``fit`` of the outermost estimator."""
     prefix = "".join(f"{layer.parameter}__" for _, layer in layers(estimator) if layer.is_step)
     return {name: prefix + name for name in params}
 
@@ -112,23 +112,24 @@ class Remedy:
     ----------
     name : str
     parts : set of str
-        Parts of the estimator that it changes; a combination changes each part once.
+        Parts of the estimator that it changes; a combination changes no part twice.
     family : str
         "numbers", "counts", "totals" or "labels"; or "" for all.
     kinds : set of str
         Kinds of misfit that it is for.
     model : str
-        Class of the package to use instead, with the settings that both have; "" for the same.
+        Class of the package to use instead, with the settings that both share; "" for the same
+        class.
     settings : dict
         Settings of the model.
     positive : bool
-        Whether it is for a target whose values are all positive.
+        Whether it needs a positive target.
     target : tuple of two functions, or None
-        Transformation of a positive target to model, and its inverse.
+        Transformation of a positive target, and its inverse.
     sizes : bool
         Whether the weights of the fit become the sizes of averages, ``n_averaged``.
     terms : callable or None
-        Makes a transformer of each column along which residuals are curved.
+        Makes a transformer for each column along which residuals are curved.
     """
 
     name: str
@@ -144,7 +145,7 @@ class Remedy:
 
 
 def positive_square(values: Array) -> Array:
-    """Squares, and 0 for numbers below 0: the increasing inverse of the square root."""
+    """Squares; 0 for numbers below 0, so that the inverse of the square root increases."""
     return np.square(np.maximum(values, 0.0))
 
 
@@ -171,7 +172,7 @@ _NEGATIVE, _BETA = "SGLDNegativeBinomialRegressor", "SGLDBetaBinomialRegressor"
 
 
 def _set(part: str, family: str, kinds: set[str], **settings: Any) -> Remedy:
-    """Remedy by one setting."""
+    """Remedy that changes one setting."""
     ((name, value),) = settings.items()
     return Remedy(f"{name}={value!r}", {part}, family, kinds, settings=settings)
 
@@ -203,10 +204,10 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
     if (remedy.positive or remedy.target) and (unwrapped.transformers or not y.min() > 0.0):
         return None
     if remedy.parts & {"noise", "tails"} and X.shape[0] <= X.shape[1]:
-        return None  # a mean that fits every row leaves no mode, after 300 Newton steps
+        return None  # a mean that fits every row has no mode, which takes 300 Newton steps to see
     of_noise = remedy.parts & {"noise", "tails"} and not remedy.model
     if variance_is_given(unwrapped.model) and (of_noise or remedy.target):
-        return None  # it needs a variance that is inferred, or of other units
+        return None  # the variance is given, or would need other units
     if remedy.sizes and "weights" not in misfit.kinds:
         return None
     if remedy.settings and not any(
@@ -216,20 +217,20 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
     if remedy.terms and (not misfit.curved or sparse.issparse(unwrapped.X)):
         return None
     if "prior" in remedy.settings:
-        # a prior matters where rows are few, or for probabilities near 0
+        # a prior matters if rows are few, or for probabilities near 0
         few = X.shape[0] < 20 * X.shape[1]
         if not (few or "calibration" in misfit.kinds):
             return None
 
     def change(model: Any) -> Any:
         params = model.get_params(deep=False)
-        if remedy.sizes:  # which t-distributed noise does not take
+        if remedy.sizes:  # t-distributed noise takes no sizes
             normal = {"noise_distribution": "normal"}
             return model.set_params(**{k: v for k, v in normal.items() if k in params})
         if remedy.model:
             return _sibling(model, remedy)
         if remedy.target == _LOG and "noise_distribution" not in params:
-            return None  # the model takes numbers above 0 only
+            return None  # the model takes only numbers above 0
         if remedy.terms:
             return _with_terms(model, remedy.terms, unwrapped.X, misfit.curved)
         return model.set_params(**remedy.settings)
@@ -242,13 +243,13 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
 
 
 def _sibling(model: Any, remedy: Remedy) -> Any:
-    """The remedy's model, with the settings that both have; None if the model is of its class.
+    """Model of the remedy's class with the shared settings; None if it has that class already.
 
-    A prior stays where the linear predictor keeps its meaning: from counts to counts.
+    A prior is kept only if the linear predictor keeps its meaning: from counts to counts.
     """
     if type(model).__name__ == remedy.model:
         return None
-    # by name: this layer is below the estimators
+    # imported by name, since this layer is below the estimators
     new = getattr(import_module("skbayes_sgld"), remedy.model)()
     default, options = type(model)().get_params(deep=False), new.get_params(deep=False)
     for setting, value in model.get_params(deep=False).items():
@@ -259,7 +260,7 @@ def _sibling(model: Any, remedy: Remedy) -> Any:
 
 
 def _with_terms(model: Any, make: Callable[[], Any], X: Any, curved: list[int]) -> Any:
-    """Pipeline of the model after functions of the curved columns, beside all other columns."""
+    """Pipeline that adds functions of the curved columns, then the model."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import make_pipeline
 
@@ -276,23 +277,23 @@ def _with_terms(model: Any, make: Callable[[], Any], X: Any, curved: list[int]) 
 
 @dataclass(frozen=True)
 class Trial:
-    """A remedy, or a combination of some, that was fitted.
+    """A fitted remedy, or combination of remedies.
 
     Attributes
     ----------
     remedies : tuple of Remedy
-        In the order in which they were found.
+        Remedies in the order in which they were found.
     estimator : estimator
-        Unfitted.
+        Unfitted estimator.
     each : ndarray of shape (m,)
-        Leave-one-out log density of each row looked at, minus that of the model that was checked.
+        Leave-one-out log density of each checked row, minus that of the user's model.
     wrong : int
-        Checks that find a misfit.
+        Number of checks that find a misfit.
     checks : list of Check
     failed : str
-        Why it could not be used, if so.
+        Reason why it cannot be used, or "".
     columns : tuple of int
-        Columns whose squares or splines were added.
+        Columns whose squares or splines are added.
     below_zero : float
         Share of the rows whose 90 % interval goes below 0 although all y are positive.
     """
@@ -318,7 +319,7 @@ class Trial:
 
     @property
     def gain(self) -> float:
-        """Log density of all rows looked at, minus that of the model that was checked."""
+        """Log density of all checked rows, minus that of the user's model."""
         return float(self.each.sum())
 
     @property
@@ -327,9 +328,9 @@ class Trial:
         return _error(self.each)
 
     def helps(self, other: Trial) -> bool:
-        """Whether to prefer this to another: it predicts better by more than chance explains.
+        """Whether to prefer this to another trial: it predicts better by more than chance explains.
 
-        Or no check finds a misfit any more, and it predicts no worse by a difference that chooses.
+        Or it has no misfit, and does not predict worse by more than a small difference.
         """
         if self.failed or self.wrong > other.wrong:
             return False
@@ -353,24 +354,24 @@ def try_remedies(
     seed: int,
     begin: Callable[[str, int], None],
 ) -> list[Trial]:
-    """Remedies that apply, fitted; and, of the best that leave misfits, combinations with others.
+    """Fit the remedies that apply, and combine the best with others while misfits remain.
 
-    Of a combination at most three remedies are tried, and the best two get a further one.
+    Combinations have at most three remedies; in each round the best two trials get another one.
 
     Parameters
     ----------
     misfit : Misfit
     family : str
     rows : ndarray of shape (m,)
-        Rows that were left out, among those with a weight.
+        Positions of the left-out rows among those with a weight.
     pointwise : ndarray of shape (m,)
-        Their log densities under the model that was checked, in the units of y.
+        Their log densities under the user's model, in the units of y.
     data : tuple
         X and y, all rows as the estimator takes them, and a dict of arguments of the fit by row,
         such as ``sample_weight`` and ``exposure``.
     seed : int
     begin : callable
-        Function of the name of each before it is fitted, and of their number as far as known.
+        Called with the name of each remedy before its fit, and the number known so far.
     """
     data, at = _part(data, misfit.fit.counted, rows, seed)
     baseline = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
@@ -409,7 +410,8 @@ def try_remedies(
             )
             trials.append(trial)
             change = trial.gain - last.gain
-            opens = "noise_variance" in one.remedies[-1].settings  # other noise, as combinations
+            # another noise may need further remedies
+            opens = "noise_variance" in one.remedies[-1].settings
             if not failed and change > (-SMALL if opens else SMALL):
                 step.append((trial, Misfit(one.estimator, fit, wrong)))
             elif not change > -SMALL:
@@ -423,7 +425,7 @@ def try_remedies(
 
 
 def near_ties(trials: list[Trial], choice: Trial) -> list[Trial]:
-    """Trials that the choice is not told apart from: by 4, or by two errors of the difference."""
+    """Trials within 4, or within two standard errors, of the choice."""
     return [
         trial
         for trial in trials
@@ -434,10 +436,10 @@ def near_ties(trials: list[Trial], choice: Trial) -> list[Trial]:
 
 
 def choose(trials: list[Trial], wrong: int) -> Trial | None:
-    """The trial to suggest: of those near the best, the first with the fewest misfits.
+    """Trial to suggest: among those near the best, the first with the fewest misfits.
 
-    Near is a difference of at most 4, or of one standard error of the difference. Simpler remedies
-    come first. None if no trial helps a model with ``wrong`` misfits.
+    Near means within 4, or within one standard error of the difference. Simpler remedies come
+    first. None if no trial helps a model with ``wrong`` misfits.
     """
     if not trials:
         return None
@@ -454,7 +456,7 @@ def choose(trials: list[Trial], wrong: int) -> Trial | None:
 
 
 def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Array]:
-    """Data to fit remedies to, and the positions of the rows that are left out among them."""
+    """Data to fit remedies to, and the positions of the left-out rows in them."""
     X, y, params = data
     n = len(counted)
     part = np.arange(n)
@@ -473,7 +475,7 @@ def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Arr
 
 
 def _with_sizes(data: Data) -> Data:
-    """Data whose weights are the sizes of averages."""
+    """Data with the weights as sizes of averages."""
     X, y, params = data
     return X, y, {**params, "sample_weight": None, "n_averaged": params["sample_weight"]}
 
@@ -481,16 +483,17 @@ def _with_sizes(data: Data) -> Data:
 def _scored(
     estimator: Any, data: Data, rows: Array, pointwise: Array, seed: int
 ) -> tuple[Array, list[Check], str, Any, float]:
-    """Differences of log density, checks, why it failed or "", the rows of a fitted copy.
+    """Fit a copy of an estimator and score it by leave-one-out.
 
-    Last the share of the rows whose 90 % interval goes below 0 although all y are positive.
+    Returns the differences of log density, the checks, the reason of a failure or "", the fitted
+    rows, and the share of rows whose 90 % interval goes below 0 although all y are positive.
     """
     X, y, params = data
     rest = {key: value for key, value in params.items() if key != "sample_weight"}
     row_data = {key: value for key, value in params.items() if value is not None}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by what it says
+            warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by its warnings
             fitted = fit_like(clone(estimator), X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             loo = fit.leave_out(rows, draws_to_check(len(rows)))

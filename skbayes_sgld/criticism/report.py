@@ -1,4 +1,4 @@
-"""Report on a fitted model: checks, remedies that were tried, and the estimator to use instead."""
+"""Report on a fitted model: checks, tried remedies, and the estimator to use instead."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ from skbayes_sgld.criticism.settings import variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
 
-_NAME = 54  # letters of the name of a check or remedy, of 100 a line
-_SHOWN = 6  # remedies that the report shows
-_TIES = 3  # near ties that the reason names
-_DOMINANT = 0.5  # share of a gain beyond which a row is named
-_ROWS = 5  # influential rows that the reason names
-_NO_MEAN = 1.0  # Pareto k beyond which the weights without a row have no mean
+_NAME = 54  # columns for the name of a check or remedy, of 100 in a line
+_SHOWN = 6  # most remedies that the report shows
+_TIES = 3  # most near ties that the reason names
+_DOMINANT = 0.5  # share of a gain beyond which its row is named
+_ROWS = 5  # most influential rows that the reason names
+_NO_MEAN = 1.0  # Pareto k beyond which a row's weights have no mean
 _NO_NOISE = (
     "No row is half a standard deviation from its prediction: y is a function of the columns "
     "without noise, and the noise of the model is what its prior allows at least. No model of the "
@@ -57,29 +57,29 @@ _NO_NOISE = (
 
 @dataclass(frozen=True, repr=False)
 class ModelCheck:
-    """Findings on a fitted model; it shows itself as a report.
+    """Result of a model check; it prints as a report.
 
     Attributes
     ----------
     table : pandas.DataFrame
         A row for each check: ``check``, ``about`` (a column, or labels of rows), ``measured``,
-        ``expected`` under the model, ``se``, the standard error of the figure there, ``p_value``,
-        ``verdict`` ("fits", "misfit", "unknown" where the figure is nan, "look at it" or "-") and
-        ``remedy``, the one that was tried and helps most.
+        ``expected`` and its standard error ``se`` under the model, ``p_value``, ``verdict``
+        ("fits", "misfit", "unknown" if the figure is nan, "look at it" or "-") and ``remedy``, the
+        one that helps most.
     remedies : pandas.DataFrame
         A row for each remedy that was tried, the best first: ``difference`` is its leave-one-out
         log density minus that of the model, and ``se_difference`` the standard error;
-        ``coverage_50`` and ``coverage_90`` are those of its intervals, ``misfits`` the number of
-        its misfits, and ``failed`` tells why it failed, if so.
+        ``coverage_50`` and ``coverage_90`` are the coverages of its intervals, ``misfits`` is the
+        number of its misfits, and ``failed`` the reason of a failure, or empty.
     suggestion : estimator or None
-        Unfitted estimator or pipeline to use instead; None if nothing is wrong or nothing that
-        was tried predicts better.
+        Unfitted estimator or pipeline to use instead; None if nothing is wrong or no remedy
+        predicts better.
     reason : str
-        Why.
+        Reason of the suggestion.
     n_data_points : int
         Rows with a weight above 0.
     rows : ndarray of shape (n_rows,)
-        Positions of the rows that were left out, or of the new rows that were looked at.
+        Positions of the left-out rows, or of the checked new rows.
     below, most : ndarray of shape (n_rows,) or None
         Probabilities of an observation below each row's own, and of one at most as large, under the
         posterior without it; None for labels.
@@ -88,7 +88,7 @@ class ModelCheck:
     name : str
         Class of the model.
     held_out : bool
-        Whether the rows are new: none was left out.
+        Whether the rows are new; none is then left out.
     """
 
     table: pd.DataFrame
@@ -107,18 +107,18 @@ class ModelCheck:
 
     @property
     def fits(self) -> bool:
-        """Whether no check found a misfit, and all tests have a figure."""
+        """Whether no check found a misfit, and no test is unknown."""
         return self._n_misfits == 0 and not self._n_unknown
 
     @property
     def verdict(self) -> str:
-        """Verdict on the model, in the words of the table: the gravest of its checks' verdicts."""
+        """Verdict on the model: the most serious verdict of its checks."""
         found = set(self.table["verdict"])
         return next((each for each in ("misfit", "unknown", "look at it") if each in found), "fits")
 
     @property
     def _which(self) -> str:
-        """Rows that were looked at."""
+        """Description of the checked rows."""
         n = f"{len(self.rows)} of {self.n_data_points}"
         return f"{n} new rows" if self.held_out else f"{n} rows left out, one at a time"
 
@@ -132,7 +132,7 @@ class ModelCheck:
 
     @property
     def _answer(self) -> str:
-        """Answer to the first question: the verdict, and why."""
+        """First lines of the report: the verdict and its reason."""
         n, unknown = self._n_misfits, self._n_unknown
         rest = f" {unknown} ha{'ve' if unknown > 1 else 's'} no figure." if unknown else ""
         if n:
@@ -188,15 +188,15 @@ def check_model(
     random_state: Any = 0,
     **by_row: Any,
 ) -> ModelCheck:
-    """Check a fitted model against its own rows, each left out, and try remedies of what is wrong.
+    """Check a fitted model against its own rows, each left out, and try remedies of misfits.
 
     Leave-one-out predictive distributions come from the draws of the fit by smoothed importance
     weights (Vehtari, Gelman & Gabry 2017). All tests together find a misfit in at most 5 % of data
-    sets from the model itself (Holm 1979). Where they find one, the remedies that apply are fitted,
-    to 5,000 of the rows at most, and ranked by leave-one-out log density, in the units of y. Those
-    that help are combined with others while a misfit remains. There may be twenty, each of which
-    takes about as long as the fit: after five seconds, lines on standard error name the remedy that
-    is being fitted.
+    sets from the model itself (Holm 1979). If they find one, the remedies that apply are
+    fitted to at most 5,000 of the rows, and ranked by leave-one-out log density in the units of y.
+    Remedies that help are combined with others while a misfit remains. There may be twenty fits,
+    each about as long as the user's: after five seconds, lines on standard error name the remedy
+    that is being fitted.
 
     Parameters
     ----------
@@ -204,20 +204,19 @@ def check_model(
         Fitted estimator of this package with draws, or a pipeline, a search or a transformed target
         around one.
     X : array-like of shape (n_samples, n_features)
-        Rows of the fit, in any order, as the outermost wrapper takes them; or with
+        Rows of the fit, in any order, as the outermost wrapper takes them; with
         ``held_out=True`` new rows.
     y : array-like of shape (n_samples,)
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fit.
     remedies : bool, default=True
-        Whether to try remedies of a misfit. They are fitted to the rows of the fit: none is tried
-        on new rows.
+        Whether to try remedies of a misfit. Remedies are fitted to the rows of the fit, so none is
+        tried with new rows.
     n_rows : int or None, default=2000
         Number of rows to leave out, one at a time, chosen at random. None: all rows.
     held_out : bool, default=False
-        Whether the rows are new, of which none is left out. The errors of the figures then include
-        that all new rows are predicted from the same parameters, which few rows of a fit leave
-        uncertain.
+        Whether the rows are new; none is then left out. The errors of the figures then include the
+        uncertainty of the parameters, which all new rows share.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows, and of the transform of counts.
     **by_row : dict
@@ -226,18 +225,18 @@ def check_model(
     Returns
     -------
     check : ModelCheck
-        It shows itself as a report; ``table`` is a frame, and ``suggestion`` the estimator to use
+        Prints as a report. ``table`` is a frame, and ``suggestion`` the estimator to use
         instead.
 
     Raises
     ------
     ValueError
-        If the rows are not those of the fit, and ``held_out`` is False. A fit remembers the number
-        of its rows and sums over them, not the rows.
+        If the rows are not those of the fit, and ``held_out`` is False. A fit keeps the number
+        of its rows and sums over them, but not the rows.
 
     See Also
     --------
-    compare_models : Models by leave-one-out log density.
+    compare_models : Comparison of models by leave-one-out log density.
     skbayes_sgld.plotting.ModelCheckDisplay : The checks as a picture.
 
     Examples
@@ -343,7 +342,7 @@ def _table(checks: list[Check], wrong: int, trials: list[Trial]) -> pd.DataFrame
 
 
 def _best_for(kind: str, trials: list[Trial], wrong: int) -> str:
-    """Name of the remedy for a kind of misfit to suggest, with its gain."""
+    """Name of the best remedy for a kind of misfit, with its gain."""
     best = choose([trial for trial in trials if kind in trial.kinds], wrong)
     if best is None:
         return ""
@@ -364,7 +363,7 @@ def _trials(trials: list[Trial]) -> pd.DataFrame:
 
 
 def _coverage_of(checks: list[Check], coverage: float) -> float:
-    """Coverage of all rows that was measured; nan for labels."""
+    """Measured coverage of all rows; nan for labels."""
     name = interval_name(coverage)
     return next((float(check.measured) for check in checks if check.name == name), np.nan)
 
@@ -429,7 +428,7 @@ def _reason(
 
 
 def _row_of_gain(trial: Trial | None, labels: Any) -> str:
-    """Words on the row that has most of the gain of the remedy that is suggested or gains most."""
+    """Words on the row that has most of the gain of the suggested, or best, remedy."""
     if trial is None or not trial.gain > SMALL:
         return ""
     row = int(trial.each.argmax())
@@ -441,7 +440,7 @@ def _row_of_gain(trial: Trial | None, labels: Any) -> str:
 
 
 def _rows_of_fit(pareto_k: Array, labels: Any) -> str:
-    """Words on the few rows, if any, that the fit depends on more than on all others."""
+    """Words on a few rows, if any, that determine the fit more than all others."""
     rows = np.flatnonzero(pareto_k > _NO_MEAN)
     if not 0 < len(rows) <= _ROWS:
         return ""
@@ -457,7 +456,7 @@ def _misfits(n: int) -> str:
 
 
 def _of_class_weight(model: Any, wrong: list[Check], choice: Trial | None) -> str:
-    """Words on class weights, which make the model predict other shares than its rows have."""
+    """Words on class weights, which change the shares that the model predicts."""
     weights = getattr(model, "class_weight", None)
     shares = any(check.name.startswith("share of class") for check in wrong)
     told = choice is not None and "class_weight" in choice.name
@@ -481,7 +480,7 @@ def _arguments_of_fit(choice: Trial | None, estimator: Any, by_row: dict[str, An
 
 
 def _sizes_in_fit(choice: Trial | None) -> str:
-    """Words on the call of ``fit``, if the weights are to be given as sizes of averages."""
+    """Words on the call of ``fit``, if weights should be given as sizes of averages."""
     if choice is None or not any(remedy.sizes for remedy in choice.remedies):
         return ""
     (name,) = names_in_fit(choice.estimator, ["n_averaged"]).values()
@@ -489,7 +488,7 @@ def _sizes_in_fit(choice: Trial | None) -> str:
 
 
 def _thirds_of(checks: list[Check]) -> str:
-    """Coverage of 90 % intervals, of all rows and by thirds of the mean; empty for labels."""
+    """Coverage of 90 % intervals for all rows and by thirds of the mean; empty for labels."""
     each = [check for check in checks if check.name.startswith(interval_name(0.9))]
     if not each:
         return ""
@@ -498,7 +497,7 @@ def _thirds_of(checks: list[Check]) -> str:
 
 
 def _row_labels(X: Any, y: Any, rows: Array) -> Any:
-    """Labels of rows: of the frame or series, or positions."""
+    """Labels of rows: from the index of a frame or series, or positions."""
     for each in (X, y):
         index = getattr(each, "index", None)
         if isinstance(index, pd.Index):
@@ -507,9 +506,10 @@ def _row_labels(X: Any, y: Any, rows: Array) -> Any:
 
 
 def _row(name: str, figures: str) -> list[str]:
-    """Line of a table of the report; figures beside a long name get a line of their own."""
+    """Line of a table in the report; figures after a long name go on a line of their own."""
     over = len(name) - _NAME
-    if over < 0 or not figures[: over + 1].strip():  # the name takes the blanks before the figures
+    # the name may use the blanks before the figures
+    if over < 0 or not figures[: over + 1].strip():
         return [f"  {name:{_NAME}s}{figures[max(over, 0) :]}".rstrip()]
     return [*_wrapped(name, "  "), f"  {'':{_NAME}s}{figures}".rstrip()]
 

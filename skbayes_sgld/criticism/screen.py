@@ -1,22 +1,23 @@
-"""A quick test in every fit, of whether the model is decisively wrong about its own rows.
+"""A quick test, in every fit, whether the model is decisively wrong about its own rows.
 
 At most 500 rows are left out in turn, by importance weights. If the model is right, the normal
-score of each row's transform by its predictive distribution function is standard normal. These
-tests look at all rows and at each third of them by fitted mean (the mean without a row depends on
-the row, and would sort rows with the same columns by their residuals):
+score of each row's probability integral transform is standard normal. These tests use all rows, and
+each third of them by fitted mean (the mean without a row would sort rows with equal columns by
+their residuals):
 
-* the number of rows inside the 90 % interval, and that inside the 50 % interval, are binomial, as
-  in ``check_model``; a count whose transform is partly inside counts as that part;
+* the numbers of rows inside 90 % and 50 % intervals are binomial, as in ``check_model``; a count
+  whose transform is partly inside counts as that part;
 * the sum of the squared scores is chi-square, and the largest score shows outliers;
-* the p-values of the three thirds together are those of independent tests (Fisher 1925);
+* the p-values of the three thirds are combined as independent (Fisher 1925);
 * the probability of a row's own label is on average the sum of squares of its probabilities
-  (Spiegelhalter 1986), with the tails of Bernstein's inequality;
-* the number of labels of the second class (or of the likeliest, of several) varies at most as much
-  as a binomial number with the mean probability (Hoeffding 1956). Thirds are by the fit, and by the
-  fit without each row: a finding is one of both.
+  (Spiegelhalter 1986); Bernstein's inequality bounds the p-value;
+* the number of labels of the second class (or, with several classes, of the likeliest) varies at
+  most as much as a binomial number with the mean probability (Hoeffding 1956). Thirds are sorted by
+  the fit and by the fit without each row; a finding must appear in both.
 
-A p-value below ``_LEVEL`` is a finding. Parameters are estimated from the same rows, which makes
-the tests cautious. The screen finds gross faults; ``check_model`` finds smaller ones too.
+A p-value below ``_LEVEL`` is a finding. The parameters are estimated from the same rows, which
+makes the tests conservative. The screen finds gross faults; ``check_model`` also finds smaller
+ones.
 """
 
 from __future__ import annotations
@@ -44,21 +45,22 @@ from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 from skbayes_sgld.criticism.settings import advice, variance_is_given
 from skbayes_sgld.likelihoods import Gaussian
 
-_LEVEL = 5e-6  # of each of fourteen tests: a false alarm in 14,000 fits at most
-_SAME = 0.4  # share of the rows with one y beyond which no noise of a density fits
-# Share inside 50 % intervals beyond which unequal noise is heavy-tailed too. Where normal noise
-# varies by a factor of 7 the share is 0.63; with t-distributed noise of 2.5 degrees it is 0.8.
+_LEVEL = 5e-6  # of each of fourteen tests: at most one false alarm in 14,000 fits
+_SAME = 0.4  # share of rows with one value of y, beyond which no continuous noise fits
+# Share inside 50 % intervals beyond which unequal noise is heavy-tailed too. With normal noise
+# whose sd varies by a factor of 7 the share is 0.63; with t-distributed noise of 2.5 degrees it is
+# 0.8
 _PEAKED = 0.75
-_UNEVEN = 1.5  # ratio of the spreads of two thirds that is told as unequal noise
-_SCALED = 1.2  # ratio of squared residuals to the model's that is told
-_HEAVY = 2.0  # ratio of their mean to that of normal noise with their median; of a t(3): 2.3
-_PULLED = 2.0  # posterior sds that a prior may move the noise by
-_EXACT = 1e6  # the same, beyond which a prior without such a pull has no mode
-# families with a parameter more for the spread of whole numbers
+_UNEVEN = 1.5  # ratio of the spreads of two thirds that counts as unequal noise
+_SCALED = 1.2  # ratio of squared residuals to the model's that is worth a word
+_HEAVY = 2.0  # mean squared residual over that of normal noise of equal median; t(3): 2.3
+_PULLED = 2.0  # posterior sds by which a prior may move the noise
+_EXACT = 1e6  # posterior sds beyond which a weaker prior would leave no mode
+# families with a further parameter for the spread of whole numbers
 _WIDER = {"Poisson": "SGLDNegativeBinomialRegressor", "Binomial": "SGLDBetaBinomialRegressor"}
 _COVERAGES = 0.5, 0.9
 _CURVED = "the log odds are curved in the columns; add their squares or splines"
-# words on probabilities with the wrong spread, before and after the setting of the prior
+# words on probabilities with the wrong spread, around the setting of the prior
 _UNSURE = (
     "the prior keeps probabilities near each other, or the log odds are curved in the columns",
     "add squares or splines",
@@ -74,19 +76,19 @@ _OTHERS = "check_model(model, X, y) tries other models"
 
 
 class Group(NamedTuple):
-    """Median size of the normal scores of all rows or a third, and the least of three p-values."""
+    """Median size of the normal scores of all rows or a third, and the smallest of p-values."""
 
     spread: float
     p: float
 
 
 def screen_size(n_rows: int, likelihood: Any) -> tuple[int, int]:
-    """Numbers of rows and of draws of a screen; (0, 0) where there are too few rows."""
+    """Numbers of rows and draws of a screen; (0, 0) with too few rows."""
     if n_rows < 10:
         return 0, 0
     rows = min(n_rows, 500)
-    # rows times draws, in 1 to 2 ms; a probability of a count or a t takes 0.2 microseconds, of a
-    # total 0.4, and a label as much for each class after the first as one of two classes
+    # product of rows and draws that takes 1 to 2 ms. A probability of a count or of t-distributed
+    # noise takes 0.2 microseconds, that of a total 0.4; the cost of labels grows with K - 1
     numbers = 15_000 if likelihood.quadratic else 6_000
     if hasattr(likelihood, "n_classes"):
         numbers = 15_000 // (likelihood.n_classes - 1)
@@ -102,20 +104,21 @@ def screen(
     model: Any,
     own_pull: Callable[[], tuple[str, str, float] | None] = lambda: None,
 ) -> str:
-    """Sentence on what is decisively wrong with a model, with its remedy; "" where nothing is.
+    """Sentence on a decisive misfit of a model, with its remedy; "" if there is none.
 
     Parameters
     ----------
     predictive : Predictive
-        Under some of the draws.
+        Distribution under some of the draws.
     data : tuple of ndarray
         X, y and the offset, if any, of some rows of the fit.
     rng : numpy.random.RandomState
         Source of the random transforms of whole numbers.
     model : estimator
-        Fitted. No setting that it already has, or does not take, is a remedy.
+        Fitted model. Settings that it already has, or does not take, are no remedy.
     own_pull : callable
-        Parameter that its own prior moves most, that setting, and the move in posterior sds.
+        Function that returns the own parameter that its prior moves most, the setting of that
+        prior, and the move in posterior sds.
     """
     loo = leave_out(predictive, data, smooth=False)
     likelihood = loo.likelihood
@@ -146,7 +149,7 @@ def screen(
 
 
 def _prior_message(pull: tuple[str, str, float] | None, model: Any) -> str:
-    """Words on a noise that its prior decides, as of nearly exact y; "" where the data do."""
+    """Words on a noise that its prior determines, as with nearly exact y; otherwise ""."""
     if pull is None or not _PULLED < abs(pull[2]) < _EXACT:
         return ""
     name, argument, move = pull
@@ -157,7 +160,7 @@ def _prior_message(pull: tuple[str, str, float] | None, model: Any) -> str:
 
 
 def _spread_message(ratio: float, family: str) -> str:
-    """Words on the spread of whole numbers beside the model's, with the remedy if there is one."""
+    """Words on the spread of whole numbers relative to the model's, with a remedy if any."""
     if 1.0 / _SCALED < ratio < _SCALED:
         return "the numbers are spread otherwise than the model says"
     remedy = f"; use {_WIDER[family]}" if ratio > 1.0 and family in _WIDER else ""
@@ -167,7 +170,7 @@ def _spread_message(ratio: float, family: str) -> str:
 def _noise_message(
     each: list[Group], central: float, squares: Array, loo: LeftOut, model: Any
 ) -> str:
-    """Words on the noise, with the setting that allows it.
+    """Words on the kind of noise, with the setting that models it.
 
     Parameters
     ----------
@@ -184,7 +187,7 @@ def _noise_message(
     values, counts = np.unique(y, return_counts=True)
     if len(values) == 2:
         return "y has two values; use SGLDLogisticRegression"
-    if counts.max() > _SAME * len(y):  # as t-distributed noise does not take them
+    if counts.max() > _SAME * len(y):  # t-distributed noise does not fit such rows
         return (
             f"{100 * counts.max() / len(y):.0f} % of the rows have the same y; model apart "
             "whether y is this value, as by SGLDLogisticRegression, and the other rows"
@@ -217,7 +220,7 @@ def _noise_message(
 
 
 def _group(score: Array, inside: Array) -> Group:
-    """Spread and least p-value of some rows' normal scores and shares inside ``(2, n)``."""
+    """Spread and least p-value of some rows, by normal scores and shares inside ``(2, n)``."""
     n, total = len(score), float(np.square(score).sum())
     shares = zip(inside.sum(axis=1).tolist(), _COVERAGES, strict=True)
     p = [binomial_p_value(share, n, coverage) for share, coverage in shares]
@@ -226,13 +229,13 @@ def _group(score: Array, inside: Array) -> Group:
 
 
 def _together(thirds: list[Group]) -> float:
-    """P-value of groups without a row in common; each has had three tests (Bonferroni)."""
+    """P-value of disjoint groups together; each has had three tests (Bonferroni)."""
     logs = sum(np.log(max(min(1.0, 3.0 * group.p), 1e-16)) for group in thirds)
     return float(chdtrc(2.0 * len(thirds), -2.0 * logs))
 
 
 def _label_message(loo: LeftOut, model: Any) -> str:
-    """Words on probabilities that labels do not have."""
+    """Words on probabilities that do not agree with the labels."""
     prior = advice(model, prior="hierarchical_normal")
     unsure, sure = (
         f"{what}{prior}{', or' if prior else ';'} {rest}" for what, rest in (_UNSURE, _SURE)
@@ -260,7 +263,7 @@ def _label_message(loo: LeftOut, model: Any) -> str:
         if p_value < _LEVEL:
             what = "are of the second class" if two else "have their likeliest label"
             more = share > mean
-            # whether probabilities are nearer the middle than the shares of the labels are
+            # whether probabilities are less extreme than the shares of the labels
             nearer = ("high" if more else "low") in which if two else more
             fault = unsure if nearer else _CURVED
             return (

@@ -1,4 +1,4 @@
-"""Settings of a model that a remedy may change: no remedy is one that the model already has."""
+"""Settings that a remedy may change: those that a model takes and does not have yet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def has_setting(model: Any, name: str, value: Any) -> bool:
-    """Whether a setting of the model is the value, or a component equal to the one it names."""
+    """Whether a setting of the model equals the value, or the component that the value names."""
     registry = model._registry(name)
     if registry is None or not isinstance(value, str):
         return bool(getattr(model, name) is value or repr(getattr(model, name)) == repr(value))
@@ -14,21 +14,21 @@ def has_setting(model: Any, name: str, value: Any) -> bool:
 
 
 def can_set(model: Any, name: str, value: Any) -> bool:
-    """Whether the model, with the rows of its fit, takes a setting, and has another value of it."""
+    """Whether the model, with the rows of its fit, takes a setting and has another value."""
     if name == "noise_distribution" and model._by_row:
-        return False  # averages have no such noise
+        return False  # not for averages
     return name in model._get_param_names() and not has_setting(model, name, value)
 
 
 def variance_is_given(model: Any) -> bool:
-    """Whether the user has given the variance of the noise, which then is not inferred."""
+    """Whether the user gave the variance of the noise, so that it is not inferred."""
     return not isinstance(getattr(model, "noise_variance", "infer"), str)
 
 
 def advice(model: Any, **wanted: Any) -> str:
-    """``; set ...`` for those of the settings that the model takes and has not; "" if none.
+    """``; set ...`` for the settings that the model takes and does not have; "" if none.
 
-    A given variance has to be inferred for other noise.
+    A given variance is among them, as other noise needs an inferred one.
     """
     left = {name: value for name, value in wanted.items() if can_set(model, name, value)}
     if left and variance_is_given(model) and any(name.startswith("noise_") for name in left):

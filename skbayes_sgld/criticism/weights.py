@@ -1,8 +1,8 @@
-"""Whether weights are sizes of averages: squared residuals that fall as the weights grow.
+"""Test whether weights are sizes of averages: squared residuals then fall as weights grow.
 
-A row of weight w counts as w rows of the same y. The mean of w observations has the w-th part of
-their variance instead, and counts as one row about the noise. Given as a weight, the size of an
-average makes standard deviations far too small.
+A row of weight w counts as w rows with the same y. The mean of w observations differs: it has a
+w-th of their variance, and counts as one row for the noise. If the size of an average is given as a
+weight, standard deviations are far too small.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from skbayes_sgld.criticism.checks import Check, ranks
 from skbayes_sgld.criticism.leave_one_out import FittedRows, LeftOut
 from skbayes_sgld.likelihoods.student_t import StudentTNoise
 
-_FEWEST = 20  # rows, below which a rank correlation has no normal distribution
-_MOST = 0.5  # leverage beyond which a row says little of its residual
-_LEVEL = 5e-6  # of the screen, as of its other tests
-_DECISIVE = 12.0  # difference of log densities, of the residuals as those of averages
+_FEWEST = 20  # rows below which a rank correlation is not approximately normal
+_MOST = 0.5  # leverage beyond which a residual is uninformative
+_LEVEL = 5e-6  # level of the screen, as of its other tests
+_DECISIVE = 12.0  # log density of residuals as those of averages, minus that as weighted rows
 
 
 def weight_checks(fit: FittedRows, rows: Array, loo: LeftOut) -> list[Check]:
     """Rank correlation of the residuals' sizes with the weights of a fit.
 
-    Nothing where the weights are equal, and of models whose family takes no sizes, or has some.
+    Empty if the weights are equal, or the family takes no sizes, or sizes were given.
     """
     model = fit.unwrapped.model
     takes = "n_averaged" in model._row_arguments and not model._by_row
@@ -41,12 +41,12 @@ def weight_checks(fit: FittedRows, rows: Array, loo: LeftOut) -> list[Check]:
 
 
 def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> str:
-    """Sentence on weights that are decisively sizes of averages, with the remedy; or "".
+    """Sentence on weights that are clearly sizes of averages, with the remedy; otherwise "".
 
     Parameters
     ----------
     predictive : Predictive
-        Of a fit with these weights.
+        Distribution of a fit with these weights.
     data : tuple of ndarray
         X and y of some rows.
     weight : ndarray of shape (m,)
@@ -56,8 +56,8 @@ def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> s
         return ""
     size, weight = found
     square, n = np.square(size), len(size)
-    # log density of residuals of variance proportional to 1 / w, less that of a constant variance:
-    # above 12 with a probability below 6e-6 where the variance is constant
+    # log density of residuals with variance proportional to 1 / w, minus that with a constant one.
+    # If the variance is constant, it is above 12 with a probability below 6e-6
     gain = np.log(square.mean()) - np.log((weight * square).mean()) + np.log(weight).mean()
     if 0.5 * n * gain < _DECISIVE or _correlation(size, weight)[1] >= _LEVEL:
         return ""
@@ -75,17 +75,17 @@ def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> s
 
 
 def _sizes(predictive: Any, data: tuple[Array, ...], weight: Array) -> tuple[Array, Array] | None:
-    """Sizes ``(m,)`` of residuals in sds of an observation, each without its own row; and weights.
+    """Leave-one-out residual sizes ``(m,)``, in sds of an observation, and weights.
 
-    None if the weights are equal, or too few rows have a residual.
+    None if the weights are equal, or too few rows have an informative residual.
     """
     X, y, *offset = data
     share, law = predictive.share, predictive.likelihood
-    some = replace(predictive, is_far=bool(law.log_link))  # far rows are left out below
+    some = replace(predictive, is_far=bool(law.log_link))  # far rows are excluded below
     u = some.local(X, *offset)
     with np.errstate(all="ignore"):
         each = law.mean(u)
-        # t-distributed noise may have no variance: its squared scale is a unit as well
+        # t-distributed noise may have no variance; its squared scale serves as unit
         variance = np.exp(u[:, 1]) if isinstance(law, StudentTNoise) else law.variance(u)
         mean, variance = each @ share, np.broadcast_to(variance, each.shape) @ share
         spread = np.square(each - mean[:, None]) @ share
@@ -98,6 +98,6 @@ def _sizes(predictive: Any, data: tuple[Array, ...], weight: Array) -> tuple[Arr
 
 
 def _correlation(size: Array, weight: Array) -> tuple[float, float]:
-    """Rank correlation, and the probability of one as far below 0 by chance."""
+    """Rank correlation, and its one-sided p-value for values below 0."""
     rho = float(ranks(weight) @ ranks(size))
     return rho, float(stats.norm.cdf(rho * np.sqrt(len(size) - 1.0)))

@@ -220,7 +220,7 @@ class Gamma(Family):
         return [f"log_mean_exp[{v}]" for v in variables] + [f"log_cv_exp[{v}]" for v in variables]
 
     def transform(self, phi: Array, noise: Array) -> Array:
-        """``log mean + log(G / a)``, with G the quantile of shape a, rate 1 at the noise's level."""
+        """``log mean + log(G / a)``, with G the quantile of shape a and rate 1 at the noise."""
         log_mean, log_cv = np.split(phi[:, None], 2, axis=2)
         return log_mean + _log_ratio(log_cv, noise)
 
