@@ -100,7 +100,7 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     linear, gamma = blocks.at_one(theta)
     number = blocks.coef(np.arange(len(theta))[None]).ravel()
     names = [posterior.reported.names[j] for j in number]
-    about = names, posterior.total_weight, prior.from_data
+    about = names, posterior.total_weight, not prior.some_given
     own = prior.coef if gamma is None else prior.coef.given_noise(float(np.exp(gamma)))
     if own.flat:
         return PriorConflict(*about, 1.0, np.zeros(K * d), np.zeros(K * d), float(d))
@@ -110,7 +110,7 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     flat = posterior.with_prior(replace(prior, coef=Flat()))
     expansion = _expand(flat, theta)
     H, g = _at_best_level(*expansion, number)
-    shift = (linear[:, :d] - own.get_params()["location"]).ravel()
+    shift = (linear[:, :d] - getattr(own, "location", 0.0)).ravel()
     root: Array = np.kron(np.eye(K), own.root(d))
     rate, U = linalg.eigh(root.T @ H @ root)
     rate = np.maximum(rate, 0.0)

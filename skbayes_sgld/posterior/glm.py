@@ -29,7 +29,7 @@ from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign, as_array
 from skbayes_sgld.posterior.statistics import GaussianStatistics
-from skbayes_sgld.priors import NOISE_PRIORS, CoefficientPrior, Flat
+from skbayes_sgld.priors import NOISE_PRIORS, CoefficientPrior, Flat, Normal
 from skbayes_sgld.priors.noise import NoisePrior
 
 ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
@@ -367,7 +367,8 @@ class GLMPosterior(BasePosterior):
         if self.likelihood.infers_noise and self._statistics is not None:
             names.append("noncentered")
         normal = self.prior.normal and self.prior.proper and self.further_rows is None
-        if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
+        one_kind = normal and isinstance(self.prior, Normal)
+        if one_kind and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
             names.append("row_space")
         return tuple(names)
 

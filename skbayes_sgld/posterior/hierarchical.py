@@ -13,7 +13,8 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameters import Scales
 from skbayes_sgld.posterior.protocol import Facts, Reported
-from skbayes_sgld.priors import Flat, HierarchicalPrior, Normal
+from skbayes_sgld.priors import CoefficientPrior, Flat, HierarchicalPrior, Normal
+from skbayes_sgld.priors.by_column import replaced
 
 
 class HierarchicalPosterior(BasePosterior):
@@ -44,26 +45,25 @@ class HierarchicalPosterior(BasePosterior):
                 f"prior={prior!r} is of models with one noise variance; set "
                 "noise_model='constant', or prior='normal'."
             )
-        d, unit = model.n_features, model.prior
-        scale = np.broadcast_to(np.asarray(unit.get_params()["scale"], dtype=float), d)
         self.model = model
-        self.prior = prior.for_model(
-            scale, model.column_spread, model.likelihood, model.y, model.weight
+        self.prior = prior.in_units_of(
+            model.prior, model.column_spread, model.likelihood, model.y, model.weight
         )
         self.n_samples, self.n_predictors = model.n_samples, model.n_predictors
         self.likelihood, self.own_priors = model.likelihood, model.own_priors
         self.infers_noise, self.noise_columns = model.likelihood.infers_noise, None
-        self.scales = Scales(((slice(None), self.prior),), model.coords["feature"])
+        self.scales = Scales(self.prior.learned, model.coords["feature"])
         self.parameters = model.parameters.plus(self.scales)
         self.n_params, self.param_names = self.parameters.size, self.parameters.names
         self.n_linear, self.n_own = self.parameters.n_linear, self.parameters.n_own
-        self.flat = model.with_prior(replace(model.linear_prior, coef=Flat()))
+        self.flat = self._under(Flat())
         self.linear_prior = self.flat.linear_prior
 
     @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
-        spans = self.scales.common and "row_space" in self.model.facts.parameterizations
+        whole = isinstance(self.scales.columns, slice)
+        spans = whole and self.scales.common and "row_space" in self.model.facts.parameterizations
         return Facts(
             hierarchical=True,
             one_mode=self.scales.common,  # given one scale, coefficients have one mode
@@ -74,11 +74,15 @@ class HierarchicalPosterior(BasePosterior):
     def given(self, eta: Array) -> GLMPosterior:
         """Posterior of the linear parameters at known hyperparameters and own parameters."""
         h, own = np.split(eta, [len(eta) - self.n_own])
-        return self._given_scales(self.model.given_own(own), h)
+        return self._given_scales(h).given_own(own)
 
-    def _given_scales(self, model: GLMPosterior, h: Array) -> GLMPosterior:
-        scale = np.exp(self.scales.log_scale(h[None])[0])
-        return model.with_prior(replace(model.linear_prior, coef=Normal(scale)))
+    def _given_scales(self, h: Array) -> GLMPosterior:
+        return self._under(Normal(np.exp(self.scales.log_scale(h[None])[0])))
+
+    def _under(self, prior: CoefficientPrior) -> GLMPosterior:
+        """The model under a given prior of the coefficients whose scales are learned."""
+        coef = replaced(self.model.prior, self.scales.columns, prior)
+        return self.model.with_prior(replace(self.model.linear_prior, coef=coef))
 
     # ---- the density ----------------------------------------------------------------------------
 
@@ -98,8 +102,9 @@ class HierarchicalPosterior(BasePosterior):
         its coefficients.
         """
         (base, h, gamma), blocks = self.split(theta), self.model.parameters
-        of_coef, in_coef, in_h = self.scales.given(blocks.coef(base), h)
-        blocks.coef(grad)[...] += in_coef
+        coef, columns = blocks.coef(base), self.scales.columns
+        of_coef, in_coef, in_h = self.scales.given(coef[..., columns], h)
+        blocks.coef(grad)[..., columns] += in_coef
         of_h, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
         if gamma is not None:
             grad[:, blocks.noise] += in_gamma
@@ -192,6 +197,5 @@ class HierarchicalPosterior(BasePosterior):
         values = []
         for rng in generators:
             h = self.scales.sample(rng, gamma)
-            model = self._given_scales(self.model, h)
-            values.append(np.append(model.draw_prior([rng])[0], np.exp(h)))
+            values.append(np.append(self._given_scales(h).draw_prior([rng])[0], np.exp(h)))
         return np.array(values)

@@ -15,6 +15,7 @@ from skbayes_sgld._linalg import column_moments, column_squares
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.priors.base import CoefficientPrior
+from skbayes_sgld.priors.by_column import columns_where, scaled_part
 from skbayes_sgld.priors.flat import Flat
 
 
@@ -34,7 +35,9 @@ class LinearPrior:
     center : ndarray of shape (n_features,) or None
         Point of X at which the last column is the intercept; None for X = 0.
     from_data : bool
-        Whether the scale of the coefficients' prior is in the units of the data.
+        Whether a scale of the coefficients' prior is in the units of the data.
+    some_given : bool
+        Whether a scale of theirs is the user's.
     pin : ndarray of shape (width,) or None
         Precision of the mean over the predictors, which leaves softmax probabilities unchanged.
     """
@@ -45,6 +48,7 @@ class LinearPrior:
     width: int
     center: Array | None = None
     from_data: bool = False
+    some_given: bool = True
     pin: Array | None = None
 
     @classmethod
@@ -70,13 +74,16 @@ class LinearPrior:
         """
         (X, y, weight), K = data, likelihood.n_predictors
         coef.check(X.shape[1])
+        some_given = columns_where(coef, X.shape[1], "automatic").size < X.shape[1]
         intercept.check(1, "intercept_prior")
         coef, intercept = in_units(coef, intercept, spread, likelihood, y, weight)
         intercept, d, pin = intercept if has_intercept else Flat(), X.shape[1], None
         if K > 1:
             free = has_intercept and not intercept.proper
-            pin = _shift_precision(X, weight, not coef.proper, free, has_intercept) / K
-        return cls(coef, intercept, d, d + has_intercept, center, spread is not None, pin)
+            loose = columns_where(coef, d, "proper", False)
+            pin = _shift_precision(X, weight, loose, free, has_intercept) / K
+        width = d + has_intercept
+        return cls(coef, intercept, d, width, center, spread is not None, some_given, pin)
 
     @property
     def normal(self) -> bool:
@@ -91,13 +98,14 @@ class LinearPrior:
     @property
     def follows_noise(self) -> bool:
         """Whether the noise scales every part that is not flat."""
-        intercept = self.intercept.flat or self.intercept.scaled_by_noise
-        return self.coef.scaled_by_noise and intercept
+        free = columns_where(self.coef, self.n_features, "scaled_by_noise", False)
+        return not len(free) and (self.intercept.flat or self.intercept.scaled_by_noise)
 
     @property
     def n_scaled(self) -> int:
         """Number of parameters of a predictor whose prior is scaled by the noise."""
-        return self.n_features * self.coef.scaled_by_noise + self.intercept.scaled_by_noise
+        scaled = columns_where(self.coef, self.n_features, "scaled_by_noise")
+        return len(scaled) + self.intercept.scaled_by_noise
 
     # ---- density and gradient -------------------------------------------------------------------
 
@@ -228,11 +236,8 @@ class LinearPrior:
 
     def part(self, scaled_by_noise: bool) -> LinearPrior:
         """Prior of the parts that the noise scales, or does not; the other parts are flat."""
-        parts = [
-            prior if prior.scaled_by_noise == scaled_by_noise else Flat()
-            for prior in (self.coef, self.intercept)
-        ]
-        return replace(self, coef=parts[0], intercept=parts[1])
+        coef = scaled_part(self.coef, scaled_by_noise)
+        return replace(self, coef=coef, intercept=scaled_part(self.intercept, scaled_by_noise))
 
     def given_noise(self, variance: float) -> LinearPrior:
         """Prior where the noise variance is known."""
@@ -288,14 +293,17 @@ def in_units(
 
 
 def _shift_precision(
-    X: Array, weight: Array | None, coef_is_free: bool, intercept_is_free: bool, has_intercept: bool
+    X: Array, weight: Array | None, loose: Array, intercept_is_free: bool, has_intercept: bool
 ) -> Array:
-    """Precision ``(width,)`` of the classes' common shift: under a flat prior, that of the data."""
+    """Precision ``(width,)`` of the classes' common shift: under a flat prior, that of the data.
+
+    ``loose`` are the columns under one.
+    """
     n, d = X.shape
     pin, w = np.zeros(d + has_intercept), np.ones(n) if weight is None else weight
-    if coef_is_free:
+    if loose.size:
         square = column_squares(X, column_moments(X, weight)[0], w)
-        pin[:d] = np.where(square > 0, square, 1.0)
+        pin[loose] = np.where(square > 0, square, 1.0)[loose]
     if intercept_is_free:
         pin[-1] = w.sum()
     return pin

@@ -332,13 +332,15 @@ def restricted_normal(
     """
     theta = posterior.start() if start is None else start.copy()
     weight = 1.0 if posterior.weight is None else posterior.weight
+    scaled = posterior.linear_prior.part(scaled_by_noise=True)
     # the information is that of the expected residuals, and overshoots
     damping, last_step, least = 0.7, None, within
     nearest: tuple[Array, Array] | None = None
     for _ in range(300):  # 45 rows of 15 columns take 43; binary columns and responses, 190
         design, Z, log_variance = posterior.mean_and_noise(theta)
         L, H = design.shape[1], posterior.prior_precision(theta)
-        mean_curvature = H[:L, :L].copy()  # in units of the noise at the centre, if the prior is
+        in_noise = np.zeros((L, L))  # curvature of the priors in units of the noise at the centre
+        scaled.add_curvature(in_noise, *posterior.parameters.at_one(theta))
         precision = weight * np.exp(-log_variance)
         H[:L, :L] += (design.T * precision) @ design
         try:
@@ -349,8 +351,8 @@ def restricted_normal(
             share = np.clip(1.0 - leverage, 0.0, 1.0)
             H[L:, L:] += (Z.T * (0.5 * weight * np.square(share))) @ Z
             grad += 0.5 * leverage @ Z
-            if posterior.prior.scaled_by_noise:
-                grad[-1] += 0.5 * float(np.sum(root * (mean_curvature @ root)))
+            if in_noise.any():
+                grad[-1] += 0.5 * float(np.sum(root * (in_noise @ root)))
             noise_root = inverse_root(H[L:, L:])
         except np.linalg.LinAlgError:
             break

@@ -12,6 +12,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.base import LabelLikelihood
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.sparse_design import as_array
+from skbayes_sgld.priors.by_column import columns_where
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
 _MAX_LP = 2_000_000  # coefficients of the linear programme at most
@@ -119,7 +120,7 @@ def check_mode(posterior: Any, theta: Array) -> None:
     ImproperPosteriorError
         With the reason and a remedy.
     """
-    flat = isinstance(posterior, GLMPosterior) and not posterior.prior.proper
+    flat = isinstance(posterior, GLMPosterior) and posterior.prior.flat
     if flat and separated(posterior, theta):
         raise _unbounded(posterior)
 
@@ -160,7 +161,7 @@ def check_expanded(posterior: GLMPosterior, precision: Array, value: float, leas
         With the reason and a remedy.
     """
     diagonal = np.diagonal(precision)
-    if posterior.prior.proper or not (np.isfinite(precision).all() and np.all(diagonal > 0)):
+    if not posterior.prior.flat or not (np.isfinite(precision).all() and np.all(diagonal > 0)):
         return
     _check_independent(precision, np.sqrt(diagonal), posterior.param_names)
     labels = isinstance(posterior.likelihood, LabelLikelihood)
@@ -190,7 +191,8 @@ def _unbounded(posterior: GLMPosterior) -> ImproperPosteriorError:
 
 
 def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
-    X, d = posterior.X, posterior.n_features
+    flat = columns_where(posterior.prior, posterior.n_features, "proper", False)
+    X, d, names = posterior.X[:, flat], len(flat), [names[j] for j in flat]
     free = posterior.intercept_is_free  # under a proper prior the data need not determine it
     mean = column_moments(X, posterior.weight)[0] if free else np.zeros(d)
     low, high = column_ranges(X)
@@ -200,7 +202,7 @@ def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
     if len(constant):
         beside = ", which an intercept stands beside" if free else " at zero"
         raise ImproperPosteriorError(
-            f"column {constant[0]} of X ({names[constant[0]]}) is constant{beside}: under "
+            f"column {flat[constant[0]]} of X ({names[constant[0]]}) is constant{beside}: under "
             f"prior='flat' the posterior is improper; drop the column or {_REMEDY}."
         )
     if posterior.n_samples < d + free:
@@ -217,7 +219,8 @@ def _check_directions(posterior: GLMPosterior) -> None:
     A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's
     :meth:`~skbayes_sgld.likelihoods.Likelihood.gains`.
     """
-    X, K = posterior.X, posterior.n_predictors
+    flat = columns_where(posterior.prior, posterior.n_features, "proper", False)
+    X, K = posterior.X[:, flat], posterior.n_predictors
     free = posterior.intercept_is_free
     n, width = X.shape[0], X.shape[1] + free
     if n * width * max(K - 1, 1) * 2 > _MAX_LP:

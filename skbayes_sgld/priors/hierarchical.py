@@ -41,6 +41,23 @@ class HierarchicalPrior(Prior):
         """Normal prior at hyperparameters of 1."""
         return Normal(scale=self.scale)
 
+    @property
+    def learned(self) -> tuple[tuple[Any, HierarchicalPrior], ...]:
+        """Columns whose scale is learned, all of them, and the prior of each."""
+        return ((slice(None), self),)
+
+    def in_units_of(
+        self,
+        unit: CoefficientPrior,
+        spread: Array,
+        likelihood: Likelihood,
+        y: Array,
+        weight: Array | None,
+    ) -> Self:
+        """:meth:`for_model`, with the scales of ``unit``, which is :meth:`conditional` there."""
+        scale = np.asarray(unit.get_params(deep=False)["scale"], dtype=float)
+        return self.for_model(np.broadcast_to(scale, len(spread)), spread, likelihood, y, weight)
+
     def for_model(
         self,
         scale: Array,

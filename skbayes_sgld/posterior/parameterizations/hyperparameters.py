@@ -49,7 +49,7 @@ class HyperScales:
         """Logs of the prior precisions ``(C, L)``; minus infinity for intercepts."""
         full = np.full((len(eta), self._blocks.n_linear), -np.inf)
         log_scale = self._scales.log_scale(eta[:, : self._m])
-        self._blocks.coef(full)[...] = -2.0 * log_scale[:, None]
+        self._blocks.coef(full)[..., self._scales.columns] = -2.0 * log_scale[:, None]
         return full
 
     def at(self, eta: Array) -> tuple[Array, Array]:
@@ -66,7 +66,8 @@ class HyperScales:
             in_log_scale = np.zeros((len(eta), len(self._log_scale)))
             in_log_scale[:, 0] = -2.0 * in_log_r
         else:
-            in_log_scale = -2.0 * self._blocks.coef(in_log_r).sum(axis=1)
+            learned = self._blocks.coef(in_log_r)[..., self._scales.columns]
+            in_log_scale = -2.0 * learned.sum(axis=1)
         in_eta = np.zeros_like(eta)
         in_eta[:, : self._m] = self._scales.pull_back(eta[:, : self._m], in_log_scale)
         if self._noise:
@@ -113,8 +114,9 @@ def noncentered_scales(
     flat, L = posterior.flat, posterior.n_linear
     origin = posterior.start()[:L]  # coefficients of 0: no digits are lost to the level of y
     at = np.append(center, eta[len(eta) - posterior.n_own :])
-    H = flat.curvature(at)[:L, :L]
-    g = H @ (center - origin) + flat.grad(at[None])[0, :L]
+    smooth = flat.averaged_over(None)  # a kink has no curvature
+    H = smooth.curvature(at)[:L, :L]
+    g = H @ (center - origin) + smooth.grad(at[None])[0, :L]
     scales = HyperScales(posterior, np.append(origin, eta))
     coefficients: EigenScales | CholeskyScales = CholeskyScales(H, g)
     if posterior.scales.common:
@@ -125,7 +127,8 @@ def noncentered_scales(
         coefficients = EigenScales(basis, np.clip(share, 0.0, 1.0), g @ basis, 0.0, power)
     scale_map = Affine(eta, np.eye(len(eta)) if root is None else root)
     coordinates = NormalGivenScales(origin, coefficients, scales, scale_map)
-    if posterior.model.likelihood.quadratic and posterior.model.linear_prior.intercept.flat:
+    known = flat.linear_prior  # of the parameters whose scale is not learned
+    if posterior.model.likelihood.quadratic and known.coef.flat and known.intercept.flat:
         return NormalCoefficients(posterior, coordinates, temperature)
     return Reparameterized(posterior, coordinates, temperature)
 
