@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENAMETOOLONG
 from numbers import Integral
@@ -100,6 +100,30 @@ def check_choice(value: Any, argument: str, names: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in names:
         listed = ", ".join(map(repr, names))
         raise ValueError(f"{argument}={value!r} is not known; choose one of {listed}.")
+
+
+def column_position(column: Any, d: int, names: Sequence[str] | None, argument: str) -> int:
+    """Position of a column among the d of X, given its name or position.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Where X has no such column; the message begins with ``argument``.
+    """
+    head = f"{argument} has the column {column!r}; "
+    if isinstance(column, str):
+        if names is None or column not in list(names):
+            listed = (
+                ", ".join(map(repr, () if names is None else names)) or "none, X being an array"
+            )
+            raise ValueError(f"{head}the names in X are {listed}.")
+        return list(names).index(column)
+    if not isinstance(column, Integral) or isinstance(column, bool):
+        raise TypeError(f"{head}give names or whole numbers.")
+    at = int(column)
+    if not -d <= at < d:
+        raise ValueError(f"{head}X has {d} columns.")
+    return at % d
 
 
 def check_array_or_number(

@@ -25,6 +25,7 @@ from skbayes_sgld import (
     variational,
 )
 from skbayes_sgld.likelihoods.given import GivenOwn
+from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
@@ -78,6 +79,8 @@ CHECKS = {
 }
 NAMELESS = {
     sampling.Matrix: "an array stands for it",
+    ByColumn: "a dict of priors stands for it",
+    LearnedByColumn: "a dict of priors stands for it",
     GivenOwn: "it is another likelihood whose own parameters are known",
     CollapsedHMC: "it needs a posterior that the automatic settings find",
     JumpingHMC: "it needs modes that the automatic settings find",

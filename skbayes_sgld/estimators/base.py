@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from html import escape
@@ -36,6 +36,7 @@ from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
+from skbayes_sgld.estimators.column_priors import nested_params, with_params
 from skbayes_sgld.estimators.outputs import by_output, has_outputs
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
@@ -44,7 +45,7 @@ from skbayes_sgld.posterior import NOISE_MODELS
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.prediction.wrappers import warn_of_random_walks
-from skbayes_sgld.priors import NOISE_PRIORS, PRIORS, CoefficientPrior
+from skbayes_sgld.priors import NOISE_PRIORS, PRIORS, CoefficientPrior, Prior
 from skbayes_sgld.rows.arguments import (
     ROW_ARGUMENTS,
     check_by_row_given,
@@ -181,6 +182,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         self : object
         """
+        prior = params.get("prior", getattr(self, "prior", None))
+        if isinstance(prior, Mapping):
+            of_columns = [key for key in params if key.startswith("prior__")]
+            given = {key.removeprefix("prior__"): params.pop(key) for key in of_columns}
+            registry = self._registry("prior")
+            if given and registry is not None:
+                params["prior"] = with_params(prior, given, registry)
         for key in list(params):
             name, nested, _ = key.partition("__")
             registry = self._registry(name)
@@ -199,6 +207,16 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 params[name] = resolve(current, registry, name)
         return super().set_params(**params)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, and with ``deep`` those of components: ``prior__scale``.
+
+        Of priors of single columns they are ``prior__age`` and ``prior__age__scale``.
+        """
+        params: dict[str, Any] = super().get_params(deep)
+        if deep and isinstance(params.get("prior"), Mapping):
+            params |= nested_params(params["prior"])
+        return params
+
     def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
         """Component that a parameter stands for; ``also`` are further names that it takes."""
         registry = self._registry(name)
@@ -208,19 +226,25 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _resolve_conditional(self, name: str, likelihood: Likelihood) -> CoefficientPrior:
         """Prior given its hyperparameters; raise where the noise that scales it is not inferred."""
         prior = self._resolve(name)
+        self._check_noise_scales(prior, name, getattr(self, name), likelihood)
+        return prior.conditional() if prior.hierarchical else prior
+
+    def _check_noise_scales(
+        self, prior: Prior, name: str, given: Any, likelihood: Likelihood
+    ) -> None:
+        """Raise if the prior is in units of the noise, and the model does not infer it."""
         if prior.scaled_by_noise and not likelihood.quadratic:
             if likelihood.infers_noise:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is conjugate to normal noise, and "
+                    f"{name}={given!r} is conjugate to normal noise, and "
                     f"noise_distribution={self.noise_distribution!r} has other noise; "
                     f"set {name}='normal'."
                 )
             unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
             raise ValueError(
-                f"{name}={getattr(self, name)!r} is scaled by the noise, and this model has "
+                f"{name}={given!r} is scaled by the noise, and this model has "
                 f"none; choose one of {', '.join(unscaled)}."
             )
-        return prior.conditional() if prior.hierarchical else prior
 
     def _settings(self) -> Any:
         """Raise where a parameter is out of range, used or not; subclasses return settings."""

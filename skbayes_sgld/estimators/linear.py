@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -12,11 +13,12 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import SMALLEST, check_flag, check_size
-from skbayes_sgld._components import Registry
+from skbayes_sgld._components import Registry, resolve
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
+from skbayes_sgld.estimators.column_priors import ColumnPriors, resolve_columns
 from skbayes_sgld.estimators.outputs import by_output
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.prior_predictive import draw_prior_predictive
@@ -132,6 +134,36 @@ class LinearEstimator(BayesianEstimator):
         own_priors = tuple(self._resolve(own.argument).for_data(unit) for own, unit in pairs)
         return prior, intercept, own_priors
 
+    def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
+        """Component that a parameter stands for; of priors of columns, one for each key."""
+        if name == "prior" and isinstance(self.prior, Mapping):
+            registry = self._registry(name)
+            assert registry is not None
+            return resolve_columns(self.prior, registry, self._prior_of_others())
+        return super()._resolve(name, also)
+
+    def _prior_of_others(self) -> Any:
+        """Prior of the columns that ``prior`` does not name: the default of the class."""
+        registry = self._registry("prior")
+        assert registry is not None
+        return resolve(type(self).prior, registry, "prior")
+
+    def _fitted_prior(self) -> Any:
+        """Prior of the columns of the rows that are being fitted."""
+        prior = self._resolve("prior")
+        if not isinstance(prior, ColumnPriors):
+            return prior
+        return prior.bound(self.n_features_in_, getattr(self, "feature_names_in_", None))
+
+    def _resolve_conditional(self, name: str, likelihood: Likelihood) -> CoefficientPrior:
+        if name != "prior" or not isinstance(self.prior, Mapping):
+            return super()._resolve_conditional(name, likelihood)
+        priors = self._resolve("prior")
+        for key, each in priors.given.items():
+            self._check_noise_scales(each, f"prior[{key!r}]", self.prior[key], likelihood)
+        prior = self._fitted_prior()
+        return prior.conditional() if prior.hierarchical else prior
+
     def _class_names(self) -> list[str] | None:
         """Names of the classes that have a linear predictor each; None without classes."""
         return None
@@ -210,7 +242,7 @@ class LinearEstimator(BayesianEstimator):
 
     def _check_known_scale(self, taker: str) -> None:
         """Raise where the prior learns its scale."""
-        if self._resolve("prior").hierarchical:
+        if self._fitted_prior().hierarchical:
             raise ValueError(
                 f"prior={self.prior!r} learns its scale from all rows; {taker} takes a prior of a "
                 "known scale, such as prior='normal'."

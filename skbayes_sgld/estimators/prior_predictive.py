@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_array
+from sklearn.utils.validation import _get_feature_names
 
 from skbayes_sgld._checks import as_array, check_lengths, check_number, naming
 from skbayes_sgld._linalg import column_moments
@@ -20,6 +21,7 @@ from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import NoisePrior
+from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
 from skbayes_sgld.rows.checks import FLOATS, check_columns, check_real
 
 Priors = tuple[Any, Any, tuple[NoisePrior, ...]]
@@ -53,6 +55,7 @@ def draw_prior_predictive(
         priors = model.prior_, model.intercept_prior_, own
     else:
         check_real(X)
+        names = _get_feature_names(X)
         with naming("X"), np.errstate(invalid="ignore"):  # infinities are added
             X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
         check_columns(X, model)
@@ -60,25 +63,29 @@ def draw_prior_predictive(
             check_lengths(X=X, y=as_array(y, "y", dtype=None))
         with naming("y"):
             y, likelihood, labels = model._target_before_fit(y, X.shape[0])
-        priors = _priors_before_fit(model, X, y, likelihood)
+        priors = _priors_before_fit(model, X, names, y, likelihood)
     _check(priors, likelihood)
     draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), offset)
     return draws if labels is None else labels[draws]
 
 
-def _priors_before_fit(model: Any, X: Array, y: Array, likelihood: Likelihood) -> Priors:
+def _priors_before_fit(
+    model: Any, X: Array, names: Array | None, y: Array, likelihood: Likelihood
+) -> Priors:
     """Priors that ``fit`` would take, in the units of X and y; NaN stands for unknown y."""
     settings, model = model._settings(), copy(model)
+    model.n_features_in_ = X.shape[1]
+    if names is not None:
+        model.feature_names_in_ = names
     model._choose_prior(settings, Rows(X, y, None), likelihood)  # for these rows alone
     prior, intercept, own = model._priors(likelihood, y, None)
     prior.check(X.shape[1])
     intercept.check(1, "intercept_prior")
-    spread, own_prior = column_moments(X)[1], model._resolve("prior")
+    spread, own_prior = column_moments(X)[1], model._fitted_prior()
     units = spread if prior.automatic else None
     prior, intercept = in_units(prior, intercept, units, likelihood, y, None)
     if own_prior.hierarchical:
-        scale = prior.scale * np.ones(X.shape[1])
-        prior = own_prior.for_model(scale, spread, likelihood, y, None)
+        prior = own_prior.in_units_of(prior, spread, likelihood, y, None)
     return prior, intercept if model.fit_intercept else None, own
 
 
@@ -92,8 +99,7 @@ def _check(priors: Priors, likelihood: Likelihood) -> None:
     parts += [(each.argument, own_prior, "'half_normal'") for each, own_prior in pairs]
     wrong, right, unscaled = [], [], []
     for name, part, instead in parts:
-        # NaN where the scale comes from y; a prior may be without a scale
-        unknown = np.isnan(np.asarray(part.get_params().get("scale", 0.0), dtype=float)).any()
+        unknown = _is_unknown(part)
         reason = ""
         if not part.proper:
             reason = "is improper"
@@ -117,6 +123,14 @@ def _check(priors: Priors, likelihood: Likelihood) -> None:
             f"nothing can be drawn from the prior: {'; '.join(wrong)}. To draw, "
             f"{'; and '.join(remedies)}."
         )
+
+
+def _is_unknown(prior: Any) -> bool:
+    """Whether a scale is to come from y, and is not a number yet."""
+    if isinstance(prior, ByColumn | LearnedByColumn):
+        return any(_is_unknown(part.prior) for part in prior.parts)
+    scale = getattr(prior, "scale", 0.0)
+    return not isinstance(scale, str) and bool(np.isnan(np.asarray(scale, dtype=float)).any())
 
 
 def _sample(

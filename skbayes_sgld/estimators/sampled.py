@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -242,20 +243,24 @@ class SampledEstimator(LinearEstimator):
         """Component that a parameter stands for; "auto" is normal until it is chosen."""
         if name != "prior":
             return super()._resolve(name, also)
-        if self._has_automatic_prior:
-            choice = self._prior_choice
-            return self._registries["prior"]["normal" if choice is None else choice.value]()
+        if isinstance(self.prior, str) and self.prior == "auto":
+            return self._prior_of_others()
         return super()._resolve(name, ("auto",))
 
-    @property
-    def _has_automatic_prior(self) -> bool:
-        return isinstance(self.prior, str) and self.prior == "auto"
+    def _prior_of_others(self) -> Any:
+        """Component that "auto" stands for: normal until it is chosen."""
+        choice = self._prior_choice
+        return self._registries["prior"]["normal" if choice is None else choice.value]()
 
     def _choose_prior(
         self, settings: Settings, rows: Rows, likelihood: Likelihood, obstacle: str = ""
     ) -> None:
         self._prior_choice = None
-        if not self._has_automatic_prior:
+        if isinstance(self.prior, Mapping):
+            names = getattr(self, "feature_names_in_", None)
+            if not self._resolve("prior").others_at(rows.X.shape[1], names).size:
+                return
+        elif not (isinstance(self.prior, str) and self.prior == "auto"):
             return
         weight = likelihood.trial_weight(rows.y, rows.weight)
         total = len(rows.y) if weight is None else float(weight.sum())
@@ -265,6 +270,16 @@ class SampledEstimator(LinearEstimator):
             obstacle = f"noise_model={self.noise_model!r}"
         obstacle = obstacle or settings.why_no_learned_scale
         self._prior_choice = choose_prior(rows.X.shape, likelihood, total, obstacle)
+
+    def _choice_of_prior(self) -> Choice:
+        """The prior in the plan."""
+        choice = self._prior_choice
+        if not isinstance(self.prior, Mapping) or not (self.prior or choice is None):
+            name = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
+            return choice or Choice(name, GIVEN)
+        named = ", ".join(map(repr, self._resolve("prior").given))
+        others = f"; {choice.value!r} for the others: {choice.why}" if choice else ""
+        return Choice("by column", f"{GIVEN} for {named}{others}")
 
     def _model(self, settings: Settings, rows: Any) -> GLMPosterior:
         """Posterior of the rows, and of the earlier batches of ``partial_fit``."""
@@ -279,9 +294,8 @@ class SampledEstimator(LinearEstimator):
 
     def _run(self, settings: Settings, posterior: GLMPosterior, rows: Any) -> None:
         """Plan and run the chains, and set the fitted attributes."""
-        prior, stream = self._resolve("prior"), self._stream
-        prior_name = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
-        settings = replace(settings, prior=self._prior_choice or Choice(prior_name, GIVEN))
+        prior, stream = self._fitted_prior(), self._stream
+        settings = replace(settings, prior=self._choice_of_prior())
         target: Any = HierarchicalPosterior(posterior, prior) if prior.hierarchical else posterior
         positions, n_fits = self._last_positions(settings, target.reported.names)
         n_batches = 0 if stream is None else stream.n_batches

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from skbayes_sgld._checks import check_array_or_number
+from skbayes_sgld._checks import check_array_or_number, column_position
 from skbayes_sgld._components import Component, Registry
 from skbayes_sgld._linalg import (
     MAX_DENSE,
@@ -162,19 +162,8 @@ class LogLinearNoise(NoiseModel):
         """Positions of the columns among the d of X, which may have names."""
         if isinstance(self.columns, str):
             return np.arange(d)
-        positions, columns = [], list(names or ())
-        for column in np.ravel(np.asarray(self.columns, dtype=object)):
-            head = f"noise_model.columns has {column!r}; "
-            if isinstance(column, str):
-                if column not in columns:
-                    listed = ", ".join(map(repr, columns)) or "none, X being an array"
-                    raise ValueError(f"{head}the names in X are {listed}.")
-                column = columns.index(column)
-            elif not isinstance(column, (int, np.integer)) or isinstance(column, bool):
-                raise TypeError(f"{head}give names or whole numbers.")
-            elif not -d <= column < d:
-                raise ValueError(f"{head}X has {d} columns.")
-            positions.append(int(column) % d)
+        columns = np.ravel(np.asarray(self.columns, dtype=object))
+        positions = [column_position(c, d, names, "noise_model.columns") for c in columns]
         if len(set(positions)) < len(positions):
             raise ValueError(f"noise_model.columns={self.columns!r} names a column twice.")
         return np.array(positions)

@@ -73,7 +73,7 @@ def _merged(parts: list[Part]) -> Part:
         prior = clone(prior).set_params(**{name: each[order] for name, each in vectors.items()})
     elif len(parts) == 1:
         return parts[0]
-    return Part(", ".join(part.name for part in parts), columns[order], prior)
+    return Part(" and ".join(part.name for part in parts), columns[order], prior)
 
 
 class ByColumn(CoefficientPrior):
