@@ -36,7 +36,7 @@ test: $(VENV)/.stamp-test ## run the tests and doctests (PYTEST_ARGS="-m slow" f
 
 test-maintainer: $(VENV)/.stamp-test ## test what is kept beside the package: pages, examples, benchmarks, release, soak runs
 	@MPLBACKEND=Agg OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
-		$(PY) -m pytest -n 2 tests/maintainer $(PYTEST_ARGS)
+		$(PY) -m pytest -n 2 tests/maintainer docs/*.md docs/guide $(PYTEST_ARGS)
 
 mutate: $(VENV)/.stamp-test ## break 240 lines, one at a time, and see whether a test fails (MUTATE_ARGS="sampling --again")
 	@nice -n 10 $(PY) -m tests.maintainer.mutation $(MUTATE_ARGS)

@@ -277,14 +277,14 @@ def closed_form(model, X, y, weight):
     return mean * scale * unit, np.sqrt(variance * np.diag(covariance)) * scale * unit
 
 
-def judge_cases(n_cases, seed=0):
-    """Family, kind of answer, label, reason and seconds of cases; the same for the same seed.
+def judge_cases(numbers, seed=0):
+    """Family, kind of answer, label, reason and seconds of the cases of these numbers and a seed.
 
     One in four is of unusual data. The others are of each public call in turn, and the same for a
     call whatever other calls there are.
     """
     found, calls = [], surface.surface()
-    for number in range(n_cases):
+    for number in numbers:
         turn, kind = divmod(number, 4)
         if kind == 3:
             case = unusual_data(np.random.default_rng([seed, turn]))

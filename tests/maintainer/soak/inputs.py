@@ -24,10 +24,10 @@ def main() -> None:
     """Judge the cases and print their counts; leave with 1 where one failed."""
     given = options("tests.maintainer.soak.inputs", cases=20_000, seconds=1500.0)
     report, found = Report("Generated inputs", given.seconds, given.keep), []
-    sizes = [min(BLOCK, given.cases - first) for first in range(0, given.cases, BLOCK)]
-    seeds = [1000 * given.seed + block for block in range(len(sizes))]
+    cases = [range(min(BLOCK, given.cases - first)) for first in range(0, given.cases, BLOCK)]
+    seeds = [1000 * given.seed + block for block in range(len(cases))]
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
-        blocks = [pool.submit(judge_cases, *each) for each in zip(sizes, seeds, strict=True)]
+        blocks = [pool.submit(judge_cases, *each) for each in zip(cases, seeds, strict=True)]
         for block in as_completed(blocks):
             if block.cancelled():
                 continue
