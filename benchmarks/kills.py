@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import skbayes_sgld
-from skbayes_sgld.inference import checkpoint
-from skbayes_sgld.inference import run as running
+from skbayes_sgld import checkpoints
+from skbayes_sgld.inference import in_parts as running
 from skbayes_sgld.own_models import FunctionPosterior
 
 N_DRAWS = 20_000
@@ -47,7 +47,7 @@ def run(path: Path | None) -> np.ndarray:
 
 def main(n_kills: int) -> None:
     """Kill a run as often as that, and print what was found."""
-    checkpoint._SECONDS = checkpoint._SHARE = 0.0
+    checkpoints._SECONDS = checkpoints._SHARE = 0.0
     running._SECONDS = 0.002
     expected, rng, loaded, draws = run(None), np.random.default_rng(), 0, [0]
     begin, longest = time.perf_counter(), LONGEST
@@ -64,7 +64,7 @@ def main(n_kills: int) -> None:
             longest *= 2.0  # on a busy machine, until a process comes as far as a draw
             if not path.exists():  # before the first one is written
                 continue
-            found = checkpoint.read(path)
+            found = checkpoints.read(path)
             loaded += 1
             draws.append(found.chains.draws.shape[1])
             if draws[-1] != draws[-2]:

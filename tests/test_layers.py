@@ -34,6 +34,7 @@ BELOW_LAYER = {
     "own_models": _MODEL,
     "kernels": {"optimizers", "own_models", "posterior", "sampling"},
     "variational": {*_MODEL, "optimizers", "own_models", "sampling"},
+    "checkpoints": {"inference", "sampling"},
     "prediction": {*_MODEL, "diagnostics"},
     "criticism": {*_MODEL, "blocks", "diagnostics", "prediction", "rows"},
     "metrics": {"blocks", "criticism", "diagnostics", "prediction", "rows"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -57,6 +58,8 @@ class Plan:
     n_training : int, default=0
         Steps of Adam, before the burn-in, that lead each chain of an ensemble from ``start`` to a
         mode of its own. In the plan of a result it is 0: the training is over.
+    prepare : callable or None
+        Function that makes them, and the plan of the draws after them; None without such steps.
     """
 
     posterior: BasePosterior
@@ -76,6 +79,7 @@ class Plan:
     modes: tuple[KnownMode, ...] = ()
     far: FarPart | None = None
     n_training: int = 0
+    prepare: Callable[..., Plan] | None = None
 
     def without_data(self) -> Plan:
         """The plan as a record of what was chosen, without the data and what needs them."""

@@ -142,10 +142,15 @@ class Settings:
         return cls(**values)
 
     @property
+    def names_files(self) -> bool:
+        """Whether the run is written to a file, or resumed from one."""
+        return self.checkpoint is not None or self.resume_from is not None
+
+    @property
     def in_parts(self) -> bool:
         """Whether chains run in parts, since they may stop, are written or are resumed."""
-        reasons = self.checkpoint, self.resume_from, self.max_time, self.target_ess
-        return any(reason is not None for reason in reasons)
+        may_stop = self.max_time is not None or self.target_ess is not None
+        return may_stop or self.names_files
 
     @property
     def n_hot(self) -> int:

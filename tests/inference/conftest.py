@@ -5,9 +5,9 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld import checkpoints as files
 from skbayes_sgld.datasets import load_nba_rookies
-from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import run as running
+from skbayes_sgld.inference import in_parts as running
 
 
 @pytest.fixture

@@ -20,9 +20,9 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPRegressor,
 )
+from skbayes_sgld import checkpoints as files
 from skbayes_sgld.diagnostics import effective_sample_size, least_ess
-from skbayes_sgld.inference import checkpoint as files
-from skbayes_sgld.inference import run as running
+from skbayes_sgld.inference import in_parts as running
 from skbayes_sgld.inference.strategies import ensemble
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Normal
@@ -275,7 +275,7 @@ def test_paths_and_limits_that_cannot_be_are_refused_by_name(name, value, error,
 @pytest.mark.parametrize("entry", ["version", "inputs"])
 def test_text_of_a_file_in_an_error_cannot_steer_a_terminal(entry, finished, tmp_path):
     escape = "\x1b[2J\x07\x9b\u202e"
-    inputs = files.read(finished).origin.inputs
+    inputs = files.read(finished).inputs
     change = {
         "version": {"version": escape},
         "inputs": {"inputs": inputs | {escape: ["other", escape]}},

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from skbayes_sgld._checks import check_batch_size
+from skbayes_sgld._progress import Progress
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.inference.choices import GIVEN, Choice, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
@@ -38,6 +40,7 @@ from skbayes_sgld.sampling.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.workers import Workers
 
 _ALL_ROWS = 2000  # largest number of rows of which every step takes all
 _ROUNDS = 10  # rounds of the burn-in, each with a metric measured at its start
@@ -80,6 +83,7 @@ class Ensemble(Strategy):
             choices=in_order(choices),
             settings=settings,
             n_training=n_burnin,
+            prepare=prepare,
         )
 
 
@@ -141,6 +145,31 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
         "thin": choice("thin", thin, why),
     }
     return run, choices
+
+
+def prepare(plan: Plan, begin: float, progress: Progress | None, workers: Workers | None) -> Plan:
+    """Plan of an ensemble's draws, after its chains were trained and its metric was measured.
+
+    ``begin`` is when the work began, on the monotonic clock.
+    """
+    settings = plan.settings
+    # a resumed run has draws already
+    limit = begin + (settings.max_time or np.inf) if settings.resume_from is None else np.inf
+
+    def report(n_done: int) -> bool:
+        if monotonic() >= limit:
+            raise ValueError(
+                f"max_time={settings.max_time:g} was up before the first draw, in the "
+                "training and the burn-in; give more time, or a smaller n_burnin."
+            )
+        if progress is not None:
+            progress(n_done)
+        return False
+
+    how: dict[str, Any] = {"progress": report, "workers": workers, "n_jobs": settings.n_jobs}
+    lengths = plan.n_training, plan.n_burnin
+    run, start, seed = warm_up(plan.run, plan.start, *lengths, plan.seed, **how)
+    return replace(plan, run=run, start=start, seed=seed, n_training=0, n_burnin=0, prepare=None)
 
 
 def warm_up(

@@ -1,5 +1,7 @@
 """Checkpoints: the state and the draws of a run in one file, from which it can go on.
 
+A run imports this file where its settings name one.
+
 The file is an ``npz`` archive of plain arrays, one of which is a header in JSON, and behind it the
 digest of all bytes before. It is written beside its place and moved there once it is whole and on
 the disk, so that whatever happens, the last checkpoint is there.
@@ -12,7 +14,7 @@ import json
 import os
 import platform
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b, file_digest
 from importlib.metadata import version
 from numbers import Integral
@@ -30,6 +32,7 @@ from skbayes_sgld._checks import printable
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
+from skbayes_sgld.inference.origin import Origin
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.task import Finding
@@ -58,7 +61,9 @@ class Checkpoint:
     chains : Chains
         All steps so far.
     origin : Origin
-        Seed, first positions and inputs of the run.
+        Seed and first positions of the run.
+    inputs : dict
+        Digest and short text of the data and of every setting, by name.
     first : ndarray
         Start, first positions and log densities of the chains, which a resumed run must repeat.
     lengths : dict of str to int
@@ -72,6 +77,7 @@ class Checkpoint:
     path: Path
     chains: Chains
     origin: Origin
+    inputs: dict[str, list[str]]
     first: Array
     lengths: dict[str, int]
     libraries: str
@@ -79,7 +85,7 @@ class Checkpoint:
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
         """Raise unless data and settings are those of the run, naming the first that is not."""
-        earlier, absent = self.origin.inputs, ["", "absent"]
+        earlier, absent = self.inputs, ["", "absent"]
         for name in sorted(earlier.keys() | inputs.keys()):
             then, now = earlier.get(name, absent), inputs.get(name, absent)
             if then[0] != now[0]:
@@ -191,7 +197,8 @@ def _from_content(path: Path, arrays: dict[str, Array], header: dict[str, Any]) 
     return Checkpoint(
         path,
         Chains(draws, weights, clipped, RunState(step, state, streams), step),
-        Origin(header["seed"], arrays.get("positions"), inputs, change),
+        Origin(header["seed"], arrays.get("positions"), change),
+        inputs,
         arrays["first"],
         {name: lengths[name] for name in ("n_burnin", "thin")},
         str(header["libraries"]),
@@ -230,77 +237,79 @@ def _libraries() -> str:
     return f"numpy {np.__version__}, scipy {scipy.__version__}, machine {machine}"
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Origin of a run: seed, data, and the checkpoint that it resumes, if any.
+class Files:
+    """Files of a run: the checkpoint that it resumes, if any, and the one that it writes.
 
-    Attributes
+    Parameters
     ----------
-    seed : int
-    positions : ndarray of shape (n_chains, n_params) or None
-        Last positions of an earlier fit, where the chains begin.
+    settings : Settings
     inputs : dict
-        Digest and short text of the data and of every setting, by name; empty without files.
-    finding : Finding or None
-        What was found against an earlier plan, which overflowed.
-    saved : Checkpoint or None
-    begin : float
-        When the work began, on the monotonic clock.
+        The data and the settings, by name.
+    origin : Origin
+        Where the run would begin; a resumed one takes seed and positions from its checkpoint.
+
+    Raises
+    ------
+    FileNotFoundError, FileExistsError, ValueError
+        Where the checkpoint cannot be resumed from, or would replace an unfinished run.
     """
 
-    seed: int
-    positions: Array | None = None
-    inputs: dict[str, list[str]] = field(default_factory=dict)
-    finding: Finding | None = None
-    saved: Checkpoint | None = None
-    begin: float = field(default_factory=monotonic)
-
-    @classmethod
-    def of(
-        cls,
-        settings: Settings,
-        inputs: dict[str, Any],
-        seed: int,
-        positions: Array | None = None,
-    ) -> Origin:
-        """Origin of a run; a resumed one takes seed and positions from its checkpoint.
-
-        ``inputs`` are the data and the settings, by name.
-
-        Raises
-        ------
-        FileNotFoundError, FileExistsError, ValueError
-            Where the checkpoint cannot be resumed from, or would replace an unfinished run.
-        """
-        origin = cls(seed, positions)
-        if settings.checkpoint is None and settings.resume_from is None:
-            return origin
+    def __init__(self, settings: Settings, inputs: dict[str, Any], origin: Origin) -> None:
         check_free(settings)
         digests = {name: _known_by(v) for name, v in inputs.items() if name not in _FREE}
         if isinstance(settings.random_state, Integral):  # any other one may have moved on since
             digests["random_state"] = [str(int(settings.random_state))] * 2
-        if settings.resume_from is None:
-            return replace(origin, inputs=digests)
-        saved = read(settings.resume_from)
-        saved.check_inputs(digests)
-        return replace(saved.origin, saved=saved, begin=origin.begin)
+        self.path, self.inputs, self.origin = settings.checkpoint, digests, origin
+        self.saved: Checkpoint | None = None
+        self._writer: Writer | None = None
+        if settings.resume_from is not None:
+            saved = read(settings.resume_from)
+            saved.check_inputs(digests)
+            self.inputs, self.origin = saved.inputs, replace(saved.origin, begin=origin.begin)
+            self.saved = saved
 
-    def interrupted(self, path: Path | None) -> KeyboardInterrupt:
-        """Interrupt that names the checkpoint to resume from, of a run with files.
+    def resume(self, plan: Plan, most: int) -> Chains | None:
+        """Steps made so far, None where nothing is resumed; raise unless the plan is the same."""
+        if self.saved is None:
+            return None
+        self.saved.check_plan(plan, most)
+        return self.saved.chains
 
-        ``path`` is where the run writes its own.
-        """
-        if not self.inputs:
-            return KeyboardInterrupt()
+    def open(self, plan: Plan, chains: Chains | None) -> Chains | None:
+        """Steps so far, written for the first time; None where nothing is written."""
+        if self.path is None:
+            return None
+        if chains is None:
+            chains = run_chains(plan.run, plan.start, n_draws=0, seed=plan.seed)
+        self._writer = Writer(self.path, plan, self.origin, self.inputs, chains)
+        return chains
+
+    @property
+    def due(self) -> bool:
+        """Whether the last checkpoint is old enough."""
+        return self._writer is not None and self._writer.due
+
+    def write(self, chains: Chains, finished: bool = False) -> None:
+        """Write a checkpoint, if the settings name one; warn where it cannot be written."""
+        if self._writer is not None:
+            self._writer.write(chains, finished)
+
+    def begin_again(self, origin: Origin) -> None:
+        """Forget the steps so far: another plan begins."""
+        self.origin, self.saved, self._writer = origin, None, None
+
+    def interrupted(self) -> KeyboardInterrupt:
+        """Interrupt that names the checkpoint to resume from."""
         last = self.saved
         with suppress(OSError, ValueError):
-            own = None if path is None else read(path)
+            own = None if self.path is None else read(self.path)
             # the file may be that of another run, which has come to its end
-            if own and (own.origin.seed, own.origin.inputs) == (self.seed, self.inputs):
+            if own and (own.origin.seed, own.inputs) == (self.origin.seed, self.inputs):
                 last = own
         if last is None:
             return KeyboardInterrupt(
-                f"interrupted; nothing was written to checkpoint={str(path)!r} yet, so begin anew"
+                f"interrupted; nothing was written to checkpoint={str(self.path)!r} yet, so begin "
+                "anew"
             )
         return KeyboardInterrupt(
             f"interrupted; resume_from={str(last.path)!r} goes on from "
@@ -336,14 +345,21 @@ class Writer:
     the run goes on: its draws are in memory, and the last checkpoint stays as it is.
     """
 
-    def __init__(self, path: Path, plan: Plan, origin: Origin, chains: Chains) -> None:
+    def __init__(
+        self,
+        path: Path,
+        plan: Plan,
+        origin: Origin,
+        inputs: dict[str, list[str]],
+        chains: Chains,
+    ) -> None:
         self.path = path
         self._header = {
             "format": _FORMAT,
             "version": version("skbayes-sgld"),
             "libraries": _libraries(),
             "seed": origin.seed,
-            "inputs": origin.inputs,
+            "inputs": inputs,
             "lengths": {"n_burnin": plan.n_burnin, "thin": plan.thin},
             "finding": origin.finding,
         }

@@ -1,0 +1,150 @@
+"""Runs that may stop before their last draw, or are written to a file: their chains in parts."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._progress import Progress
+from skbayes_sgld.diagnostics import least_ess
+from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.diagnosis import EARLY_ENDS, diagnose_outputs
+from skbayes_sgld.inference.origin import Journal
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.sampling.loop import run_parts
+from skbayes_sgld.sampling.run import Chains, Steps, join_parts, reported_draws
+from skbayes_sgld.sampling.workers import Workers
+
+_SECONDS = 1.0  # longest part, about
+_MOST = 10  # times n_draws: largest number of draws with target_ess
+
+
+def stopping_points(n_draws: int, target_ess: float | None) -> list[int]:
+    """Numbers of draws a chain at which a run may end; they depend on no result of it."""
+    if target_ess is None:
+        return [n_draws]
+    counts = {round(n_draws * 1.25**k) for k in range(-10, 11)}
+    return sorted({n for n in counts if 0 < n < _MOST * n_draws} | {_MOST * n_draws})
+
+
+def draw_in_parts(
+    plan: Plan,
+    begin: float,
+    journal: Journal | None,
+    progress: Progress | None,
+    workers: Workers | None,
+) -> tuple[Chains, Choice | None]:
+    """Chains of a plan, run until the draws are made, are enough or the time is up.
+
+    Parameters
+    ----------
+    plan : Plan
+    begin : float
+        When the work began, on the monotonic clock.
+    journal : Journal or None
+        Files of the run.
+    progress : callable or None
+        Called with the number of further steps; True ends the run.
+    workers : Workers or None
+        Workers that run chains side by side; None: the processes of ``n_jobs``.
+
+    Returns
+    -------
+    chains : Chains
+        Chains of all walkers.
+    stopped_by : Choice or None
+        Reason why the run ended; None where only the number of draws could end it.
+
+    Raises
+    ------
+    ValueError
+        Where the run is ended before the first draw, or the checkpoint is of another run.
+    OSError
+        Where the checkpoint cannot be written at the beginning.
+    KeyboardInterrupt
+        Where the user interrupts; the checkpoint is written once more.
+    """
+    settings = plan.settings
+    limit = begin + (settings.max_time or np.inf)
+    ends = stopping_points(plan.n_each, settings.target_ess)
+    parts: list[Chains] = []
+    if journal is not None:
+        saved = journal.resume(plan, ends[-1])
+        if saved is not None:
+            parts = [saved]
+            if progress is not None:
+                progress(saved.n_steps)
+        opened = journal.open(plan, saved)
+        parts = parts if opened is None else [opened]
+    # at least 20 parts where the time is bounded
+    seconds = min(_SECONDS, (settings.max_time or np.inf) / 20)
+    how: dict[str, Any] = {"progress": progress, "seconds": seconds, "workers": workers}
+    how |= {"seed": plan.seed, "n_jobs": settings.n_jobs}
+    stopped, late = None, False
+    try:
+        for end in ends:
+            start: Any = plan.start
+            n_made = n_steps = 0
+            if parts:
+                chains = parts[0]
+                start, n_made, n_steps = chains.state, chains.draws.shape[1], chains.n_steps
+            if end < n_made:
+                continue
+            rest = Steps(max(0, plan.n_burnin - n_steps), end - n_made, plan.thin)
+            for part in run_parts(plan.run, start, rest, **how) if rest.n_steps else ():
+                parts.append(part)
+                if journal is not None and journal.due:
+                    parts = [join_parts(parts)]
+                    journal.write(parts[0])
+                late = monotonic() >= limit
+                if late:
+                    break
+            parts = [join_parts(parts)]
+            stopped = _stopped(plan, parts[0], end, late)
+            if stopped is not None:
+                break
+    except KeyboardInterrupt:
+        if journal is not None and parts:
+            journal.write(join_parts(parts))
+        raise
+    (chains,) = parts
+    if journal is not None:
+        journal.write(chains, finished=stopped is None or stopped.value not in EARLY_ENDS)
+    if stopped is None and (settings.max_time, settings.target_ess) != (None, None):
+        stopped = Choice("n_draws", "all of them were made")
+    return chains, stopped
+
+
+def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
+    """Reason for the run to end here; None where it continues."""
+    n_draws, target = chains.draws.shape[1], plan.settings.target_ess
+    if late and n_draws < end:
+        why = f"{plan.settings.max_time:g} s were up after {n_draws} draws a chain"
+        return Choice("max_time", why)
+    if n_draws < end:
+        return stopped_by_callback(chains)
+    if target is None:
+        return None
+    posterior: Any = plan.posterior
+    if posterior.facts.ensemble:
+        invariant = posterior.likelihood.shift_invariant
+        ess = diagnose_outputs(posterior.outputs(chains.draws), 0.0, invariant).ess
+        figure = f"95 % of the predictions have an effective sample size above {ess:.0f}"
+    else:
+        values = reported_draws(posterior, chains.draws, plan.n_burnin, plan.thin)
+        ess, worst = least_ess(values)
+        name = posterior.reported.names[worst]
+        figure = f"the least bulk effective sample size is {ess:.0f}, of {name}"
+    if ess >= target:
+        return Choice("target_ess", f"{figure}: target_ess={target:g} is reached")
+    if n_draws >= _MOST * plan.n_draws:
+        return Choice("cap", f"{figure}: target_ess={target:g} is not reached by {_MOST} n_draws")
+    return None
+
+
+def stopped_by_callback(chains: Chains) -> Choice:
+    """Reason for a run that ended before its last draw since progress was told to stop."""
+    n_draws = chains.draws.shape[1]
+    return Choice("callback", f"a callback asked to stop after {n_draws} draws a chain")

@@ -1,0 +1,162 @@
+"""Figures of a run's draws: the noise of minibatches, the bias of the steps, and their problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student_t
+from sklearn.exceptions import ConvergenceWarning
+
+from skbayes_sgld._warnings import warn
+from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
+from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
+from skbayes_sgld.inference.energy import energy_of
+from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.problems import find_problems
+from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.posterior.base import Array, BasePosterior
+from skbayes_sgld.sampling.run import Chains
+from skbayes_sgld.sampling.schedules import Constant
+from skbayes_sgld.sampling.tuning.bias import sd_error
+from skbayes_sgld.sampling.tuning.noise import measure_noise
+from skbayes_sgld.sampling.tuning.step_bias import step_bias
+
+
+def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
+    """Result with the figures of its draws, their problems and notes."""
+    posterior: Any = plan.posterior
+    weights = chains.weights
+    scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
+    result = SamplingResult(
+        values,
+        list(posterior.reported.names),
+        scaled,
+        plan.choices,
+        {name: list(each) for name, each in posterior.reported.coords.items()},
+        plan=plan,
+        theta=chains.draws,
+        mean=mean_of_draws(values, scaled),
+        positions=posterior.reported.values(chains.state.sampler_state["theta"][:: plan.n_walkers]),
+        clipped=float(chains.clipped.mean()),
+        acceptance=chains.acceptance,
+    )
+    if posterior.facts.ensemble:
+        outputs, invariant = posterior.outputs(chains.draws), posterior.likelihood.shift_invariant
+        stopped_by = plan.choices.get("stopped_by")
+        diagnosis = diagnose_outputs(outputs, result.clipped, invariant, stopped_by)
+        return replace(result, predictions=diagnosis, problems=tuple(diagnosis.problems))
+    result = replace(
+        result,
+        noise_ratio=_noise_ratio(plan, chains),
+        bias=_bias(plan, chains),
+        undefined=_undefined(posterior, chains),
+        energy=energy_of(plan, chains),
+    )
+    if problems := find_problems(result):
+        return replace(result, problems=tuple(problems))
+    uncertain = uncertain_sds(values, result.names)
+    if not uncertain:
+        return result
+    is_given = result.choices["step_size"].given
+    remedy = "set step_size to 'auto'" if is_given else "take quantiles in its place"
+    # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
+    sampled = posterior.param_names
+    if not posterior.facts.user_defined:
+        sampled = [n for n in uncertain if n.startswith(("coef[", "intercept"))]
+    if shown := {n: sd for n, sd in uncertain.items() if n in sampled}:
+        note = say_uncertain(shown)
+        warn(f"{note[0].upper()}{note[1:]}; {remedy}.", ConvergenceWarning)
+    return replace(result, notes=(f"{say_uncertain(uncertain)}; {remedy}",))
+
+
+def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
+    """Share of the proposals whose density is not a number, and the parameters at one of them.
+
+    A sampler that accepts every step follows the gradient alone, and may go where the density is 0:
+    the share is then of the draws. No parameters are named where those of a linear model, whose
+    density is positive everywhere, overflowed.
+    """
+    share, theta = chains.undefined
+    with np.errstate(all="ignore"):
+        if chains.acceptance is None and not posterior.facts.full_support:
+            flat = chains.draws.reshape(-1, chains.draws.shape[2])
+            affordable = 2**22 // max(posterior.n_samples, flat.shape[1])
+            some = flat[:: -(-len(flat) // int(np.clip(affordable, 1, 1000)))]
+            bad = ~np.isfinite(posterior.log_density(some))
+            share, theta = float(bad.mean()), some[bad.argmax()] if bad.any() else None
+        if theta is None:
+            return 0.0, ""
+        reported = posterior.reported.values(theta[None])
+        if posterior.facts.full_support and not np.isfinite(reported).all():
+            return share, ""
+        return share, describe_point(posterior, theta)
+
+
+def _noise_ratio(plan: Plan, chains: Chains) -> float:
+    """Alpha: variance of the minibatches' noise over that of the injected noise.
+
+    It is measured around the mode, or around the chains' mean where nothing asked for the mode.
+    """
+    run, tau = plan.run, plan.settings.tau
+    if run.batch_size is None:
+        return 0.0
+    level = plan.noise
+    if level is None:
+        gradient, metric = plan.choices["gradient"].value, run.dynamics.metric
+        center = plan.center_of(chains.draws)
+        sampled = run.dynamics.gradient.posterior
+        if sampled is not plan.posterior:  # the expansion that is known is that of all rows
+            center = center._replace(expansion=None)
+        level = measure_noise(sampled, gradient, center, tau, 0, metric)
+    # the mean step over the draws, each weighted by its step size as the draws are
+    eta = float(np.average(chains.weights, weights=chains.weights))
+    return level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain
+
+
+def _bias(plan: Plan, chains: Chains) -> tuple[float, float]:
+    """Largest bias of the step size, with twice its standard error."""
+    bias = plan.bias
+    if plan.mode is not None and not isinstance(plan.settings.schedule, Constant):
+        uses_curvature = plan.settings.uses_curvature
+        bias = step_bias(plan.run, plan.mode, chains.weights, uses_curvature, plan.seed)
+    return bias if np.isfinite(bias[0]) else _bias_of_draws(plan, chains)
+
+
+def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
+    """Largest relative error of the draws' sds, and its part that chance explains.
+
+    Step size and minibatch noise cause it together. Under every density
+    ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); the variances of a chain
+    whose steps are too long exceed theirs by the same factor. Chains that have not mixed show
+    nothing.
+    """
+    theta, weights = chains.draws, chains.weights
+    posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
+    n_batches = max(1, 20 // n_chains)  # batch means give the Monte Carlo error
+    # multiplications that the gradients at the draws may take
+    affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
+    each = min(max(affordable, 2), n_draws // n_batches)
+    if plan.run.sampler.adjusted or each < 2:
+        return 0.0, 0.0
+    # a draw at random from each of so many equal parts of the weight: their means are weighted
+    # means, and none of them meets a cycle of the steps always at the same phase
+    parts = np.arange(each * n_batches) + np.random.default_rng(plan.seed).random(each * n_batches)
+    edges = np.cumsum(weights) / weights.sum()
+    positions = np.searchsorted(edges[:-1], parts / len(parts), side="right")
+    some = theta[:, positions]
+    # a few draws at a time, whose temporaries stay in cache
+    size = max(1, 2**16 // max(posterior.n_samples, P))
+    flat = some.reshape(-1, P)
+    parts = [flat[a : a + size] for a in range(0, len(flat), size)]
+    grad = posterior.bind_grad(None)  # one product takes a part
+    gradient = np.concatenate([grad(part) for part in parts]).reshape(some.shape)
+    virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
+    batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
+    # one false alarm in a thousand fits, over all parameters
+    quantile = student_t.isf(1e-3 / P, len(batches) - 1)
+    doubts = quantile * batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
+    errors, doubts = sd_error(batches.mean(axis=0) - 1.0, doubts)
+    worst = int(np.argmax(np.abs(errors) - doubts))
+    return abs(float(errors[worst])), float(doubts[worst])
