@@ -15,9 +15,9 @@ from sklearn.utils import check_array
 
 from skbayes_sgld._typing import Array
 
-SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data whose products of four stay in floats' range
+SMALLEST, LARGEST = 1e-50, 1e50  # sizes of data; products of four values do not overflow
 
-_LARGEST_COUNT = 2**53  # beyond which floats skip whole numbers
+_LARGEST_COUNT = 2**53  # larger floats skip whole numbers
 
 
 def check_number(
@@ -30,7 +30,7 @@ def check_number(
     integer: bool = False,
     any_size: bool = False,
 ) -> None:
-    """Raise where ``value`` is not a number in the interval from ``low`` to ``high``.
+    """Raise if ``value`` is not a number in the interval from ``low`` to ``high``.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def check_number(
     integer : bool, default=False
         Whether ``value`` must be a whole number.
     any_size : bool, default=False
-        Whether its square may leave the range of floating point numbers.
+        Whether its square may overflow.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def check_number(
     left, right = closed in ("left", "both"), closed in ("right", "both")
     bounds = f"{'[' if left else '('}{low:g}, {high:g}{']' if right else ')'}"
     accepted = f"it must be {kind} in {bounds}"
-    # fractions and the like pass for real numbers, but NumPy cannot reckon with them
+    # Fraction and the like are real numbers, but NumPy cannot compute with them
     family: Any = Integral if integer else (int, float, np.integer, np.floating)
     if not isinstance(value, family) or isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument}={value!r} is not {kind}; {accepted}.")
@@ -80,7 +80,7 @@ def check_number(
 
 
 def check_batch_size(batch_size: int | None, n_rows: int, advice: str) -> None:
-    """Raise where a batch would be larger than the data; ``advice`` ends the message."""
+    """Raise if a batch would be larger than the data; ``advice`` ends the message."""
     if batch_size is not None and batch_size > n_rows:
         raise ValueError(
             f"batch_size={batch_size} is larger than the {n_rows} rows; give at most {n_rows}, "
@@ -89,14 +89,14 @@ def check_batch_size(batch_size: int | None, n_rows: int, advice: str) -> None:
 
 
 def check_flag(value: Any, argument: str) -> bool:
-    """A bool; raise where the value is something else."""
+    """Return ``value`` if it is a bool; raise otherwise."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{argument}={value!r} is not accepted; give True or False.")
     return bool(value)
 
 
 def check_choice(value: Any, argument: str, names: tuple[str, ...]) -> None:
-    """Raise where the value is none of the known names."""
+    """Raise unless the value is one of the known names."""
     if not isinstance(value, str) or value not in names:
         listed = ", ".join(map(repr, names))
         raise ValueError(f"{argument}={value!r} is not known; choose one of {listed}.")
@@ -129,7 +129,7 @@ def column_position(column: Any, d: int, names: Sequence[str] | None, argument: 
 def check_array_or_number(
     value: Any, argument: str, size: int | None, *, positive: bool = False
 ) -> None:
-    """Raise where ``value`` is neither one number nor a vector of ``size`` numbers."""
+    """Raise if ``value`` is neither one number nor a vector of ``size`` numbers."""
     array = array_of(value)
     if array.dtype.kind not in "fiu":
         raise TypeError(f"{argument}={value!r} is not a number or an array of numbers.")
@@ -150,7 +150,7 @@ def check_array_or_number(
 
 
 def array_of(value: Any) -> Any:
-    """Array of a value; of objects where its rows have different lengths."""
+    """Array of a value; of objects if its rows have different lengths."""
     try:
         return np.asarray(value)
     except ValueError:
@@ -159,7 +159,7 @@ def array_of(value: Any) -> Any:
 
 @contextmanager
 def naming(*arguments: str) -> Iterator[None]:
-    """Put the names in front of errors that name none of the arguments."""
+    """Context that adds the names of arguments to errors that name none."""
     try:
         yield
     except (TypeError, ValueError) as error:
@@ -171,7 +171,7 @@ def naming(*arguments: str) -> Iterator[None]:
 
 
 def check_collected(value: Any, argument: str) -> None:
-    """Raise where the rows of a frame of polars are not read yet."""
+    """Raise if a polars frame is lazy, so that its rows are not read yet."""
     if type(value).__name__ == "LazyFrame":
         raise TypeError(
             f"{argument} is a LazyFrame, which has no rows yet; give {argument}.collect()."
@@ -179,12 +179,12 @@ def check_collected(value: Any, argument: str) -> None:
 
 
 def printable(text: Any) -> str:
-    """Text of a file on one line of a message: escapes stand for what a terminal would obey."""
+    """Text on one line, with escapes for the control characters that a terminal would obey."""
     return escaped(" ".join(str(text).split()))
 
 
 def escaped(name: Any) -> str:
-    """Name of a parameter, a column or a label, in which escapes stand for control characters."""
+    """Name of a parameter, a column or a label, with escapes for control characters."""
     text = str(name)
     if text.isprintable():
         return text
@@ -192,7 +192,7 @@ def escaped(name: Any) -> str:
 
 
 def check_path(value: Any, argument: str) -> None:
-    """Raise where no file can have such a path."""
+    """Raise if ``value`` cannot be the path of a file."""
     if not isinstance(value, (str, PathLike)):
         raise TypeError(f"{argument}={value!r} is not a path; give a string or a pathlib.Path.")
     path = fspath(value)
@@ -226,7 +226,7 @@ def as_array(value: Any, argument: str, n_dims: tuple[int, ...] = (1,), **how: A
     """
     check_collected(value, argument)
     how = {"dtype": np.float64, **how}
-    with naming(argument), np.errstate(invalid="ignore"):  # infinities are added
+    with naming(argument), np.errstate(invalid="ignore"):  # sums of infinities
         array: Array = check_array(
             value, ensure_2d=False, allow_nd=True, input_name=argument, **how
         )
@@ -322,7 +322,7 @@ def check_covariance(value: Any, argument: str, size: int | None) -> None:
 def check_size(largest: float, argument: str, low: float = SMALLEST, high: float = LARGEST) -> None:
     """Raise unless the largest absolute value of an argument is 0 or in a range.
 
-    Outside the range, squares and products leave the range of floating point numbers.
+    Outside the range, squares and products overflow or underflow.
     """
     if not (largest == 0.0 or low <= largest <= high):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Components by name: the small parts (priors, schedules, samplers, ...) of an estimator.
+"""Components: the parts of an estimator that have names, such as priors and samplers.
 
 A user gives each as a name or as an instance. The registry of its family, a dict in the family's
 ``__init__`` or at the foot of its file, maps names to classes; :func:`resolve` makes the component.
@@ -25,7 +25,7 @@ class Component(BaseEstimator):
     @classmethod
     @cache
     def _get_param_names(cls) -> list[str]:
-        """Names of the parameters, read from the constructor once a class."""
+        """Names of the parameters, read from the constructor once per class."""
         names: list[str] = super()._get_param_names()
         return names
 
@@ -33,7 +33,7 @@ class Component(BaseEstimator):
         """Raise ValueError or TypeError where a parameter is out of range."""
 
     def check_as(self, argument: str) -> None:
-        """Check, for the argument of this name: a prior may be of slopes or of intercepts."""
+        """Check; errors may name the argument, as a prior serves slopes and intercepts."""
         self.check()
 
     def _undefined(self, member: str) -> NotImplementedError:
@@ -45,13 +45,13 @@ T = TypeVar("T", bound=Component)
 
 
 class Registry(UserDict[str, type[T]]):
-    """The classes of a family of components, by name.
+    """Classes of a family of components, by name.
 
     Parameters
     ----------
     family : type
     *parts : Registry
-        Registries whose members belong to this one too, including those entered later.
+        Registries whose members belong to this one too, including members added later.
     **classes : type
     """
 
@@ -61,7 +61,7 @@ class Registry(UserDict[str, type[T]]):
         self.family = family
 
     def __setitem__(self, name: str, item: type[T]) -> None:
-        """Enter a class."""
+        """Add a class."""
         if isinstance(item, Component):
             raise TypeError(f"{name!r} is given {item!r}; enter the class, without brackets.")
         super().__setitem__(name, item)
@@ -101,7 +101,7 @@ def resolve(value: Any, registry: Registry[T], argument: str, also: tuple[str, .
     elif isinstance(value, registry.family):
         component = clone(value)
         for name, given in component.get_params(deep=False).items():
-            if isinstance(given, np.generic):  # a small number of NumPy's may overflow
+            if isinstance(given, np.generic):  # a small NumPy number may overflow
                 setattr(component, name, given.item())
     else:
         raise TypeError(

@@ -11,9 +11,9 @@ BUILT = Path(__file__).resolve().parents[1] / "docs" / "_build" / "html"
 def doc_link_template() -> str:
     """Address of an estimator's page, with a place for ``{estimator_name}``.
 
-    In a clone the page is that of the documentation built there, if it is. Otherwise it is below
-    the ``Documentation`` address of the installed distribution, unless that still names no account
-    (OWNER, until a release). Without either it is empty, and scikit-learn shows no link.
+    In a clone it is in the documentation built there, if any. Otherwise it is below the
+    ``Documentation`` address of the installed distribution, unless that still has the placeholder
+    OWNER. Without either it is empty, and scikit-learn shows no link.
     """
     if BUILT.is_dir():
         root = BUILT.as_uri()

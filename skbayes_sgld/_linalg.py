@@ -1,8 +1,8 @@
 """Linear algebra whose results do not depend on the number of chains, threads or blocks.
 
 BLAS may round a row of a product differently when the number of rows changes. The draws of a
-chain must not depend on how many chains run beside it, so products over chains are computed in
-groups of a fixed size.
+chain must not depend on the number of chains, so products over chains are computed in groups of a
+fixed size.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Result = TypeVar("Result")
 
 MAX_DENSE = 3000  # parameters; with more, no P by P matrix is formed
 BLOCK_NUMBERS = 2**17  # numbers of X in a block of rows, so that it stays in cache
-ROW_BLOCK = 8192  # rows in a block at most, so that the temporaries of a few chains stay in cache
+ROW_BLOCK = 8192  # most rows in a block, so that temporaries of a few chains stay in cache
 _FEWEST_ROWS = 32
-GROUP = 4  # chains of a product, whose rounding then does not depend on how many there are
-_LOST = 1e-8  # deviation, relative to a column's extent, whose square is lost beside 1
+GROUP = 4  # chains of a product, so that rounding does not depend on the number of chains
+_LOST = 1e-8  # deviation, relative to a column's extent, whose square rounds to 0 beside 1
 
 
 @cache
 def cpu_count() -> int:
-    """Number of processors that the process may use; joblib reads files to find it."""
+    """Number of processors that the process may use; cached, as joblib reads files for it."""
     return int(joblib.cpu_count())
 
 
@@ -49,22 +49,22 @@ def _threads() -> ThreadpoolController:
 
 
 class _OneBlasThread:
-    """A limit of one BLAS thread, held while any thread of the process is inside.
+    """Limit of one BLAS thread, in force while any thread of the process is inside a block.
 
-    The number of BLAS threads belongs to the process. If overlapping blocks each saved and
-    restored it, the one that ends last would restore the other's limit.
+    The number of BLAS threads belongs to the process. If overlapping blocks each saved and restored
+    it, the last one to end would restore the other's limit.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._inside: dict[int, int] = {}  # blocks by the thread that is in them
-        self._before: list[tuple[Any, int]] = []  # the libraries, and the threads that they had
+        self._inside: dict[int, int] = {}  # number of blocks that each thread is in
+        self._before: list[tuple[Any, int]] = []  # libraries, and their earlier numbers of threads
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
                 libraries = [lib for lib in _threads().lib_controllers if lib.user_api == "blas"]
-                # noted before the first is set, and kept if a restoration was interrupted
+                # saved before the first is set, and kept if a restoration was interrupted
                 self._before = self._before or [(lib, lib.num_threads) for lib in libraries]
                 for library, _ in self._before:
                     library.set_num_threads(1)
@@ -82,7 +82,7 @@ class _OneBlasThread:
     def leave(self, depth: int) -> None:
         """Leave this thread's blocks until ``depth`` of them remain.
 
-        An interrupt may come just as a block ends, which then stays open.
+        An interrupt just at the end of a block leaves it open.
         """
         with self._lock:
             if depth > 0:
@@ -94,7 +94,7 @@ class _OneBlasThread:
 
     def _restore(self) -> None:
         for library, n_threads in self._before:
-            # from version 3.7 on, threadpoolctl obeys only the thread that set them first
+            # from version 3.7 on, threadpoolctl obeys only the thread that set the limit first
             let = getattr(library, "clear_controlling_thread", None)
             if let is not None:
                 let(force=True)
@@ -110,8 +110,8 @@ _ONE_BLAS_THREAD = _OneBlasThread()
 def one_blas_thread() -> _OneBlasThread:
     """Context in which BLAS uses one thread; blocks may nest and overlap.
 
-    Products of a few rows gain nothing from more threads, which would change the rounding and, on
-    a busy machine, wait for each other.
+    Products of few rows gain nothing from more threads. These would change the rounding and, on a
+    busy machine, wait for each other.
     """
     return _ONE_BLAS_THREAD
 
@@ -124,7 +124,7 @@ def _workers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cpu_count(), initializer=setattr, initargs=(_WORKER, "busy", True))
 
 
-if hasattr(os, "register_at_fork"):  # a forked process has none of its parent's threads
+if hasattr(os, "register_at_fork"):  # a forked process has no threads of its parent
     os.register_at_fork(after_in_child=_workers.cache_clear)
 
 
@@ -163,7 +163,7 @@ def weighted_gram(X: Any, weight: Array) -> Array:
         return X.gram(weight)
     if np.all(weight >= 0):
         scaled = X * np.sqrt(weight)[:, None]
-        return scaled.T @ scaled  # BLAS computes half of a product of an array with itself
+        return scaled.T @ scaled  # BLAS computes only half of the product of an array with itself
     return (X * weight[:, None]).T @ X
 
 
@@ -205,9 +205,9 @@ def row_parts(
     numbers = n_rows * n_columns
     if numbers < 2**20:
         return [list(row_slices(n_rows, n_columns, min_rows))]
-    # a thread with smaller blocks waits for the interpreter
+    # threads with smaller blocks wait for the interpreter
     blocks = list(row_slices(n_rows, n_columns, min_rows, 2**18))
-    # a part is worth the start of a thread, and all their sums together are of a moderate size
+    # parts large enough to be worth a thread, and few enough that all their sums fit in memory
     n_parts = int(np.clip(min(numbers // 2**20, 2**21 // sum_size), 2, 16))
     return [blocks[part] for part in equal_slices(len(blocks), n_parts)]
 
@@ -235,7 +235,7 @@ def sums_of_squares(X: Array) -> Array:
 
 
 def _beside(X: Array) -> Array:
-    """Rows side by side, so that loops over few columns are long.
+    """Several rows side by side, so that NumPy's inner loops over few columns are longer.
 
     A default linear fit of 1,000,000 x 5 takes 58 ms in place of 77 ms.
     """
@@ -253,7 +253,7 @@ def _column_squares(X: Array) -> Array:
 def matmul_rows(a: Array, b: Array, group: int = GROUP) -> Array:
     """``a @ b`` for ``a (C, k)`` and ``b (k, m)``, each row independent of the others."""
     n_rows = a.shape[0]
-    if n_rows <= group:  # the usual case of a step, at half of the cost
+    if n_rows <= group:  # the usual case in a step, at half the cost
         if n_rows < group:
             few, a = a, np.zeros((group, a.shape[1]), a.dtype)
             a[:n_rows] = few
@@ -271,7 +271,7 @@ def column_ranges(X: Array) -> tuple[Array, Array]:
 
 
 def column_squares(X: Array, origin: Array, weight: Array) -> Array:
-    """Weighted sum of the squares of the columns less ``origin (d,)``."""
+    """Weighted sums of squares of the columns minus ``origin (d,)``."""
     if issparse(X):
         return _sparse.squares_about(X, origin, weight)
     parts = (np.square(block).T @ weight[rows] for rows, block in row_blocks(X, origin))
@@ -279,7 +279,7 @@ def column_squares(X: Array, origin: Array, weight: Array) -> Array:
 
 
 def gram_about(X: Array, origin: Array) -> Array:
-    """Sum of the products of the columns less ``origin (d,)``, a matrix ``(d, d)``."""
+    """Matrix ``(d, d)`` of products of the columns minus ``origin (d,)``."""
     if issparse(X):
         return _sparse.gram_about(X, origin)
     parts = (block.T @ block for _, block in row_blocks(X, origin))
@@ -299,8 +299,8 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     low, high = sample.min(axis=0), sample.max(axis=0)
     extent = np.where(high > low, high - low, 1.0)
     few = np.all((sample == low) | (sample == high), axis=0)
-    # sums of z = (x - shift) / unit, which is 0 or 1 in a column of two values, and otherwise
-    # such that the sums neither cancel nor overflow; a mean of three ranges costs them no digits
+    # sums of z = (x - shift) / unit: 0 or 1 in a column of two values, and otherwise scaled so that
+    # the sums neither cancel nor overflow
     mean = sample.mean(axis=0)
     shift = np.where(few, low, np.where(np.abs(mean) > 3.0 * extent, mean, 0.0))
     unit = np.where(few | (np.abs(np.log(extent)) > 100), extent, 1.0)
@@ -314,7 +314,7 @@ def column_moments(X: Array, weight: Array | None = None) -> tuple[Array, Array]
     spread = np.where(spread > 0.0, spread, _LOST * extent)
     one = low == high
     spread[one] = np.where(low != 0, np.abs(low), 1.0)[one]
-    for k in np.flatnonzero(one & (second > 0)):  # of one value in the sample only
+    for k in np.flatnonzero(one & (second > 0)):  # one value in the sample, but not in all rows
         x = X[rows, k].astype(np.float64)
         z = (x - x.min()) / np.ptp(x)
         two = np.all((z == 0.0) | (z == 1.0))
@@ -362,7 +362,7 @@ def inverse_root(H: Array) -> Array:
     scaled = H * scale[:, None]
     scaled *= scale
     lower = linalg.cholesky(scaled, lower=True, overwrite_a=True, check_finite=False)
-    inverse, _ = linalg.lapack.dtrtri(lower, lower=1)  # a third of the work of solving for it
+    inverse, _ = linalg.lapack.dtrtri(lower, lower=1)  # a third of the work of a solve
     inverse *= scale
     return np.ascontiguousarray(inverse.T)
 
@@ -370,7 +370,7 @@ def inverse_root(H: Array) -> Array:
 def largest_eigenvalue(S: Array) -> float:
     """Largest eigenvalue of a symmetric matrix."""
     last = S.shape[0] - 1
-    with one_blas_thread():  # two would wait for each other on a busy machine
+    with one_blas_thread():  # two threads would wait for each other on a busy machine
         return float(linalg.eigh(S, eigvals_only=True, subset_by_index=[last, last])[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-_ASKED = 2**28  # bytes; for smaller arrays the system is not asked for its free memory
+_ASKED = 2**28  # bytes; smaller arrays are not checked
 _GROUP = Path("/sys/fs/cgroup")
 
 
@@ -17,9 +17,9 @@ def check_memory(n_bytes: int, what: str, remedy: str) -> None:
     n_bytes : int
         Size of the arrays.
     what : str
-        Subject of the error's sentence: the call, its arguments and their sizes.
+        Subject of the error message: the call, its arguments and their sizes.
     remedy : str
-        What the user can do.
+        Advice to the user.
     """
     if n_bytes < _ASKED:
         return
@@ -34,8 +34,8 @@ def check_memory(n_bytes: int, what: str, remedy: str) -> None:
 def available_memory() -> int | None:
     """Bytes that can be taken without swapping; None if the system does not say.
 
-    On Linux the machine's free memory, or the least that a control group of the process (a limit of
-    its container) has left. Elsewhere the whole memory of the machine.
+    On Linux it is the machine's free memory, or less if a control group of the process, such as its
+    container, has less left. Elsewhere it is the whole memory of the machine.
     """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""NumPy's handling of floating point errors inside the package, whatever the caller has set."""
+"""Decorator of public functions: NumPy's default error handling, and clearer TypeErrors."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ T = TypeVar("T", bound=Callable[..., Any])
 def numpy_defaults(public: T) -> T:
     """Decorator of a public function, or of all public methods of a class.
 
-    Inside, NumPy's own defaults hold, and densities of far points underflow to 0. With the caller's
-    ``np.errstate(all="raise")`` a fit would stop at the first of them.
+    Inside, NumPy's defaults hold whatever the caller has set, and underflows are ignored. With
+    ``np.errstate(all="raise")`` of the caller a fit would stop at the first density of 0.
     """
     if not isinstance(public, type):
         return _function(public)
@@ -44,7 +44,7 @@ def _function(function: Any) -> Any:
             _explain(error, function, args, kwargs)
             raise
         except BaseException:
-            # an interrupt may have come just before these were restored
+            # an interrupt may come just before these are restored
             np.seterr(**errors)
             one_blas_thread().leave(depth)
             raise
@@ -71,7 +71,7 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
         what = f"got an unexpected keyword argument {unknown[0]!r}"
     of = f"{type(model).__name__}." if is_method else ""
     accepted = [name for name in arguments_of(function, model) if name != "self"]
-    # not that the argument is of the model's class, where another method takes it
+    # no hint on arguments that other methods of this model take
     hints = {k: v for k, v in getattr(model, "_argument_hints", {}).items() if k not in known}
     hint = "".join(f"; {hints[name]}" for name in kwargs if name in hints)
     takes = ", ".join(accepted) or "no arguments"

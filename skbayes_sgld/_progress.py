@@ -1,8 +1,7 @@
 """Progress reporting: a bar of tqdm (an extra), or lines of plain text without it.
 
-A fit has a bar on request (:func:`progress_bar`). Functions whose stages have names, such as the
-columns of ``effects``, name the stage by themselves once they have taken some seconds
-(:func:`stages`).
+A fit shows a bar on request (:func:`progress_bar`). Functions whose stages have names, such as the
+columns of ``effects``, print the current stage once they have taken some seconds (:func:`stages`).
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[
     with bar_type(total=total, desc=description, unit="step") as bar:
 
         def report(n_done: int) -> bool:
-            bar.update(n_done)  # which says whether the bar was drawn
+            bar.update(n_done)  # returns whether the bar was drawn
             return False
 
         yield report
@@ -69,9 +68,9 @@ def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[
 def stages(task: str, unit: str, total: int = 0) -> Iterator[Callable[..., None]]:
     """Context with a function that takes the name of each stage as it begins.
 
-    Once the task has taken five seconds, lines on standard error say where it is:
-    ``effects: column 5 of 39: hour, 7 s``. A task that finds its stages on the way gives their
-    number so far beside the name.
+    Once the task has taken five seconds, lines on standard error show its progress:
+    ``effects: column 5 of 39: hour, 7 s``. A task that finds its stages on the way passes their
+    current number with each name.
     """
     start, terminal = time.monotonic(), sys.stderr.isatty()
     n_begun, due, width = 0, start + _PATIENCE, 0

@@ -1,6 +1,6 @@
-"""Random numbers: ``random_state`` gives a seed, and the seed gives the streams of each chain.
+"""Random numbers: ``random_state`` gives a seed, and the seed gives each chain's streams.
 
-A stream depends on the seed and its chain's number alone.
+A stream depends only on the seed and the number of its chain.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from skbayes_sgld._typing import Array
 RandomSource = int | np.random.RandomState | np.random.Generator | None
 
 _PROBE_ENTROPY = 0x5B1A7E50F2C94D6381E7A03DC4B8965F
-_START, _INDEX, _NOISE, _SCREEN = range(4)  # what a stream of a chain is for
+_START, _INDEX, _NOISE, _SCREEN = range(4)  # purposes of a chain's streams
 
 
 def as_random_state(random_state: Any) -> np.random.RandomState:
@@ -35,10 +35,10 @@ def draw_seed(random_state: Any) -> int:
 
 
 def check_seed(value: Any) -> None:
-    """Raise where ``random_state`` seeds nothing; nothing advances."""
+    """Raise if ``random_state`` cannot be a seed; no generator advances."""
     if isinstance(value, (np.random.Generator, np.random.RandomState)):
         return
-    if isinstance(value, Integral) and 0 <= int(value) < 2**32:  # without a generator of it
+    if isinstance(value, Integral) and 0 <= int(value) < 2**32:  # faster than making a generator
         return
     try:
         check_random_state(value)
@@ -59,25 +59,25 @@ class ChainStreams:
 
     @cached_property
     def _index(self) -> np.random.Generator:
-        # made where rows are drawn: sixty-four walkers that take all of them have no use for it
+        # made when first needed: walkers that take all rows do not need it
         return _generator(*self._of, _INDEX)
 
     @classmethod
     def of(cls, generator: np.random.Generator) -> ChainStreams:
-        """Streams that are both one generator."""
+        """Streams that both use one generator."""
         streams = cls.__new__(cls)
         vars(streams).update(_noise=generator, _index=generator)
         return streams
 
     @property
     def state(self) -> dict[str, Any]:
-        """State of both streams, in numbers and words that JSON can hold."""
+        """State of both streams, as numbers and strings for JSON."""
         streams = {"index": self._index, "noise": self._noise}
         return {name: stream.bit_generator.state for name, stream in streams.items()}
 
     @classmethod
     def resumed(cls, state: dict[str, Any]) -> ChainStreams:
-        """Streams that go on from a state."""
+        """Streams that continue from a state."""
         streams = cls(0, 0)
         streams._index.bit_generator.state = state["index"]
         streams._noise.bit_generator.state = state["noise"]
@@ -102,19 +102,19 @@ def _generator(seed: int, chain: int, purpose: int) -> np.random.Generator:
 
 
 def start_generators(seed: int, chains: range) -> list[np.random.Generator]:
-    """Generators of the chains' starts, one a chain."""
+    """Generators of the chains' starts, one for each chain."""
     return [_generator(seed, c, _START) for c in chains]
 
 
 def screen_generator(seed: int) -> np.random.Generator:
-    """Generator of a fit's screen, which advances no stream of its chains."""
+    """Generator of a fit's screen, independent of the streams of its chains."""
     return _generator(seed, 0, _SCREEN)
 
 
 def probe_generator() -> np.random.Generator:
-    """Generator of probes that are the same in every fit, from a seed of the package's own.
+    """Generator of probes that are the same in every fit, from the package's own seed.
 
-    Rows that a user draws from seed 0 would be the probe itself.
+    With seed 0 a probe would equal rows that a user draws from seed 0.
     """
     return np.random.default_rng(np.random.SeedSequence(_PROBE_ENTROPY))
 
@@ -126,7 +126,7 @@ def start_normals(seed: int, chains: range, n_params: int) -> Array:
 
 
 def _floyd(uniforms: Array, n_samples: int) -> Array:
-    """Random subsets, one a row of uniforms, by Floyd's algorithm (Bentley & Floyd 1987)."""
+    """Random subsets, one for each row of uniforms, by Floyd's algorithm (Bentley & Floyd 1987)."""
     n_steps, size = uniforms.shape
     sample = np.empty((n_steps, size), dtype=np.int64)
     for j in range(size):

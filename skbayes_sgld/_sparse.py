@@ -1,7 +1,7 @@
 """Sparse rows: moments of their columns and sums of products, without a dense copy.
 
-Rows are ``scipy.sparse.csr_array``. Subtracting an origin from the columns becomes a correction of
-rank one.
+Rows are ``scipy.sparse.csr_array``. Subtracting an origin from the columns is a correction of rank
+one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def as_rows(X: Any) -> Any:
 def _by_column(X: Any, entry_values: Array) -> Array:
     """Sums ``(d,)`` over the stored entries of each column."""
     sums = np.bincount(X.indices, weights=entry_values, minlength=X.shape[1])
-    return np.asarray(sums, np.float64)  # of no entries NumPy counts in integers
+    return np.asarray(sums, np.float64)  # without entries NumPy returns integers
 
 
 def _entry_values(X: Any, by_row: Array) -> Array:
-    """Value of its row for each stored entry."""
+    """Value of ``by_row`` for each stored entry."""
     return np.repeat(by_row, np.diff(X.indptr))
 
 
@@ -48,13 +48,13 @@ def column_squares(X: Any) -> Array:
 
 
 def column_ranges(X: Any) -> tuple[Array, Array]:
-    """Least and largest value of each column, ``(d,)`` each, the zeros counted."""
+    """Least and largest value of each column, ``(d,)`` each, including zeros."""
     low, high = (of.toarray().ravel().astype(np.float64) for of in (X.min(axis=0), X.max(axis=0)))
     return low, high
 
 
 def column_moments(X: Any, weight: Array | None = None) -> tuple[Array, Array]:
-    """Mean and spread of each column, as :func:`skbayes_sgld._linalg.column_moments` has them."""
+    """Mean and spread of each column, defined as in :func:`skbayes_sgld._linalg.column_moments`."""
     if weight is not None and not np.all(weight > 0):
         X, weight = X[weight > 0], weight[weight > 0]
     low, high = column_ranges(X)
@@ -78,7 +78,7 @@ def gram_about(X: Any, origin: Array, weight: Array | None = None) -> Array:
 
 
 def move_gram(gram: Array, sums: Array, total: float, origin: Array) -> Array:
-    """Products ``gram`` of columns with these sums, of rows of this weight, about an origin."""
+    """Products about an origin, from those about 0, the columns' sums and the total weight."""
     shift = np.outer(origin, sums - 0.5 * total * origin)
     return gram - (shift + shift.T)
 

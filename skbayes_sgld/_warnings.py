@@ -1,4 +1,4 @@
-"""Warnings that point at the user's own line, name their fit of a search, and can be gathered."""
+"""Warnings that point at the user's line, name the fit of a search, and can be gathered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._checks import escaped
 
-# the package, and what stands between it and its caller: pipelines, searches, callbacks
+# the package, and code between it and its caller: pipelines, searches, callbacks
 _PASSED = tuple(
     f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__, joblib.__file__)
 )
@@ -62,9 +62,9 @@ class _Record:
 class ModelMisfitWarning(UserWarning):
     """The model is decisively wrong about the rows that it was fitted to.
 
-    ``fit`` leaves out at most 500 rows in turn, and warns where far too few or too many of them are
-    in their predictive intervals. The message has the figure and the remedy. A fit without this
-    warning may be wrong too, where so quick a test cannot tell it from chance.
+    ``fit`` leaves out at most 500 rows in turn, and warns if far too few or too many of them are in
+    their predictive intervals. The message has the figure and a remedy. A fit without this warning
+    may be wrong too, if so quick a test cannot tell it from chance.
     """
 
 
@@ -72,7 +72,7 @@ def warn(message: str, category: type[Warning]) -> None:
     """Issue a warning at the user's own line; inside a search it names candidate and split."""
     origin: dict[str, Any] = {}
     frames, frame = [], sys._getframe(1)
-    # not the caller's frame: looking at its variables would keep them alive
+    # not the caller's frame, whose variables would stay alive
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PASSED):
         origin |= _known_of(frame)
         frames.append(frame)
@@ -97,7 +97,7 @@ def _known_of(frame: FrameType) -> dict[str, Any]:
         return {}
     names = frame.f_locals
     candidate, split = names.get("candidate_progress"), names.get("split_progress")
-    if candidate is None or split is None:  # cross_validate, which has one candidate
+    if candidate is None or split is None:  # cross_validate has one candidate
         return {}
     settings = names.get("parameters") or {}
     return {
@@ -110,10 +110,10 @@ def _known_of(frame: FrameType) -> dict[str, Any]:
 
 
 def _name_columns(message: str, frames: Iterable[FrameType]) -> str:
-    """Message with names for numbers of columns, or with a sentence on how to see names.
+    """Message with column names in place of numbers, or a sentence on how to get names.
 
-    The frames, from the inside out, have the model that is being fitted and the pipelines around
-    it. A pipeline counts if the model, or a pipeline that counts, is its last step: an ensemble in
+    The frames, from the inside out, contain the model that is being fitted and its pipelines. A
+    pipeline counts if its last step is the model, or another pipeline that counts; an ensemble in
     between may choose columns.
     """
     model: Any = None
@@ -143,7 +143,7 @@ def _name_columns(message: str, frames: Iterable[FrameType]) -> str:
 
 
 def names_behind(pipelines: Iterable[Any], n_columns: int) -> list[str] | None:
-    """Names of the columns that come out of pipelines, the outermost first.
+    """Names of the columns that leave pipelines, which are given outermost first.
 
     None if a step has no ``get_feature_names_out``, or if the number of names is not ``n_columns``.
     """
@@ -160,14 +160,14 @@ def names_behind(pipelines: Iterable[Any], n_columns: int) -> list[str] | None:
 
 
 def with_names(text: str, names: Sequence[str]) -> str:
-    """Text with the names of columns in place of their numbers, coef[age] for coef[x0]."""
+    """Text with column names in place of numbers: coef[age] for coef[x0]."""
     return _NUMBERED.sub(lambda match: match[1] + names[int(match[2])], text)
 
 
 # ---- gathered -----------------------------------------------------------------------------------
 
-# folders in which warnings are gathered: of the contexts that this process is in, and of the
-# process that sent this one an estimator
+# folders of gathered warnings: those of this process's contexts, and that of the process which
+# sent an estimator to this one
 _OF_CONTEXTS: list[str] = []
 _OF_SENDER: list[str] = []
 
@@ -178,7 +178,7 @@ def gathering_folder() -> str | None:
 
 
 def gather_into(folder: str | None) -> None:
-    """Gather the warnings of this process in another one's folder; None: issue them."""
+    """Gather the warnings of this process in the folder of another; None: issue them."""
     _OF_SENDER[:] = [] if folder is None else [folder]
 
 

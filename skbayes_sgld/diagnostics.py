@@ -1,4 +1,4 @@
-"""Summaries and convergence diagnostics of draws, on plain arrays."""
+"""Summaries and convergence diagnostics of arrays of draws."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ __all__ = [
 
 MAX_RHAT = 1.01  # Vehtari, Gelman, Simpson, Carpenter & Buerkner 2021, Section 4
 MIN_ESS_PER_CHAIN = 100
-_CHANCE = 1e-4  # probability of a false alarm by R-hat in a fit that has converged
+_CHANCE = 1e-4  # probability of a false alarm by R-hat in a converged fit
 _TAILS = (0.05, 0.95)
 _MIN_DRAWS = 4  # per chain: two in each half
 _BLOCK = 2**18  # numbers in a block of parameters, so that it stays in cache
-# Limits of the screen: half of the excess of R-hat that fit warns of, and three times the needed
-# effective draws, by the size of batches that shows fewest. Draws are clipped at about three sds.
+# Limits of the screen: half of the excess of R-hat from which fits warn, and three times the needed
+# effective sample size, by whichever batch size shows less. Draws are clipped at about three sds
 _SCREEN_RHAT, _SCREEN_ESS = 1.0 + 0.5 * (MAX_RHAT - 1.0), 3.0
-_SCREEN_BATCHES = (8, 40)  # a chain
-_FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws a chain
-_FEWEST_IN_TAIL, _TAIL_SHARE = 5, 0.2  # least draws of a tail; its largest share of the effective
-# Relative Monte Carlo errors of an sd that fit warns of, by the draws' own fourth moment and by
-# that of a fitted tail, and the kurtosis. Exponential draws (kurtosis 9) with an effective sample
-# size of 1,000 have errors of 0.046 and 0.050.
+_SCREEN_BATCHES = (8, 40)  # numbers of batches per chain
+_FEWEST_SCREENED = 5 * max(_SCREEN_BATCHES)  # draws per chain
+_FEWEST_IN_TAIL, _TAIL_SHARE = 5, 0.2  # least draws of a tail, largest share of effective draws
+# Relative Monte Carlo errors of an sd from which fits warn, by the fourth moment of the draws and
+# by that of a fitted tail; and the kurtosis. Exponential draws (kurtosis 9) with an effective
+# sample size of 1,000 have errors of 0.046 and 0.050
 _TOLD_SEEN, _TOLD_SD, _TOLD_KURTOSIS = 0.05, 0.1, 15.0
-_SUSPECT = 0.6  # share of _TOLD_SEEN: where batch means show less, no tail is fitted
-_CLIP, _EVERY = 4.5, 5  # median absolute deviations; every fifth draw gives the width
+_SUSPECT = 0.6  # share of _TOLD_SEEN; if batch means show less, no tail is fitted
+_CLIP, _EVERY = 4.5, 5  # clip in median absolute deviations, taken from every fifth draw
 
 
 @numpy_defaults
@@ -50,8 +50,8 @@ def effective_sample_size(draws: Array, kind: str = "bulk") -> Array:
     ----------
     draws : ndarray of shape (n_chains, n_draws, n_params)
     kind : {"bulk", "tail", "mean"}, default="bulk"
-        ``"bulk"``: of the rank-normalised draws. ``"tail"``: the smaller one at the 5 % and the
-        95 % quantile. ``"mean"``: of the mean.
+        ``"bulk"``: that of the rank-normalised draws. ``"tail"``: the smaller of those at the 5 %
+        and the 95 % quantile. ``"mean"``: that of the mean.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def potential_scale_reduction(draws: Array) -> Array:
     Returns
     -------
     r_hat : ndarray of shape (n_params,)
-        NaN with fewer than four draws per chain, and for a parameter that is constant.
+        NaN with fewer than four draws per chain, and for a constant parameter.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def check_draws(draws: Any) -> None:
 def _without_units(draws: Array) -> Array:
     """Draws scaled so that the largest magnitude of every parameter is in [0.5, 1).
 
-    Draws within 1e-15 of each other count as constant. A power of two changes no digit.
+    Draws within 1e-15 of each other count as constant. Scaling by a power of two is exact.
     """
     with np.errstate(invalid="ignore"):  # NaN and infinite draws stay as they are
         _, exponent = np.frexp(np.abs(draws).max(axis=(0, 1)))
@@ -125,10 +125,10 @@ def _without_units(draws: Array) -> Array:
 
 
 def _ess(draws: Array, kind: str) -> Array:
-    """Effective sample size ``(n_params,)``; NaN with few draws, or where draws are NaN.
+    """Effective sample size ``(n_params,)``; NaN with few draws, or if draws are NaN.
 
-    All parameters of a block at once: one after the other, as arviz-stats takes them, a fit of one
-    chain that has not converged takes 1.4 times as long.
+    A block of parameters is computed at once. One by one, as in arviz-stats, a fit of one chain
+    that has not converged takes 1.4 times as long.
     """
     if draws.shape[1] < _MIN_DRAWS:
         return np.full(draws.shape[2], np.nan)
@@ -143,7 +143,7 @@ def _autocorrelation_ess(block: Array) -> Array:
     means = block.mean(axis=2, keepdims=True)
     length = next_fast_len(2 * n)
     power = np.square(np.abs(rfft(block - means, length, axis=2))).mean(axis=1)
-    covariance = irfft(power, length, axis=1)[:, :n] / n  # at each lag, averaged over chains
+    covariance = irfft(power, length, axis=1)[:, :n] / n  # at each lag, mean over chains
     total = covariance[:, :1] + np.var(means[..., 0], axis=1, ddof=1, keepdims=True)
     rho = 1.0 - (covariance[:, :1] * n / (n - 1.0) - covariance) / total
     rho[:, 0] = 1.0
@@ -177,7 +177,7 @@ _ESS: dict[str, Callable[[Array], Array]] = {
 
 
 def _by_block(function: Callable[[Array], Array], draws: Array) -> Array:
-    """Figures ``(..., P)``, by a function of blocks of parameters ``(p, C, n)`` in cache."""
+    """Figures ``(..., P)``, from a function of blocks of parameters ``(p, C, n)``."""
     n_chains, n_draws, n_params = draws.shape
     size = max(1, _BLOCK // (n_chains * n_draws))
     with np.errstate(all="ignore"):
@@ -189,9 +189,9 @@ def _by_block(function: Callable[[Array], Array], draws: Array) -> Array:
 
 
 def _rhat_and_ess(block: Array) -> Array:
-    """R-hat and effective sample size, by the draws' ranks and by those of distances ``(2, 2, p)``.
+    """R-hat and effective sample size by ranks of draws, and of distances from the median.
 
-    The draws' distances from the median may mix more slowly.
+    The result is ``(2, 2, p)``. Distances from the median may mix more slowly than the draws.
     """
     halves = _split(block)
     distances = np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True))
@@ -213,7 +213,7 @@ def _normal_scores(block: Array) -> Array:
 
 
 def _rhat(block: Array) -> Array:
-    """R-hat of numbers of order 1, by sums and sums of squares."""
+    """R-hat of numbers of order 1, from sums and sums of squares."""
     n = block.shape[2]
     mean = block.sum(axis=2).astype(float) / n
     variance = (np.einsum("pcn,pcn->pc", block, block) - n * mean * mean) / (n - 1.0)
@@ -225,9 +225,9 @@ def _sd_errors(draws: Array) -> Array:
     """Kurtosis, and relative errors of the sds by it and by a fitted tail ``(3, n_params)``.
 
     The variance of a variance depends on the fourth moment, and most of that may be in a tail that
-    a run seldom visits. The last figure takes the fourth moment of a generalised Pareto tail where
-    that is larger. It is infinite where the tail has no fourth moment (a shape of the squares of
-    0.5 or more).
+    a run seldom visits. The last figure takes the fourth moment of a generalised Pareto tail if
+    that is larger. It is infinite if the tail has no fourth moment (a shape of the squares of 0.5
+    or more).
     """
     draws = _without_units(draws)
     ess = _ess(draws, "sd")
@@ -245,8 +245,8 @@ def _sd_errors(draws: Array) -> Array:
 def _fourth_moment(squares: Array, mean_square: float, ess: float) -> float:
     """Mean square of ordered ``squares (S,)``, whose upper tail is a generalised Pareto.
 
-    It is at least ``mean_square``, the mean square of the draws. The tail has the size that Vehtari
-    et al. (2024, Section 2.4) take for as many independent draws.
+    It is at least ``mean_square``, the mean square of the draws. The size of the tail is that of
+    Vehtari et al. (2024, Section 2.4) for ``ess`` independent draws.
     """
     from arviz_stats.base import array_stats
 
@@ -259,7 +259,7 @@ def _fourth_moment(squares: Array, mean_square: float, ess: float) -> float:
     largest = squares[-int(min(ess, squares.size)) :]  # psislw takes a tail of this size from them
     try:
         shape, mean = array_stats.psislw(-np.log(largest))[1], excess.mean()
-    except ValueError:  # all of the tail is one value
+    except ValueError:  # all values of the tail are equal
         return float(mean_square)
     if shape >= 0.5:
         return np.inf
@@ -281,7 +281,7 @@ def summarize(
     names : sequence of str
         Names of the parameters.
     weights : ndarray of shape (n_draws,) or None, default=None
-        Weights of the draws, the same in every chain; None where they are equal. Mean, sd and
+        Weights of the draws, the same in every chain; None if all are equal. Mean, sd and
         interval are weighted.
     coverage : float, default=0.9
         Coverage of the equal-tailed credible interval.
@@ -291,8 +291,7 @@ def summarize(
     table : pandas.DataFrame
         Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
         mean and sd, and the interval's ends, ``lower`` and ``upper``; ``attrs`` has its coverage.
-        The standard error of an sd is infinite where the draws' tails are so heavy that it cannot
-        be known.
+        The standard error of an sd is infinite if the tails are too heavy to estimate it.
 
     Examples
     --------
@@ -323,7 +322,7 @@ def summarize(
             "r_hat": potential_scale_reduction(draws),
             "mcse_mean": sd / np.sqrt(ess),
             "mcse_sd": sd * _sd_errors(draws)[2],
-            # at an end: a narrow screen leaves out the middle of a table
+            # last, since a narrow screen leaves out the middle of a table
             "lower": low,
             "upper": high,
         },
@@ -348,7 +347,7 @@ def quantiles(values: Array, q: Array, weights: Array | None = None) -> Array:
 
 
 def moments_of_draws(draws: Array, weights: Array | None) -> tuple[Array, Array]:
-    """Mean and sd ``(P,)`` over all chains of draws, as :func:`mean_of_draws` takes them."""
+    """Mean and sd ``(P,)`` over all chains of draws, weighted as in :func:`mean_of_draws`."""
     w = None if weights is None else np.tile(weights, len(draws))
     mean = mean_of_draws(draws, weights)
     apart = draws.reshape(-1, draws.shape[2]) - mean
@@ -366,8 +365,8 @@ def mean_of_draws(draws: Array, weights: Array | None) -> Array:
 def _chance_rhat(ess: Array, n_chains: int, n_params: int) -> Array:
     """R-hat that a converged fit exceeds once in 10,000 fits, at this effective sample size.
 
-    If the chains agree, the variance of the half-chains' means is chi-square distributed; with few
-    draws that alone raises R-hat above 1.01.
+    For chains that agree, the variance of the half-chains' means has a chi-square distribution;
+    with few draws this alone raises R-hat above 1.01.
     """
     n_halves = 2 * max(n_chains, 1)
     ratio = chi2.isf(_CHANCE / n_params, n_halves - 1) / (n_halves - 1)
@@ -375,16 +374,16 @@ def _chance_rhat(ess: Array, n_chains: int, n_params: int) -> Array:
 
 
 def _needed_ess(n_chains: int) -> int:
-    return MIN_ESS_PER_CHAIN * min(n_chains, 10)  # 1,000 suffice, whatever the chains
+    return MIN_ESS_PER_CHAIN * min(n_chains, 10)  # 1,000 are enough for any number of chains
 
 
 def plainly_converged(draws: Array, needed: int | None = None) -> Array:
     """Mask ``(n_params,)`` of the parameters that certainly have no convergence problem.
 
-    A screen that says no if it is in doubt. It compares the halves of the chains and the means
-    of batches, without ranks, autocorrelations or sorting. A default linear fit of diabetes takes
-    19 ms with it and 29 ms without. ``needed`` is the effective sample size that is enough; None:
-    the one that so many chains need.
+    If in doubt, a parameter is not in the mask. The screen compares the halves of the chains and
+    the means of batches, without ranks, autocorrelations or sorting: a default linear fit of the
+    diabetes data takes 19 ms with it and 29 ms without. ``needed`` is the sufficient effective
+    sample size, by default that for this number of chains.
     """
     n_chains, n_draws, n_params = draws.shape
     needed = _needed_ess(n_chains) if needed is None else needed
@@ -398,7 +397,7 @@ def plainly_converged(draws: Array, needed: int | None = None) -> Array:
         z = np.clip(z, -1.0, 1.0, dtype=np.float32)  # seven digits are enough
         fewest = np.min([_batch_ess(z, count) for count in _SCREEN_BATCHES], axis=0)
         distance = np.abs(z)
-        near = np.sqrt(np.sqrt(distance))  # as normal scores, it tells small ones apart
+        near = np.sqrt(np.sqrt(distance))  # like normal scores, it separates small distances
         largest = np.max([_rhat(_split(v)) for v in (z, distance, near)], axis=0)
         # a NaN compares as False
         return (largest <= _SCREEN_RHAT) & (fewest >= _SCREEN_ESS * needed)
@@ -414,7 +413,7 @@ def _middle(block: Array) -> Array:
 
 
 def _batch_ess(block: Array, count: int) -> Array:
-    """Effective sample size by the variance of the means of ``count`` batches a chain."""
+    """Effective sample size from the variance of the means of ``count`` batches per chain."""
     n_params, n_chains, n = block.shape
     length = n // count
     batches = block[..., : length * count].reshape(n_params, n_chains * count, length)
@@ -432,10 +431,10 @@ def least_ess(draws: Array) -> tuple[float, int]:
 
 
 NOT_CONVERGED = "the chains have not converged"
-# Effective draws of a chain, and their share of few draws, below which it is no better than a
-# random walk. By _ess_single, walks of 50 to 1,000 draws have a median of 2.3. With one chain and
-# six independent parameters, 1 walk in 100 is above 5.3. Of such chains that are worth ten draws, 1
-# in 1,000 is below 6.3.
+# Effective draws of a chain (with few draws, their share) below which it is no better than a random
+# walk. By _ess_single, walks of 50 to 1,000 draws have a median of 2.3. With one chain and six
+# independent parameters, 1 walk in 100 is above 5.3, and 1 in 1,000 chains with an effective sample
+# size of ten is below 6.3
 _WALK, _WALK_SHARE = 5.0, 0.25
 
 
@@ -448,17 +447,17 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
     names : sequence of str
         Names of the parameters.
     n_walkers : int, default=1
-        Walkers whose draws follow one another in each chain. Walkers with 200 draws or more must
-        agree as chains must.
+        Number of walkers whose draws are concatenated in each chain. Walkers with at least 200
+        draws must agree, like chains.
 
     Returns
     -------
     problems : dict of str to str
-        Sentences by what is wrong: ``"still"``, chains that stand still; ``"walk"``, chains that
-        are no better than random walks from their starts; ``"r_hat"``, chains that have not
-        converged; ``"ess"``, too small an effective sample size; ``"n_draws"``, too few draws for
-        a sufficient one; ``"unknown"``, too few draws to judge. Empty when R-hat and the effective
-        sample sizes of all parameters are acceptable.
+        Sentences by kind of problem: ``"still"``, chains that stand still; ``"walk"``, chains no
+        better than random walks from their starts; ``"r_hat"``, chains that have not converged;
+        ``"ess"``, too small an effective sample size; ``"n_draws"``, too few draws for a sufficient
+        one; ``"unknown"``, too few draws to judge. Empty if R-hat and the effective sample sizes of
+        all parameters are acceptable.
     """
     n_chains, n_draws, n_params = draws.shape
     if n_draws < _MIN_DRAWS:
@@ -495,7 +494,7 @@ def convergence_problems(draws: Array, names: Sequence[str], n_walkers: int = 1)
         worst = int(np.nanargmin(ess))
         name, made = names[suspects[worst]], n_chains * n_draws
         problem = f"the effective sample size of {name} is {ess[worst]:.0f}"
-        if made < 2 * needed:  # half of them or more would have to be independent
+        if made < 2 * needed:  # at least half of the draws would have to be independent
             few = f"{n_draws} draws a chain are too few for an effective size of {needed}"
             problems["n_draws"] = f"{problem}: {few}"
         else:
@@ -514,12 +513,11 @@ def are_random_walks(draws: Array) -> bool:
 def _ess_single(draws: Array) -> tuple[float, float]:
     """Median effective sample size of a single chain, and the limit below which it is a walk.
 
-    The median is over chains and up to a hundred of the parameters. Only draws a twentieth of a
-    chain apart count: the figure is about 20 where they are independent, whatever the chain is
-    worth. It follows from the moves between them, as of a first-order autoregression: Langevin
-    steps that are short for the posterior are one. Geyer's sequence hardly tells ten effective
-    draws from a random walk. The distances between chains are left out: chains may begin at the
-    same point.
+    The median is over chains and up to a hundred parameters. The estimate uses only draws a
+    twentieth of a chain apart, so it is about 20 at most. It follows from the moves between these
+    draws, as for a first-order autoregression, which Langevin steps short relative to the posterior
+    are. Geyer's sequence hardly separates ten effective draws from a random walk. Distances between
+    chains are not used, since chains may start at the same point.
     """
     n_draws, every = draws.shape[1], -(-draws.shape[2] // 100)
     draws = _without_units(draws[..., ::every])
@@ -532,7 +530,7 @@ def _ess_single(draws: Array) -> tuple[float, float]:
 
 
 def enough_draws(draws: Array) -> int:
-    """Draws of each chain that would be enough, at the effective sample size of these."""
+    """Number of draws per chain that would be enough, at the effective sample size of these."""
     n_chains, n_draws, _ = draws.shape
     ess = max(least_ess(draws)[0], 1.0)
     number = _needed_ess(n_chains) * max(2.0 / n_chains, n_draws / ess)
@@ -541,7 +539,7 @@ def enough_draws(draws: Array) -> int:
 
 
 def uncertain_sds(draws: Array, names: Sequence[str]) -> dict[str, float]:
-    """Relative Monte Carlo errors of the sds that heavy tails leave uncertain, by parameter.
+    """Relative Monte Carlo errors, by parameter, of sds that are uncertain because of heavy tails.
 
     Parameters
     ----------

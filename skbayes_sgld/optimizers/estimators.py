@@ -1,4 +1,4 @@
-"""Estimators of posterior modes: settings, a climb, and the Laplace approximation at its end."""
+"""Estimators of posterior modes: settings, climb and Laplace approximation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class MAPSettings:
 
     @property
     def uses_curvature(self) -> bool:
-        """Whether steps are in units of the curvature, and X is centered: not in raw units."""
+        """Whether steps are in units of the curvature, and X is centred."""
         plain = isinstance(self.climb.preconditioner, Identity)
         return self.climb.step_size is None if plain else self.climb.preconditioner.uses_curvature
 
@@ -71,54 +71,53 @@ class MAPEstimator(LinearEstimator):
     optimizer : str or Optimizer, default="sgd"
         ``"sgd"``, ``"gd"`` (all rows at every step), ``"momentum"``, ``"svrg"`` (batches with
         variance reduction: the choice for a small ``tol``), ``"adagrad"``, ``"rmsprop"``,
-        ``"adam"`` or an instance; or ``"newton"``, which finds the mode itself.
+        ``"adam"`` or an instance; or ``"newton"``, which converges to the mode.
     step_size : float or "auto", default="auto"
-        eta of the recursion. The default gives each parameter a step size of its own, from the
-        curvature at the start, and follows the steepest curvature on the way: columns may be in any
-        units. A number is taken as it is: in raw units without a preconditioner.
+        eta of the recursion. The default gives each parameter its own step size, from the
+        curvature at the start, and adapts to the largest curvature on the way: columns may be in
+        any units. A number is used as given; without a preconditioner it is in raw units.
     schedule : str or Schedule, default="polynomial"
-        How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
-        It counts steps where ``batch_size`` is given, and passes over the rows where it is not.
-        Not constant, as of the sampled estimators: under minibatches only steps that vanish end at
-        the mode.
+        Change of the step size: ``"constant"``, ``"harmonic"``, ``"polynomial"`` or an instance.
+        It counts steps if ``batch_size`` is given, and passes over the rows otherwise. The default
+        is not constant, as it is for sampled estimators, since with minibatches only vanishing
+        steps converge to the mode.
     temperature : float, default=1.0
         tau; ``posterior_`` approximates the posterior density to the power 1 / tau. The mode is the
         same.
     batch_size : int or "auto", default="auto"
-        Rows of a minibatch. By default each pass goes along a shuffled order in contiguous batches;
-        they are small while many steps a pass bring the mode nearer, and all rows in the end.
+        Rows of a minibatch. By default each pass takes contiguous batches of a shuffled order; they
+        are small while many steps per pass bring the mode nearer, and grow to all rows.
     replacement : bool, default=True
         Whether batches of a given size are drawn with replacement; otherwise a pass takes each row
-        once at the most.
+        at most once.
     projection : str, Projection or None, default=None
-        Set that every step ends in: ``"box"`` (no negative coefficients), ``"ball"`` (a vector of
-        length 1 at the most) or an instance such as ``Box(low=-1.0, high=[1.0, 2.0])`` or
-        ``Ball(radius=3.0)``. It holds the coefficients of the X that ``fit`` sees, not the
-        intercept; the estimate is the mode among the coefficients in the set. Not for more than two
+        Set onto which every step is projected: ``"box"`` (no negative coefficients), ``"ball"`` (a
+        vector of length at most 1) or an instance such as ``Box(low=-1.0, high=[1.0, 2.0])`` or
+        ``Ball(radius=3.0)``. It constrains the coefficients of the X that ``fit`` sees, not the
+        intercept; the estimate is the mode within the set. Not available for more than two
         classes.
     average : bool or int, default=False
         Report the mean of the iterates, from the first pass or from this one on, in place of the
-        last one (Polyak & Juditsky 1992). Under a constant step size it is nearer to the mode. It
-        includes the iterates far from the mode: begin it after them.
+        last iterate (Polyak & Juditsky 1992). Under a constant step size it is nearer to the mode.
+        Begin it after the iterates that are far from the mode.
     preconditioner : str, Preconditioner, array-like or None, default=None
         ``"auto"`` and ``"curvature"`` are the inverse curvature at the start, which undoes the
-        correlation of the columns; an array is a matrix or a diagonal of your own. None, the
-        recursion as published, and not ``"auto"``, as of the sampled estimators, whose matrix is
-        the curvature at the mode that is sought here.
+        correlation of the columns; an array is a matrix or a diagonal of your own. The
+        default is None, the published recursion, rather than ``"auto"``, as for sampled estimators,
+        which use the curvature at the mode.
     init : {"auto", "zeros", "prior"} or array-like of shape (n_params,), default="auto"
-        Starting point: by default no effects, with the intercept and the noise of y; zeros; a draw
-        from the prior, with zeros where it is flat; or a point in the order of
-        ``posterior_.names``.
+        Starting point: by default coefficients of 0, with intercept and noise from y; zeros; a draw
+        from the prior, with zeros if it is flat; or a point in the order of ``posterior_.names``.
     clip : str, Clip or None, default=None
         Bound on the gradient: ``"norm"``, ``"value"`` or an instance.
 
     Run
     ---
     max_iter : int, default=2000
-        Passes over the rows at the most.
+        Largest number of passes over the rows.
     tol : float, default=0.1
-        The path stops when ``distance_`` is at most this. A fit that ends further away warns, with
-        the distance.
+        The path stops once ``distance_`` is at most ``tol``. A fit that ends further away warns,
+        with the distance.
     random_state : int, RandomState, Generator or None, default=None
         Fixes the minibatches.
     verbose : int, default=0
@@ -127,24 +126,24 @@ class MAPEstimator(LinearEstimator):
     Attributes
     ----------
     posterior_ : PosteriorDraws
-        4,000 draws from the Laplace approximation where the path ended, in pairs about ``coef_``:
-        normal, with the inverse curvature there times the temperature. Under a projection 1,000,
-        each taken to the nearest point of the set in that metric (Dunson & Neelon 2003).
+        4,000 draws from the Laplace approximation at the end of the path, in pairs about ``coef_``:
+        normal, with the inverse curvature there times the temperature. Under a projection 1,000
+        draws, each moved to the nearest point of the set in that metric (Dunson & Neelon 2003).
     distance_ : float
         Largest distance of a parameter from the posterior mode, in the parameter's posterior
         standard deviations: over ``coef_``, ``intercept_`` and the logarithm of the noise variance.
         Gradient and curvature measure it (by Newton's step and the Laplace approximation); under a
         projection it is the distance from the mode among the coefficients in the set.
     path_iter_ : ndarray of shape (n_points,)
-        The passes after which the path was recorded.
+        Passes after which the path was recorded.
     log_posterior_path_ : ndarray of shape (n_points,)
-        The log posterior density along the path, up to a constant.
+        Log posterior density along the path, up to a constant.
     coef_path_, intercept_path_ : ndarray of shape (n_points, ...)
-        The parameters along the path; their averages where ``average``.
+        Parameters along the path; their averages with ``average``.
     n_iter_ : int
         Passes made over the rows.
     step_size_, batch_size_ : object
-        Values at the end; ``batch_size_`` is None where the optimizer takes all rows.
+        Final values; ``batch_size_`` is None if the optimizer takes all rows.
     clipped_fraction_ : float
         Share of the steps on which the gradient was clipped.
     """
@@ -171,10 +170,10 @@ class MAPEstimator(LinearEstimator):
     verbose: int = 0
 
     def _model(self, settings: MAPSettings, rows: Any) -> GLMPosterior:
-        """Posterior of the rows; X is not centered where a prior alone determines the intercept.
+        """Posterior of the rows; X is not centred if a prior alone determines the intercept.
 
-        Such a prior ties the intercept at the mean of X to all coefficients, and gradient steps
-        creep along the tie.
+        Such a prior correlates the intercept at the mean of X with all coefficients, which slows
+        gradient steps.
         """
         posterior = super()._model(settings, rows)
         free = not self.fit_intercept or posterior.linear_prior.intercept.flat
@@ -204,7 +203,7 @@ class MAPEstimator(LinearEstimator):
         self._keep(posterior, ascent, laplace_draws(posterior, ascent.end, plan))
 
     def _settings(self) -> MAPSettings:
-        """Settings of the climb; raise where a parameter, used or not, is out of range."""
+        """Settings of the climb; raise if any parameter, used or not, is out of range."""
         super()._settings()
         check_number(self.max_iter, "max_iter", low=1, closed="left", integer=True)
         check_number(self.tol, "tol", low=0, closed="left")
@@ -281,7 +280,7 @@ class MAPEstimator(LinearEstimator):
             "distance": Choice(self.distance_, "largest, from the mode, in posterior sds"),
         }
         self._set_point(posterior.reported.values(climb.end.theta[None])[0])
-        points = max(10, 2_000_000 // posterior.n_samples)  # whose log density takes all rows
+        points = max(10, 2_000_000 // posterior.n_samples)  # the log density of each takes all rows
         last = len(climb.path) - 1
         points_kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
         path, self.path_iter_ = climb.path[points_kept], climb.passes[points_kept]
@@ -308,7 +307,7 @@ def check_average(average: Any, max_iter: int) -> int:
 
 
 def find(posterior: GLMPosterior, plan: ClimbSettings, init: Any, progress: Any) -> Climb:
-    """Climb from ``init``; raise an error that names a step size where one overflows."""
+    """Climb from ``init``; an overflow raises an error that names a step size that works."""
     start = posterior.start()
     if not (isinstance(init, str) and init == "auto"):
         start = named_start(posterior, init, 1, plan.seed, range(1))[0][0]
@@ -317,7 +316,7 @@ def find(posterior: GLMPosterior, plan: ClimbSettings, init: Any, progress: Any)
         end = NewtonStep(mode.theta, mode.metric, 0.0, np.zeros_like(start))
         return Climb(end, np.array([start, mode.theta]), np.arange(2), 1, 1.0, None, 0.0)
     target: Any = posterior
-    if posterior.prior.nonsmooth:  # a climb over kinks would not come to rest
+    if posterior.prior.nonsmooth:  # a climb over kinks would not converge
         target = posterior.with_rounded_kinks(newton_step(posterior, start).metric.marginal_sd)
     try:
         return climb(target, start, plan, progress)
@@ -338,7 +337,7 @@ def _overflow(
             trial = climb(posterior, start, replace(plan, step_size=holds))
         except ChainOverflowError:
             continue
-        if trial.end.distance <= max(begin, 1.0):  # what goes further off is on its way
+        if trial.end.distance <= max(begin, 1.0):  # one that goes farther away would overflow later
             per_pass = -(-posterior.n_samples // (trial.batch_size or posterior.n_samples))
             n_steps = trial.n_iter * per_pass
             remedy = f"With step_size={holds:.2g} a run of {n_steps} steps did not; {remedy}"
@@ -354,9 +353,9 @@ def _overflow(
 def laplace_draws(posterior: GLMPosterior, end: NewtonStep, plan: ClimbSettings) -> Array:
     """Draws ``(S, P)`` of the normal approximation at the end, in pairs about it.
 
-    Under a projection each is moved to the nearest point of the set.
+    Under a projection each draw is moved to the nearest point of the set.
     """
-    n_pairs = 2000 if plan.projection is None else 500  # each projection is a problem of its own
+    n_pairs = 2000 if plan.projection is None else 500  # each projection is an optimisation
     (generator,) = start_generators(plan.seed + 1, range(1))
     normals = generator.standard_normal((n_pairs, posterior.n_params))
     moves = np.sqrt(plan.temperature) * end.metric.sqrt(normals)
@@ -368,9 +367,9 @@ def laplace_draws(posterior: GLMPosterior, end: NewtonStep, plan: ClimbSettings)
 class SGDMAPRegressor(NormalRegressor, MAPEstimator):
     r"""Posterior mode of Bayesian linear regression by stochastic gradient descent.
 
-    The estimate is the point where the optimizer ends, the uncertainty that of the Laplace
+    The estimate is the final point of the optimizer. Uncertainty comes from the Laplace
     approximation there, in :math:`\theta = (\beta, \beta_0, \log \sigma^2)`. A last pass over the
-    rows measures how far the mode is in the worst coordinate.
+    rows measures the distance to the mode in the worst coordinate.
 
     y may have several columns, as in :class:`SGLDLinearRegression`.
 
@@ -380,12 +379,12 @@ class SGDMAPRegressor(NormalRegressor, MAPEstimator):
         Prior of the coefficients of the X that ``fit`` sees: one of ``"conjugate_normal"`` (its
         scale is in units of the noise), ``"normal"``, ``"laplace"``, ``"student_t"``, ``"cauchy"``,
         ``"flat"``, or an instance such as ``Laplace(scale=0.5)``. By name its scale is in the units
-        of each column and of y, so that no prediction depends on them. The default is the model of
-        the handout whose algorithms these are: on standardised columns the normal-inverse-gamma
-        model, :math:`\beta \mid \sigma^2 \sim N(0, 100 \sigma^2 I)`. With fewer than about ten
-        rows a column it takes the noise to be too small: choose ``"normal"`` there. There is no
-        ``"auto"``, as of the sampled estimators, because the mode of a scale that is learned is no
-        estimate of it. The intercept has a prior of its own.
+        of each column and of y, so that no prediction depends on units. The default is the model of
+        the handout that these algorithms come from: on standardised columns the
+        normal-inverse-gamma model, :math:`\beta \mid \sigma^2 \sim N(0, 100 \sigma^2 I)`. With
+        fewer than about ten rows per column it underestimates the noise; choose ``"normal"`` then.
+        ``"auto"``, as for sampled estimators, is not available, since the mode of a learned scale
+        does not estimate it. The intercept has its own prior.
 
     See Also
     --------
@@ -412,10 +411,9 @@ class SGDMAPRegressor(NormalRegressor, MAPEstimator):
 class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     """Posterior mode of Bayesian logistic regression by stochastic gradient descent.
 
-    The estimate is the point where the optimizer ends, the uncertainty that of the Laplace
-    approximation there. A last pass over the rows
-    measures how far the mode is in the worst coordinate. Probabilities are those of ``coef_``;
-    their intervals come from the approximation.
+    The estimate is the final point of the optimizer. Uncertainty comes from the Laplace
+    approximation there. A last pass over the rows measures the distance to the mode in the worst
+    coordinate. Probabilities are those at ``coef_``; their intervals come from the approximation.
 
     Parameters
     ----------
@@ -423,11 +421,11 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
         Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
         ``"student_t"``, ``"cauchy"``, ``"flat"``, or an instance such as ``Normal(scale=2.5)``. By
         name its scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction
-        depends on them; on standardised columns the mode under the default is the fit of
-        ``LogisticRegression(C=1)``. There is no ``"auto"``, as of the sampled estimators, because
-        the mode of a scale that is learned is no estimate of it. The intercept has a prior of its
-        own; over more than two classes each has it, and their common shift, which no data see, is
-        left out of what is reported.
+        depends on units; on standardised columns the mode under the default is the fit of
+        ``LogisticRegression(C=1)``. ``"auto"``, as for sampled estimators, is not available, since
+        the mode of a learned scale does not estimate it. The intercept has its own prior; with more
+        than two classes that of each class has it, and their common shift, which the data do not
+        determine, is not reported.
 
     See Also
     --------
