@@ -12,8 +12,8 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skbayes_sgld._checks import naming
 from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
-from skbayes_sgld.estimators.outputs import split_columns
 from skbayes_sgld.inference import arviz
+from skbayes_sgld.prediction.predictions import split_columns
 
 
 def to_arviz(

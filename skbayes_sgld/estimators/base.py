@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
+from functools import partial
 from html import escape
 from importlib.metadata import version
 from typing import Any, ClassVar, NamedTuple, Self, cast
@@ -37,11 +38,12 @@ from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.column_priors import nested_params, with_params
-from skbayes_sgld.estimators.outputs import by_output, has_outputs
+from skbayes_sgld.estimators.outputs import has_outputs
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import NOISE_MODELS
+from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_columns
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.prediction.wrappers import warn_of_random_walks
@@ -490,6 +492,32 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         own, weights = (None if v is None else v[selection] for v in (own, weights))
         return Predictive(predictor, likelihood, own, weights)
 
+    def _point_predictive(self) -> Predictive:
+        """Predictive distribution that means and probabilities are taken from."""
+        return self._predictive()
+
+    def _predictions(
+        self, X: Any, by_row: dict[str, Any], selection: Any = slice(None)
+    ) -> Predictions:
+        """Predictive distributions of the rows X from the chosen draws."""
+        models = vars(self).get("estimators_")
+        if models is not None:
+            return of_outputs(model._predictions(X, by_row, selection) for model in models)
+        rows, offset = self._rows_of(X, by_row)
+        laws = partial(self._predictive, selection), self._point_predictive
+        return Predictions(*laws, rows, offset, classes=getattr(self, "classes_", None))
+
+    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> Predictions:
+        """Predictive distributions of the rows X, with their observations y."""
+        models = vars(self).get("estimators_")
+        if models is not None:
+            pairs = zip(models, split_columns(y, len(models)), strict=True)
+            return of_outputs(model._predictions_of(X, own, by_row) for model, own in pairs)
+        rows, observed, *more = self._observed(X, y, by_row)
+        offset = more[0] if more else None
+        laws = self._predictive, self._point_predictive
+        return Predictions(*laws, rows, offset, observed, getattr(self, "classes_", None))
+
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Indices of ``n_samples`` draws among those of all chains; None: all."""
         check_is_fitted(self)
@@ -497,7 +525,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
         return self.posterior_.choose(n_samples, random_state)
 
-    @by_output(1)
     def log_likelihood(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Log density of every observation under every draw; of a label its log probability.
 
@@ -515,9 +542,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             Under the draws of all chains, in the order of ``posterior_.flat``. Under a decaying
             schedule the draws have weights, ``posterior_.flat_weights``.
         """
-        return self._predictive().log_likelihood(*self._observed(X, y, by_row))
+        return self._predictions_of(X, y, by_row).log_likelihood()
 
-    @by_output(1, one_stream=True)
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **by_row: Any
     ) -> Array:
@@ -533,16 +559,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
         Returns
         -------
-        y : ndarray of shape (n_rows, n_samples)
+        y : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
             Numbers; of a classifier labels, or successes.
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-        rows, offset = self._rows_of(X, by_row)
         rng = as_random_state(random_state)
-        predictive = self._predictive(self.posterior_.choose(n_samples, rng))
-        sample = predictive.sample(rows, rng, offset)
-        classes = getattr(self, "classes_", None)
-        return sample if classes is None or offset is not None else classes[sample]
+        selection = self._choose_draws(n_samples, rng)
+        return self._predictions(X, by_row, selection).sample(rng)
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
         """Summary table of the posterior, one row a parameter.

@@ -1,103 +1,49 @@
-"""Predictions of rows in blocks, one block after the other."""
+"""Predictions of rows that live elsewhere: in blocks, in a memory map, on Dask's workers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import wraps
-from inspect import signature
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_lengths
 from skbayes_sgld.blocks.files import block_slices, check_whole
 from skbayes_sgld.blocks.source import BY_ROW, RowSource, kind_of
 
-P = ParamSpec("P")
-R = TypeVar("R", covariant=True)
 
+def predict_elsewhere(model: Any, name: str, X: Any, out: Any, given: Mapping[str, Any]) -> Any:
+    """Predictions by a method of a fitted model, one block of rows after the other.
 
-class LazyRows(Protocol):
-    """Rows that are computed later, and so are their predictions: Dask's."""
+    Parameters
+    ----------
+    model : estimator
+    name : str
+        Method of the model.
+    X : RowBlocks, Dask's rows, or ndarray
+    out : ndarray or None
+        Array that the predictions of an array are written into.
+    given : dict
+        Arguments of the method by name, ``self`` and X included.
 
-    def __dask_graph__(self) -> Any:
-        """Tasks that make the rows."""
-
-    def compute(self, **kwargs: Any) -> Any:
-        """The rows, in memory."""
-
-
-class Prediction(Protocol[P, R]):
-    """A bound method that takes rows of any kind; the kind decides what it returns."""
-
-    @overload
-    def __call__(self, X: LazyRows, *args: P.args, **kwargs: P.kwargs) -> Any: ...
-    @overload
-    def __call__(self, X: RowSource, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]: ...
-    @overload
-    def __call__(self, X: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> R: ...
-
-
-def by_block(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[P, R]:
-    """Decorator of predictions with an argument ``out``, which then take rows in blocks too.
-
-    The method itself is called with arrays, and without ``out``. For rows in blocks it returns a
-    generator of the predictions of each block. Where ``out`` is given, rows are read and results
-    written block by block, and ``out`` is returned. Predictions of float32 rows are float32, as
-    scikit-learn's are; labels have the type of ``classes_``.
+    Returns
+    -------
+    predictions : generator, Dask's array, or ndarray
+        Of rows in blocks a generator of the predictions of each block; ``out``, where it is given.
     """
-    parameters = signature(method)
+    check_is_fitted(model)
+    arguments = {key: value for key, value in given.items() if key not in ("self", "X")}
+    arguments |= arguments.pop("by_row", {})
+    predict = partial(getattr(model, name), **arguments)
+    if out is not None:
+        return _write(predict, X, out, name, arguments)
+    if not kind_of(X).startswith("dask."):
+        return (predict(rows) for rows in X.columns())
+    from skbayes_sgld.blocks.dask_predictions import predict_lazily
 
-    @wraps(method)
-    def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        def predict(rows: Any, **of_rows: Any) -> Any:
-            predictions = method(self, rows, *args, **{**kwargs, **of_rows})
-            labels = method.__name__ == "predict" and hasattr(self, "classes_")
-            return _in_single(predictions) if _is_single(rows) and not labels else predictions
-
-        lazy = kind_of(X).startswith("dask.")
-        if out is None and not lazy and not isinstance(X, RowSource):
-            return predict(X)
-        check_is_fitted(self)
-        if out is not None:
-            return _write(predict, X, out, method.__name__, kwargs)
-        if not lazy:
-            return (predict(rows) for rows in X.columns())
-        from skbayes_sgld.blocks.dask_predictions import predict_lazily
-
-        arguments = parameters.bind(self, X, *args, **kwargs).arguments
-        others = {name: value for name, value in arguments.items() if name not in ("self", "X")}
-        others |= others.pop("by_row", {})
-        return predict_lazily(self, method.__name__, X, others)
-
-    head, returns, rest = (method.__doc__ or "").partition("\n        Returns\n")
-    before, by_row, last = head.partition("        **by_row : ")  # which stands last
-    call.__doc__ = f"{before.rstrip()}\n{_OUT}{by_row}{last}{returns}{rest}"
-    return cast("Prediction[P, R]", call)
-
-
-_OUT = """        out : ndarray or None, default=None
-            Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
-            generator of the results of its blocks.
-"""
-
-
-def _is_single(X: Any) -> bool:
-    """Whether all numbers of the rows, an array or a table, are float32."""
-    types = {str(each).lower() for each in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
-    return types == {"float32"}
-
-
-def _in_single(predictions: Any) -> Any:
-    if isinstance(predictions, tuple):
-        return tuple(map(_in_single, predictions))
-    with np.errstate(over="ignore", under="ignore"):
-        single = predictions.astype(np.float32, copy=False)
-    # numbers beyond its range, as those of a y in tiny units, stay float64
-    return single if np.isfinite(single).sum() == np.isfinite(predictions).sum() else predictions
+    return predict_lazily(model, name, X, arguments)
 
 
 def _write(predict: Callable[..., Any], X: Any, out: Any, name: str, given: dict[str, Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, cast
 
@@ -21,9 +20,9 @@ from skbayes_sgld._checks import escaped, naming
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
-from skbayes_sgld.estimators.block_predictions import by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.predictions import prediction
 from skbayes_sgld.estimators.scores import ACCURACY, share_of_hits
 from skbayes_sgld.inference.passes import Encoding
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
@@ -145,17 +144,17 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         predictive = super()._predictive(selection)
         return replace(predictive, present=self._present, n_classes=len(self.classes_))
 
-    def _point_predictive(self) -> Predictive:
-        """Predictive distribution that point predictions are taken from."""
-        return self._predictive()
-
-    @by_block
+    @prediction
     def decision_function(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Log odds of the posterior mean of the probability.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -164,18 +163,21 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_odds : ndarray of shape (n_samples,) or (n_samples, n_classes)
             Of the second class where there are two.
         """
-        X, _ = self._rows_of(X, by_row)
-        both = self._point_predictive().log_probability(X)
+        both = self._predictions(X, by_row).log_probability()
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
-    @by_block
+    @prediction
     def predict_proba(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Posterior mean of the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -184,16 +186,19 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         probability : ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        X, _ = self._rows_of(X, by_row)
-        return self._point_predictive().probability(X)
+        return self._predictions(X, by_row).probability()
 
-    @by_block
+    @prediction
     def predict_log_proba(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Log of the posterior mean of the probability of each class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -201,16 +206,19 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         -------
         log_probability : ndarray of shape (n_samples, n_classes)
         """
-        X, _ = self._rows_of(X, by_row)
-        return self._point_predictive().log_probability(X)[..., 0]
+        return self._predictions(X, by_row).log_probability()[..., 0]
 
-    @by_block
+    @prediction
     def predict(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Most probable class.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -218,11 +226,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         -------
         label : ndarray of shape (n_samples,)
         """
-        X, _ = self._rows_of(X, by_row)
-        probability = self._point_predictive().probability(X)
+        probability = self._predictions(X, by_row).probability()
         return self.classes_[probability.argmax(axis=1)]
 
-    @by_block
+    @prediction
     def predict_proba_quantiles(
         self,
         X: ArrayLike,
@@ -238,6 +245,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         q : array-like of shape (n_quantiles,), default=(0.05, 0.5, 0.95)
             Levels in (0, 1).
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -246,10 +257,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         quantiles : ndarray of shape (n_samples, n_classes, n_quantiles)
             In the order of ``classes_``.
         """
-        levels, (X, _) = check_levels(q), self._rows_of(X, by_row)
-        return self._predictive().probability_quantiles(X, levels)
+        levels = check_levels(q)
+        return self._predictions(X, by_row).probability_quantiles(levels)
 
-    @by_block
+    @prediction
     def predict_proba_interval(
         self,
         X: ArrayLike,
@@ -265,6 +276,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         coverage : float or array-like of shape (n_coverages,), default=0.9
             Posterior probability of the interval, in (0, 1); or several.
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -273,8 +288,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         interval : ndarray of shape (n_samples, n_classes, 2)
             With the coverages on a fourth axis where several are given.
         """
-        X, _ = self._rows_of(X, by_row)
-        return equal_tailed(partial(self._predictive().probability_quantiles, X), coverage)
+        return equal_tailed(self._predictions(X, by_row).probability_quantiles, coverage)
 
     def posterior_mean_draws(
         self,
@@ -301,8 +315,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
             The mean over the draws of a sampled posterior is ``predict_proba``.
         """
-        (rows, _), selection = self._rows_of(X, by_row), self._choose_draws(n_samples, random_state)
-        return self._predictive(selection).probability_draws(rows)
+        selection = self._choose_draws(n_samples, random_state)
+        return self._predictions(X, by_row, selection).probability_draws()
 
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Log posterior predictive probability of every label, or number of successes.
@@ -320,13 +334,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_probability : ndarray of shape (n_samples,)
             Of labels that of :meth:`predict_log_proba`.
         """
-        rows, observed, *trials = self._observed(X, y, by_row)
-        predictive = self._point_predictive()
-        if trials:
-            return predictive.log_density(rows, observed, *trials)
-        log_probability = predictive.log_probability(rows)[..., 0]
-        codes = observed.astype(np.intp)[:, None]
-        return np.take_along_axis(log_probability, codes, axis=1)[:, 0]
+        return self._predictions_of(X, y, by_row).log_density()
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the labels, or of the trials, that are predicted: the accuracy.

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._checks import SMALLEST, check_flag, check_size
 from skbayes_sgld._components import Registry, resolve
 from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.moments import Moments
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
 from skbayes_sgld.estimators.column_priors import ColumnPriors, resolve_columns
-from skbayes_sgld.estimators.outputs import by_output
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.prior_predictive import draw_prior_predictive
 from skbayes_sgld.inference.passes import (
@@ -35,6 +35,7 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior, NoiseModel
 from skbayes_sgld.posterior.glm import own_units
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
+from skbayes_sgld.prediction.predictions import split_columns, stacked
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import CoefficientPrior, NoisePrior
 from skbayes_sgld.rows.checks import (
@@ -349,7 +350,6 @@ class LinearEstimator(BayesianEstimator):
             own = parts[name][0]
             setattr(self, f"{name}_", own if np.ndim(own) else float(own))
 
-    @by_output(1)
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = 0) -> Bunch:
         """Draws from the posterior, by parameter.
 
@@ -365,9 +365,15 @@ class LinearEstimator(BayesianEstimator):
         draws : Bunch
             ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
             (S,)`` or ``(S, n_classes)``, and what else was inferred, such as ``noise_variance
-            (S,)``.
+            (S,)``. Of several outputs each has these as second axis.
         """
-        selection = self._choose_draws(n_samples, random_state)
+        return self._draws_at(self._choose_draws(n_samples, random_state))
+
+    def _draws_at(self, selection: Array) -> Bunch:
+        """Chosen draws by parameter."""
+        models = vars(self).get("estimators_")
+        if models is not None:
+            return stacked(model._draws_at(selection) for model in models)
         draws = Bunch(**{name: values[selection] for name, values in self._draws().items()})
         if self._n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
@@ -375,7 +381,6 @@ class LinearEstimator(BayesianEstimator):
 
     # ---- before the fit -----------------------------------------------------------------------
 
-    @by_output(1, one_stream=True)
     def sample_prior(
         self,
         X: ArrayLike,
@@ -423,6 +428,11 @@ class LinearEstimator(BayesianEstimator):
         >>> model.sample_prior(np.zeros((3, 2)), n_samples=5).shape
         (3, 5)
         """
+        models = vars(self).get("estimators_")
+        if models is not None:
+            rng, columns = as_random_state(random_state), split_columns(y, len(models))
+            pairs = zip(models, columns, strict=True)
+            return stacked(m.sample_prior(X, n_samples, rng, own, **by_row) for m, own in pairs)
         return draw_prior_predictive(self, X, n_samples, random_state, y, self._offset(X, by_row))
 
     def _target_before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:

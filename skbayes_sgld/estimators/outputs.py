@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from inspect import signature
-from typing import Any, TypeVar, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import Bunch
 
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.blocks.source import kind_of
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior.statistics import shared_columns
-
-Method = TypeVar("Method", bound=Callable[..., Any])
+from skbayes_sgld.prediction.predictions import split_columns
 
 _STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_intercept_")
 
@@ -71,19 +67,6 @@ def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, by_row: dict
     estimator.posterior_ = draws
 
 
-def split_columns(y: Any, n_outputs: int) -> list[Any]:
-    """Columns of y, one an output; None for each where y is None."""
-    if y is None:
-        return [None] * n_outputs
-    values = np.asarray(y)
-    if values.ndim < 2 or values.shape[1] != n_outputs:
-        raise ValueError(
-            f"y has shape {values.shape}; the fit was of {n_outputs} outputs, so give "
-            f"(n_samples, {n_outputs})."
-        )
-    return [values[:, k] for k in range(n_outputs)]
-
-
 def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> PosteriorDraws:
     """Draws of all outputs, whose names begin with the output's: ``coef[output, column]``."""
     first = each[0]
@@ -105,51 +88,3 @@ def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> Posterio
     values_of_all = np.concatenate([draws.values for draws in each], axis=2)
     coords = {"output": list(names), **first.coords}
     return PosteriorDraws(values_of_all, joined, first.weights, choices, coords)
-
-
-def by_output(axis: int, *, one_stream: bool = False) -> Callable[[Method], Method]:
-    """Decorator of methods: with several outputs, results of the model of each, stacked.
-
-    Parameters
-    ----------
-    axis : int
-        Axis of the outputs in what the method returns.
-    one_stream : bool, default=False
-        Whether the outputs share one stream of random numbers, which makes their draws
-        independent. A method that only chooses draws chooses the same for all outputs.
-    """
-
-    def decorate(method: Method) -> Method:
-        parameters = signature(method)
-
-        @wraps(method)
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            models = vars(self).get("estimators_")
-            if models is None:
-                return method(self, *args, **kwargs)
-            bound = parameters.bind(self, *args, **kwargs)
-            bound.apply_defaults()
-            arguments = dict(bound.arguments)
-            del arguments["self"]
-            arguments |= arguments.pop("by_row", {})
-            if one_stream:
-                arguments["random_state"] = as_random_state(arguments["random_state"])
-            y, results = arguments.get("y"), []
-            for model, column in zip(models, split_columns(y, len(models)), strict=True):
-                own = {} if y is None else {"y": column}
-                results.append(getattr(model, method.__name__)(**arguments | own))
-            return _stack(results, axis)
-
-        return cast(Method, call)
-
-    return decorate
-
-
-def _stack(results: list[Any], axis: int) -> Any:
-    """Results of the outputs' methods, arrays or several of them, stacked."""
-    first = results[0]
-    if isinstance(first, Bunch):
-        return Bunch(**{name: _stack([part[name] for part in results], axis) for name in first})
-    if isinstance(first, tuple):
-        return tuple(_stack(list(part), axis) for part in zip(*results, strict=True))
-    return np.stack(results, axis)

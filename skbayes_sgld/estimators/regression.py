@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Literal, Self, overload
 
 import numpy as np
@@ -14,10 +13,10 @@ from sklearn.utils import Tags
 from skbayes_sgld._checks import as_array, check_choice, check_flag, check_lengths, check_size
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
-from skbayes_sgld.estimators.block_predictions import LazyRows, by_block
 from skbayes_sgld.estimators.linear import LinearEstimator
-from skbayes_sgld.estimators.outputs import by_output, fit_outputs, has_outputs
+from skbayes_sgld.estimators.outputs import fit_outputs, has_outputs
 from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.predictions import LazyRows, prediction
 from skbayes_sgld.estimators.scores import R2, Score
 from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
@@ -100,8 +99,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def predict(
         self, X: ArrayLike, return_std: Literal[True], **by_row: Any
     ) -> tuple[Array, Array]: ...
-    @by_block
-    @by_output(1)
+    @prediction
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, out: Any = None, **by_row: Any
     ) -> Any:
@@ -113,6 +111,10 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return_std : bool, default=False
             Return its standard deviation too. It includes the noise, as that of
             ``sklearn.linear_model.BayesianRidge`` does.
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -123,17 +125,11 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Where ``return_std``.
         """
         check_flag(return_std, "return_std")
-        rows = self._rows_of(X, by_row)
-        mean = self._mean(*rows)
-        if not return_std:
-            return mean
-        return mean, np.sqrt(self._predictive().moments(*rows)[:, 1])
+        predictions = self._predictions(X, by_row)
+        mean = predictions.mean()
+        return (mean, predictions.sd()) if return_std else mean
 
-    def _mean(self, X: Array, offset: Array | None) -> Array:
-        return self._predictive().mean(X, offset)
-
-    @by_block
-    @by_output(1)
+    @prediction
     def predict_quantiles(
         self,
         X: ArrayLike,
@@ -155,21 +151,27 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Levels in (0, 1).
         kind : {"predictive", "mean"}, default="predictive"
             Quantiles of a new observation, or of the regression function.
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
         Returns
         -------
-        quantiles : ndarray of shape (n_samples, n_quantiles)
+        quantiles : ndarray of shape (n_samples, n_quantiles) or (n_samples, n_outputs, n_quantiles)
         """
-        levels, (rows, offset) = check_levels(q), self._rows_of(X, by_row)
-        check_choice(kind, "kind", ("mean", "predictive"))
-        predictive = self._predictive()
-        of = predictive.mean_quantiles if kind == "mean" else predictive.quantiles
-        return of(rows, levels, offset)
+        levels = check_levels(q)
+        return self._quantiles(X, kind, by_row)(levels)
 
-    @by_block
-    @by_output(1)
+    def _quantiles(self, X: Any, kind: str, by_row: dict[str, Any]) -> Callable[[Array], Array]:
+        """Function from levels to quantiles of observations, or of their means."""
+        check_choice(kind, "kind", ("mean", "predictive"))
+        predictions = self._predictions(X, by_row)
+        return predictions.mean_quantiles if kind == "mean" else predictions.quantiles
+
+    @prediction
     def predict_interval(
         self,
         X: ArrayLike,
@@ -188,6 +190,10 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Probability of the interval, in (0, 1); or several.
         kind : {"predictive", "mean"}, default="predictive"
             Intervals of a new observation, or of the regression function.
+        out : ndarray or None, default=None
+            Array that the result is written into, block by block: X may be a memory map, and so
+            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
             Arguments by row, of the estimators that take some: see the notes of the class.
 
@@ -196,10 +202,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
             With the coverages last where several are given.
         """
-        quantiles = partial(self.predict_quantiles, X, kind=kind, **by_row)
-        return equal_tailed(quantiles, coverage)
+        return equal_tailed(self._quantiles(X, kind, by_row), coverage)
 
-    @by_output(1)
     def posterior_mean_draws(
         self,
         X: ArrayLike,
@@ -227,10 +231,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         mean : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
             Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
         """
-        rows, selection = self._rows_of(X, by_row), self._choose_draws(n_samples, random_state)
-        return self._predictive(selection).mean_draws(*rows)
+        selection = self._choose_draws(n_samples, random_state)
+        return self._predictions(X, by_row, selection).mean_draws()
 
-    @by_output(1)
     def predict_cdf(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Distribution function of the posterior predictive distribution.
 
@@ -252,11 +255,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             3e-6, for fewer to rounding.
         """
         check_by_row_given(self, by_row, "predict_cdf")
-        (rows, offset), t = self._rows_of(X, by_row), as_array(y, "y", (1, 2))
-        check_lengths(X=rows, y=t)
-        return self._predictive().cdf(rows, t.reshape(len(t), -1), offset).reshape(t.shape)
+        predictions, points = self._predictions(X, by_row), as_array(y, "y", (1, 2))
+        return predictions.cdf(points)
 
-    @by_output(1)
     def log_predictive_density(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
         """Log posterior predictive density of every observation.
 
@@ -272,7 +273,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         log_density : ndarray of shape (n_samples,)
             Log of the density's mean over the draws.
         """
-        return self._predictive().log_density(*self._observed(X, y, by_row))
+        return self._predictions_of(X, y, by_row).log_density()
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the deviance of y that the predictions explain, D^2.
@@ -442,5 +443,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
         draws = np.log(np.column_stack(own)) if own else None
         return self._mixture(predictor, self._of_averages(likelihood), draws, selection)
 
-    def _mean(self, X: Array, offset: Array | None) -> Array:
-        return X @ self.coef_ + self.intercept_
+    def _point_predictive(self) -> Predictive:
+        """Distribution with the mean by ``coef_`` and ``intercept_``; none reads its variance."""
+        point = LinearPredictor(self.coef_[None, None], np.full((1, 1), self.intercept_))
+        return Predictive(point, self._of_averages(Gaussian()), np.zeros((1, 1)))

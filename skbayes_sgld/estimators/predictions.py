@@ -1,0 +1,74 @@
+"""The one decorator of methods that predict rows: of what type, and of rows that live elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skbayes_sgld.blocks.source import RowSource, kind_of
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class LazyRows(Protocol):
+    """Rows that are computed later, and so are their predictions: Dask's."""
+
+    def __dask_graph__(self) -> Any:
+        """Tasks that make the rows."""
+
+    def compute(self, **kwargs: Any) -> Any:
+        """The rows, in memory."""
+
+
+class Prediction(Protocol[P, R]):
+    """A bound method that takes rows of any kind; the kind decides what it returns."""
+
+    @overload
+    def __call__(self, X: LazyRows, *args: P.args, **kwargs: P.kwargs) -> Any: ...
+    @overload
+    def __call__(self, X: RowSource, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]: ...
+    @overload
+    def __call__(self, X: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+
+def prediction(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[P, R]:
+    """Decorator of methods that predict rows, of which those in memory go straight to the method.
+
+    Predictions of float32 rows are float32, as scikit-learn's are; labels have the type of
+    ``classes_``. Rows in blocks or of Dask, and an array ``out`` to write into, go through the door
+    of ``block_predictions.py``, which calls the method with arrays.
+    """
+
+    @wraps(method)
+    def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if out is not None or isinstance(X, RowSource) or kind_of(X).startswith("dask."):
+            from skbayes_sgld.estimators.block_predictions import predict_elsewhere
+
+            given = signature(method).bind(self, X, *args, **kwargs).arguments
+            return predict_elsewhere(self, method.__name__, X, out, given)
+        predictions = method(self, X, *args, **kwargs)
+        are_labels = method.__name__ == "predict" and hasattr(self, "classes_")
+        return _in_single(predictions) if _is_single(X) and not are_labels else predictions
+
+    return cast("Prediction[P, R]", call)
+
+
+def _is_single(X: Any) -> bool:
+    """Whether all numbers of the rows, an array or a table, are float32."""
+    types = {str(each).lower() for each in getattr(X, "dtypes", [getattr(X, "dtype", None)])}
+    return types == {"float32"}
+
+
+def _in_single(predictions: Any) -> Any:
+    if isinstance(predictions, tuple):
+        return tuple(map(_in_single, predictions))
+    with np.errstate(over="ignore", under="ignore"):
+        single = predictions.astype(np.float32, copy=False)
+    # numbers beyond its range, as those of a y in tiny units, stay float64
+    return single if np.isfinite(single).sum() == np.isfinite(predictions).sum() else predictions

@@ -1,0 +1,165 @@
+"""Predictions: the predictive distributions of rows as one value; several outputs are stacked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, cast
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from skbayes_sgld._checks import check_lengths
+from skbayes_sgld._typing import Array
+from skbayes_sgld.prediction.predictive import Predictive
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictive distributions of rows: of new observations, and of their means under the draws.
+
+    The first axis of every array is that of the rows, the last that of levels, points or draws.
+
+    Attributes
+    ----------
+    of_draws : callable
+        Function that makes the :class:`Predictive` distribution under the draws.
+    of_point : callable
+        Function that makes the distribution that the mean and the probabilities are of: the same,
+        or that of an estimate.
+    X : ndarray or csr_array of shape (n, d)
+    offset : ndarray of shape (n,) or None
+        As :class:`Predictive` takes it.
+    y : ndarray of shape (n,) or None
+        Observations, as the likelihood takes them, where densities are asked for.
+    classes : ndarray of shape (n_classes,) or None
+        Labels of a classifier.
+    """
+
+    of_draws: Callable[[], Predictive]
+    of_point: Callable[[], Predictive]
+    X: Array
+    offset: Array | None = None
+    y: Array | None = None
+    classes: Array | None = None
+
+    @cached_property
+    def predictive(self) -> Predictive:
+        """Distribution under the draws, made when it is asked for."""
+        return self.of_draws()
+
+    @cached_property
+    def point(self) -> Predictive:
+        """Distribution that the mean and the probabilities are of."""
+        return self.of_point()
+
+    def mean(self) -> Array:
+        """Mean of an observation ``(n,)``."""
+        return self.point.mean(self.X, self.offset)
+
+    def sd(self) -> Array:
+        """Standard deviation of an observation ``(n,)``."""
+        return np.sqrt(self.predictive.moments(self.X, self.offset)[:, 1])
+
+    def quantiles(self, q: Array) -> Array:
+        """Quantiles of an observation ``(n, len(q))``."""
+        return self.predictive.quantiles(self.X, q, self.offset)
+
+    def cdf(self, t: Array) -> Array:
+        """Probability of an observation of at most ``t (n,)`` or ``(n, m)``, in its shape."""
+        check_lengths(X=self.X, y=t)
+        points = t.reshape(len(t), -1)
+        return self.predictive.cdf(self.X, points, self.offset).reshape(t.shape)
+
+    def sample(self, rng: np.random.RandomState) -> Array:
+        """An observation under each draw ``(n, S)``; labels, unless trials are given."""
+        sample = self.predictive.sample(self.X, rng, self.offset)
+        return sample if self.classes is None or self.offset is not None else self.classes[sample]
+
+    def log_density(self) -> Array:
+        """Log density of the observations ``(n,)``; of labels the log of their probability."""
+        assert self.y is not None
+        if self.classes is None or self.offset is not None:
+            law = self.predictive if self.classes is None else self.point
+            return law.log_density(self.X, self.y, self.offset)
+        codes = self.y.astype(np.intp)[:, None]
+        return np.take_along_axis(self.log_probability()[..., 0], codes, axis=1)[:, 0]
+
+    def log_likelihood(self) -> Array:
+        """Log density of the observations under each draw ``(n, S)``."""
+        assert self.y is not None
+        return self.predictive.log_likelihood(self.X, self.y, self.offset)
+
+    # ---- the mean of an observation, or the probabilities of its labels, under the draws ---------
+
+    def mean_quantiles(self, q: Array) -> Array:
+        """Posterior quantiles of the mean ``(n, len(q))``."""
+        return self.predictive.mean_quantiles(self.X, q, self.offset)
+
+    def mean_draws(self) -> Array:
+        """Mean under each draw ``(n, S)``."""
+        return self.predictive.mean_draws(self.X, self.offset)
+
+    def probability(self) -> Array:
+        """Probability of each class ``(n, n_classes)``."""
+        return self.point.probability(self.X)
+
+    def log_probability(self) -> Array:
+        """Logs ``(n, n_classes, 2)`` of the probability of each class, and of the others."""
+        return self.point.log_probability(self.X)
+
+    def probability_quantiles(self, q: Array) -> Array:
+        """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
+        return self.predictive.probability_quantiles(self.X, q)
+
+    def probability_draws(self) -> Array:
+        """Probability of each class under each draw ``(n, n_classes, S)``."""
+        return self.predictive.probability_draws(self.X)
+
+
+class Outputs:
+    """Predictions of several outputs: each method's arrays have the outputs as second axis.
+
+    The methods are those of :class:`Predictions`. Random numbers come from one stream, which makes
+    the draws of the outputs independent.
+    """
+
+    def __init__(self, each: Sequence[Predictions]) -> None:
+        self._each = each
+
+    def __getattr__(self, name: str) -> Callable[..., Array]:
+        """Method of all outputs."""
+        methods = [getattr(predictions, name) for predictions in self._each]
+        return lambda *given: stacked(method(*given) for method in methods)
+
+    def cdf(self, t: Array) -> Array:
+        """Probability of an observation of at most ``t (n, n_outputs)``."""
+        points = split_columns(t, len(self._each))
+        return cast(Array, stacked(one.cdf(p) for one, p in zip(self._each, points, strict=True)))
+
+
+def of_outputs(each: Iterable[Predictions]) -> Predictions:
+    """Predictions of several outputs as those of one."""
+    return cast(Predictions, Outputs(list(each)))
+
+
+def split_columns(y: Any, n_outputs: int) -> list[Any]:
+    """Columns of y, one an output; None for each where y is None."""
+    if y is None:
+        return [None] * n_outputs
+    values = np.asarray(y)
+    if values.ndim < 2 or values.shape[1] != n_outputs:
+        raise ValueError(
+            f"y has shape {values.shape}; the fit was of {n_outputs} outputs, so give "
+            f"(n_samples, {n_outputs})."
+        )
+    return [values[:, k] for k in range(n_outputs)]
+
+
+def stacked(results: Iterable[Any]) -> Any:
+    """Arrays of several outputs, or a Bunch of them by name, with the outputs as second axis."""
+    each = list(results)
+    if isinstance(each[0], Bunch):
+        return Bunch(**{name: stacked(part[name] for part in each) for name in each[0]})
+    return np.stack(each, axis=1)
