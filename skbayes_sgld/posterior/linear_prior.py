@@ -86,6 +86,11 @@ class LinearPrior:
         return cls(coef, intercept, d, width, center, spread is not None, some_given, pin)
 
     @property
+    def flat(self) -> bool:
+        """Whether the density is constant."""
+        return self.coef.flat and self.intercept.flat
+
+    @property
     def normal(self) -> bool:
         """Whether the prior is normal, given the noise."""
         return self.coef.normal and self.intercept.normal

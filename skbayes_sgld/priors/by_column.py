@@ -281,11 +281,27 @@ def _conditional(prior: Any) -> CoefficientPrior:
 # ---- any prior, by column -----------------------------------------------------------------------
 
 
+def _parts(prior: CoefficientPrior, d: int) -> Sequence[Part]:
+    return prior.parts if isinstance(prior, ByColumn) else [Part("", np.arange(d), prior)]
+
+
 def columns_where(prior: CoefficientPrior, d: int, attribute: str, value: bool = True) -> Any:
     """Columns ``(m,)`` under a prior whose attribute, such as ``proper``, has this value."""
-    parts = prior.parts if isinstance(prior, ByColumn) else [Part("", np.arange(d), prior)]
+    parts = _parts(prior, d)
     found = [part.columns for part in parts if bool(getattr(part.prior, attribute)) is value]
     return np.sort(np.concatenate([np.arange(0), *found]))
+
+
+def independent_normal(prior: CoefficientPrior, d: int) -> tuple[Array, Array] | None:
+    """Locations and scales ``(d,)``, infinite where flat, of independent normals; else None."""
+    location, scale = np.zeros(d), np.full(d, np.inf)
+    for _, columns, own in _parts(prior, d):
+        if own.flat:
+            continue
+        if not isinstance(own, Normal) or own.scaled_by_noise or own.covariance is not None:
+            return None
+        location[columns], scale[columns] = own.location, own.scale
+    return location, scale
 
 
 def pieces(prior: CoefficientPrior, columns: NDArray[np.intp]) -> list[Part]:

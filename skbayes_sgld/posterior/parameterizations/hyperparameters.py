@@ -8,6 +8,8 @@ standardised too.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from skbayes_sgld._linalg import inverse_root
@@ -21,6 +23,8 @@ from skbayes_sgld.posterior.parameterizations.conditional import (
     NormalGivenScales,
 )
 from skbayes_sgld.posterior.parameterizations.noncentered import NoiseScale
+from skbayes_sgld.priors import Flat
+from skbayes_sgld.priors.by_column import independent_normal
 
 
 class HyperScales:
@@ -33,21 +37,25 @@ class HyperScales:
     ----------
     posterior : HierarchicalPosterior
     theta : ndarray of shape (P,)
-        Parameters whose coefficients are 0, with the intercepts of the origin and the reference of
-        the hyperparameters and own parameters, at which t is 1.
+        Parameters with the coefficients and intercepts of the origin, and the reference of the
+        hyperparameters and own parameters, at which t is 1.
+    known : ndarray of shape (L,)
+        Logs of the prior precisions that are not learned, about the origin; minus infinity for the
+        others, and for those that count as the rows'.
     """
 
-    def __init__(self, posterior: HierarchicalPosterior, theta: Array) -> None:
+    def __init__(self, posterior: HierarchicalPosterior, theta: Array, known: Array) -> None:
         self._posterior, self._scales = posterior, posterior.scales
         base, h, _ = posterior.split(theta[None])
         self._blocks, self._m = posterior.model.parameters, h.shape[1]
+        self._known = known
         self._noise = NoiseScale.of(posterior.flat, base[0]) if posterior.infers_noise else None
         self._constant = 0.0 if self._noise else float(posterior.flat.log_density(base)[0])
         self._log_scale = self._scales.log_scale(h)[0]
 
     def log_precision(self, eta: Array) -> Array:
         """Logs of the prior precisions ``(C, L)``; minus infinity for intercepts."""
-        full = np.full((len(eta), self._blocks.n_linear), -np.inf)
+        full = np.tile(self._known, (len(eta), 1))
         log_scale = self._scales.log_scale(eta[:, : self._m])
         self._blocks.coef(full)[..., self._scales.columns] = -2.0 * log_scale[:, None]
         return full
@@ -75,7 +83,7 @@ class HyperScales:
         return in_eta
 
     def value_and_grad(self, eta: Array) -> tuple[Array, Array]:
-        """Log density at coefficients of 0 ``(C,)``, of one predictor, and its gradient."""
+        """Log density at the origin ``(C,)``, of one predictor, and its gradient."""
         h, gamma = eta[:, : self._m], eta[:, self._m] if self._noise else None
         value, in_h, in_gamma = self._posterior.hyper_value_and_grad(h, gamma)
         log_scale = self._scales.log_scale(h)
@@ -111,13 +119,21 @@ def noncentered_scales(
     temperature : float
         Temperature that the sampler is to use.
     """
-    flat, L = posterior.flat, posterior.n_linear
+    flat, blocks = posterior.flat, posterior.model.parameters
+    L, rows, log_known = blocks.n_linear, flat, np.full((1, blocks.n_linear), -np.inf)
     origin = posterior.start()[:L]  # coefficients of 0: no digits are lost to the level of y
+    known = independent_normal(flat.prior, posterior.model.n_features)
+    if not posterior.scales.common and known is not None:
+        # each precision is a column's own, and those that are known need not count as the rows'
+        location, scale = known
+        blocks.coef(origin[None])[...] = location
+        blocks.coef(log_known)[...] = -2.0 * np.log(scale)
+        rows = flat.with_prior(replace(flat.linear_prior, coef=Flat()))
     at = np.append(center, eta[len(eta) - posterior.n_own :])
-    smooth = flat.averaged_over(None)  # a kink has no curvature
+    smooth = rows.averaged_over(None)  # a kink has no curvature
     H = smooth.curvature(at)[:L, :L]
     g = H @ (center - origin) + smooth.grad(at[None])[0, :L]
-    scales = HyperScales(posterior, np.append(origin, eta))
+    scales = HyperScales(posterior, np.append(origin, eta), log_known[0])
     coefficients: EigenScales | CholeskyScales = CholeskyScales(H, g)
     if posterior.scales.common:
         prior = np.exp(scales.log_precision(eta[None])[0])
@@ -127,8 +143,7 @@ def noncentered_scales(
         coefficients = EigenScales(basis, np.clip(share, 0.0, 1.0), g @ basis, 0.0, power)
     scale_map = Affine(eta, np.eye(len(eta)) if root is None else root)
     coordinates = NormalGivenScales(origin, coefficients, scales, scale_map)
-    known = flat.linear_prior  # of the parameters whose scale is not learned
-    if posterior.model.likelihood.quadratic and known.coef.flat and known.intercept.flat:
+    if posterior.model.likelihood.quadratic and rows.linear_prior.flat:
         return NormalCoefficients(posterior, coordinates, temperature)
     return Reparameterized(posterior, coordinates, temperature)
 

@@ -4,8 +4,28 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld.priors import ConjugateNormal, Flat, Laplace, Normal, StudentT
-from skbayes_sgld.priors.by_column import ByColumn, Part, columns_where, joined, pieces, replaced
+from skbayes_sgld.inference.parameterization import standardise
+from skbayes_sgld.likelihoods import Bernoulli, Gaussian
+from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
+from skbayes_sgld.priors import (
+    ConjugateNormal,
+    Flat,
+    HierarchicalNormal,
+    Horseshoe,
+    Laplace,
+    Normal,
+    StudentT,
+)
+from skbayes_sgld.priors.by_column import (
+    ByColumn,
+    LearnedByColumn,
+    Part,
+    columns_where,
+    joined,
+    pieces,
+    replaced,
+)
+from tests.numeric import assert_derivative, derivative_by_chain
 from tests.posterior.priors import test_registry as registry
 
 V = np.array([[1.0, 0.5], [0.5, 2.0]])
@@ -85,3 +105,43 @@ def test_a_prior_is_put_together_again_from_its_pieces(name):
     np.testing.assert_array_equal(flat.log_density(coef, GAMMA), value)
     grad, _ = prior.grad(COEF, GAMMA)
     np.testing.assert_array_equal(flat.grad(COEF, GAMMA)[0][..., 1], grad[..., 1])
+
+
+KNOWN = {
+    "normal": Normal(scale=0.4, location=0.7),
+    "flat": Flat(),
+    "Laplace": Laplace(scale=0.5),
+    "in units of the noise": ConjugateNormal(scale=0.6),
+}
+
+
+@pytest.mark.parametrize("known", KNOWN)
+@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=["linear", "logistic"])
+@pytest.mark.parametrize("learned", [Horseshoe(scale=0.8), HierarchicalNormal(scale=0.8)])
+def test_coordinates_of_learned_scales_keep_the_density(known, likelihood, learned):
+    if known == "in units of the noise" and not likelihood.quadratic:
+        return
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 4)) + 1.0
+    y = (X[:, 0] - 1.0 + rng.standard_normal(30) > 0).astype(float)
+    parts = [
+        Part("b, d", np.array([1, 3]), learned),
+        Part("a", np.array([0]), KNOWN[known]),
+        Part("c", np.array([2]), HierarchicalNormal(scale=1.5)),
+    ]
+    prior = LearnedByColumn(parts)
+    model = GLMPosterior(X, y, likelihood, prior.conditional(), center=True)
+    joint = HierarchicalPosterior(model, prior)
+    theta = joint.start() + 0.3 * rng.standard_normal((3, joint.n_params))
+    assert_derivative(joint.grad(theta), derivative_by_chain(joint.log_density, theta), "gradient")
+    values = joint.reported.values(theta)
+    np.testing.assert_allclose(joint.reported.theta(values), theta, rtol=1e-9, atol=1e-9)
+    found, _ = standardise(joint)
+    phi = rng.standard_normal((3, joint.n_params))
+    at = found.coordinates.expand(phi)
+    expected = joint.log_density(at.theta) + at.log_jacobian
+    value, grad = found.value_and_grad(phi)
+    np.testing.assert_allclose(value - value[0], expected - expected[0], atol=1e-6)
+    assert_derivative(grad, derivative_by_chain(found.log_density, phi), "gradient")
+    exact = likelihood.quadratic and known in ("normal", "flat")
+    assert (type(found).__name__ == "NormalCoefficients") is exact
