@@ -27,7 +27,7 @@ from skbayes_sgld.prediction.wrappers import (
     summary,
 )
 
-if TYPE_CHECKING:  # what is imported where it is first used, as _LATER has it
+if TYPE_CHECKING:  # the lazy imports of _LATER
     from skbayes_sgld.blocks import RowBlocks
     from skbayes_sgld.criticism.comparison import compare_models
     from skbayes_sgld.criticism.report import check_model

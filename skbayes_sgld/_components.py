@@ -30,7 +30,7 @@ class Component(BaseEstimator):
         return names
 
     def check(self) -> None:
-        """Raise ValueError or TypeError where a parameter is out of range."""
+        """Raise ValueError or TypeError if a parameter is out of range."""
 
     def check_as(self, argument: str) -> None:
         """Check; errors may name the argument, as a prior serves slopes and intercepts."""

@@ -286,7 +286,7 @@ class Kernel:
 def _gradient_of(
     rule: Algorithm, gradient: str | Gradient | None, batch_size: int | None
 ) -> Gradient:
-    """Gradient estimator; raise unless it takes batches where there is a batch size."""
+    """Gradient estimator; raise if there is a batch size and it takes no batches."""
     if gradient is not None:
         estimator = resolve(gradient, GRADIENTS, "gradient")
     elif isinstance(rule, Optimizer):

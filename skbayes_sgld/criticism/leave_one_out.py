@@ -84,7 +84,7 @@ class LeftOut:
 
     @property
     def likelihood(self) -> Any:
-        """Distribution of an observation; labels have the classes of positive weight."""
+        """Distribution of an observation; for labels, of the classes that have weight."""
         return self.predictive.likelihood
 
     @property
@@ -441,9 +441,7 @@ def _check_same(
     unweighted: bool,
 ) -> None:
     """Raise if sums over the rows with a weight are not those of the fit."""
-    of_fit: Fingerprint | None = model._fingerprint
-    if of_fit is None:  # a pickle of an older version
-        return
+    of_fit: Fingerprint = model._fingerprint
     given = Fingerprint.of(data[0], data[1], data[2] if len(data) > 2 else None, weight)
     differs = of_fit.difference(given)
     if differs == "X" and changes_columns(estimator):

@@ -506,7 +506,7 @@ def _row_labels(X: Any, y: Any, rows: Array) -> Any:
 
 
 def _row(name: str, figures: str) -> list[str]:
-    """Line of a table in the report; figures after a long name go on a line of their own."""
+    """Line of a table in the report; figures after a long name go on the next line."""
     over = len(name) - _NAME
     # the name may use the blanks before the figures
     if over < 0 or not figures[: over + 1].strip():

@@ -52,7 +52,7 @@ _SAME = 0.4  # share of rows with one value of y, beyond which no continuous noi
 # 0.8
 _PEAKED = 0.75
 _UNEVEN = 1.5  # ratio of the spreads of two thirds that counts as unequal noise
-_SCALED = 1.2  # ratio of squared residuals to the model's that is worth a word
+_SCALED = 1.2  # ratio of squared residuals to the model's from which it is reported
 _HEAVY = 2.0  # mean squared residual over that of normal noise of equal median; t(3): 2.3
 _PULLED = 2.0  # posterior sds by which a prior may move the noise
 _EXACT = 1e6  # posterior sds beyond which a weaker prior would leave no mode

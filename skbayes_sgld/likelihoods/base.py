@@ -138,7 +138,7 @@ class Likelihood(Component):
 
     @property
     def infers_noise(self) -> bool:
-        """Whether the first of its own parameters is the noise variance."""
+        """Whether the first own parameter is the noise variance."""
         return bool(self.own) and self.own[0].is_noise
 
     def constrain_own(self, theta: Array) -> Array:

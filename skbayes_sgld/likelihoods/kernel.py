@@ -15,7 +15,7 @@ class RowKernel:
 
     ``u (C, n_products, B)`` holds the linear predictors of B rows for C positions and, last, the
     coordinates of the likelihood's own parameters. Predictors of a shift-invariant likelihood are
-    contrasts: all but the last one, less the last one. This kernel calls the likelihood's
+    contrasts: all but the last one, minus the last one. This kernel calls the likelihood's
     functions; a family may define a faster one.
 
     Parameters

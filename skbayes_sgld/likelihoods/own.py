@@ -48,7 +48,7 @@ class OwnParameter:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise where the transform is not known."""
+        """Raise if the transform is not known."""
         object.__setattr__(self, "transform", resolve(self.transform, TRANSFORMS, "transform"))
 
     @property

@@ -68,7 +68,7 @@ class ClimbSchedule:
     eigenvalue of the scaled curvature, and a batch of B rows has up to ``4 P / B`` more (Gower et
     al. 2019, Proposition 3.8, with rows of four times the mean size).
 
-    Small batches make many steps a pass, but leave noise in the directions of high curvature.
+    Small batches make many steps per pass, but leave noise in the directions of high curvature.
     Passes with all rows forget that noise, but advance little in the other directions. Whenever
     the distance is measured, the next batch size is the one that would end nearest to the mode of
     a quadratic density, after eight final passes with all rows. Once passes with all rows alone

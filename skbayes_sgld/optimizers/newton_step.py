@@ -96,7 +96,7 @@ def _metric_at(
         return structured_metric(posterior, theta)
     H = posterior.curvature(theta)
     if noise is not None:
-        # of a normal likelihood E[-d2/dgamma2] = -d2/dgamma2 - d/dgamma, and no cross terms
+        # for a normal likelihood E[-d2/dgamma2] = -d2/dgamma2 - d/dgamma, without cross terms
         expected = H[noise, noise] - grad[noise]
         H[noise], H[:, noise] = 0.0, 0.0
         H[noise, noise] = expected

@@ -148,7 +148,7 @@ class Box(Projection):
         return np.clip(coef, self.low, self.high)
 
     def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
-        """Shortest move into the box, and the coefficients where it ends."""
+        """Shortest move into the box, and the coefficients at its end."""
         low, high = (np.broadcast_to(b, coef.shape) for b in (self.low, self.high))
         metric = root @ root.swapaxes(1, 2)
         variance = np.diagonal(metric, axis1=1, axis2=2)
@@ -166,7 +166,7 @@ class Box(Projection):
 
 
 def _least_distance(A: Array, b: Array) -> tuple[Array, Array]:
-    """Shortest ``y`` with ``A y >= b``, where b has a positive element.
+    """Shortest ``y`` with ``A y >= b``; some element of b is positive.
 
     The second array says which of the inequalities are active.
     """
@@ -223,7 +223,7 @@ class Ball(Projection):
         return np.where(outside, self.center + arm * self.radius / np.maximum(length, 1e-300), coef)
 
     def shortest(self, coef: Array, root: Array) -> tuple[Array, Array]:
-        """Shortest move into the ball, and the coefficients where it ends."""
+        """Shortest move into the ball, and the coefficients at its end."""
         arm = coef - self.center
         values, vectors = np.linalg.eigh(root @ root.swapaxes(1, 2))
         turned = np.einsum("cji,cj->ci", vectors, arm)

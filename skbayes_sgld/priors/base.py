@@ -5,7 +5,7 @@ Conventions
 ``coef`` is ``(C, K, d)``: chains, linear predictors (one, or one per class), columns of X.
 ``gamma`` is ``(C,)``, the log noise variance, or None if the model has no noise to infer.
 The priors act on the coefficients of the X that the model sees, as the penalty of ``Ridge``
-does; the intercept has a prior of its own.
+does; the intercept has its own prior.
 """
 
 from __future__ import annotations

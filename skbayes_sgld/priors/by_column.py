@@ -1,4 +1,4 @@
-"""Priors of some columns of X each, put together to one of all columns."""
+"""Priors of some columns of X each, joined to one prior of all columns."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Part(NamedTuple):
     Attributes
     ----------
     name : str
-        The user's name for the columns, in messages.
+        Name that the user gave the columns, for messages.
     columns : ndarray of int of shape (m,)
     prior : Prior
-        Of m columns.
+        Prior of m columns.
     """
 
     name: str
@@ -34,9 +34,9 @@ class Part(NamedTuple):
 
 
 def joined(parts: Sequence[Part]) -> CoefficientPrior:
-    """Prior of all columns: of one kind if all parts are, with a scale for each column.
+    """Prior of all columns; parts of one kind become one prior with a scale for each column.
 
-    Parts of one kind become one part, so that a step takes as long as under one prior.
+    A step then takes as long as under a single prior.
     """
     kinds: dict[Any, list[Part]] = {}
     for number, part in enumerate(parts):
@@ -50,7 +50,7 @@ def joined(parts: Sequence[Part]) -> CoefficientPrior:
 
 
 def _kind(prior: Any) -> Any:
-    """Key that priors have in common which differ in location and scale alone; else None."""
+    """Key shared by priors that differ only in location and scale; None for other priors."""
     if type(prior) is Flat:
         return Flat
     if not isinstance(prior, LocationScale) or getattr(prior, "covariance", None) is not None:
@@ -79,7 +79,7 @@ def _merged(parts: list[Part]) -> Part:
 class ByColumn(CoefficientPrior):
     """Priors of disjoint columns, independent of each other, that cover all columns.
 
-    ``prior={"age": Normal(scale=1.0)}`` makes it where the priors are of several kinds.
+    ``prior={"age": Normal(scale=1.0)}`` makes one if the priors are of several kinds.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class ByColumn(CoefficientPrior):
         return f"ByColumn({', '.join(f'{part.name}: {part.prior!r}' for part in self.parts)})"
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
-        """Raise where a parameter is out of range, or is not one number per column."""
+        """Raise if a parameter is out of range, or is not one number per column."""
         for part in self.parts:
             part.prior.check(len(part.columns), f"{argument}[{part.name}]")
 
@@ -175,7 +175,7 @@ class ByColumn(CoefficientPrior):
         return out
 
     def quantiles(self, u: Array, d: int) -> Array | None:
-        """Quantiles ``(len(u), d)`` of the parts; None where those of one are not known."""
+        """Quantiles ``(len(u), d)`` of the parts; None if those of one are not known."""
         out = np.empty((len(u), d))
         for _, columns, prior in self.parts:
             own = prior.quantiles(u, len(columns))
@@ -199,7 +199,7 @@ class ByColumn(CoefficientPrior):
         return joined(self._changed(lambda part: part.prior.for_data(unit, spread[part.columns])))
 
     def given_noise(self, variance: float) -> CoefficientPrior:
-        """Prior where the noise variance is known."""
+        """Prior if the noise variance is known."""
         return joined(self._changed(lambda part: part.prior.given_noise(variance)))
 
     def averaged_over(self, spread: Array | None) -> CoefficientPrior:
@@ -221,7 +221,7 @@ def _scale(prior: Any) -> Any:
 
 
 class LearnedByColumn(HierarchicalPrior):
-    """Priors of disjoint columns, of which the scale of one at least is learned.
+    """Priors of disjoint columns, at least one of which has a learned scale.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class LearnedByColumn(HierarchicalPrior):
         return tuple((c, prior) for _, c, prior in self.parts if prior.hierarchical)
 
     def conditional(self) -> CoefficientPrior:
-        """Prior where all hyperparameters are 1."""
+        """Prior at hyperparameters of 1."""
         return joined([p._replace(prior=_conditional(p.prior)) for p in self.parts])
 
     def in_units_of(
@@ -259,7 +259,7 @@ class LearnedByColumn(HierarchicalPrior):
         y: Array,
         weight: Array | None,
     ) -> Self:
-        """Prior whose scales are numbers, those of ``unit``."""
+        """Prior with the scales of ``unit``, which are numbers."""
         parts = []
         for part in self.parts:
             ((_, columns, prior),) = pieces(unit, part.columns)
@@ -305,7 +305,7 @@ def independent_normal(prior: CoefficientPrior, d: int) -> tuple[Array, Array] |
 
 
 def pieces(prior: CoefficientPrior, columns: NDArray[np.intp]) -> list[Part]:
-    """Parts of a prior of all columns that are of some columns."""
+    """Parts of a prior that apply to some of the columns."""
     if not isinstance(prior, ByColumn):
         return [Part("", columns, _of_some(prior, columns))] if len(columns) else []
     found = []
@@ -333,7 +333,7 @@ def _at(values: Any, columns: NDArray[np.intp]) -> Any:
 
 
 def replaced(prior: CoefficientPrior, columns: Any, new: CoefficientPrior) -> CoefficientPrior:
-    """Prior in which those of some columns are another one; a slice stands for all columns."""
+    """Prior with another prior of some columns; a slice stands for all columns."""
     if isinstance(columns, slice):
         return new
     if isinstance(prior, ByColumn):
@@ -345,7 +345,7 @@ def replaced(prior: CoefficientPrior, columns: Any, new: CoefficientPrior) -> Co
 
 
 def scaled_part(prior: CoefficientPrior, scaled_by_noise: bool) -> CoefficientPrior:
-    """Prior of the columns that the noise scales, or does not; flat of the others."""
+    """Prior restricted to columns with this ``scaled_by_noise``; flat for the others."""
     if isinstance(prior, ByColumn):
         return joined(
             [p._replace(prior=scaled_part(p.prior, scaled_by_noise)) for p in prior.parts]

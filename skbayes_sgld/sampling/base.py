@@ -121,7 +121,7 @@ class Schedule(Component):
     def satisfies_condition_27(self) -> bool | None:
         """Whether the step sizes have an infinite sum and their squares a finite one.
 
-        Condition 27 of Karagiannis, Handout 6, under which SGLD's error vanishes; it holds where
+        Condition 27 of Karagiannis, Handout 6, under which SGLD's error vanishes; it holds if
         :attr:`decay_power` is in (0.5, 1]. None if that is unknown.
         """
         p = self.decay_power
@@ -141,7 +141,7 @@ class Algorithm(Component):
     """
 
     full_gradient = False
-    extra_normals = 0  # normals of a step besides one a parameter
+    extra_normals = 0  # normals of a step besides one per parameter
     requires: tuple[str, ...] = ()  # abilities of the posterior, see posterior.protocol.MEMBERS
     remedy = "choose another sampler"  # for a posterior that lacks them
 
@@ -213,7 +213,7 @@ class Sampler(Algorithm):
     noise_gain = 1.0  # ratio of minibatch noise to injected noise, relative to SGLD's
 
     def __init_subclass__(cls) -> None:
-        """Raise where a class says that it accepts or rejects, and has nothing that does."""
+        """Raise if a class sets ``adjusted`` but does not define ``propose``."""
         super().__init_subclass__()
         if cls.adjusted and not hasattr(cls, "propose"):
             raise TypeError(

@@ -31,7 +31,7 @@ class Clip(Component):
 
 @dataclass(eq=False, repr=False)
 class NormClip(Clip):
-    """Scale the gradient to norm ``threshold`` where it is longer: ``v min(1, c / ||v||)``.
+    """Scale the gradient to norm ``threshold`` if it is longer: ``v min(1, c / ||v||)``.
 
     Karagiannis, Handout 6, Note 39.
 

@@ -57,7 +57,7 @@ class BoundGradient:
         return cache(lambda target: target.bind_value_and_grad(self.posterior, self.group))
 
     def prepare(self, idx: Array) -> Sequence[Any]:
-        """Batches of the rows ``idx (T, C, B)``, one a step, valid until the next call."""
+        """Batches of the rows ``idx (T, C, B)``, one for each step, valid until the next call."""
         return [None] * len(idx)
 
     def batches(self, idx: Array) -> Iterator[Any]:
@@ -140,7 +140,7 @@ class Dynamics:
         return replace(grouped, n_walkers=n_walkers)
 
     def for_chains(self, some: slice) -> Dynamics:
-        """Dynamics of some of the chains: each may have a metric and a clip of its own."""
+        """Dynamics of some of the chains; each chain may have its own metric and clip."""
         clip = None if self.clip is None else self.clip.for_chains(some)
         return replace(self, metric=self.metric.for_chains(some), clip=clip)
 

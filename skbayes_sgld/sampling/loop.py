@@ -1,6 +1,6 @@
 """The loop of a run: all chains advance together, and draws are kept.
 
-Every chain has random streams of its own, which depend on the seed and on the chain's number alone.
+Every chain has its own random streams, which depend only on the seed and the number of the chain.
 So its draws depend neither on the number of chains nor on how many steps are drawn at a time.
 """
 
@@ -86,14 +86,14 @@ def run_parts(
     rest : Steps
         Steps to make.
     seed : int, default=0
-        Seed of the chains; not used where an earlier run goes on.
+        Seed of the chains; not used if an earlier run continues.
     first_chain : int, default=0
         Number of the first chain, on which its random numbers depend.
     block_size : int or None
         Steps whose random numbers are drawn at a time. None: as many as fit in the cache.
     n_jobs : int or None
         Processes that share the chains of a long run. The first part runs in this process, and so
-        does the rest where starting processes would take longer.
+        does the rest if starting processes would take longer.
     progress : callable or None
         Called with the number of steps since its last call; True ends the run.
     seconds : float or None
@@ -216,7 +216,7 @@ def advance(
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
 ) -> Chains:
-    """Make ``steps``, in threads where steps are long; arrays and streams advance."""
+    """Make ``steps``, in threads if steps are long; arrays and streams advance."""
     n_chains, parts = len(state.streams), list[Chains]()
     size = group_size(run, n_chains)
     if size is None or not steps.n_steps:

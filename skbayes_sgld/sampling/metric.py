@@ -1,4 +1,4 @@
-"""The metric of a run: the matrix G of the preconditioned recursion, known by a root of it.
+"""The metric of a run: the matrix G of the preconditioned recursion, in terms of a root.
 
 The recursion has the drift ``G g`` and the noise ``G^{1/2} xi`` (Karagiannis, Handout 6, eq. 3.9).
 One object gives both, so that drift and noise cannot disagree. With ``G = R R^T`` the coordinates
@@ -26,7 +26,7 @@ class Metric:
     dtype: type = np.float64
     """Precision of the products ``sqrt`` and ``sqrt_t``."""
     diagonal: Array | None = None
-    """Diagonal of G ``(P,)`` where it is one diagonal matrix for all chains; else None."""
+    """Diagonal of G ``(P,)`` if G is one diagonal matrix for all chains; else None."""
 
     def sqrt(self, x: Array) -> Array:
         """``R x`` for each ``x (..., P)``."""
@@ -60,7 +60,7 @@ class Metric:
         return np.sqrt(np.einsum("pq,pq->p", root, root))
 
     def scaled(self, factor: Any) -> Metric:
-        """Metric with the root ``diag(factor) R``, for a number or a ``factor (P,)``."""
+        """Metric with the root ``diag(factor) R``, for a number or an array ``factor (P,)``."""
         raise NotImplementedError
 
     def for_chains(self, some: slice) -> Metric:
@@ -72,7 +72,7 @@ class Metric:
         return self
 
     def rounded(self) -> Metric:
-        """Metric whose ``sqrt`` and ``sqrt_t`` are in float32, where that is faster."""
+        """Metric whose ``sqrt`` and ``sqrt_t`` are in float32, if that is faster."""
         return self
 
     def stored(self) -> Metric:
@@ -125,16 +125,16 @@ class Diagonal(Metric):
 
 
 class Dense(Metric):
-    """Any metric, by a root of it.
+    """Metric with a dense matrix as root.
 
     Parameters
     ----------
     root : ndarray of shape (P, P)
         R.
     curvature : ndarray of shape (P, P), default=None
-        ``G^{-1}``, where it is known.
+        ``G^{-1}``, if known.
     inverse_t : ndarray of shape (P, P), default=None
-        ``R^{-T}``, where it is known.
+        ``R^{-T}``, if known.
     """
 
     _group: int | None = GROUP

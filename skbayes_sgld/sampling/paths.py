@@ -33,7 +33,7 @@ def separate_path(
     """Positions ``(T, C, P)`` after steps ``theta <- theta + eta G g(theta) + noise`` on all rows.
 
     All coordinates but the last are standard normal; the last one's gradient is
-    ``a exp(-w x) + b`` with ``slope = (a, b, w)``. Positions are infinite where this overflows.
+    ``a exp(-w x) + b`` with ``slope = (a, b, w)``. Positions that overflow are infinite.
     """
     metric, path = dynamics.metric.diagonal, np.empty(noise.shape)
     assert metric is not None

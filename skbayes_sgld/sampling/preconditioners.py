@@ -62,7 +62,7 @@ class Matrix(Preconditioner):
     ----------
     matrix : array-like of shape (n_params, n_params) or (n_params,)
         In the order of the parameters: for each linear predictor the coefficients and the
-        intercept, then the log noise variance where it is inferred.
+        intercept, then the log noise variance if it is inferred.
 
     Examples
     --------

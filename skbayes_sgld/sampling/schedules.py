@@ -104,7 +104,7 @@ class Polynomial(Schedule):
         diverges and the sum of their squares does not. Above 1 the chain advances by a finite
         time only, and stops wherever it is; at 0.5 or below the steps still vanish, and weighted
         averages still converge (Teh, Thiery & Vollmer 2016 find 1/3 the best power).
-        ``diagnose()`` says where the condition is broken.
+        ``diagnose()`` says if the condition does not hold.
 
     Examples
     --------
@@ -202,13 +202,13 @@ class Cyclical(Schedule):
 
     Each cycle begins with steps that are long enough to leave a mode and ends with steps that are
     short enough to sample one. Draws are weighted by their step sizes, like those of any
-    schedule that is not constant. The steps do not vanish in the long run, against Condition 27
-    of Karagiannis, Handout 6.
+    schedule that is not constant. The steps do not vanish in the long run, so that Condition 27
+    of Karagiannis, Handout 6, does not hold.
 
     Parameters
     ----------
     period : int, default=1000
-        Steps a cycle.
+        Steps per cycle.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class ExpandedGradient(MinibatchGradient):
         return [(*step, *of_rows) for step, *of_rows in zip(gathered, at_center, W, strict=True)]
 
     def row_score(self, theta: Array, batch: Any) -> Array:
-        """Score of each row less its expansion around the centre ``(C, n_local, B)``."""
+        """Score of each row minus its expansion around the centre ``(C, n_local, B)``."""
         bound, rows, at_center, W = batch
         u = bound.local(theta, rows)
         v = u.reshape(len(at_center), self.n_sharing, *u.shape[1:])

@@ -28,7 +28,7 @@ class MinibatchGradient(BoundGradient):
         return cache(self.posterior.bind_batches)
 
     def prepare(self, idx: Array) -> Sequence[Any]:
-        """Batches of the rows ``idx (T, C, B)``, one a step, valid until the next call."""
+        """Batches of the rows ``idx (T, C, B)``, one for each step, valid until the next call."""
         bound = self._bind(*idx.shape[1:], self.n_sharing)
         return list(zip(repeat(bound), bound.gather(idx), strict=False))
 

@@ -61,7 +61,7 @@ def _scores(posterior: BasePosterior, theta: Array) -> Array:
 
 @dataclass(eq=False, repr=False)
 class SAGA(Gradient):
-    """Every row's gradient where the chain last evaluated it, plus a batch's change since.
+    """Gradient from a table of each row's last gradient, plus a batch's change since.
 
     Defazio, Bach & Lacoste-Julien 2014; for Langevin dynamics Dubey et al. 2016, Algorithm 1
     (SAGA-LD). The gradient of a row follows from its score in its local parameters, one number for

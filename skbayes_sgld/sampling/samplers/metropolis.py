@@ -26,10 +26,10 @@ class Adjusted(Sampler):
     Attributes
     ----------
     extra_normals : int
-        Normals of a step besides one a parameter. The first of them decides on the proposal:
-        :meth:`prepare` leaves the log of a uniform number at this place of the noise.
+        Normals of a step besides one per parameter. The first decides on the proposal:
+        :meth:`prepare` replaces it by the log of a uniform number.
     largest_step : float
-        Longest step that ``step_size="auto"`` tries, in sds of the posterior.
+        Longest step that ``step_size="auto"`` tries, in posterior sds.
     target_acceptance : float
         Share of the proposals to accept, at which ``step_size="auto"`` aims.
     """
@@ -38,7 +38,7 @@ class Adjusted(Sampler):
     full_gradient = True
     extra_normals = 1
     largest_step = 1.0
-    target_acceptance: float = 0.574  # of proposals by the gradient in many dimensions
+    target_acceptance: float = 0.574  # optimal for Langevin proposals in many dimensions
 
     def check(self) -> None:
         """Raise if the target acceptance is not a probability."""

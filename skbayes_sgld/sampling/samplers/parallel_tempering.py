@@ -27,7 +27,7 @@ class ParallelTempering(HMC):
     Parameters
     ----------
     n_temperatures : int, default=6
-        Rungs of the ladder. Neighbours swap often where the ratio of their temperatures is within
+        Rungs of the ladder. Neighbours swap often if the ratio of their temperatures is within
         ``1 + sqrt(2 / n_params)``.
     max_temperature : float, default=20.0
         Temperature of the hottest rung, in units of the run's. The default lets chains cross a

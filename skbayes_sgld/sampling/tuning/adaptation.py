@@ -271,10 +271,10 @@ def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -
     """Starting points, moved towards the mode until their log density is high enough.
 
     That is within a fall from the mode that normal draws rarely exceed, or for a ``steep`` density
-    within 5 nats and 3 a parameter: on a normal posterior starts 1.5 sds out, 1.1 nats a parameter
-    below the mode, stay. A steep density falls off like the exponential of an exponential: with few
-    rows under a wide prior, or a noise whose logarithm is linear in the columns. Starts 1.5 sds out
-    may then be below any posterior draw.
+    within 5 nats and 3 per parameter: on a normal posterior starts 1.5 sds out, 1.1 nats per
+    parameter below the mode, stay. A steep density falls off like the exponential of an
+    exponential: with few rows under a wide prior, or a noise whose logarithm is linear in the
+    columns. Starts 1.5 sds out may then be below any posterior draw.
     """
     P, tau = position.shape[1], float(run.dynamics.temperature)
     fall = tau * (_CHANCE + 3.0 * P) if steep else _typical_fall(run, P)

@@ -28,7 +28,7 @@ class Mode(NamedTuple):
     """A centre and a metric: the mode and the curvature there, or the moments of a pilot's draws.
 
     The metric is a dense matrix up to 3,000 parameters. Above it is diagonal, or diagonal plus a
-    term for each row of the data where these are fewer than the parameters; no matrix of
+    term for each row of the data if rows are fewer than parameters; no matrix of
     parameters by parameters is formed.
 
     ``expansion`` is the second-order expansion of the log likelihood, close to the mode, at which a

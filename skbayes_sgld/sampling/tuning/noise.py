@@ -20,7 +20,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _PROBE_DRAWS = 16
-_FEW_ROWS = 1000  # rows to measure if each takes a gradient of its own
+_FEW_ROWS = 1000  # rows to measure if each takes a separate gradient
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def measure_noise(
     bound = gradient.bind(posterior, mode.theta, mode.expansion)
     metric = mode.metric if metric is None else metric
     if "local_rows" not in posterior.abilities:
-        # each row is passed as a chain of its own
+        # each row is passed as a separate chain
         idx = idx[:_FEW_ROWS]
         batch = bound.prepare(idx[None, :, None])[0]
         estimates = np.stack([bound(np.tile(theta, (len(idx), 1)), batch) for theta in draws])

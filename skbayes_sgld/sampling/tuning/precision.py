@@ -1,4 +1,4 @@
-"""Gradients and densities in single precision, where that is cheaper and safe."""
+"""Gradients and densities in single precision, if that is cheaper and safe."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.tuning.mode import Mode
 
-NO_BIAS = 1e-3  # error of a whitened gradient without accept or reject: means move as many sds
-_POSITIONS = 4  # at which single and double precision are compared
+NO_BIAS = 1e-3  # largest error of a whitened gradient that biases means by as many sds
+_POSITIONS = 4  # points at which single and double precision are compared
 
 
 def round_gradient(dynamics: Dynamics, mode: Mode, limit: float = NO_BIAS) -> Dynamics:
-    """Dynamics whose gradient is computed in single precision, where that is cheaper.
+    """Dynamics whose gradient is computed in single precision, if that is cheaper.
 
-    Leapfrog steps along any deterministic field are reversible and keep volumes, so the draws of a
-    chain that accepts or rejects are as exact as before; what rounding costs it is acceptance. The
-    means of other chains move by as many sds as rounding changes the whitened gradient. Where this
-    is ``limit`` or more (on nearly collinear columns, whose coefficients cancel, or under huge
-    weights) the gradient stays in double precision.
+    Leapfrog steps along any deterministic field are reversible and preserve volume. So a chain that
+    accepts or rejects stays exact; rounding only lowers its acceptance. The means of other chains
+    move by as many sds as rounding changes the whitened gradient. If this is ``limit`` or more, as
+    with nearly collinear columns or huge weights, the gradient stays in double precision.
     """
     posterior, tau = dynamics.gradient.posterior, float(dynamics.temperature)
     rounded = posterior.rounded()
@@ -39,10 +38,10 @@ def round_gradient(dynamics: Dynamics, mode: Mode, limit: float = NO_BIAS) -> Dy
 
 
 def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
-    """Dynamics whose densities accept or reject in single precision too, where that is safe.
+    """Dynamics whose densities are in single precision too, if that is safe.
 
-    It is safe where they agree with double precision to a thousandth: a draw's weight is then off
-    by as much, at random.
+    It is safe if they agree with double precision to a thousandth: the weight of a draw then has a
+    random error of that size.
     """
     target = dynamics.posterior
     rounded = target.rounded(density=True)

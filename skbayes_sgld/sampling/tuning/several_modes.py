@@ -24,7 +24,7 @@ _MOST_PARAMS = 300  # with more parameters, further searches cost more than the 
 _ROWS = 1000  # rows of the sample; five per parameter if that is more
 _FEW = 5  # rows per parameter, below which the joint mode may fit some rows exactly
 _LEAST = 1e-3  # least share of the mass worth another sampler: far modes widen the sds
-_ROUGH = 0.01  # squared distance to a mode, in sds, at which it is told from others
+_ROUGH = 0.01  # squared distance to a mode, in sds, at which it is distinguished from others
 
 
 class Survey(NamedTuple):

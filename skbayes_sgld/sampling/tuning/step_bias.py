@@ -17,9 +17,9 @@ def step_bias(
 ) -> tuple[float, float]:
     """Largest bias of draws (means in sds, sds relative), with twice its standard error.
 
-    ``etas`` are the step sizes at the draws, which weigh the draws. A pilot measures the bias of a
-    step where the metric is the curvature's. In other metrics, and at steps shorter than a fifth of
-    the sampler's own, it is the bias on a normal target.
+    ``etas`` are the step sizes at the draws, and their weights. In the metric of the curvature a
+    pilot measures the bias. In other metrics, and for steps shorter than a fifth of those that the
+    sampler suggests, it is the bias on a normal target.
     """
     sampler, P = run.sampler, run.dynamics.metric.n_params
     if sampler.adjusted:
@@ -35,8 +35,7 @@ def step_bias(
             biases[k], doubts[k], *_ = pilots.measure_bias(run, mode, eta, seed)
         else:
             biases[k], doubts[k] = _bias_on_normal(sampler, eta, rates, P), 0.0
-    # variances average over the draws, whether steps change slowly or within the time in which the
-    # chain forgets
+    # variances average over the draws, whether steps change slowly or quickly
     variance = np.average(np.square(1.0 + biases), weights=counts)
     return float(np.sqrt(variance)) - 1.0, float(np.average(doubts, weights=counts))
 
@@ -44,7 +43,7 @@ def step_bias(
 def _typical_steps(etas: Array | float) -> tuple[Array, Array]:
     """Step sizes in the middle of eighths of their sum, ascending, and the number of each."""
     etas = np.sort(np.atleast_1d(etas))
-    weight = etas / etas[-1]  # the sum of the largest steps overflows
+    weight = etas / etas[-1]  # relative, as the sum of the largest steps may overflow
     middle = np.cumsum(weight) - 0.5 * weight
     at = np.interp((np.arange(8) + 0.5) / 8, middle / weight.sum(), etas)
     return np.unique(at, return_counts=True)
@@ -53,7 +52,7 @@ def _typical_steps(etas: Array | float) -> tuple[Array, Array]:
 def _bias_on_normal(sampler: Sampler, eta: float, rates: Array, n_params: int) -> float:
     """Largest relative error of an sd, on a normal target whose curvatures are ``rates``."""
     slowest, steepest = (eta * sampler.speed(rate) for rate in (rates[0], rates[-1]))
-    # Euler errs most where it is steep, a metric that is learned on the way where it is flat
+    # Euler's error is largest at the largest curvature, that of a learned metric at the smallest
     at_ends = [pilots.normal_inflation(sampler, slowest, n_params)]
     stable = steepest < 2.0
     at_ends.append(pilots.normal_inflation(sampler, steepest, n_params) if stable else np.inf)

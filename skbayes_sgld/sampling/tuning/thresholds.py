@@ -20,7 +20,7 @@ class Thresholds:
     # Largest bias of a step size (means in sds, sds relative) for a sampler that is exact on normal
     # posteriors. The pilot overestimates the bias of the draws: docs/how_auto_works.md, section 6
     max_bias: float = 0.01
-    # Largest bias of a step size for other samplers. If no step size reaches it, it is counted from
+    # Largest bias of a step size for other samplers. If no step size reaches it, it is added to
     # the least bias (for PSGLD 1.6 %). PSGLD's steps shorter than 0.1 (2.8 %) gave a sixth of the
     # effective draws per gradient
     max_rough_bias: float = 0.015
@@ -30,7 +30,7 @@ class Thresholds:
     # Number of parameters from which "row_space" saves more than its products cost
     many_columns: int = 2000
     # The same for counts and for three or more classes, whose trajectories take many steps: 200
-    # rows of 1,000 columns give three times as many effective draws a second in it
+    # rows of 1,000 columns give three times as many effective draws per second in "row_space"
     many_costly_columns: int = 300
 
     # Rows per free coefficient (K classes have K - 1 per column) below which the scale of the prior
@@ -71,10 +71,11 @@ class Thresholds:
     # draw is then worth half as much, at half the cost
     short_thin: float = 6.0
     max_thin: int = 100
-    # Most multiplications of a chain between draws along whitened rows: for half of the draws that
-    # are asked for, and for all of them. 4,000 draws then take half a minute, or 20 seconds, on two
-    # cores. If a trajectory takes more, fewer draws are made: for 3,000 rows of 2,100 columns 540
-    # rather than 1,000 a chain, of an effective sample size of 1,100 in the worst column
+    # Largest number of multiplications between two draws of a chain along whitened rows, if half of
+    # the requested draws are made, and if all are: 4,000 draws then take half a minute, or 20
+    # seconds, on two cores. If a trajectory takes more, fewer draws are made: 540 rather than 1,000
+    # per chain for 3,000 rows of 2,100 columns, with an effective sample size of 1,100 in the worst
+    # column
     max_draw: tuple[float, float] = (2.4e8, 1.6e8)
     # Most numbers in all draws of a run: 400 megabytes
     max_numbers: float = 5e7
