@@ -358,7 +358,7 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
 
     Parameters
     ----------
-    prior : str or Prior, default="auto"
+    prior : str, Prior or dict, default="auto"
         Prior of the coefficients of the X that ``fit`` sees, as of :class:`SGLDPoissonRegressor`.
         Under a normal prior of scale s, and with a known dispersion, the posterior mode is the fit
         of ``GammaRegressor(alpha=dispersion / (s**2 * W))``, where W is the sum of the weights.

@@ -33,12 +33,13 @@ class OrdinalClassifier(LinearClassifier):
 
     Parameters
     ----------
-    prior : str or CoefficientPrior, default="auto"
+    prior : str, Prior or dict, default="auto"
         Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
         ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled
         also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its
         scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction depends on
-        them. ``"auto"`` is ``"normal"``.
+        them. ``"auto"`` is ``"normal"``. A dict such as ``{"age": Normal(scale=1.0)}`` gives some
+        columns, by name or position, priors of their own.
     gap_prior : str or NoisePrior, default="log_normal"
         Prior of each gap between neighbouring cut points. The default is log-normal (Albert & Chib
         2001): the log of a gap is normal with sd 1.5 about a median of 1, so that 90 % of the gaps

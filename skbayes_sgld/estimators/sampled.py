@@ -94,14 +94,17 @@ class SampledEstimator(LinearEstimator):
 
     Parameters
     ----------
-    prior : str or Prior, default="auto"
+    prior : str, Prior or dict, default="auto"
         Prior of the coefficients of the X that ``fit`` sees. ``"auto"`` is ``"normal"``, or with
         few rows a column ``"hierarchical_normal"``; ``print(result_.plan)`` tells which, and why.
         Others are ``"laplace"``, ``"student_t"``, ``"cauchy"``, ``"horseshoe"``, ``"flat"``, in
         linear regression ``"conjugate_normal"``, whose scale is in units of the noise (the
         lecture's model), or an instance such as ``Normal(scale=2.5)``. By name its scale is in the
         units of each column, and in linear regression of y, so that no prediction depends on them.
-        The intercept has a prior of its own.
+        The intercept has a prior of its own. A dict gives some columns priors of their own:
+        ``{"age": Normal(scale=1.0), "bmi": "laplace"}``. A key is a column's name or position, or a
+        tuple of these, whose coefficients then have one prior together; other columns have
+        ``"auto"``.
 
     Sampler
     -------

@@ -417,7 +417,7 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
 
     Parameters
     ----------
-    prior : str or CoefficientPrior, default="normal"
+    prior : str, CoefficientPrior or dict, default="normal"
         Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
         ``"student_t"``, ``"cauchy"``, ``"flat"``, or an instance such as ``Normal(scale=2.5)``. By
         name its scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction
@@ -425,7 +425,8 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
         ``LogisticRegression(C=1)``. ``"auto"``, as for sampled estimators, is not available, since
         the mode of a learned scale does not estimate it. The intercept has its own prior; with more
         than two classes that of each class has it, and their common shift, which the data do not
-        determine, is not reported.
+        determine, is not reported. A dict such as ``{"age": Normal(scale=1.0)}`` gives some
+        columns, by name or position, priors of their own; the others have the default.
 
     See Also
     --------
