@@ -20,7 +20,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.inference.test_own_models import Logistic
+from tests.own_models.test_sampled import Logistic
 from tests.references.modes import distance, newton_mode, task
 
 # few passes over the rows end far from the mode, and fit says so

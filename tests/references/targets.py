@@ -6,6 +6,7 @@ import numpy as np
 
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.optimizers import find_mode
+from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.sampling import SGLD, Constant, Curvature, Full, Identity, Minibatch
@@ -103,7 +104,7 @@ def make_run(
     gradient = gradient or (Full() if batch_size is None else Minibatch())
     center, curvature = (None, None) if mode is None else (mode.theta, mode.metric)
     dynamics = Dynamics(
-        gradient.bind(posterior, center),
+        gradient.bind(as_posterior(posterior), center),
         (preconditioner or Identity()).bind(posterior.n_params, curvature),
         clip,
         temperature,
