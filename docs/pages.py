@@ -62,7 +62,7 @@ PAGES = ROOT / "README.md", *sorted(HERE.glob("*.md")), *sorted(HERE.glob("*/*.m
 # File of the package and a sentence in it: {way through the numbers}.
 DOCSTRINGS = [
     (
-        "skbayes_sgld/estimators/network.py",
+        "skbayes_sgld/neural_network/estimators.py",
         "they widen {plot_network_gap / Bayes by Backprop} times, those of sampled networks "
         "{plot_network_gap / Langevin dynamics} times",
     ),

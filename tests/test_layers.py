@@ -40,7 +40,7 @@ BELOW_LAYER = {
     "metrics": {"blocks", "criticism", "diagnostics", "prediction", "rows"},
     "plotting": {"criticism", "diagnostics", "metrics", "prediction", "rows"},
     "inference": {
-        *(*_MODEL, "blocks", "diagnostics", "optimizers", "own_models", "sampling"),
+        *(*_MODEL, "blocks", "diagnostics", "own_models", "sampling"),
     },
     "estimators": {
         *(*_MODEL, "blocks", "criticism", "diagnostics", "inference", "prediction"),

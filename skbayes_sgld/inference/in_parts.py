@@ -10,7 +10,7 @@ import numpy as np
 from skbayes_sgld._progress import Progress
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.diagnosis import EARLY_ENDS, diagnose_outputs
+from skbayes_sgld.inference.diagnosis import EARLY_ENDS
 from skbayes_sgld.inference.origin import Journal
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.sampling.loop import run_parts
@@ -127,15 +127,13 @@ def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
         return stopped_by_callback(chains)
     if target is None:
         return None
-    posterior: Any = plan.posterior
-    if posterior.facts.ensemble:
-        invariant = posterior.likelihood.shift_invariant
-        ess = diagnose_outputs(posterior.outputs(chains.draws), 0.0, invariant).ess
+    if plan.diagnose is not None:
+        ess = plan.diagnose(plan, chains).ess
         figure = f"95 % of the predictions have an effective sample size above {ess:.0f}"
     else:
-        values = reported_draws(posterior, chains.draws, plan.n_burnin, plan.thin)
+        values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
         ess, worst = least_ess(values)
-        name = posterior.reported.names[worst]
+        name = plan.posterior.reported.names[worst]
         figure = f"the least bulk effective sample size is {ess:.0f}, of {name}"
     if ess >= target:
         return Choice("target_ess", f"{figure}: target_ess={target:g} is reached")

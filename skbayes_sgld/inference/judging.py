@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
-from skbayes_sgld.inference.diagnosis import describe_point, diagnose_outputs
+from skbayes_sgld.inference.diagnosis import describe_point
 from skbayes_sgld.inference.energy import energy_of
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.problems import find_problems
@@ -42,10 +42,8 @@ def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         clipped=float(chains.clipped.mean()),
         acceptance=chains.acceptance,
     )
-    if posterior.facts.ensemble:
-        outputs, invariant = posterior.outputs(chains.draws), posterior.likelihood.shift_invariant
-        stopped_by = plan.choices.get("stopped_by")
-        diagnosis = diagnose_outputs(outputs, result.clipped, invariant, stopped_by)
+    if plan.diagnose is not None:
+        diagnosis = plan.diagnose(plan, chains)
         return replace(result, predictions=diagnosis, problems=tuple(diagnosis.problems))
     result = replace(
         result,

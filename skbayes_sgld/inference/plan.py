@@ -60,6 +60,9 @@ class Plan:
         mode of its own. In the plan of a result it is 0: the training is over.
     prepare : callable or None
         Function that makes them, and the plan of the draws after them; None without such steps.
+    diagnose : callable or None
+        Function of the plan and its chains that judges them by predictions; None: they are judged
+        by their parameters.
     """
 
     posterior: BasePosterior
@@ -80,6 +83,7 @@ class Plan:
     far: FarPart | None = None
     n_training: int = 0
     prepare: Callable[..., Plan] | None = None
+    diagnose: Callable[..., Any] | None = None
 
     def without_data(self) -> Plan:
         """The plan as a record of what was chosen, without the data and what needs them."""

@@ -18,7 +18,7 @@ from skbayes_sgld.inference import arviz
 from skbayes_sgld.inference.choices import Choice, as_line, as_table, shown
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
-    NetworkDiagnosis,
+    Judgement,
     condition_27_notes,
     own_prior_notes,
     prior_notes,
@@ -213,7 +213,7 @@ class SamplingResult(PosteriorDraws):
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : tuple of str
         Reasons not to rely on one figure of the summary.
-    predictions : NetworkDiagnosis or None
+    predictions : Judgement or None
         Diagnosis of a network's predictions at some of the training rows; None of other models.
     """
 
@@ -229,7 +229,7 @@ class SamplingResult(PosteriorDraws):
     energy: Energy = Energy()  # noqa: RUF009  (a tuple)
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    predictions: NetworkDiagnosis | None = None
+    predictions: Judgement | None = None
 
     @property
     def draws(self) -> PosteriorDraws:
@@ -286,12 +286,12 @@ class SamplingResult(PosteriorDraws):
         }
         return groups | {"sample_stats": arviz.sample_stats(self.values.shape[:2], figures)}
 
-    def diagnose(self) -> Diagnosis | NetworkDiagnosis:
+    def diagnose(self) -> Judgement:
         """Diagnosis of the draws.
 
         Returns
         -------
-        diagnosis : Diagnosis, or NetworkDiagnosis of a network
+        diagnosis : Diagnosis, or of a network a ``NetworkDiagnosis``
             It shows itself as a report; a script prints it.
         """
         if self.predictions is not None:

@@ -1,8 +1,7 @@
-"""Posteriors to sample: of linear models and of networks."""
+"""Posteriors to sample: of generalised linear models."""
 
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
-from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.posterior.noise_models import (
     NOISE_MODELS,
     ConstantNoise,
@@ -19,7 +18,6 @@ __all__ = [
     "HierarchicalPosterior",
     "ImproperPosteriorError",
     "LogLinearNoise",
-    "MLPPosterior",
     "NoiseModel",
     "Posterior",
 ]

@@ -101,8 +101,8 @@ OWN = {
 @pytest.fixture(autouse=True)
 def few_steps(monkeypatch):
     """Training and burn-in of networks cut to a part."""
-    monkeypatch.setattr("skbayes_sgld.estimators.network._TRAINING_STEPS", 100)
-    monkeypatch.setattr("skbayes_sgld.inference.strategies.ensemble._ROUNDS", 3)
+    monkeypatch.setattr("skbayes_sgld.neural_network.estimators._TRAINING_STEPS", 100)
+    monkeypatch.setattr("skbayes_sgld.neural_network.ensemble._ROUNDS", 3)
 
 
 @parametrize_with_checks(OF_EACH_BASE)

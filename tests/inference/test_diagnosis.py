@@ -15,7 +15,8 @@ from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.diagnosis import condition_27_notes, diagnose_outputs
+from skbayes_sgld.inference.diagnosis import condition_27_notes
+from skbayes_sgld.neural_network.diagnosis import diagnose_outputs
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Flat, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial

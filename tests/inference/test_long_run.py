@@ -23,7 +23,7 @@ from skbayes_sgld import (
 from skbayes_sgld import checkpoints as files
 from skbayes_sgld.diagnostics import effective_sample_size, least_ess
 from skbayes_sgld.inference import in_parts as running
-from skbayes_sgld.inference.strategies import ensemble
+from skbayes_sgld.neural_network import ensemble
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import Cooling

@@ -10,10 +10,10 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld._linalg import column_moments
-from skbayes_sgld.estimators.network import standardise
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference import starts
 from skbayes_sgld.inference.overflow import explain_overflow
+from skbayes_sgld.neural_network.estimators import standardise
 from skbayes_sgld.sampling import HMC, Polynomial
 from tests.inputs.refusals import X, Y, refuse
 from tests.inputs.surface import make

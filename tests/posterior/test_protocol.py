@@ -8,8 +8,9 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.neural_network import MLPPosterior
 from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior, as_posterior
-from skbayes_sgld.posterior import GLMPosterior, MLPPosterior, Posterior
+from skbayes_sgld.posterior import GLMPosterior, Posterior
 from skbayes_sgld.posterior.base import BasePosterior, require
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts
 from skbayes_sgld.priors import Normal

@@ -6,11 +6,13 @@ jumps. It then hands its finding to the next one that suits, whose plan tells it
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import NamedTuple
+
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.adapted import Adapted
 from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.ensemble import Ensemble
 from skbayes_sgld.inference.strategies.given import Given
 from skbayes_sgld.inference.strategies.langevin import Langevin
 from skbayes_sgld.inference.strategies.own_model import OwnModel
@@ -21,9 +23,23 @@ from skbayes_sgld.inference.strategies.task import Finding, Task
 from skbayes_sgld.inference.strategies.wide import Wide
 from skbayes_sgld.posterior.base import Array, BasePosterior
 
-STRATEGIES: list[type[Strategy]] = [
+
+class Door(NamedTuple):
+    """A strategy of an annex, imported where a model has one of the facts ``only``."""
+
+    module: str
+    name: str
+    only: tuple[str, ...]
+
+    def open(self) -> type[Strategy]:
+        """The strategy."""
+        strategy: type[Strategy] = getattr(import_module(self.module), self.name)
+        return strategy
+
+
+STRATEGIES: list[type[Strategy] | Door] = [
     # models of a kind, which a fact about them tells
-    Ensemble,
+    Door("skbayes_sgld.neural_network.ensemble", "Ensemble", only=("ensemble",)),
     OwnModel,
     SeveralModes,
     Wide,
@@ -65,9 +81,10 @@ def make_plan(
         Where settings do not go together, or the posterior lacks what one of them needs.
     """
     task = Task(posterior, settings, seed, positions, finding)
-    for strategy in STRATEGIES:
-        if strategy.only and not any(getattr(task.facts, fact) for fact in strategy.only):
+    for entry in STRATEGIES:
+        if entry.only and not any(getattr(task.facts, fact) for fact in entry.only):
             continue
+        strategy = entry.open() if isinstance(entry, Door) else entry
         if strategy.suits(task):
             plan = strategy.plan(task)
             if isinstance(plan, Plan):

@@ -319,7 +319,7 @@ def test_a_pilot_stops_where_its_error_is_plain_or_cannot_be_shown_to_be_small()
 
 def test_a_remembered_gradient_is_forgotten_with_its_batch():
     posterior, theta = NormalMean(), np.zeros((1, 1))
-    bound = Minibatch().bind(posterior)
+    bound = Minibatch().bind(as_posterior(posterior))
     remembered = bias._CachedGradient(bound)
     first, second = remembered.prepare(np.array([[[0, 1]], [[2, 3]]]))
     for batch in (first, first, second):

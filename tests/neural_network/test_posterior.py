@@ -8,10 +8,10 @@ from scipy import stats
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian
+from skbayes_sgld.neural_network.equilibration import row_norms
+from skbayes_sgld.neural_network.posterior import MLPPosterior, Network
 from skbayes_sgld.posterior import Posterior
-from skbayes_sgld.posterior.mlp import MLPPosterior, Network
 from skbayes_sgld.priors import ConjugateNormal, Flat, InverseGamma, Laplace, Normal
-from skbayes_sgld.sampling.equilibration import row_norms
 from tests.numeric import assert_derivative, derivative_by_chain
 
 N, D = 11, 3
@@ -77,7 +77,7 @@ def test_blocks_of_rows_add_up(monkeypatch):
     posterior = make(Categorical(4))
     theta = some_theta(posterior)
     expected = posterior.value_and_grad(theta), posterior.log_likelihood(theta)
-    monkeypatch.setattr("skbayes_sgld.posterior.mlp._BLOCK", 20)  # four rows of 11
+    monkeypatch.setattr("skbayes_sgld.neural_network.posterior._BLOCK", 20)  # four rows of 11
     got = posterior.value_and_grad(theta), posterior.log_likelihood(theta)
     for a, b in zip((*got[0], got[1]), (*expected[0], expected[1]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)

@@ -12,10 +12,10 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.estimators.network import UnitsNoisePrior, standardise
-from skbayes_sgld.inference.strategies.ensemble import train
 from skbayes_sgld.likelihoods import FixedGaussian
-from skbayes_sgld.posterior import MLPPosterior
+from skbayes_sgld.neural_network import MLPPosterior
+from skbayes_sgld.neural_network.ensemble import train
+from skbayes_sgld.neural_network.estimators import UnitsNoisePrior, standardise
 from skbayes_sgld.priors import InverseGamma, Normal
 
 # short runs are not to be relied on, and the estimators say so

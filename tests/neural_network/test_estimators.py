@@ -10,11 +10,11 @@ from sklearn.preprocessing import scale
 
 from skbayes_sgld import BayesByBackpropRegressor, SGLDMLPClassifier, SGLDMLPRegressor, sample
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
-from skbayes_sgld.inference.diagnosis import diagnose_outputs
-from skbayes_sgld.inference.strategies.ensemble import _probe_gradient
 from skbayes_sgld.likelihoods import FixedGaussian, Gaussian
-from skbayes_sgld.posterior import MLPPosterior
-from skbayes_sgld.posterior.mlp import Units
+from skbayes_sgld.neural_network import MLPPosterior
+from skbayes_sgld.neural_network.diagnosis import diagnose_outputs
+from skbayes_sgld.neural_network.ensemble import _probe_gradient
+from skbayes_sgld.neural_network.posterior import Units
 from skbayes_sgld.priors import HalfNormal, InverseGamma, Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
@@ -155,7 +155,7 @@ def test_minibatches_leave_the_posterior_as_it_was():
 
 
 def test_part_of_the_rows_gives_the_metric_the_gradient_of_all(monkeypatch):
-    monkeypatch.setattr("skbayes_sgld.inference.strategies.ensemble._ALL_ROWS", 10)
+    monkeypatch.setattr("skbayes_sgld.neural_network.ensemble._ALL_ROWS", 10)
     posterior = MLPPosterior(X, Y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
     theta = 0.1 * RNG.standard_normal((1, posterior.n_params))
     parts = np.array([_probe_gradient(posterior, 1, seed)(theta)[0] for seed in range(1000)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.sampling.equilibration import (
+from skbayes_sgld.neural_network.equilibration import (
     equilibrate,
     row_norms,
 )

@@ -21,9 +21,11 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings, check_room
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
+from skbayes_sgld.neural_network.equilibration import equilibrate, row_norms
+from skbayes_sgld.neural_network.posterior import MLPPosterior
 from skbayes_sgld.optimizers import Adam
 from skbayes_sgld.posterior.base import Array
-from skbayes_sgld.posterior.mlp import MLPPosterior
 from skbayes_sgld.sampling import (
     SGHMC,
     SGLD,
@@ -36,10 +38,9 @@ from skbayes_sgld.sampling import (
     ValueClip,
 )
 from skbayes_sgld.sampling.dynamics import Dynamics
-from skbayes_sgld.sampling.equilibration import equilibrate, row_norms
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.run import Chains, Run
 from skbayes_sgld.sampling.workers import Workers
 
 _ALL_ROWS = 2000  # largest number of rows of which every step takes all
@@ -49,8 +50,6 @@ _BOUND = 10.0  # in sds of the metric; gradients within the posterior are shorte
 
 class Ensemble(Strategy):
     """Chains that are trained, each from random weights, before they sample."""
-
-    only = ("ensemble",)
 
     @classmethod
     def suits(cls, task: Task) -> bool:
@@ -84,7 +83,16 @@ class Ensemble(Strategy):
             settings=settings,
             n_training=n_burnin,
             prepare=prepare,
+            diagnose=diagnose,
         )
+
+
+def diagnose(plan: Plan, chains: Chains) -> NetworkDiagnosis:
+    """Diagnosis of the predictions of the chains so far."""
+    posterior: Any = plan.posterior
+    invariant = posterior.likelihood.shift_invariant
+    clipped, stopped_by = float(chains.clipped.mean()), plan.choices.get("stopped_by")
+    return diagnose_outputs(posterior.outputs(chains.draws), clipped, invariant, stopped_by)
 
 
 def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, dict[str, Choice]]:

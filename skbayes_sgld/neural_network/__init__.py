@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from skbayes_sgld.estimators.classification import ClassificationModel
-from skbayes_sgld.estimators.network import BackpropNetwork, NetworkRegressor, SGLDNetwork
 from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.neural_network.estimators import BackpropNetwork, NetworkRegressor, SGLDNetwork
+from skbayes_sgld.neural_network.posterior import MLPPosterior
 
 __all__ = [
     "BayesByBackpropClassifier",
     "BayesByBackpropRegressor",
+    "MLPPosterior",
     "SGLDMLPClassifier",
     "SGLDMLPRegressor",
 ]

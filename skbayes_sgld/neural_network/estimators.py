@@ -20,7 +20,6 @@ from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.choices import GIVEN, Choice
-from skbayes_sgld.inference.diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import (
@@ -30,9 +29,10 @@ from skbayes_sgld.inference.settings import (
     check_verbose,
     number_or_auto,
 )
-from skbayes_sgld.inference.strategies.ensemble import train
 from skbayes_sgld.likelihoods import FixedGaussian, Gaussian, Likelihood
-from skbayes_sgld.posterior.mlp import MLPPosterior, Network, Units, check_layout
+from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
+from skbayes_sgld.neural_network.ensemble import train
+from skbayes_sgld.neural_network.posterior import MLPPosterior, Network, Units, check_layout
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.priors import NoisePrior
