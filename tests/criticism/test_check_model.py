@@ -138,6 +138,7 @@ def test_thirds_are_by_the_mean_with_the_row():
     assert found.fits
 
 
+@pytest.mark.slow
 def test_totals_are_judged_by_their_trials():
     rng = np.random.default_rng(0)
     rows, p = X[:200], stats.logistic.cdf(ETA[:200])
@@ -158,6 +159,7 @@ def test_totals_are_judged_by_their_trials():
     assert check_model(better, rows, more, n_trials=trials, remedies=False).fits
 
 
+@pytest.mark.slow
 def test_skewed_positive_numbers_have_a_gamma_model():
     rng = np.random.default_rng(3)
     y = np.exp(1.0 + ETA) * rng.standard_gamma(2.0, N) / 2.0
@@ -167,6 +169,7 @@ def test_skewed_positive_numbers_have_a_gamma_model():
     assert check_model(found.suggestion.fit(X, y), X, y).fits
 
 
+@pytest.mark.slow
 def test_a_gamma_model_of_log_normal_numbers_becomes_a_linear_model_of_their_log():
     rng = np.random.default_rng(3)
     y = np.exp(1.0 + ETA + 1.2 * rng.standard_normal(N))
@@ -178,6 +181,7 @@ def test_a_gamma_model_of_log_normal_numbers_becomes_a_linear_model_of_their_log
     assert check_model(found.suggestion.fit(X, y), X, y).fits
 
 
+@pytest.mark.slow
 def test_ordered_classes_are_checked(try_only):
     try_only("columns")
     rng = np.random.default_rng(4)
@@ -265,6 +269,7 @@ def test_the_suggestion_holds_where_the_model_did_not(try_only):
     assert gain["failed"] == ""
 
 
+@pytest.mark.slow
 def test_the_log_of_a_target_is_compared_in_the_units_of_the_target(try_only):
     try_only("target")
     y = FAULTS["skew"][1](np.random.default_rng(5))
@@ -292,6 +297,7 @@ def test_squares_of_a_column_are_added_beneath_a_search(try_only):
     assert better[:-1].transform(X).std().min() > 0  # the model has an intercept of its own
 
 
+@pytest.mark.slow
 def test_terms_are_added_to_the_pipeline_itself_and_their_columns_are_named(try_only):
     try_only("columns")
     y = FAULTS["curved column"][1](np.random.default_rng(5))
@@ -319,6 +325,7 @@ def test_the_report_has_the_call_that_hands_exposures_to_a_suggested_pipeline(tr
     assert "Fit it by" not in again.reason
 
 
+@pytest.mark.slow
 def test_columns_stand_beside_the_terms_that_were_added(try_only):
     try_only("tails", "columns")
     rng = np.random.default_rng(5)
@@ -336,6 +343,7 @@ def test_a_report_on_labels_has_no_column_of_intervals(try_only):
     assert "90 % hold" not in str(found)
 
 
+@pytest.mark.slow
 def test_the_report_cuts_nothing_and_keeps_its_figures_apart(try_only):
     try_only("noise", "tails", "columns")
     rng = np.random.default_rng(5)
@@ -377,6 +385,7 @@ def test_influential_rows_are_named_by_their_labels():
     assert row["check"] == "influential rows (Pareto k above 0.67)"  # 1 - 1 / log10(1000)
 
 
+@pytest.mark.slow
 def test_exposures_and_weights_reach_the_checks_and_are_asked_for():
     rng = np.random.default_rng(5)
     years = rng.uniform(0.5, 20.0, N)
@@ -469,7 +478,7 @@ def test_a_diagnosis_has_both_parts(capsys):
     with pytest.raises(ValueError, match="X and y must be given together"):
         model.diagnose(X)
     both = clone(LINEAR).fit(X, np.column_stack([y, ETA + RNG.standard_normal(N)]))
-    each = both.diagnose(X, np.column_stack([y, y]), held_out=True)
+    each = both.diagnose(X, np.column_stack([y, y]), held_out=True, remedies=False)
     assert not each["y0"].model_check.fits
 
 
@@ -497,6 +506,7 @@ def test_the_suggestion_is_the_first_near_the_best_with_the_fewest_misfits():
     assert choose([], 1) is None
 
 
+@pytest.mark.slow
 def test_remedies_are_combined_while_a_misfit_remains(try_only):
     """The noise of the log of y is unequal, and its mean bends: three remedies."""
     try_only("noise", "target", "columns")
@@ -532,6 +542,7 @@ def test_a_prior_that_auto_has_chosen_is_no_remedy(try_only):
         assert any(name.startswith("prior=") for name in tried)
 
 
+@pytest.mark.slow
 def test_a_given_variance_is_inferred_before_other_noise_is_tried(try_only):
     try_only("variance", "noise", "tails", "target")
     rng = np.random.default_rng(5)
@@ -640,6 +651,7 @@ def test_the_answer_names_what_to_look_at(monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_a_row_with_most_of_the_gain_is_named(try_only):
     try_only("target")
     rng = np.random.default_rng(14)
@@ -701,6 +713,7 @@ def test_near_ties_and_intervals_below_zero_are_said():
     assert "Near ties" not in told and "below 0" not in told
 
 
+@pytest.mark.slow
 def test_intervals_of_positive_numbers_that_go_below_zero_are_counted(try_only):
     try_only("tails")
     y = FAULTS["skew"][1](np.random.default_rng(5))
@@ -765,6 +778,7 @@ def test_the_noise_of_the_measurement_is_given_as_the_model_takes_it(model, of_r
     assert check_model(better.fit(rows, noisy), rows, noisy).fits
 
 
+@pytest.mark.slow
 def test_a_long_check_names_each_remedy_before_it_is_fitted(capsys, try_only, monkeypatch):
     try_only("noise", "tails")
     y = FAULTS["heavy tails"][1](np.random.default_rng(5))

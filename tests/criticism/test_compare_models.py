@@ -74,6 +74,7 @@ def test_some_rows_tell_the_totals_of_all():
     assert part["difference"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.slow
 def test_all_of_many_rows_take_the_memory_of_a_block():
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((6000, 2))

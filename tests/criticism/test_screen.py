@@ -186,6 +186,7 @@ def test_other_noise_of_a_given_variance_has_both_settings_as_its_remedy(make):
     model.set_params(noise_variance="infer", **{name: value.strip("'")}).fit(X, y)
 
 
+@pytest.mark.slow
 def test_no_setting_that_the_model_has_or_does_not_take_is_a_remedy():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(200, 3))

@@ -168,6 +168,7 @@ def test_few_averages_with_unequal_noise_agree_in_both_coordinates():
     assert (np.abs(a["mean"] - b["mean"]) / a["sd"]).max() < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
 def test_intervals_of_averages_hold_the_coefficients_and_those_of_weights_do_not():
     inside = np.zeros((2, 25), bool)

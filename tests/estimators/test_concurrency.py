@@ -46,7 +46,7 @@ def predictions(model):
 @pytest.mark.parametrize(
     ("cls", "draws"),
     [
-        (SGLDLinearRegression, MANY),
+        pytest.param(SGLDLinearRegression, MANY, marks=pytest.mark.slow),
         (SGLDLogisticRegression, MANY),
         (SGLDNegativeBinomialRegressor, {}),
         (SGLDMLPClassifier, {}),

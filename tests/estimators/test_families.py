@@ -20,6 +20,8 @@ from tests.blocks.windows import blocks_of
 from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
+QUICK = ("negative_binomial", "student_t")  # with an argument by row, and without
+
 # ---- the posterior -------------------------------------------------------------------------------
 
 
@@ -45,7 +47,13 @@ def test_the_posterior_is_that_of_importance_sampling(family):
         assert getattr(model, f"{name}_") == pytest.approx(draws[:, 3 + k].mean())
 
 
-@every_family
+@pytest.mark.parametrize(
+    "family",
+    [
+        pytest.param(family, id=name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name, family in FAMILIES.items()
+    ],
+)
 def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, monkeypatch):
     X, y, row = family.make(1200)
     model = family.estimator(n_draws=500)
@@ -73,6 +81,7 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
     assert model.score(blocks) == pytest.approx(known)
 
 
+@pytest.mark.slow
 def test_a_learned_scale_keeps_the_posterior_of_many_rows():
     family = FAMILIES["student_t"]
     X, y, _ = family.make(200)

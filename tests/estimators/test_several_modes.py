@@ -148,7 +148,7 @@ SHARED = shifted(share=0.37)
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
-@pytest.mark.parametrize("temperature", [1.0, 1.5])
+@pytest.mark.parametrize("temperature", [1.0, pytest.param(1.5, marks=pytest.mark.slow)])
 def test_chains_jump_between_modes_that_share_the_mass(temperature):
     of = log_density(*SHARED)
     theta, weight = mixture(lambda theta: of(theta) / temperature, narrow_and_wide())

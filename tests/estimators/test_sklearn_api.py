@@ -60,7 +60,7 @@ GIVEN_STEP = {"n_draws": 40, "n_burnin": 40, "thin": 10, "step_size": 0.1}
 # an estimator of each base: these have all checks, in every run
 OF_EACH_BASE = [
     SGLDLinearRegression(n_draws=40),
-    SGLDLogisticRegression(n_draws=40),
+    SGLDLogisticRegression(**GIVEN_STEP),
     SGLDPoissonRegressor(**GIVEN_STEP),
     SGDMAPClassifier(),
     SGLDMLPRegressor(**FEW),
@@ -105,24 +105,25 @@ def few_steps(monkeypatch):
     monkeypatch.setattr("skbayes_sgld.neural_network.ensemble._ROUNDS", 3)
 
 
-@parametrize_with_checks(OF_EACH_BASE)
+def with_slow_ones(estimators, is_slow):
+    """Scikit-learn's checks of the estimators, some of which are marked as slow."""
+    checks = parametrize_with_checks(estimators)
+    arguments, cases = checks.args
+    marked = [
+        pytest.param(*case, marks=pytest.mark.slow) if is_slow(case[1].func.__name__) else case
+        for case in cases
+    ]
+    return pytest.mark.parametrize(arguments, marked, **checks.kwargs)
+
+
+# sparse arrays have all formats too
+@with_slow_ones(OF_EACH_BASE, lambda name: name == "check_estimator_sparse_matrix")
 def test_an_estimator_of_each_base_passes_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-of_others = parametrize_with_checks(OTHERS)
-arguments, cases = of_others.args
-
-
 # a check that is slow runs code of the bases alone, which the test above enters
-@pytest.mark.parametrize(
-    arguments,
-    [
-        case if case[1].func.__name__ in OWN else pytest.param(*case, marks=pytest.mark.slow)
-        for case in cases
-    ],
-    **of_others.kwargs,
-)
+@with_slow_ones(OTHERS, lambda name: name not in OWN)
 def test_the_other_estimators_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 

@@ -71,6 +71,7 @@ def test_many_equal_numbers_are_refused_with_their_value_and_share(noise_model):
         student_t(noise_model=noise_model).fit(X, y)
 
 
+@pytest.mark.slow
 def test_a_check_of_heavy_tails_suggests_it():
     X, y, _ = heavy(400)
     normal = SGLDLinearRegression(random_state=0, n_draws=250)

@@ -169,6 +169,7 @@ def wide_and_many():
     return X, y
 
 
+@pytest.mark.slow
 def test_walkers_share_the_batches_and_the_pilot_takes_all_rows_unless_batches_are_given(
     wide_and_many, monkeypatch
 ):
@@ -192,6 +193,7 @@ def test_walkers_share_the_batches_and_the_pilot_takes_all_rows_unless_batches_a
     assert piloted[:2] == [None, 500]
 
 
+@pytest.mark.slow
 def test_the_mean_over_walkers_that_share_batches_varies_as_independent_draws_do(wide_and_many):
     means, sds = [], []
     for seed in range(8):

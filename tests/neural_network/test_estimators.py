@@ -141,6 +141,7 @@ def test_a_small_network_agrees_with_importance_sampling_from_its_prior():
     assert_moments(draws, mean, sd, extra=0.03)
 
 
+@pytest.mark.slow
 def test_minibatches_leave_the_posterior_as_it_was():
     rng = np.random.default_rng(3)
     rows = rng.standard_normal((5000, D))
@@ -166,6 +167,7 @@ def test_part_of_the_rows_gives_the_metric_the_gradient_of_all(monkeypatch):
 # ---- what it is for ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_noise_is_not_fitted_away():
     # more weights than rows: a mode with the noise free interpolates, and chains stay there
     rng = np.random.default_rng(1)
@@ -256,6 +258,7 @@ def test_the_diagnosis_is_of_the_predictions_at_the_rows_that_are_given(name, y)
 
 
 # the module ignores the warning whose absence is tested here
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
 def test_the_defaults_do_not_warn_where_classes_are_nearly_separated():
     rows, labels = load_iris(return_X_y=True)
@@ -275,6 +278,7 @@ def test_problems_of_draws_of_predictions_are_named():
     assert "bounded on 5.0%" in problems(rng.standard_normal((4, 200, 5)), 0.05)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")  # as above
 def test_weights_that_disagree_are_not_a_problem_where_predictions_agree():
     model = SGLDMLPRegressor(
