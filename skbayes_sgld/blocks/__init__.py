@@ -1,4 +1,4 @@
-"""Rows in blocks: sources of data that are read in passes, and never held as a whole."""
+"""Rows in blocks: data that are read in passes, and never held in memory as a whole."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ __all__ = ["RowBlocks"]
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> RowSource | None:
-    """Source of the rows that ``fit`` is given; None where they are an array like any other.
+    """Source of the rows that ``fit`` is given; None if they are an ordinary array.
 
     ``by_row`` has the exposures of counts, or the ``n_trials`` of totals.
 
     Raises
     ------
     TypeError, ValueError
-        If X is a source that already holds what is given beside it, or other arguments do not fit.
+        If X is a source that already has the other arguments, or these do not fit.
     """
     beside = {"y": y, "sample_weight": sample_weight, **by_row}
     if kind_of(X).startswith("dask."):

@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster: results, or an error where the cluster is lost."""
+"""Tasks on a Dask cluster: results, or an error if the cluster is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 
 def current_client() -> Any:
-    """Client of the cluster that computes, or None where a scheduler of this process does."""
+    """Client of the current cluster; None if this process computes."""
     from dask.base import get_scheduler
 
     client = getattr(get_scheduler(), "__self__", None)
@@ -29,8 +29,8 @@ def compute(value: Any, what: str) -> Any:
     Raises
     ------
     ConnectionError
-        Where the cluster is lost: its scheduler is gone, workers die of the task again and again,
-        or there was no worker for longer than ``skbayes-sgld.no-workers-timeout`` of Dask's
+        If the cluster is lost: its scheduler is gone, the task kills its workers repeatedly, or
+        there was no worker for longer than ``skbayes-sgld.no-workers-timeout`` of Dask's
         configuration, 60 seconds by default.
     """
     client = current_client()
@@ -38,7 +38,7 @@ def compute(value: Any, what: str) -> Any:
 
 
 def result_of(future: Any, client: Any, what: str) -> Any:
-    """Result of a task on a cluster; the error of :func:`compute` where the cluster is lost."""
+    """Result of a task on a cluster; raises as :func:`compute` if the cluster is lost."""
     from concurrent.futures import CancelledError
 
     import dask
@@ -70,7 +70,7 @@ def result_of(future: Any, client: Any, what: str) -> Any:
 class DaskWorkers:
     """Workers of a cluster that run parts of the chains."""
 
-    least_seconds = 0.0  # a cluster's workers are used however short the run
+    least_seconds = 0.0  # a cluster's workers are used for any length of run
 
     def __init__(self, client: Any, n_jobs: int) -> None:
         n_threads = sum(client.nthreads().values())
@@ -86,7 +86,7 @@ class DaskWorkers:
             calls = list(calls)
             try:
                 return self._results(calls, sent, n_workers)
-            except (ConnectionError, TimeoutError):  # the same draws, here
+            except (ConnectionError, TimeoutError):  # make the same draws in this process
                 return [function(*given) for function, given, _ in calls]
 
         yield results
@@ -94,7 +94,7 @@ class DaskWorkers:
     def _results(self, calls: list[Any], sent: list[Any], n_workers: int) -> list[Any]:
         """Results of the calls; their first argument, the run, is sent to each worker once."""
         if not sent:
-            # copies, so that it outlives a worker
+            # several copies, so that the run survives the loss of a worker
             sent.append(self._client.scatter(calls[0][1][0], broadcast=n_workers, hash=False))
         futures = [
             self._client.submit(function, sent[0], *given[1:], key=f"chains-{uuid4().hex}")

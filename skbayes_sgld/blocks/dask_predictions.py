@@ -1,4 +1,4 @@
-"""Predictions of Dask's rows: one task a block, computed where the block is."""
+"""Predictions for Dask collections: one task for each block, on the worker that has it."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from skbayes_sgld.blocks.source import BY_ROW
 
 
 def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:
-    """Array of Dask, or several, that a method returns for the rows X.
+    """Dask array, or arrays, with the results of a method for the rows X.
 
     Parameters
     ----------
     model : estimator
-        Fitted; its draws go into the graph once, and to each worker once.
+        Fitted model; its draws go into the graph once, and to each worker once.
     method : str
     X : dask.array.Array or dask.dataframe.DataFrame
-        Chunked anyhow along the rows; columns in several chunks are put together first.
+        Rows with any chunks; columns in several chunks are joined first.
     given : dict
-        Further arguments; one a row, such as exposures, may be of Dask too.
+        Further arguments; arguments by row, such as exposures, may be Dask collections.
 
     Returns
     -------
     values : dask.array.Array, or a tuple of them
-        Chunked as X along the rows; sizes of chunks are known if those of X are.
+        Chunked like the rows of X; sizes of chunks are known if those of X are.
     """
     import dask.array as da
 
@@ -40,13 +40,13 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
     by_row = {k: align(given[k], X, k) for k in one_a_row}
     given = {k: value for k, value in given.items() if k not in by_row}
     slim = without_rows(model)
-    # the values of one row have the type and the shape of all, and find wrong arguments at once
+    # a prediction of one row shows type and shape of the results, and wrong arguments
     row = X._meta_nonempty.iloc[:1] if is_frame(X) else np.zeros((1, X.shape[1]), X.dtype)
     example = getattr(slim, method)(row, **given, **dict.fromkeys(by_row, np.ones(1)))
     empty = _joined(example)[:0]
     graph, keys = joined_graph([X, *by_row.values()])
     name = f"{method}-{uuid4().hex}"
-    # nodes of their own, which a worker fetches once
+    # separate nodes, which a worker fetches once
     node, given_node = f"model-of-{name}", f"arguments-of-{name}"
     graph |= {node: slim, given_node: given}
     for number, parts in enumerate(keys):
@@ -76,14 +76,14 @@ def _predict(
 
 
 def _joined(values: Any) -> Array:
-    """One array of several, since the rows are read once."""
+    """Several results joined to one array, so that the rows are read once."""
     return np.stack(values, axis=-1) if isinstance(values, tuple) else values
 
 
 def without_rows(model: Any) -> Any:
-    """Copy of the model without attributes that only its fit needs: it goes to every worker."""
+    """Copy of the model for the workers, without attributes that predictions do not need."""
     slim = copy(model)
-    for name in ("result_", "_stream"):  # which no prediction reads, and which may hold rows
+    for name in ("result_", "_stream"):  # not needed by predictions; may hold rows
         vars(slim).pop(name, None)
     if "estimators_" in vars(slim):
         slim.estimators_ = [without_rows(each) for each in slim.estimators_]

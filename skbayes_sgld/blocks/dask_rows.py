@@ -11,20 +11,20 @@ import numpy as np
 from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
 from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, kind_of
 
-_FAN_IN = 8  # sums that a task adds up, so that no worker holds the sums of all blocks
+_FAN_IN = 8  # sums that one task adds up, so that no worker holds those of all blocks
 
 
 class DaskRows(RowSource):
-    """Blocks of a Dask array or data frame, each read on the worker that has or makes it.
+    """Blocks of a Dask array or data frame, each read by the worker that has or computes it.
 
-    Nothing is kept from pass to pass: rows that are not persisted are made anew for each.
+    Nothing is kept between passes: rows that are not persisted are computed again in each.
 
     Parameters
     ----------
     X : dask.array.Array or dask.dataframe.DataFrame
-        Chunked anyhow along the rows; columns in several chunks are put together.
+        Rows with any chunks; columns in several chunks are joined.
     y : dask.array.Array, dask.dataframe.Series or array-like
-        Chunked as X where sizes are not known.
+        Observations; chunked like X if sizes of chunks are not known.
     weight : as y, or None
     **by_row : as y, or None
         The ``exposure`` of counts, or the ``n_trials`` of totals.
@@ -46,7 +46,7 @@ class DaskRows(RowSource):
         beside = {"y": y, "sample_weight": weight, **by_row}
         aligned = [None if v is None else align(v, X, name) for name, v in beside.items()]
         self._graph, keys = joined_graph([X, *(v for v in aligned if v is not None)])
-        # the parts of each block, None for what is not given
+        # the parts of each block; None for arguments that are not given
         parts = (iter(each) for each in keys)
         self._keys = [
             (next(part), *(None if v is None else next(part) for v in aligned)) for part in parts
@@ -56,7 +56,7 @@ class DaskRows(RowSource):
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]  # an attribute that is found when asked
-        """Number of rows; where it is not known, the workers count them."""
+        """Number of rows; if it is not known, the workers count them."""
         if self._n_rows is None:
             from dask.delayed import Delayed
 
@@ -67,11 +67,11 @@ class DaskRows(RowSource):
         return self._n_rows
 
     def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
-        """One task a block, and a tree of sums."""
+        """One task for each block, and a tree of sums."""
         from dask.delayed import Delayed
 
         name, graph = f"pass-{uuid4().hex}", dict(self._graph)
-        # nodes of their own, which a worker fetches once
+        # separate nodes, which a worker fetches once
         on_block, add = f"work-of-{name}", f"sum-of-{name}"
         graph[on_block], graph[add] = work, plus
         level: list[Any] = []
@@ -86,7 +86,7 @@ class DaskRows(RowSource):
         return compute(Delayed(level[0], graph), f"pass {self.n_passes + 1} over the rows")
 
     def workers(self, n_jobs: int | None) -> DaskWorkers | None:
-        """Workers of the cluster, where there is one and more than one process is asked for."""
+        """Workers of the cluster, if there is one and ``n_jobs`` asks for several processes."""
         client = current_client()
         return None if n_jobs in (None, 1) or client is None else DaskWorkers(client, n_jobs)
 
@@ -101,7 +101,7 @@ def is_frame(values: Any) -> bool:
 
 
 def check_columns(X: Any) -> Any:
-    """Array or frame of numbers, an array with all its columns in one chunk."""
+    """Array or frame of numbers; an array gets all its columns in one chunk."""
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension{'s' * (X.ndim != 1)}; give rows and columns, "
@@ -130,7 +130,7 @@ def check_columns(X: Any) -> Any:
 
 
 def align(values: Any, X: Any, name: str) -> Any:
-    """One value a row, as a Dask collection in the blocks of X."""
+    """One value for each row, as a Dask collection with the chunks of X."""
     import dask.array as da
 
     has_shape = not is_frame(X) and not np.isnan(X.shape[0])
@@ -163,7 +163,7 @@ def align(values: Any, X: Any, name: str) -> Any:
 
 
 def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]]:
-    """Tasks of arrays and frames of equal blocks, and the keys of the parts of each block."""
+    """Tasks of collections with equal blocks, and the keys of the parts of each block."""
     from dask.core import flatten
     from dask.highlevelgraph import HighLevelGraph
 
@@ -173,10 +173,10 @@ def joined_graph(collections: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any
     graph: dict[Any, Any] = {}
     for values in ready:
         graph |= dict(values.__dask_graph__()) if is_frame(values) else {}
-    if arrays:  # together, so that what they have in common is computed once
+    if arrays:  # together, so that shared tasks are computed once
         merged = HighLevelGraph.merge(*(ready[k].__dask_graph__() for k in arrays))
         graph_keys = [key for k in arrays for key in keys[k]]
-        # blocks that are kept by workers, which the optimization leaves out
+        # blocks that workers hold, which the optimization drops
         graph |= {k: v for k, v in merged.items() if kind_of(v) == "distributed.Future"}
         graph |= dict(ready[arrays[0]].__dask_optimize__(merged, graph_keys))
     return graph, list(zip(*keys, strict=True))

@@ -1,4 +1,4 @@
-"""Blocks of rows in memory maps, in files of NumPy and in Parquet."""
+"""Blocks of rows from memory maps, NumPy files and Parquet files."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from skbayes_sgld.blocks.source import Array
 
 Blocks = Callable[[], Iterator[tuple[Any, ...]]]
 
-LARGE = 2**27  # numbers of a memory map from which it is read in passes
+LARGE = 2**27  # numbers in a memory map from which it is read in passes
 _BLOCK_NUMBERS = 2**22  # numbers of X in a block
 _ADDRESS = re.compile(r"(?!file://)[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def block_slices(n_rows: int, n_features: int) -> Iterator[slice]:
-    """Slices of the blocks in which many rows are read."""
+    """Slices of the blocks in which rows are read."""
     size = max(1, _BLOCK_NUMBERS // max(1, n_features))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def is_large(X: Any) -> bool:
-    """Whether X is a memory map that is read in passes: of floats, in C order, and large."""
+    """Whether X is a memory map to read in passes: large, of floats and in C order."""
     floats = X.ndim == 2 and X.dtype in (np.float32, np.float64)
     return bool(floats and X.flags.c_contiguous and X.size >= LARGE)
 
 
 def check_whole(X: Any) -> None:
-    """Raise where the file of a memory map ends before the map does: reading on would crash."""
+    """Raise if the file of a memory map is shorter than the map: reading on would crash."""
     base = X
     while isinstance(getattr(base, "base", None), np.ndarray):
         base = base.base
@@ -52,9 +52,9 @@ def check_whole(X: Any) -> None:
 
 
 def blocks_of(X: Any, **beside: Any) -> Blocks:
-    """Function that yields windows of X and of arrays with one number a row.
+    """Function that yields windows of X and of arrays with one number for each row.
 
-    Each is an array, a memory map or an :class:`NpyFile`; what is None stays None.
+    Each argument is an array, a memory map, an :class:`NpyFile` or None.
     """
     for name, values in beside.items():
         if values is not None and values.shape != (len(X),):
@@ -72,7 +72,7 @@ def blocks_of(X: Any, **beside: Any) -> Blocks:
 
 
 class NpyFile:
-    """An array in a file of NumPy, mapped into memory one window at a time.
+    """Array in a NumPy file, mapped into memory one window at a time.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class NpyFile:
     Raises
     ------
     ValueError
-        Where the file holds no such array, in C order, or less of it than it says.
+        If the file holds no such array in C order, or is truncated.
     """
 
     def __init__(self, path: Any, n_dimensions: int, argument: str) -> None:
@@ -116,7 +116,7 @@ class NpyFile:
         return int(self.shape[0])
 
     def __getitem__(self, part: slice) -> Array:
-        """A window of the file, mapped into memory."""
+        """Window of the file, mapped into memory."""
         size = (part.stop - part.start, *self.shape[1:])
         each = self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=int))
         try:
@@ -135,9 +135,9 @@ def blocks_of_parquet(
     exposure: str | None = None,
     filesystem: Any = None,
 ) -> tuple[Blocks, int, list[str]]:
-    """Function that yields blocks of Parquet, the number of rows and the names of the columns.
+    """Function that yields blocks of Parquet files, the number of rows and the column names.
 
-    Every pass opens the files anew: a file may have been replaced by one of another layout.
+    Every pass opens the files again, since a file may have been replaced.
     """
     for each in path if isinstance(path, (list, tuple)) else [path]:
         check_path(each, "path")
@@ -170,7 +170,7 @@ def blocks_of_parquet(
     def block_of(batch: Any) -> tuple[Any, ...]:
         values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *extra]}
         parts = [values[name] for name in names]
-        # booleans with missing values are objects
+        # booleans with missing values have dtype object
         dtypes = [np.float32 if part.dtype == object else part.dtype for part in parts]
         X = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*dtypes, np.float32))
         for j, part in enumerate(parts):
@@ -181,7 +181,7 @@ def blocks_of_parquet(
 
 
 def _parquet_files(path: Any, filesystem: Any) -> tuple[Any, list[Any]]:
-    """Schema of a file or a folder of Parquet, and its files."""
+    """Schema of a Parquet file or folder, and its files."""
     try:
         from pyarrow import dataset
     except ImportError as error:
@@ -195,7 +195,7 @@ def _parquet_files(path: Any, filesystem: Any) -> tuple[Any, list[Any]]:
 
 @contextmanager
 def _whole(path: Any) -> Iterator[None]:
-    """Name the file that is no Parquet, or not all of one."""
+    """Raise an error that names the file that is no Parquet file, or truncated."""
     from pyarrow import ArrowException
 
     try:
@@ -209,7 +209,7 @@ def _whole(path: Any) -> Iterator[None]:
 
 
 def _check_schema(path: Any, schema: Any, names: list[str], beside: list[str]) -> None:
-    """Raise where a column is missing, or is not of numbers; ``beside[0]`` may be of labels."""
+    """Raise if a column is missing or not numeric; ``beside[0]`` may hold labels."""
     from pyarrow import types
 
     missing = [name for name in [*names, *beside] if name not in schema.names]

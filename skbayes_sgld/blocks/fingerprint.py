@@ -1,7 +1,7 @@
-"""Sums over the rows of a fit, by which a later call finds out whether it is given the same rows.
+"""Sums over the rows of a fit, by which a later call recognises the same rows.
 
-Sums do not depend on the order of the rows, on the dtype, or on whether X is sparse. They are a few
-numbers a column.
+Sums do not depend on the order of the rows, on the dtype, or on whether X is sparse. There are a
+few numbers for each column.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from scipy import sparse
 from skbayes_sgld._linalg import row_slices
 from skbayes_sgld._typing import Array
 
-# Difference of two sums, in roots of the sum of squares, up to which rows are the same. Rounding to
-# float32 changes a sum by 1e-7 of that root, and by 1e-4 if a standardised column was rounded in
-# units in which its mean is 1,000 sds. Other rows change it by about 1.
+# Difference of two sums, relative to the root of the sum of squares, up to which rows are the same.
+# Rounding to float32 changes a sum by 1e-7 of that root, and by 1e-4 if a standardised column was
+# rounded in units in which its mean is 1,000 sds. Other rows change it by about 1
 _SAME = 1e-3
-_NUMBERS = 2**19  # in X, beyond which only some of its columns are summed up; a few milliseconds
+_NUMBERS = 2**19  # numbers in X beyond which only some columns are summed; a few milliseconds
 
 
 @dataclass(frozen=True)
 class Fingerprint:
-    """Number of rows, and sums over them of the columns alone and times y.
+    """Number of rows, and sums over them: of the columns, and of the columns times y.
 
     Attributes
     ----------
     n_rows : int
         Rows with a weight above 0.
     weight : float
-        Sum of their weights, as the user gave them.
+        Sum of their weights, as given by the user.
     sums : ndarray of shape (2, d + 2)
-        Sums of the columns of X, of y and of the offset (of totals the number of trials): as they
-        are, and times y. nan where a sum is not known.
+        Sums of the columns of X, of y and of the offset (for totals the number of trials): first
+        these alone, then times y. nan if a sum is not known.
     squares : ndarray of shape (d + 2,)
         Sums of squares of the columns, of y and of the offset.
     """
@@ -54,7 +54,7 @@ class Fingerprint:
         y = np.asarray(y, dtype=float)
         sums, squares = np.full((2, d + 2), np.nan), np.zeros(d + 2)
         some = _chosen(X)
-        with np.errstate(all="ignore"):  # squares of data near the ends of floats' range
+        with np.errstate(all="ignore"):  # squares of very large or small data
             sums[:, some], squares[some] = _sums(X[:, some], y)
             sums[:, -2], squares[-2], sums[:, -1] = (y.sum(), y @ y), y @ y, 0.0
             if offset is not None:
@@ -62,7 +62,7 @@ class Fingerprint:
         return cls(n, float(n if weight is None else weight.sum()), sums, squares)
 
     def plus(self, other: Fingerprint) -> Fingerprint:
-        """Fingerprint of the rows of both."""
+        """Fingerprint of the rows of both together."""
         return Fingerprint(
             self.n_rows + other.n_rows,
             self.weight + other.weight,
@@ -71,13 +71,13 @@ class Fingerprint:
         )
 
     def without_target(self) -> Fingerprint:
-        """Fingerprint of the columns of X alone."""
+        """Fingerprint of only the columns of X."""
         sums = self.sums.copy()
         sums[1], sums[:, -2:] = np.nan, np.nan
         return replace(self, sums=sums)
 
     def difference(self, other: Fingerprint) -> str:
-        """Kind of what differs in other rows: "rows", "y", "X" or "offset"; "" if nothing does."""
+        """Part in which other rows differ: "rows", "y", "X" or "offset"; "" if none does."""
         if self.n_rows != other.n_rows:
             return "rows"
         with np.errstate(all="ignore"):
@@ -92,14 +92,14 @@ class Fingerprint:
 
 
 def _chosen(X: Any) -> slice:
-    """Columns of X to sum up: all; where there are many numbers the first, and some others."""
+    """Columns of X to sum up: all, or if there are many numbers the first and some others."""
     n, d = X.shape
     few = sparse.issparse(X) or n * d <= _NUMBERS
     return slice(0, d, 1 if few else -(-d // max(_NUMBERS // n, 1)))
 
 
 def _sums(X: Any, y: Array) -> tuple[Array, Array]:
-    """Sums of the columns, as they are and times y ``(2, k)``, and of their squares ``(k,)``."""
+    """Sums of the columns, alone and times y ``(2, k)``, and of their squares ``(k,)``."""
     sums, squares = np.zeros((2, X.shape[1])), np.zeros(X.shape[1])
     if sparse.issparse(X):
         values = X.astype(float, copy=False)
@@ -113,7 +113,7 @@ def _sums(X: Any, y: Array) -> tuple[Array, Array]:
 
 
 def with_fingerprint(function: Callable[[Any], Any], block: Any) -> tuple[Fingerprint | None, Any]:
-    """Fingerprint of a block's rows, without an offset, and the function of the block."""
+    """Fingerprint of a block's rows, without offset, and the value of a function of the block."""
     X, y, weight = block.X, block.y, block.weight
     known = y.dtype.kind in "fiub"
     if weight is not None:

@@ -1,4 +1,4 @@
-"""Moments of the columns, of the rows of each label, summed up in one pass."""
+"""Moments of the columns for the rows of each label, computed in one pass."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 from skbayes_sgld._linalg import row_slices
 from skbayes_sgld.blocks.source import Array, Block
 
-_SAMPLE = 1000  # rows that show which columns may have two values
+_SAMPLE = 1000  # rows that give the origin of sums, and columns that may have two values
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Least and largest value of each column, and whether it has no other value.
+    """Least and largest value of each column, and whether it has no other values.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Extent:
         return cls(low.astype(np.float64), high.astype(np.float64), two)
 
     def plus(self, other: Extent) -> Extent:
-        """Extent of the rows of both."""
+        """Extent of the rows of both together."""
         low, high = np.minimum(self.low, other.low), np.maximum(self.high, other.high)
         ends = np.stack([self.low, self.high, other.low, other.high])
         two = self.two & other.two & np.all((ends == low) | (ends == high), axis=0)
@@ -52,12 +52,12 @@ class Extent:
 
 @dataclass(frozen=True)
 class Moments:
-    """Weight, mean and sums of squares about the mean, of the rows of each label.
+    """Weight, mean and sums of squares about the mean, for the rows of each label.
 
     Attributes
     ----------
     labels : ndarray of shape (G,)
-        Labels of the rows, also of rows of weight 0; a single 0 if y is no label.
+        Labels of the rows, including rows of weight 0; a single 0 if y is no label.
     n_rows, total : ndarray of shape (G,)
         Number and weight of the rows.
     exposed : ndarray of shape (G,)

@@ -18,20 +18,20 @@ from skbayes_sgld.blocks.source import BY_ROW, POOL_SIZE, BlockWork, RowSource, 
 
 
 class RowBlocks(RowSource):
-    """Rows that are read block by block, as often as a fit asks for them.
+    """Rows that are read block by block, as often as a fit needs them.
 
     Parameters
     ----------
     read : callable
-        Without arguments; returns an iterable of ``(X, y)`` or ``(X, y, weight)``, the same each
-        time: a pass that reads other values than the one before raises an error. X is dense, of
-        the same columns and dtype in every block. Blocks of counts may be
+        Function without arguments that returns an iterable of ``(X, y)`` or ``(X, y, weight)``. It
+        must be the same each time: a pass that reads other values than the one before raises an
+        error. X is dense, with the same columns and dtype in every block. Blocks of counts may be
         ``(X, y, weight, exposure)``, those of totals ``(X, y, weight, n_trials)`` and those of
-        averages ``(X, y, weight, n_averaged)``, all or none of them; weight is an array or None.
-        Blocks that are for predictions may be X alone.
+        averages ``(X, y, weight, n_averaged)``, either all or none; weight is an array or None.
+        Blocks for predictions may be X alone.
     pool_size : int, default=50_000
-        Number of rows of the sample next to which chains run; a source of at most as many rows is
-        read into memory.
+        Number of rows of the in-memory sample that chains run on; a source of at most as many rows
+        is read into memory.
 
     Examples
     --------
@@ -88,22 +88,22 @@ class RowBlocks(RowSource):
         n_averaged: Any = None,
         pool_size: int = POOL_SIZE,
     ) -> RowBlocks:
-        """Rows of arrays in files of NumPy.
+        """Rows of arrays in NumPy files.
 
-        Windows of the files are mapped into memory, one block at a time, so that a file may be
-        larger than the memory and than the address space.
+        Windows of the files are mapped into memory, one block at a time. A file may be larger than
+        the memory, and than the address space.
 
         Parameters
         ----------
         X : path of a ``.npy`` file
-            Of an array of shape (n_samples, n_features), in C order.
+            File of an array of shape (n_samples, n_features), in C order.
         y : path of a ``.npy`` file
-            Of an array of shape (n_samples,).
+            File of an array of shape (n_samples,).
         sample_weight, exposure, n_trials, n_averaged : path of a file or None, default=None
             Weights, and the exposures of counts, the numbers of trials of totals or the sizes of
             averages.
         pool_size : int, default=50_000
-            As of :class:`RowBlocks`.
+            As for :class:`RowBlocks`.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class RowBlocks(RowSource):
         Raises
         ------
         ValueError
-            Where the files do not hold such arrays of as many rows.
+            If the files do not hold such arrays with equal numbers of rows.
         """
         rows = NpyFile(X, 2, "X")
         by_row = _one_of(exposure=exposure, n_trials=n_trials, n_averaged=n_averaged)
@@ -140,19 +140,19 @@ class RowBlocks(RowSource):
         Parameters
         ----------
         path : path of a file or a folder, or a list of paths of files
-            An address, such as ``"s3://..."``, is refused without a ``filesystem``.
+            Files to read. An address, such as ``"s3://..."``, needs a ``filesystem``.
         target : str
-            Name of the column that is y.
+            Name of the column of y.
         columns : sequence of str or None, default=None
-            Names of the columns of X, of numbers or booleans. None: all that are not named
-            otherwise.
+            Names of the columns of X, of numbers or booleans. None: all columns without another
+            role.
         weight, exposure, n_trials, n_averaged : str or None, default=None
             Names of the columns of weights, and of the exposures of counts, the numbers of trials
             of totals or the sizes of averages.
         filesystem : pyarrow.fs.FileSystem, or one of fsspec, default=None
-            Opens the files, over a network too. None: files of this machine.
+            File system that opens the files. None: files of this machine.
         pool_size : int, default=50_000
-            As of :class:`RowBlocks`.
+            As for :class:`RowBlocks`.
 
         Returns
         -------
@@ -161,11 +161,11 @@ class RowBlocks(RowSource):
         Raises
         ------
         ImportError
-            Where pyarrow is not installed.
+            If pyarrow is not installed.
         ValueError
-            Where there is no such column; where a file is no Parquet, or was truncated.
+            If a column is missing, or a file is no Parquet file or truncated.
         TypeError
-            Where a column of X, or one that is named beside it, is not of numbers.
+            If a column of X, or another named column, is not numeric.
         """
         by_row = _one_of(exposure=exposure, n_trials=n_trials, n_averaged=n_averaged)
         (beside,) = by_row.values()
@@ -176,7 +176,7 @@ class RowBlocks(RowSource):
 
     @classmethod
     def _from_map(cls, X: Any, **beside: Any) -> RowBlocks:
-        """Rows of a large memory map, and arrays beside it; a number stands for all rows."""
+        """Rows of a large memory map and of other arrays; one number stands for all rows."""
         values = {k: None if v is None else np.asarray(v) for k, v in beside.items()}
         for name, value in values.items():
             if value is not None and value.ndim == 0 and name != "y":
@@ -198,7 +198,7 @@ class RowBlocks(RowSource):
         return f"RowBlocks({self._origin}: {self.n_rows:,} rows of {columns}, {_in_bytes(size)})"
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise: blocks are there to avoid an array of all rows."""
+        """Raise, since blocks are meant to avoid an array of all rows."""
         raise TypeError(
             "RowBlocks are no array: only fit, score and the predictions of an estimator read "
             "them. Other functions, such as effects, take an array of some of the rows. For the "
@@ -211,9 +211,9 @@ class RowBlocks(RowSource):
         return iter(self.read())
 
     def columns(self) -> Iterator[Any]:
-        """X of each block, for predictions, which take blocks of X alone too.
+        """X of each block, for predictions; blocks may be X alone.
 
-        The columns of Parquet have names that its blocks have not: they come with these.
+        Blocks of Parquet files get the names of their columns.
         """
         for number, parts in enumerate(self):
             X = _split(parts, number)[0] if isinstance(parts, tuple) else parts
@@ -238,7 +238,7 @@ class RowBlocks(RowSource):
 
 
 def _one_of(**by_row: Any) -> dict[str, Any]:
-    """The one that is given, by its name."""
+    """The argument that is given, by its name."""
     given = {name: value for name, value in by_row.items() if value is not None}
     if len(given) > 1:
         raise ValueError(

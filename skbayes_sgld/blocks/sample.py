@@ -1,11 +1,11 @@
-"""A random sample of rows, gathered in one pass: of all rows, and of the rows of each group.
+"""A random sample of rows, drawn in one pass: from all rows, and from the rows of each group.
 
-Row i of weight w and size s has the key ``u / (w s)``, u uniform on (0, 1), and the rows of the
-smallest keys are kept (priority sampling: Duffield, Lund & Thorup 2007). A kept row stands for a
-weight of ``max(w, 1 / (s t))``, t being the smallest key that was not kept: sums over the sample
+A row of weight w and size s has the key ``u / (w s)``, with u uniform on (0, 1), and the rows with
+the smallest keys are kept (priority sampling: Duffield, Lund & Thorup 2007). A kept row gets the
+weight ``max(w, 1 / (s t))``, where t is the smallest key that was not kept: sums over the sample
 with these weights are unbiased estimates of sums over all rows. Half of the size is the same for
-all rows, and half is the squared distance from the mean in sds of the columns: rows far out, of
-heavy tails or rare columns, decide the higher orders of a log likelihood.
+all rows, and half is the squared distance from the mean in sds of the columns: outlying rows, and
+rows in rare columns, dominate the higher orders of a log likelihood.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pandas as pd
 from skbayes_sgld._linalg import row_slices
 from skbayes_sgld.blocks.source import Array, Block
 
-_EVEN = 0.5  # of the size of a row, which is the same for all
-_SPARE = 8.0  # standard deviations of the number of rows below a limit, which leaves none short
+_EVEN = 0.5  # part of the size that is the same for all rows
+_SPARE = 8.0  # sds of the number of rows below a limit, so that enough rows almost surely are
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,15 @@ class Sampling:
     Attributes
     ----------
     size : int
-        Rows of the smallest keys that are kept.
+        Number of rows with the smallest keys to keep.
     seed : int
     least : int, default=0
-        Rows of each group that are kept at least.
+        Least number of rows to keep of each group.
     labels : bool, default=False
         Whether y is a label; each label is then a group. Otherwise there are two groups, y = 0 and
         other values, which keeps enough rows of a rare event.
     n_rows : int or None
-        Number of all rows, where it is known: blocks then hand on few more than are kept.
+        Number of all rows, if known: blocks then pass on few more rows than are kept.
     """
 
     size: int
@@ -54,7 +54,7 @@ class Sampling:
 
     @property
     def limit(self) -> float:
-        """Key that the smallest keys of rows without weights almost surely lie below."""
+        """Key below which enough keys of unweighted rows almost surely are."""
         if not self.n_rows:
             return np.inf
         return (self.size + _SPARE * np.sqrt(self.size) + _SPARE**2) / (_EVEN * self.n_rows)
@@ -62,7 +62,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows with the smallest keys: enough to draw the sample.
+    """Rows with the smallest keys, enough to draw the sample.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class Sample:
     n_rows : int
         Number of rows, of positive weight, that the sample was drawn from.
     X, y, weight, exposure, size, key : ndarray
-        The rows kept; all weights, or exposures, are 1 where the source has none.
+        Kept rows; weights and exposures are 1 if the source has none.
     place : ndarray of shape (n, 2)
-        Block of each row, and its position there.
+        Block of each row, and its position in the block.
     """
 
     how: Sampling
@@ -87,7 +87,7 @@ class Sample:
 
     @classmethod
     def from_block(cls, block: Block, how: Sampling, mean: Array, sd: Array) -> Sample:
-        """Rows of one block, whose columns have these means and sds ``(d,)``, or about."""
+        """Rows of one block; ``mean`` and ``sd`` of the columns may be approximate."""
         key = np.random.default_rng([how.seed, block.number]).random(len(block.y))
         size = sizes(block.X, mean, sd)
         if block.exposure is not None:
@@ -110,7 +110,7 @@ class Sample:
         return cls(how, n_rows, *rows, size[positions], key[positions], place)
 
     def plus(self, other: Sample) -> Sample:
-        """Sample of the rows of both."""
+        """Sample of the rows of both together."""
         pairs = zip(self._arrays(), other._arrays(), strict=True)
         n_rows, arrays = self.n_rows + other.n_rows, [np.concatenate(pair) for pair in pairs]
         both = Sample(self.how, n_rows, *arrays)
@@ -127,10 +127,10 @@ class Sample:
         return self.n_rows <= min(self.how.size, len(self.key))
 
     def rows(self) -> tuple[Array, Array, Array, Array]:
-        """X, y, the weights that the rows stand for, and exposures, in the source's order."""
+        """X, y, weights in the sample and exposures, in the order of the source."""
         group = self.how.groups(self.y)
         bar = _next(self.key, self.how.size)
-        if bar == np.inf and not self.complete:  # by a chance of 1e-15
+        if bar == np.inf and not self.complete:  # with a probability of 1e-15
             bar = self.how.limit
         bars = np.full(group.max() + 1, bar)
         for k in range(len(bars) if self.how.least else 0):
@@ -148,12 +148,12 @@ def sizes(X: Array, mean: Array, sd: Array) -> Array:
         scaled = np.subtract(X[rows], mean, dtype=np.float64)
         scaled *= scale
         size[rows] = np.einsum("ij,ij->i", scaled, scaled) / max(1, X.shape[1])
-    size = np.where(np.isfinite(size), size, 1.0)  # of numbers that are refused later
+    size = np.where(np.isfinite(size), size, 1.0)  # such rows raise an error later
     return _EVEN + (1.0 - _EVEN) * size
 
 
 def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Array:
-    """Rows of the smallest keys, of all and of each group, and one more: the next."""
+    """Rows with the smallest keys, overall and in each group, and the next one."""
     inside = key < limit
     if len(key) > how.size + 1:
         lowest = np.argpartition(key, how.size)[: how.size + 1]
@@ -171,5 +171,5 @@ def _smallest(key: Array, y: Array, how: Sampling, limit: float = np.inf) -> Arr
 
 
 def _next(key: Array, size: int) -> float:
-    """The smallest key but ``size``; infinite where there are no more."""
+    """Key after the ``size`` smallest; infinite if there is none."""
     return float(np.partition(key, size)[size]) if len(key) > size else np.inf

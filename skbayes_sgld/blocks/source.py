@@ -1,4 +1,4 @@
-"""Rows that are not in memory: blocks, their checks, and passes over them."""
+"""Rows out of memory: blocks, their checks, and passes over them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from skbayes_sgld.blocks.fingerprint import Fingerprint, add_pairs, with_fingerp
 Value = TypeVar("Value")
 
 POOL_SIZE = 50_000
-# name of the fourth array of a block in errors, and what it accepts; a source that yields tuples
-# does not say which of them it is
+# name of the fourth array of a block in errors, and its accepted values; a source of tuples does
+# not say which argument it is
 BY_ROW = {
     "exposure": ("exposure", "exposures must be positive"),
     "n_trials": ("n_trials", "numbers of trials must be 1 or more"),
@@ -40,12 +40,12 @@ class Block(NamedTuple):
     ----------
     X : ndarray of shape (n, d), float32 or float64, in C order
     y : ndarray of shape (n,)
-        As the source has it: labels may be text.
+        Observations as in the source; labels may be text.
     weight : ndarray of shape (n,), float64, or None
     number : int
-        Position of the block in the source, which seeds what is drawn from its rows.
+        Position of the block in the source; it seeds random choices from its rows.
     exposure : ndarray of shape (n,), float64, or None
-        Of counts; of totals the number of trials, and of averages their size.
+        Exposures of counts, trials of totals, or sizes of averages.
     """
 
     X: Array
@@ -56,12 +56,12 @@ class Block(NamedTuple):
 
 
 class Prints(NamedTuple):
-    """Checksums of a block, which a later pass must find again.
+    """Checksums of a block, by which later passes check that it has not changed.
 
     Attributes
     ----------
     kind : str
-        Kind of y: numbers, text or what else its values are.
+        Kind of y, such as numbers or text.
     n_rows : int
     X, y, weight, exposure : int
         Checksums; -1 for weights and exposures that are None.
@@ -79,7 +79,7 @@ class Prints(NamedTuple):
         """Checksums of one block."""
         y = block.y
         kind = _KINDS.get(y.dtype.kind, str(y.dtype))
-        if y.dtype.kind in "OT":  # whose memory has addresses
+        if y.dtype.kind in "OT":  # the memory holds addresses
             y = pd.util.hash_array(y.astype(object))
         more = (-1 if v is None else _checksum(v) for v in (block.weight, block.exposure))
         return cls(kind, len(y), _checksum(block.X), _checksum(y), *more)
@@ -92,7 +92,7 @@ def _checksum(values: Array) -> int:
 
 @dataclass(frozen=True)
 class BlockWork:
-    """Work of a pass on one block: checks, checksums, and a function of the block.
+    """Work on one block in a pass: checks, checksums, and a function of the block.
 
     Attributes
     ----------
@@ -100,13 +100,13 @@ class BlockWork:
         Term of the block, a function of a :class:`Block`.
     n_features : int
     dtype : dtype or None
-        That of X in the block that was read first, before any conversion.
+        Dtype of X in the first block that was read, before any conversion.
     last : dict of Prints, by number, or None
-        Checksums of the blocks that had rows in the pass before; None in the first.
+        Checksums of the blocks with rows in the last pass; None in the first pass.
     promise : str
-        Condition that a changed block breaks, for the error.
+        Condition that a changed block violates, for the error.
     has_exposure, by_row : bool, str
-        As of :class:`RowSource`.
+        As for :class:`RowSource`.
     """
 
     function: Callable[[Block], Any]
@@ -120,13 +120,13 @@ class BlockWork:
     def __call__(
         self, number: int, X: Any, y: Any, weight: Any = None, exposure: Any = None
     ) -> tuple[dict[int, Prints], Any] | None:
-        """Checksums and term of the block; None where it has no rows.
+        """Checksums and term of the block; None if it has no rows.
 
         Raises
         ------
         ValueError, TypeError
-            Naming the block and the row that cannot be used; and if one bit of X, y or the weights
-            has changed since the pass before.
+            If a row cannot be used; the error names it and the block. Also if one bit of X, y or
+            the weights has changed since the last pass.
         """
         block = self.check(number, X, y, weight, exposure)
         prints = Prints.of(block) if len(block.y) else None
@@ -134,7 +134,7 @@ class BlockWork:
         return None if prints is None else ({number: prints}, self.function(block))
 
     def check(self, number: int, X: Any, y: Any, weight: Any, exposure: Any) -> Block:
-        """Rows of a block as numbers, or an error that names the block and the row."""
+        """Rows of a block as numbers; an error names the block and the row."""
         where = f"block {number}"
         if issparse(X):
             raise TypeError(
@@ -186,7 +186,7 @@ class BlockWork:
         return Block(X, y, weight, number, exposure)
 
     def check_unchanged(self, number: int, prints: Prints | None) -> None:
-        """Raise if a block has changed since the pass before; ``prints`` is None without rows."""
+        """Raise if a block has changed since the last pass; ``prints`` is None without rows."""
         if self.last is None:
             return
         last = self.last.get(number)
@@ -207,9 +207,9 @@ class BlockWork:
 
 
 def add_up(terms: Iterable[Any], plus: Callable[[Any, Any], Any]) -> Any:
-    """Checksums and sum of the terms of :class:`BlockWork`; None where no block has rows.
+    """Checksums and sum of the terms of :class:`BlockWork`; None if no block has rows.
 
-    The sum is from left to right, so that its rounding does not depend on who computes it.
+    The sum is from left to right, so that its rounding is always the same.
     """
     total: Any = None
     for term in terms:
@@ -228,30 +228,30 @@ def add_up(terms: Iterable[Any], plus: Callable[[Any, Any], Any]) -> Any:
 
 
 class RowSource(ABC):
-    """Rows in blocks, which are read in passes in the same order every time.
+    """Rows in blocks, which are read in passes, always in the same order.
 
-    A pass is a sum over blocks of a function of each. Everything that a fit takes from the data is
-    such a sum: moments of the columns, the labels that there are, gradient and Hessian at a point,
-    a random sample of the rows. A subclass defines :meth:`_pass`.
+    A pass computes a sum over the blocks of a function of each. Everything that a fit needs from
+    the data is such a sum: moments of the columns, the set of labels, gradient and Hessian at a
+    point, a random sample of the rows. A subclass defines :meth:`_pass`.
 
     Attributes
     ----------
     n_features : int
     feature_names : list of str or None
     n_rows : int or None
-        Number of rows, where it is known before a pass.
+        Number of rows, if known before a pass.
     pool_size : int
-        Number of rows of the sample next to which chains run; a source of at most as many rows is
-        read into memory.
+        Number of rows of the in-memory sample that chains run on; a source of at most as many rows
+        is read into memory.
     n_passes : int
-        Passes made so far.
+        Number of passes so far.
     has_exposure : bool
-        Whether blocks may have exposures, over which their counts were made, numbers of trials, or
-        sizes of averages.
+        Whether blocks may have exposures of counts, numbers of trials or sizes of averages.
     by_row : {"exposure", "n_trials", "n_averaged", ""}
-        Which of them; empty where the source does not say.
+        Name of these; empty if the source does not say.
     fingerprint : Fingerprint or None
-        Of the rows with a weight above 0, without exposures; None before the first pass.
+        Fingerprint of the rows with a weight above 0, without exposures; None before the first
+        pass.
     """
 
     n_features: int
@@ -262,13 +262,13 @@ class RowSource(ABC):
     has_exposure: bool = False
     by_row: str = ""
     fingerprint: Fingerprint | None = None
-    _dtype: Any = None  # of X in the block that was read first
-    _prints: dict[int, Prints] | None = None  # of the blocks that have rows, from the last pass
+    _dtype: Any = None  # dtype of X in the first block that was read
+    _prints: dict[int, Prints] | None = None  # of blocks with rows, in the last pass
     _promise = "a source of blocks must yield the same rows in the same order whenever it is read"
 
     @abstractmethod
     def _pass(self, work: BlockWork, plus: Callable[[Any, Any], Any]) -> Any:
-        """:func:`add_up` of the work on each block, which can be pickled."""
+        """Apply ``work``, which can be pickled, to each block, and :func:`add_up` the results."""
 
     def reduce(
         self, function: Callable[[Block], Value], plus: Callable[[Value, Value], Value]
@@ -278,16 +278,16 @@ class RowSource(ABC):
         Parameters
         ----------
         function : callable
-            Term of a block: a function of a :class:`Block`, which can be pickled.
+            Function of a :class:`Block` that gives its term; it can be pickled.
         plus : callable
-            Sum of two such values. It is associative but for rounding; the value of blocks further
-            on stands on the right.
+            Sum of two terms, associative up to rounding; the terms of later blocks are on the
+            right.
 
         Raises
         ------
         ValueError, TypeError
-            Naming the block and the row that cannot be used; if there are no rows; and naming the
-            block if one bit of its X, y or weights has changed since the pass before.
+            If a row cannot be used (the error names it and its block), if there are no rows, or if
+            one bit of a block's X, y or weights has changed since the last pass.
         """
         first = self._prints is None
         if first:
@@ -316,7 +316,7 @@ class RowSource(ABC):
 
 
 def refuse_exposure(source: RowSource | None) -> RowSource | None:
-    """Source; raises if its blocks have a fourth array, which some models do not take."""
+    """Return the source; raise if its blocks have a fourth array, which some models do not take."""
     if source is not None and source.has_exposure:
         raise TypeError(
             "the blocks have exposures, numbers of trials or sizes of averages, which this model "
@@ -367,7 +367,7 @@ def _one_a_row(
 def _check_finite(values: Array, name: str, where: str) -> None:
     with np.errstate(all="ignore"):
         flat = values.reshape(-1)
-        if np.isfinite(flat.dot(flat)):  # then all are, and no temporary is made
+        if np.isfinite(flat.dot(flat)):  # then all are finite, without a temporary array
             return
     finite = np.isfinite(values)
     if finite.all():
