@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from inspect import cleandoc
+from inspect import Signature, cleandoc, signature
 from textwrap import fill, indent
 from typing import Any, dataclass_transform
 
@@ -21,7 +21,7 @@ def parameters(cls: Any) -> Any:
 
     Every parameter is written once, with its default, in the class that uses it, whose docstring
     documents it. The constructor, ``get_params`` and the signature have the fields of the class and
-    its decorated bases; the docstring has their ``Parameters`` in the same order, their
+    its bases; the docstring has their ``Parameters``, in the same order, group by group, their
     ``Attributes``, and as ``Notes`` what its rows have, and those of the nearest class that has
     some. A class documents the parameters of the inference under ``Sampler``, ``Optimizer`` and
     ``Run``.
@@ -33,9 +33,10 @@ def parameters(cls: Any) -> Any:
     documented = [vars(base).get("_documented", {}) for base in cls.__mro__]
     groups = parameter_groups(cls).values()
     parameter_entries = {name: entry for group in groups for name, entry in group.items()}
+    cls.__init__.__signature__ = _in_order(signature(cls.__init__), list(parameter_entries))
     attribute_entries = _entries(each.get("Attributes", "") for each in documented)
     inherited = {
-        "Parameters": [parameter_entries.get(field.name, "") for field in fields(cls)],
+        "Parameters": parameter_entries.values(),
         "Attributes": attribute_entries.values(),
         "Notes": [_notes_on_rows(cls)]
         + [each["Notes"] for each in documented if each.get("Notes")][:1],
@@ -51,6 +52,16 @@ def parameters(cls: Any) -> Any:
     return cls
 
 
+def _in_order(taken: Signature, documented: list[str]) -> Signature:
+    """Signature in the order of the documentation, which may name several parameters together."""
+    rank, last = dict[str, int](), -1
+    for name in taken.parameters:
+        last = documented.index(name) if name in documented else last
+        rank[name] = last
+    in_order = sorted(taken.parameters.values(), key=lambda each: rank[each.name])
+    return taken.replace(parameters=in_order)
+
+
 def _notes_on_rows(cls: Any) -> str:
     """Paragraphs on what y holds, and on the arguments by row."""
     target = fill(f"``y`` holds {cls._target}", 96) if getattr(cls, "_target", "") else ""
@@ -60,12 +71,19 @@ def _notes_on_rows(cls: Any) -> str:
 
 def parameter_groups(cls: Any) -> dict[str, dict[str, str]]:
     """Documentation of the parameters by group and name, in the order of the fields."""
-    sections = [vars(base).get("_documented", {}) for base in cls.__mro__]
+    sections = [_sections_of(base) for base in cls.__mro__]
     groups = {group: _entries(each.get(group, "") for each in sections) for group in _GROUPS}
     return {
         group: {each.name: entries[each.name] for each in fields(cls) if each.name in entries}
         for group, entries in groups.items()
     }
+
+
+def _sections_of(base: Any) -> dict[str, str]:
+    """Sections of a class's own docstring, of one that is no estimator too."""
+    if "_documented" in vars(base) or "__dataclass_fields__" not in vars(base):
+        return vars(base).get("_documented", {})
+    return split_sections(cleandoc(base.__doc__ or ""))[1]
 
 
 def split_sections(doc: str) -> tuple[str, dict[str, str]]:

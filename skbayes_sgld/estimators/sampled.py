@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from skbayes_sgld._checks import check_number
+from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._random import draw_seed, screen_generator
 from skbayes_sgld._warnings import ModelMisfitWarning, warn
@@ -27,7 +27,7 @@ from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.diagnosis import Diagnosis
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
-from skbayes_sgld.inference.settings import REGISTRIES, Settings
+from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.conflict import own_pull
@@ -89,7 +89,7 @@ class Stream:
 
 
 @parameters
-class SampledEstimator(LinearEstimator):
+class SampledEstimator(RunSettings, LinearEstimator):
     """A linear model whose posterior is sampled: settings, posterior, plan, run, result.
 
     Parameters
@@ -106,89 +106,13 @@ class SampledEstimator(LinearEstimator):
         tuple of these, whose coefficients then have one prior together; other columns have
         ``"auto"``.
 
-    Sampler
-    -------
-    sampler : str or Sampler, default="auto"
-        ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it. A named
-        sampler never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which
-        can take minibatches; ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"parallel_tempering"``,
-        which are exact and take all rows at every step; or an instance such as
-        ``SGLD(integrator="euler")``.
-    step_size : float or "auto", default="auto"
-        eta of the recursion, in the preconditioned space. With the curvature preconditioner it has
-        no unit: 0.2 moves a fifth of the way to the mode. Without a preconditioner it is in raw
-        units. The default is the largest at which a pilot finds no mean or standard deviation off
-        by more than 1 % of a standard deviation.
-    schedule : str or Schedule, default="constant"
-        How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
-        ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
-    temperature : float, str or Schedule, default=1.0
-        tau; the chains sample the posterior density to the power 1 / tau. A schedule that settles,
-        such as ``"cooling"`` or ``Cooling(high=20.0)``, gives tau at every step: chains that start
-        hot cross from mode to mode. Draws begin once it has settled.
-    batch_size : int or "auto", default="auto"
-        Rows of a minibatch. By default enough that their noise adds less than 0.5 % to any standard
-        deviation, or all rows where that costs no more.
-    gradient : str or Gradient, default="auto"
-        ``"full"``, ``"minibatch"``, ``"control_variate"``, ``"svrg"``, ``"saga"`` or an instance.
-        By default the cheapest without visible noise.
-    preconditioner : str, Preconditioner, array-like or None, default="auto"
-        G of the recursion. ``"auto"`` chooses ``"curvature"``, the inverse curvature at the mode;
-        None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is a
-        matrix or a diagonal of your own. With None, a given ``step_size`` and a full or minibatch
-        gradient the fit is the published algorithm: it looks for no mode and forms no matrix.
-    parameterization : {"auto", "centered", "noncentered", "row_space"}, default="auto"
-        Coordinates that the chains move in: ``"centered"`` are the model's own; in
-        ``"noncentered"`` ones noise and coefficients are independent (a normal likelihood with
-        inferred noise); ``"row_space"`` is the space of the rows (a normal prior and fewer rows
-        than columns). The posterior is the same. ``"auto"`` changes coordinates only where the
-        preconditioner is the curvature and every step takes all rows.
-    init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
-        Starting points of the chains. ``"mode"``: overdispersed around the mode. ``"prior"``: draws
-        from the prior, or zeros where it is flat, with the noise variance at that of y.
-        ``"zeros"``: zeros. An array has shape (n_params,) or (n_chains, n_params), in the order and
-        the units of ``summary()``. ``"auto"`` is the prior, as published, unless the preconditioner
-        is the curvature: then it is the mode, or where the pilot chains of HMC and MALA ended if
-        the prior is log-concave.
-    clip : str, Clip or None, default=None
-        Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
-        ``NormClip(threshold=100.0)``. Clipping biases the posterior.
-
     Run
     ---
-    n_draws : int, default=1000
-        Draws to keep from each chain.
-    n_burnin : int or "auto", default="auto"
-        Steps before the first draw.
-    thin : int or "auto", default="auto"
-        Steps from draw to draw; by default enough that neighbours are nearly independent.
-    n_chains : int, default=4
-        Chains. They start apart, so that R-hat can tell whether they have mixed.
     warm_start : bool, default=False
         Start the chains where those of the last ``fit`` stopped, without a burn-in.
     forgetting : float, default=1.0
         Factor by which ``partial_fit`` multiplies the weights of all earlier rows, in (0, 1]; below
         1 the model follows a drift.
-    n_jobs : int or None, default=None
-        Processes that share the chains, as joblib counts them. They start, in seconds, once a run
-        is seen to take more than a minute; a shorter run stays in one process. The draws do not
-        depend on it.
-    random_state : int, RandomState, Generator or None, default=None
-        Seed of the pilots and the chains.
-    verbose : int, default=0
-        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
-    checkpoint : str, path or None, default=None
-        File that the run is written to at intervals, for ``resume_from``. One file a fit: it is a
-        parameter, as ``memory`` is a pipeline's, so that pipelines and ``clone`` pass it on. The
-        file of an unfinished run is not replaced.
-    resume_from : str, path or None, default=None
-        Checkpoint to continue, to the draws of a run that was never stopped. Data and settings must
-        be the same; ``n_draws`` may be larger.
-    max_time : float or None, default=None
-        Seconds after which no more draws are made, counted from the beginning of the fit.
-    target_ess : float or None, default=None
-        Draws are made until every parameter has this bulk effective sample size, from a tenth of
-        ``n_draws`` to ten times as many.
 
     Attributes
     ----------
@@ -207,38 +131,18 @@ class SampledEstimator(LinearEstimator):
     """
 
     prior: Any = "auto"
-    sampler: Any = "auto"
-    step_size: Any = "auto"
-    schedule: Any = "constant"
-    temperature: Any = 1.0
-    batch_size: Any = "auto"
-    gradient: Any = "auto"
-    preconditioner: Any = "auto"
-    parameterization: str = "auto"
-    init: Any = "auto"
-    clip: Any = None
-    n_draws: int = 1000
-    n_burnin: Any = "auto"
-    thin: Any = "auto"
-    n_chains: int = 4
     warm_start: bool = False
     forgetting: float = 1.0
-    n_jobs: int | None = None
-    random_state: Any = None
-    verbose: int = 0
-    checkpoint: Any = None
-    resume_from: Any = None
-    max_time: float | None = None
-    target_ess: float | None = None
 
     _registries: ClassVar[dict[str, Registry]] = {
         **LinearEstimator._registries,
-        **REGISTRIES,
+        **registries(),
         "prior": Registry(Prior, PRIORS, HIERARCHICAL_PRIORS),
     }
 
     def _settings(self) -> Settings:
         super()._settings()
+        check_flag(self.warm_start, "warm_start")
         check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
         return Settings.of(self)
 
@@ -367,7 +271,7 @@ class SampledEstimator(LinearEstimator):
         """Last positions of the chains that this fit continues, if any, and the fits before it."""
         last: Any = vars(self).get("result_")
         same = last is not None and last.names == names and len(last.positions) == settings.n_chains
-        return (last.positions, self._n_fits) if settings.warm_start and same else (None, 0)
+        return (last.positions, self._n_fits) if self.warm_start and same else (None, 0)
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
         """Diagnosis of the draws, and of the model where X and y are given.

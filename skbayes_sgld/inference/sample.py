@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from inspect import Parameter, signature
+from textwrap import wrap
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from skbayes_sgld._checks import check_flag
 from skbayes_sgld._linalg import one_blas_thread
@@ -11,38 +14,35 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
-from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.settings import Settings, as_arguments
 from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.own_models import check_gradient as compare_gradient
 from skbayes_sgld.posterior import Posterior
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _with_settings(function: F) -> F:
+    """Give a function that takes ``**settings`` the signature and documentation of them all."""
+    shown: Any = function
+    taken = signature(function)
+    own = [each for each in taken.parameters.values() if each.kind != Parameter.VAR_KEYWORD]
+    named = {each.name for each in own}
+    settings = [each for each in as_arguments() if each.name not in named]
+    shown.__signature__ = taken.replace(parameters=[*own, *settings])
+    names = " \\\n    ".join(wrap(", ".join(each.name for each in settings), 90))
+    shown.__doc__ = (function.__doc__ or "").replace("**settings :", f"{names} :")
+    return function
+
 
 @numpy_defaults
+@_with_settings
 def sample(
     posterior: Posterior,
     sampler: Any = "auto",
     *,
-    step_size: Any = "auto",
-    schedule: Any = "constant",
-    temperature: float = 1.0,
-    batch_size: Any = "auto",
-    gradient: Any = "auto",
-    preconditioner: Any = "auto",
-    parameterization: str = "auto",
-    init: Any = "auto",
-    clip: Any = None,
-    n_draws: int = 1000,
-    n_burnin: Any = "auto",
-    thin: Any = "auto",
-    n_chains: int = 4,
     check_gradient: bool = True,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-    verbose: int = 0,
-    checkpoint: Any = None,
-    resume_from: Any = None,
-    max_time: float | None = None,
-    target_ess: float | None = None,
+    **settings: Any,
 ) -> SamplingResult:
     r"""Draws from any posterior, with the samplers and automatic settings of the estimators.
 
@@ -60,9 +60,7 @@ def sample(
     check_gradient : bool, default=True
         Whether the posterior's gradient is compared with finite differences first; it costs a
         few hundred evaluations.
-    step_size, schedule, temperature, batch_size, gradient, preconditioner, parameterization, \
-    init, clip, n_draws, n_burnin, thin, n_chains, n_jobs, random_state, verbose, checkpoint, \
-    resume_from, max_time, target_ess : object
+    **settings : object
         As those of :class:`~skbayes_sgld.SGLDLinearRegression`. A model without linear predictors
         takes all its rows at every step unless a ``gradient`` and a ``batch_size`` are given.
 
@@ -86,12 +84,12 @@ def sample(
     >>> result.values.std((0, 1)).round(1).tolist()
     [1.0, 1.0]
     """
-    arguments = dict(locals())  # the settings by name, among others
-    settings = Settings.of(SimpleNamespace(**arguments))
+    signature(sample).bind(posterior, sampler, **settings)  # an unknown name is refused
+    run = Settings.of(SimpleNamespace(sampler=sampler, **settings))
     model = as_posterior(posterior)
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)
     with one_blas_thread():
         # a checkpoint tells a changed model or other data by the first steps of the chains
-        inputs = vars(settings) | {"posterior": (type(posterior).__name__, model.param_names)}
-        return plan_and_run(model, settings, inputs, draw_seed(random_state))
+        inputs = vars(run) | {"posterior": (type(posterior).__name__, model.param_names)}
+        return plan_and_run(model, run, inputs, draw_seed(run.random_state))

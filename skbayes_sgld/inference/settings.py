@@ -1,91 +1,188 @@
-"""The settings of a run of chains, as the user wrote them, checked once."""
+"""The settings of a run of chains: name, default, documentation and check of each, written once.
+
+An estimator inherits them as its parameters, ``sample`` takes them as its arguments, and a run has
+them as :class:`Settings`.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, fields
+from inspect import Parameter
+from typing import Any, Self
 
-import numpy as np
-
-from skbayes_sgld._checks import check_choice, check_flag, check_number, check_path
-from skbayes_sgld._components import Component, Registry, resolve
-from skbayes_sgld._memory import check_memory
+from skbayes_sgld._components import Registry
 from skbayes_sgld._random import check_seed
+from skbayes_sgld.inference.setting_checks import (
+    Check,
+    check_init,
+    check_verbose,
+    checked,
+    component,
+    file_path,
+    number,
+    optional,
+    parameterization,
+    processes,
+    resolve_preconditioner,
+    resolve_temperature,
+    whole,
+)
 from skbayes_sgld.sampling import (
     CLIPS,
     GRADIENTS,
     PRECONDITIONERS,
     SAMPLERS,
     SCHEDULES,
-    Clip,
     Constant,
-    Gradient,
-    Preconditioner,
-    Sampler,
-    Schedule,
 )
-from skbayes_sgld.sampling.preconditioners import preconditioner_of
-
-REGISTRIES: dict[str, Registry[Any]] = {
-    "sampler": SAMPLERS,
-    "schedule": SCHEDULES,
-    "gradient": GRADIENTS,
-    "preconditioner": PRECONDITIONERS,
-    "clip": CLIPS,
-    "temperature": SCHEDULES,
-}
-_PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
-_INITS = ("auto", "mode", "prior", "zeros")
-
-_TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or overflow
-
-# defaults of the settings that networks lack
-_DEFAULTS: dict[str, Any] = {
-    **dict.fromkeys(("sampler", "gradient", "preconditioner", "parameterization", "init"), "auto"),
-    "schedule": "constant",
-    "warm_start": False,
-}
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The settings of a run, as the user gave them; None stands for ``"auto"``, but for ``init``.
+def setting(default: Any, check: Check, registry: Registry[Any] | None = None) -> Any:
+    """Field of a setting: its default, its check, and the registry of the names that it takes."""
+    return field(default=default, metadata={"check": check, "registry": registry})
 
-    Components are instances, copied from the user's: where the user wrote ``preconditioner=None``
-    it is the identity. ``clip=None`` is no clip. ``init`` is a name or an array. ``tau`` is the
-    temperature of the draws, and ``temperature`` the schedule that leads to it, None where it is
-    ``tau`` throughout: metric, step size, batch size and starting points are chosen for ``tau``.
-    ``prior`` is the choice of a linear model's prior, which is made before the run; None elsewhere.
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RunSettings:
+    """Settings of a run, as a user writes them.
+
+    Sampler
+    -------
+    sampler : str or Sampler, default="auto"
+        ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it. A named
+        sampler never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which
+        can take minibatches; ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"parallel_tempering"``,
+        which are exact and take all rows at every step; or an instance such as
+        ``SGLD(integrator="euler")``.
+    step_size : float or "auto", default="auto"
+        eta of the recursion, in the preconditioned space. With the curvature preconditioner it has
+        no unit: 0.2 moves a fifth of the way to the mode. Without a preconditioner it is in raw
+        units. The default is the largest at which a pilot finds no mean or standard deviation off
+        by more than 1 % of a standard deviation.
+    schedule : str or Schedule, default="constant"
+        How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
+        ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
+    temperature : float, str or Schedule, default=1.0
+        tau; the chains sample the posterior density to the power 1 / tau. A schedule that settles,
+        such as ``"cooling"`` or ``Cooling(high=20.0)``, gives tau at every step: chains that start
+        hot cross from mode to mode. Draws begin once it has settled.
+    batch_size : int or "auto", default="auto"
+        Rows of a minibatch. By default enough that their noise adds less than 0.5 % to any standard
+        deviation, or all rows where that costs no more.
+    gradient : str or Gradient, default="auto"
+        ``"full"``, ``"minibatch"``, ``"control_variate"``, ``"svrg"``, ``"saga"`` or an instance.
+        By default the cheapest without visible noise.
+    preconditioner : str, Preconditioner, array-like or None, default="auto"
+        G of the recursion. ``"auto"`` chooses ``"curvature"``, the inverse curvature at the mode;
+        None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is a
+        matrix or a diagonal of your own. With None, a given ``step_size`` and a full or minibatch
+        gradient the fit is the published algorithm: it looks for no mode and forms no matrix.
+    parameterization : {"auto", "centered", "noncentered", "row_space"}, default="auto"
+        Coordinates that the chains move in: ``"centered"`` are the model's own; in
+        ``"noncentered"`` ones noise and coefficients are independent (a normal likelihood with
+        inferred noise); ``"row_space"`` is the space of the rows (a normal prior and fewer rows
+        than columns). The posterior is the same. ``"auto"`` changes coordinates only where the
+        preconditioner is the curvature and every step takes all rows.
+    init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
+        Starting points of the chains. ``"mode"``: overdispersed around the mode. ``"prior"``: draws
+        from the prior, or zeros where it is flat, with the noise variance at that of y.
+        ``"zeros"``: zeros. An array has shape (n_params,) or (n_chains, n_params), in the order and
+        the units of ``summary()``. ``"auto"`` is the prior, as published, unless the preconditioner
+        is the curvature: then it is the mode, or where the pilot chains of HMC and MALA ended if
+        the prior is log-concave.
+    clip : str, Clip or None, default=None
+        Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
+        ``NormClip(threshold=100.0)``. Clipping biases the posterior.
+
+    Run
+    ---
+    n_draws : int, default=1000
+        Draws to keep from each chain.
+    n_burnin : int or "auto", default="auto"
+        Steps before the first draw.
+    thin : int or "auto", default="auto"
+        Steps from draw to draw; by default enough that neighbours are nearly independent.
+    n_chains : int, default=4
+        Chains. They start apart, so that R-hat can tell whether they have mixed.
+    n_jobs : int or None, default=None
+        Processes that share the chains, as joblib counts them. They start, in seconds, once a run
+        is seen to take more than a minute; a shorter run stays in one process. The draws do not
+        depend on it.
+    random_state : int, RandomState, Generator or None, default=None
+        Seed of the pilots and the chains.
+    verbose : int, default=0
+        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
+    checkpoint : str, path or None, default=None
+        File that the run is written to at intervals, for ``resume_from``. One file a fit: it is a
+        parameter, as ``memory`` is a pipeline's, so that pipelines and ``clone`` pass it on. The
+        file of an unfinished run is not replaced.
+    resume_from : str, path or None, default=None
+        Checkpoint to continue, to the draws of a run that was never stopped. Data and settings must
+        be the same; ``n_draws`` may be larger.
+    max_time : float or None, default=None
+        Seconds after which no more draws are made, counted from the beginning of the fit.
+    target_ess : float or None, default=None
+        Draws are made until every parameter has this bulk effective sample size, from a tenth of
+        ``n_draws`` to ten times as many.
     """
 
-    sampler: Sampler | None
-    step_size: float | None
-    schedule: Schedule
-    temperature: Schedule | None
-    tau: float
-    batch_size: int | None
-    gradient: Gradient | None
-    preconditioner: Preconditioner | None
-    parameterization: str | None
-    init: Any
-    clip: Clip | None
-    n_draws: int
-    n_burnin: int | None
-    thin: int | None
-    n_chains: int
-    verbose: int
-    warm_start: bool
-    n_jobs: int | None
-    random_state: Any
-    checkpoint: Path | None
-    resume_from: Path | None
-    max_time: float | None
-    target_ess: float | None
+    sampler: Any = setting("auto", component(SAMPLERS, "auto"), SAMPLERS)
+    step_size: Any = setting("auto", number(auto=True, any_size=True))
+    schedule: Any = setting("constant", component(SCHEDULES), SCHEDULES)
+    temperature: Any = setting(1.0, lambda value, _: resolve_temperature(value), SCHEDULES)
+    batch_size: Any = setting("auto", whole(1, auto=True))
+    gradient: Any = setting("auto", component(GRADIENTS, "auto"), GRADIENTS)
+    preconditioner: Any = setting(
+        "auto", lambda value, _: resolve_preconditioner(value), PRECONDITIONERS
+    )
+    parameterization: str = setting("auto", parameterization)
+    init: Any = setting("auto", lambda value, _: check_init(value))
+    clip: Any = setting(None, optional(component(CLIPS)), CLIPS)
+    n_draws: int = setting(1000, whole(1))
+    n_burnin: Any = setting("auto", whole(0, auto=True))
+    thin: Any = setting("auto", whole(1, auto=True))
+    n_chains: int = setting(4, whole(1))
+    n_jobs: int | None = setting(None, optional(processes))
+    random_state: Any = setting(None, checked(check_seed))
+    verbose: int = setting(0, checked(check_verbose))
+    checkpoint: Any = setting(None, optional(file_path))
+    resume_from: Any = setting(None, optional(file_path))
+    max_time: float | None = setting(None, optional(number()))
+    target_ess: float | None = setting(None, optional(number()))
+
+
+def registries() -> dict[str, Registry[Any]]:
+    """Registries of the settings that are components, by the names of the settings."""
+    found = {each.name: each.metadata["registry"] for each in fields(RunSettings)}
+    return {name: registry for name, registry in found.items() if registry is not None}
+
+
+def as_arguments() -> list[Parameter]:
+    """The settings as keyword-only arguments of a function."""
+    kind = Parameter.KEYWORD_ONLY
+    return [
+        Parameter(each.name, kind, default=each.default, annotation=each.type)
+        for each in fields(RunSettings)
+    ]
+
+
+@dataclass(kw_only=True, eq=False)
+class Settings(RunSettings):
+    """The settings of a run, checked; None stands for ``"auto"``.
+
+    Components are instances, copied from the user's: where the user wrote ``preconditioner=None``
+    it is the identity. ``clip=None`` is no clip. ``init`` is a name, "auto" too, or an array.
+    ``tau`` is the temperature of the draws, and ``temperature`` the schedule that leads to it, None
+    where it is ``tau`` throughout: metric, step size, batch size and starting points are chosen for
+    ``tau``. ``prior`` is the choice of a linear model's prior, which is made before the run; None
+    elsewhere.
+    """
+
+    tau: float = 1.0
     prior: Any = None
 
     @classmethod
-    def of(cls, owner: Any) -> Settings:
+    def of(cls, owner: Any) -> Self:
         """Settings of ``owner``, an estimator or a namespace, all checked, used or not.
 
         A setting that ``owner`` lacks has its default.
@@ -95,51 +192,12 @@ class Settings:
         ValueError, TypeError
             Naming the setting, its value and what is accepted.
         """
-        values: dict[str, Any] = {
-            field.name: getattr(owner, field.name, _DEFAULTS.get(field.name))
-            for field in fields(cls)
-            if field.name not in ("prior", "tau")
+        values = {
+            each.name: each.metadata["check"](getattr(owner, each.name, each.default), each.name)
+            for each in fields(RunSettings)
         }
-        for name in ("sampler", "gradient"):
-            value, registry = values[name], REGISTRIES[name]
-            is_auto = isinstance(value, str) and value == "auto"
-            values[name] = None if is_auto else resolve(value, registry, name, ("auto",))
-        values["schedule"] = resolve(values["schedule"], SCHEDULES, "schedule")
-        if values["clip"] is not None:
-            values["clip"] = resolve(values["clip"], CLIPS, "clip")
-        values["preconditioner"] = resolve_preconditioner(values["preconditioner"])
-        name = values["parameterization"]
-        check_choice(name, "parameterization", _PARAMETERIZATIONS)
-        values["parameterization"] = None if name == "auto" else name
-        values["init"] = check_init(values["init"])
-        values["tau"], values["temperature"] = resolve_temperature(values["temperature"])
-        for name in ("n_draws", "n_chains"):
-            check_number(values[name], name, low=1, closed="left", integer=True)
-            values[name] = int(values[name])  # one of NumPy's may overflow
-        values["step_size"] = number_or_auto(values["step_size"], "step_size", low=0, any_size=True)
-        for name, low in (("batch_size", 1), ("n_burnin", 0), ("thin", 1)):
-            values[name] = number_or_auto(values[name], name, low=low, closed="left", integer=True)
-        check_verbose(values["verbose"])
-        check_flag(values["warm_start"], "warm_start")
-        if values["n_jobs"] is not None:
-            check_number(values["n_jobs"], "n_jobs", integer=True)
-            if values["n_jobs"] == 0:
-                raise ValueError(
-                    "n_jobs=0 is out of range; give None, a positive number, or -1 for all."
-                )
-        check_seed(values["random_state"])
-        for name in ("checkpoint", "resume_from"):
-            if values[name] is not None:
-                check_path(values[name], name)
-                values[name] = path = Path(values[name])
-                if path.is_dir():
-                    raise IsADirectoryError(
-                        f"{name}={str(path)!r} is a folder; give the path of a file, or None."
-                    )
-        for name in ("max_time", "target_ess"):
-            if values[name] is not None:
-                check_number(values[name], name, low=0)
-        return cls(**values)
+        tau, values["temperature"] = values["temperature"]
+        return cls(**values, tau=tau)
 
     @property
     def names_files(self) -> bool:
@@ -203,96 +261,3 @@ class Settings:
             return "minibatches"
         name = self.parameterization
         return f"parameterization={name!r}" if name == "centered" else ""
-
-
-def resolve_preconditioner(value: Any) -> Preconditioner | None:
-    """Preconditioner as a component; None for "auto", the identity for the user's None."""
-    if isinstance(value, str) and value == "auto":
-        return None
-    return preconditioner_of(value, ("auto",))
-
-
-def check_temperature(value: Any) -> None:
-    """Raise unless 1e-15 <= temperature <= 1e15."""
-    low, high = _TEMPERATURES
-    check_number(value, "temperature", low=low, high=high, closed="both")
-
-
-def resolve_temperature(value: float | str | Schedule) -> tuple[float, Schedule | None]:
-    """Final temperature of a number, or of a schedule by name or as an instance; and the schedule.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Where it is neither, or a schedule that never settles: its draws would not come from one
-        distribution.
-    """
-    if not isinstance(value, (str, Component)):
-        check_temperature(value)
-        return float(value), None
-    if isinstance(value, str) and value not in SCHEDULES:
-        settling = (n for n, schedule in SCHEDULES.items() if np.isfinite(schedule().settles_at))
-        names = ", ".join(map(repr, sorted(settling)))
-        raise ValueError(
-            f"temperature={value!r} is not accepted; it must be a number in [{_TEMPERATURES[0]:g}, "
-            f"{_TEMPERATURES[1]:g}], or a schedule that settles, by name ({names}) or as an "
-            "instance."
-        )
-    schedule = resolve(value, SCHEDULES, "temperature")
-    if not np.isfinite(schedule.settles_at):
-        raise ValueError(
-            f"temperature={value!r} never settles, and draws at a temperature that goes on "
-            "changing are of no one distribution; give a positive number, 'cooling', or another "
-            "schedule that ends in a constant, such as FlatDecayFlat."
-        )
-    if schedule.settles_at > 1e9:
-        raise ValueError(
-            f"temperature={value!r} settles after {schedule.settles_at:.3g} steps, and draws are "
-            f"made from there on; give a schedule that settles within 1e+09."
-        )
-    final = float(schedule(schedule.settles_at))
-    check_temperature(final)
-    return final, schedule if schedule.settles_at > 0 else None
-
-
-def check_init(value: Any, names: tuple[str, ...] = _INITS, n_dims: int = 2) -> Any:
-    """Starting point as a name, or as a new array of finite numbers of at most ``n_dims`` axes."""
-    if isinstance(value, str):
-        check_choice(value, "init", names)
-        return value
-    accepted = f"give one of {', '.join(map(repr, names))}, or an array of finite numbers"
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError(f"init={value!r} is not accepted; {accepted}.") from None
-    if not 1 <= array.ndim <= n_dims:
-        either = " or (n_chains, n_params)" * (n_dims == 2)
-        raise ValueError(f"init has shape {array.shape}; it must be (n_params,){either}.")
-    if not np.all(np.isfinite(array)):
-        raise ValueError(f"init={value!r} has values that are not finite; {accepted}.")
-    return array
-
-
-def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
-    """Checked number, or None for ``"auto"``."""
-    if isinstance(value, str):
-        if value == "auto":
-            return None
-        raise ValueError(f"{argument}={value!r} is not accepted; give 'auto' or a number.")
-    check_number(value, argument, **bounds)
-    return int(value) if bounds.get("integer") else float(value)
-
-
-def check_room(n_chains: int, n_draws: int, n_params: int) -> None:
-    """Raise MemoryError where the draws are more than the memory that is left."""
-    check_memory(
-        8 * n_chains * n_draws * n_params,
-        f"n_draws={n_draws} of {n_params} parameters from {n_chains} chains",
-        "give fewer draws, with a larger thin if the steps between them are to add up to as many",
-    )
-
-
-def check_verbose(value: Any) -> None:
-    """Raise where ``verbose`` is neither a bool nor a whole number from 0 on."""
-    if not isinstance(value, (bool, np.bool_)):
-        check_number(value, "verbose", low=0, closed="left", integer=True)

@@ -18,7 +18,8 @@ from skbayes_sgld._progress import Progress
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.inference.choices import GIVEN, Choice, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.settings import Settings, check_room
+from skbayes_sgld.inference.setting_checks import check_room
+from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs

@@ -22,13 +22,13 @@ from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.run import plan_and_run
-from skbayes_sgld.inference.settings import (
-    Settings,
+from skbayes_sgld.inference.setting_checks import (
     check_room,
     check_temperature,
     check_verbose,
     number_or_auto,
 )
+from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.likelihoods import FixedGaussian, Gaussian, Likelihood
 from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.neural_network.ensemble import train

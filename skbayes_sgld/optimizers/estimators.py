@@ -22,7 +22,7 @@ from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
 from skbayes_sgld.inference.choices import DEFAULT, GIVEN, Choice
 from skbayes_sgld.inference.result import PosteriorDraws
-from skbayes_sgld.inference.settings import (
+from skbayes_sgld.inference.setting_checks import (
     check_init,
     check_temperature,
     check_verbose,

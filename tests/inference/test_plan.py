@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _memory
-from skbayes_sgld.inference import settings as settings_module
+from skbayes_sgld.inference import setting_checks
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import task as planning
 from skbayes_sgld.own_models import FunctionPosterior
@@ -326,6 +326,6 @@ def test_few_rows_a_column_under_the_conjugate_prior_are_warned_of():
 
 def test_draws_beyond_the_memory_that_is_left_are_refused_with_their_size(monkeypatch):
     monkeypatch.setattr(_memory, "available_memory", lambda: 10**9)
-    settings_module.check_room(4, 4_000_000, 7)  # 0.9 GB
+    setting_checks.check_room(4, 4_000_000, 7)  # 0.9 GB
     with pytest.raises(MemoryError, match=r"^n_draws=4000000 of 11 .* takes 1\.41 GB.*fewer draws"):
-        settings_module.check_room(4, 4_000_000, 11)
+        setting_checks.check_room(4, 4_000_000, 11)

@@ -6,7 +6,7 @@ import pytest
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_correlated_pair
-from skbayes_sgld.inference.settings import resolve_temperature
+from skbayes_sgld.inference.setting_checks import resolve_temperature
 from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.sampling import (
     SGHMC,

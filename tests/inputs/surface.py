@@ -396,7 +396,7 @@ def functions():
 def _free():
     """What takes settings and arrays by any of its names."""
     run = [name for name in Settings.__dataclass_fields__ if name not in _ELSEWHERE]
-    names = set(run) - {"warm_start"} | {"posterior", "check_gradient"}
+    names = set(run) | {"posterior", "check_gradient"}
     yield Call("sample", _sample, {}, settings(sorted(names)), tuple(names))
     names = list(inspect.signature(optimizers.find_mode).parameters)
     yield Call("find_mode", _mode, {}, kinds_of(names), tuple(names))

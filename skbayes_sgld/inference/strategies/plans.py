@@ -9,7 +9,7 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import Choice, Choices, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.settings import check_room
+from skbayes_sgld.inference.setting_checks import check_room
 from skbayes_sgld.inference.strategies.lengths import Lengths
 from skbayes_sgld.inference.strategies.rows_read import Batches
 from skbayes_sgld.inference.strategies.task import Task
