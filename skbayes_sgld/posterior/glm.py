@@ -200,7 +200,7 @@ class GLMPosterior(BasePosterior):
     def _predictors(self) -> Predictors:
         """Map from theta to the coefficients of the likelihood's predictors."""
         if self.n_own:
-            return WithOwn(self.n_predictors, self.n_own, self.n_features, self.fit_intercept)
+            return WithOwn(self.parameters)
         kind = Contrasts if self.likelihood.shift_invariant else Predictors
         return kind(self.n_predictors, self.linear_prior.width)
 

@@ -244,8 +244,7 @@ class LogLinearNoisePosterior(GLMPosterior):
     def _predictors(self) -> WithOwn:
         """Mean and log variance as two predictors of one design."""
         assert self.noise_columns is not None
-        args = self.n_features, self.fit_intercept, self.noise_columns, self._shift
-        return WithOwn(1, self.n_own, *args)
+        return WithOwn(self.parameters, self.noise_columns, self._shift)
 
     @property
     def _shift(self) -> Array:

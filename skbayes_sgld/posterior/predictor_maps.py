@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.parameters import Parameters
 
 _NONE = np.zeros(0)
 
@@ -83,41 +84,32 @@ class WithOwn(Predictors):
     """Linear predictors, and a likelihood's own parameters as further predictors of one design.
 
     The design's last column is of ones: it is the only one that an own parameter sees. The first
-    own parameter may be linear in columns of X, about their values ``origin``. ``theta`` holds the
-    coefficients of the predictors, then the slopes of the first own parameter, and last the own
-    parameters.
+    own parameter may be linear in columns of X, about their values ``origin``.
 
     Parameters
     ----------
-    n_predictors, n_own : int
-        Number of linear predictors, and of own parameters.
-    d : int
-        Number of columns of X.
-    has_level : bool
-        Whether the linear predictors have an intercept.
+    parameters : Parameters
+        Blocks of theta.
     columns : ndarray of int of shape (m,)
-        Columns of X that the first own parameter depends on.
+        Columns of X that the first own parameter depends on, with the slopes in ``noise_slopes``.
     origin : ndarray of shape (m,)
         Their values in the design at which theta has the first own parameter.
     """
 
     def __init__(
-        self,
-        n_predictors: int,
-        n_own: int,
-        d: int,
-        has_level: bool,
-        columns: Array = _NONE,
-        origin: Array = _NONE,
+        self, parameters: Parameters, columns: Array | None = None, origin: Array = _NONE
     ) -> None:
-        super().__init__(n_predictors + n_own, d + 1)
-        starts = np.arange(n_predictors + n_own) * (d + 1)
-        linear_starts, own_starts = np.split(starts, [n_predictors])
-        linear = np.add.outer(linear_starts, np.arange(d + has_level)).ravel()
-        self._at = np.concatenate([linear, own_starts[0] + columns, own_starts + d]).astype(int)
-        self._slopes = slice(len(linear), len(linear) + len(columns))
-        self._first, self._level = self._slopes.stop, own_starts[0] + d
-        self._origin, self._shifts = origin, bool(np.any(origin))
+        K, d = parameters.coefficients.n_predictors, parameters.coefficients.prior.n_features
+        super().__init__(K + parameters.n_own, d + 1)
+        place, at = np.arange(self.n_products * self._width), np.empty((1, parameters.size), int)
+        of_linear, of_own = np.split(place.reshape(-1, self._width), [K])
+        parameters.coef(at)[0] = of_linear[:, :d]
+        parameters.intercept(at)[0] = of_linear[:, d : parameters.coefficients.prior.width]
+        parameters.own(at)[0] = of_own[:, d]
+        if columns is not None:
+            self._slopes, self._first = parameters.at("noise_slopes"), parameters.noise
+            at[0, self._slopes], self._level = of_own[0, columns], of_own[0, d]
+        self._at, self._origin, self._shifts = at[0], origin, bool(np.any(origin))
 
     def coefficients(self, theta: Array) -> Array:
         """Coefficients ``(C, n_products, d + 1)``, zero where theta has none."""
