@@ -24,8 +24,7 @@ from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
-from skbayes_sgld.posterior.sparse_rows import sparse_rows
-from skbayes_sgld.posterior.whitened import whiten_rows
+from skbayes_sgld.posterior.whitened import sparse_rows, whiten_rows
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of

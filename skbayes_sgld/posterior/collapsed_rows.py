@@ -14,8 +14,8 @@ momentum as it does v, and a kick by the gradient g of the log likelihood is g i
 at the end: u given v and y, and z given u, by one linear system in K.
 
 A default fit to 5,000 documents of 12,500 words (``benchmarks/text.py``) takes 42 s of processor
-time for 1,248 to 2,225 effective draws a word; along :mod:`skbayes_sgld.posterior.sparse_rows` it
-takes 123 s for 52 to 340.
+time for 1,248 to 2,225 effective draws a word; along
+:class:`~skbayes_sgld.posterior.whitened.SparseRows` it takes 123 s for 52 to 340.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from skbayes_sgld.likelihoods import Bernoulli, Categorical, Poisson
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.posterior.sparse_rows import SparseRows, sparse_rows
-from skbayes_sgld.posterior.whitened import WhitenedRows, whiten_rows
+from skbayes_sgld.posterior.whitened import SparseRows, WhitenedRows, sparse_rows, whiten_rows
 from skbayes_sgld.priors import Flat, Normal
 from skbayes_sgld.sampling.run import Chains
 from skbayes_sgld.sampling.samplers.hmc import along_rows
