@@ -1,10 +1,10 @@
-"""Checkpoints: the state and the draws of a run in one file, from which it can go on.
+"""Checkpoints: state and draws of a run in one file, from which the run can continue.
 
-A run imports this file where its settings name one.
+A run imports this module only if its settings name a checkpoint.
 
-The file is an ``npz`` archive of plain arrays, one of which is a header in JSON, and behind it the
-digest of all bytes before. It is written beside its place and moved there once it is whole and on
-the disk, so that whatever happens, the last checkpoint is there.
+The file is an ``npz`` archive of plain arrays, one of which is a header in JSON, followed by a
+digest of all earlier bytes. It is written under another name, and renamed once it is complete and
+on disk, so that the last checkpoint survives whatever happens.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Chains, RunState
 
-_FORMAT = 4  # version of the content of a file
-_SECONDS = 10.0  # least time from one checkpoint to the next
-_SHARE = 20.0  # the same, over the time that the last one took to write
+_FORMAT = 4  # version of the file format
+_SECONDS = 10.0  # least time between checkpoints
+_SHARE = 20.0  # least time between checkpoints, relative to the time that writing takes
 _DIGEST = blake2b().digest_size  # bytes at the end of a file
 _STATE = "state."  # prefix of the sampler's arrays
-# settings that may differ where a run is resumed: they change no draw, or only how many there are
+# settings that may differ in a resumed run: they change no draw, or only the number of draws
 _FREE = {
     *("checkpoint", "resume_from", "max_time", "target_ess", "n_draws", "n_jobs", "verbose"),
     *("warm_start", "random_state", "check_gradient"),
@@ -65,13 +65,14 @@ class Checkpoint:
     inputs : dict
         Digest and short text of the data and of every setting, by name.
     first : ndarray
-        Start, first positions and log densities of the chains, which a resumed run must repeat.
+        Starting points, first positions and log densities of the chains, which a resumed run must
+        reproduce.
     lengths : dict of str to int
         Burn-in and thinning.
     libraries : str
-        Versions of the libraries that round, and the machine.
+        Machine, and versions of the libraries that affect rounding.
     finished : bool
-        Whether the run came to its end.
+        Whether the run was completed.
     """
 
     path: Path
@@ -84,7 +85,7 @@ class Checkpoint:
     finished: bool
 
     def check_inputs(self, inputs: dict[str, list[str]]) -> None:
-        """Raise unless data and settings are those of the run, naming the first that is not."""
+        """Raise unless data and settings are the run's; the error names the first difference."""
         earlier, absent = self.inputs, ["", "absent"]
         for name in sorted(earlier.keys() | inputs.keys()):
             then, now = earlier.get(name, absent), inputs.get(name, absent)
@@ -98,9 +99,9 @@ class Checkpoint:
                 )
 
     def check_plan(self, plan: Plan, most: int) -> None:
-        """Raise unless the plan is, to the bit, the one that the run began with.
+        """Raise unless the plan is bit by bit the one that the run began with.
 
-        ``most`` is the largest number of draws a chain that it may reach.
+        ``most`` is the largest number of draws per chain of the resumed run.
         """
         if self.chains.draws.shape[1] > most:
             raise ValueError(
@@ -133,9 +134,9 @@ def read(path: Path) -> Checkpoint:
     Raises
     ------
     FileNotFoundError
-        Where there is no file.
+        If there is no file.
     ValueError
-        Where the file is not a whole checkpoint, or one of another version.
+        If the file is not a whole checkpoint, or one of another version.
     """
     if not path.exists():
         raise FileNotFoundError(f"resume_from={str(path)!r}: there is no such file.")
@@ -165,7 +166,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, EOFEr
 
 
 def _forged(path: Path, error: Exception) -> ValueError:
-    """Error of a file whose digest is right and whose content is none of a checkpoint's."""
+    """Error for a file with a valid digest whose content is not that of a checkpoint."""
     what = printable(f"{type(error).__name__}: {error}")
     return ValueError(
         f"resume_from={str(path)!r} has not the content of a checkpoint ({what}): it was not "
@@ -174,7 +175,7 @@ def _forged(path: Path, error: Exception) -> ValueError:
 
 
 def _from_content(path: Path, arrays: dict[str, Array], header: dict[str, Any]) -> Checkpoint:
-    """Checkpoint of the arrays and the header of a file, whose shapes and types are checked."""
+    """Checkpoint from the arrays and the header of a file, after a check of shapes and types."""
     state = {k.removeprefix(_STATE): v for k, v in arrays.items() if k.startswith(_STATE)}
     streams = [ChainStreams.resumed(each) for each in header["streams"]]
     draws, step, finding = arrays["draws"], header["step"], header["finding"]
@@ -207,9 +208,9 @@ def _from_content(path: Path, arrays: dict[str, Array], header: dict[str, Any]) 
 
 
 def write_arrays(path: Path, arrays: dict[str, Array]) -> None:
-    """Write arrays and their digest beside ``path``, and move the file there once it is on disk.
+    """Write arrays and their digest to a temporary file, and rename it to ``path`` once on disk.
 
-    A file that a killed process left beside ``path`` is replaced.
+    A temporary file that a killed process left is replaced.
     """
     part = path.with_name(f".{path.name}.part")
     part.unlink(missing_ok=True)
@@ -224,7 +225,7 @@ def write_arrays(path: Path, arrays: dict[str, Array]) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
-    with suppress(OSError):  # a folder cannot be opened everywhere
+    with suppress(OSError):  # not every system can open a folder
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)
@@ -238,26 +239,26 @@ def _libraries() -> str:
 
 
 class Files:
-    """Files of a run: the checkpoint that it resumes, if any, and the one that it writes.
+    """Files of a run: the checkpoint to resume, and the checkpoint to write, if any.
 
     Parameters
     ----------
     settings : Settings
     inputs : dict
-        The data and the settings, by name.
+        Data and settings, by name.
     origin : Origin
-        Where the run would begin; a resumed one takes seed and positions from its checkpoint.
+        Start of a new run; a resumed run takes seed and positions from its checkpoint.
 
     Raises
     ------
     FileNotFoundError, FileExistsError, ValueError
-        Where the checkpoint cannot be resumed from, or would replace an unfinished run.
+        If the checkpoint cannot be resumed, or would replace an unfinished run.
     """
 
     def __init__(self, settings: Settings, inputs: dict[str, Any], origin: Origin) -> None:
         check_free(settings)
         digests = {name: _known_by(v) for name, v in inputs.items() if name not in _FREE}
-        if isinstance(settings.random_state, Integral):  # any other one may have moved on since
+        if isinstance(settings.random_state, Integral):  # a generator may have advanced since
             digests["random_state"] = [str(int(settings.random_state))] * 2
         self.path, self.inputs, self.origin = settings.checkpoint, digests, origin
         self.saved: Checkpoint | None = None
@@ -269,14 +270,14 @@ class Files:
             self.saved = saved
 
     def resume(self, plan: Plan, most: int) -> Chains | None:
-        """Steps made so far, None where nothing is resumed; raise unless the plan is the same."""
+        """Steps so far, None if nothing is resumed; raise unless the plan is the same."""
         if self.saved is None:
             return None
         self.saved.check_plan(plan, most)
         return self.saved.chains
 
     def open(self, plan: Plan, chains: Chains | None) -> Chains | None:
-        """Steps so far, written for the first time; None where nothing is written."""
+        """Write the steps so far for the first time; None if nothing is written."""
         if self.path is None:
             return None
         if chains is None:
@@ -290,20 +291,20 @@ class Files:
         return self._writer is not None and self._writer.due
 
     def write(self, chains: Chains, finished: bool = False) -> None:
-        """Write a checkpoint, if the settings name one; warn where it cannot be written."""
+        """Write a checkpoint, if the settings name one; warn on failure."""
         if self._writer is not None:
             self._writer.write(chains, finished)
 
     def begin_again(self, origin: Origin) -> None:
-        """Forget the steps so far: another plan begins."""
+        """Discard the steps so far, since another plan begins."""
         self.origin, self.saved, self._writer = origin, None, None
 
     def interrupted(self) -> KeyboardInterrupt:
-        """Interrupt that names the checkpoint to resume from."""
+        """KeyboardInterrupt that names the checkpoint to resume."""
         last = self.saved
         with suppress(OSError, ValueError):
             own = None if self.path is None else read(self.path)
-            # the file may be that of another run, which has come to its end
+            # the file may be that of another, completed run
             if own and (own.origin.seed, own.inputs) == (self.origin.seed, self.inputs):
                 last = own
         if last is None:
@@ -319,7 +320,7 @@ class Files:
 
 def _known_by(value: Any) -> list[str]:
     """Digest and short text of an input."""
-    try:  # an array is known whatever its layout in memory
+    try:  # the digest of an array does not depend on its memory layout
         value = np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
         digest = str(joblib.hash(value))
     except (TypeError, AttributeError, ValueError, PicklingError):  # it cannot be pickled
@@ -331,7 +332,7 @@ def _known_by(value: Any) -> list[str]:
 
 
 def first_steps(plan: Plan) -> Array:
-    """Start, first positions and log densities of the chains ``(C, 2 P + 1)``."""
+    """Starting points, first positions and log densities of the chains ``(C, 2 P + 1)``."""
     with np.errstate(all="ignore"):
         positions = run_chains(plan.run, plan.start, n_draws=1, seed=plan.seed).draws[:, 0]
         value = plan.posterior.log_density(plan.start)
@@ -339,10 +340,10 @@ def first_steps(plan: Plan) -> Array:
 
 
 class Writer:
-    """Writes a run to its file: at once where it begins, and then at intervals.
+    """Writer of a run's checkpoints: one at the beginning, and then at intervals.
 
-    Where the file cannot be written at the beginning that is an OSError; later it is a warning, and
-    the run goes on: its draws are in memory, and the last checkpoint stays as it is.
+    A failure at the beginning is an OSError. Later it is a warning, and the run continues: its
+    draws are in memory, and the last checkpoint remains.
     """
 
     def __init__(
@@ -381,7 +382,7 @@ class Writer:
         return monotonic() >= self._next
 
     def write(self, chains: Chains, finished: bool = False) -> None:
-        """Write a checkpoint; warn where it cannot be written."""
+        """Write a checkpoint; warn on failure."""
         try:
             self._write(chains, finished)
         except OSError as error:
@@ -411,13 +412,13 @@ class Writer:
             **{_STATE + name: array for name, array in state.sampler_state.items()},
         }
         write_arrays(self.path, arrays)
-        self.n_draws = chains.draws.shape[1]  # draws that the file has
+        self.n_draws = chains.draws.shape[1]  # draws in the file
         end = monotonic()
         self._next = end + max(_SECONDS, _SHARE * (end - begin))
 
 
 def check_free(settings: Settings) -> None:
-    """Raise where the checkpoint would replace another run that has not come to its end."""
+    """Raise if the checkpoint would replace another, unfinished run."""
     path = settings.checkpoint
     if path is None or not path.exists():
         return

@@ -31,13 +31,13 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     The model is :math:`y_i \sim N(x_i^\top \beta + \beta_0, \sigma^2)`, with priors on the
     coefficients :math:`\beta`, the intercept :math:`\beta_0` and the noise variance
     :math:`\sigma^2`. The draws are of :math:`\theta = (\beta, \beta_0, \log \sigma^2)`, by
-    :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned. Of y that are
-    means of several observations, ``fit`` takes the numbers as ``n_averaged``: the variance is
-    then :math:`\sigma^2` over these.
+    :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned. If y are means
+    of several observations, pass their numbers to ``fit`` as ``n_averaged``: the variances are
+    then :math:`\sigma^2` divided by these.
 
-    y may have a column for each of several outputs. Given X they are independent, with noise and
-    coefficients of their own: ``estimators_`` holds the model of each, as if each output were
-    fitted separately, one ``RandomState`` seeding the fits in turn. ``coef_`` is
+    y may have a column for each of several outputs. Given X they are independent, each with its own
+    noise and coefficients: ``estimators_`` holds the model of each, as if each output were fitted
+    separately, with seeds drawn in turn from one ``RandomState``. ``coef_`` is
     ``(n_outputs, n_features)``, ``predict`` and its standard deviation ``(n_samples, n_outputs)``,
     an interval ``(n_samples, n_outputs, 2)``; names of parameters begin with the output's,
     ``coef[output, column]``.
@@ -47,11 +47,11 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     noise_model : {"constant", "log_linear"} or NoiseModel, default="constant"
         Whether the noise is the same in every row, or its log standard deviation is linear in the
         columns of X; ``LogLinearNoise(columns=["age"])`` chooses columns. ``noise_prior`` is then
-        of the noise at their mean.
+        that of the noise at the mean of these columns.
     noise_distribution : {"normal", "student_t"}, default="normal"
         ``"student_t"`` is noise with heavy tails on both sides: X beta + intercept + sigma T, where
-        T has a t distribution. Outliers then weigh little. ``noise_variance_`` is the squared scale
-        sigma^2 there; the variance of the noise is sigma^2 nu / (nu - 2) for nu degrees of freedom.
+        T has a t distribution. Outliers then weigh little. ``noise_variance_`` is then the squared
+        scale sigma^2; the variance of the noise is sigma^2 nu / (nu - 2) for nu degrees of freedom.
     degrees_of_freedom_prior : str or NoisePrior, default="gamma"
         Prior of the degrees of freedom: a gamma distribution of shape 2 and rate 0.1 (Juarez &
         Steel 2010), or another of the noise priors.
@@ -63,7 +63,7 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
         Slopes and intercept of the log standard deviation of the noise, in place of
         ``noise_variance_``, under ``noise_model="log_linear"``.
     degrees_of_freedom_ : float
-        Under ``noise_distribution="student_t"``.
+        Posterior mean of nu, under ``noise_distribution="student_t"``.
 
     See Also
     --------
@@ -216,8 +216,8 @@ class SGLDPoissonRegressor(CountRegressor, SampledEstimator):
     r"""Bayesian Poisson regression sampled by stochastic gradient Langevin dynamics.
 
     The model is :math:`y_i \sim \text{Poisson}(t_i e^{x_i^\top \beta + \beta_0})`, with the
-    exposure :math:`t_i` of the row, 1 unless ``fit`` is given others. Predictions are rates, or
-    counts over an exposure that is handed to them. Nothing has to be tuned.
+    exposure :math:`t_i` of the row, by default 1. Predictions are rates, or counts if they are
+    given an exposure. Nothing has to be tuned.
 
     See Also
     --------
@@ -244,10 +244,10 @@ class SGLDNegativeBinomialRegressor(CountRegressor, SampledEstimator):
     r"""Bayesian negative binomial regression sampled by stochastic gradient Langevin dynamics.
 
     Real counts often vary more than Poisson counts do. Here a count over the exposure :math:`t_i`
-    has the mean :math:`\mu_i = t_i e^{x_i^\top \beta + \beta_0}` and the variance
-    :math:`\mu_i + \alpha \mu_i^2` (NB2). The dispersion :math:`\alpha` is inferred. Each row has a
-    Poisson rate of its own, of mean :math:`\mu_i` and coefficient of variation :math:`\sqrt\alpha`;
-    as the dispersion falls to 0 the counts are Poisson. Nothing has to be tuned.
+    has the mean :math:`\mu_i = t_i e^{x_i^\top \beta + \beta_0}` and the variance :math:`\mu_i +
+    \alpha \mu_i^2` (NB2). The dispersion :math:`\alpha` is inferred. Each row has its own Poisson
+    rate, of mean :math:`\mu_i` and coefficient of variation :math:`\sqrt\alpha`; as the dispersion
+    falls to 0 the counts are Poisson. Nothing has to be tuned.
 
     Parameters
     ----------
@@ -294,23 +294,23 @@ class SGLDBetaBinomialRegressor(TotalsRegressor, SampledEstimator):
     r"""Bayesian beta-binomial regression sampled by stochastic gradient Langevin dynamics.
 
     The observations are numbers of successes y among n trials, as those of
-    :class:`SGLDLogisticRegression` with ``n_trials``, and vary more than binomial numbers do: the
-    trials of a row have something in common that the columns do not tell. Each row has a
-    probability of its own, from a beta distribution of mean
+    :class:`SGLDLogisticRegression` with ``n_trials``, and vary more than binomial numbers do,
+    because the trials of a row share influences that are not in the columns. Each row has its own
+    probability, from a beta distribution of mean
     :math:`p_i = 1 / (1 + e^{-x_i^\top \beta - \beta_0})`. Two trials of a row have the intra-class
     correlation :math:`\rho`, and the variance of y is
     :math:`n_i p_i (1 - p_i) (1 + (n_i - 1) \rho)`. The correlation is inferred; as it falls to 0
     the numbers are binomial. Nothing has to be tuned.
 
-    Predictions are of the share of successes, or of the successes among the trials that are handed
-    to them. Each row counts once in the automatic scale of the prior, whatever its trials.
+    Predictions are shares of successes, or numbers of successes if they are given trials. Each row
+    counts once in the automatic scale of the prior, whatever its trials.
 
     Parameters
     ----------
     correlation_prior : str or NoisePrior, default="exponential"
         Prior of the correlation, as a density of rho / (1 - rho), the inverse precision of the beta
         distribution. ``"exponential"`` is an exponential distribution of its square root with
-        mean 1: the probabilities' standard deviation is in proportion to it while it is small. It
+        mean 1, to which the probabilities' standard deviation is proportional while it is small. It
         prefers binomial numbers unless the data say otherwise (a penalised complexity prior:
         Simpson, Rue, Riebler, Martins & Sorbye 2017, Section 3). ``"half_normal"``,
         ``"half_student_t"`` and ``"half_cauchy"`` are further densities of the square root;
@@ -353,8 +353,8 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     The observations are positive, and their standard deviation is in proportion to their mean: the
     mean is :math:`\mu_i = e^{x_i^\top \beta + \beta_0}` and the variance :math:`\alpha \mu_i^2`.
     The dispersion :math:`\alpha`, the inverse of the gamma distribution's shape, is inferred.
-    Nothing has to be tuned. Of y that are means of several observations, ``fit`` takes the
-    numbers as ``n_averaged``: the variance is then :math:`\alpha \mu_i^2` over these.
+    Nothing has to be tuned. If y are means of several observations, pass their numbers to
+    ``fit`` as ``n_averaged``: the variances are then :math:`\alpha \mu_i^2` divided by these.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     dispersion_prior : str or NoisePrior, default="inverse_gamma"
         Prior of the dispersion: the noise priors of :class:`SGLDLinearRegression`, of a variance
         relative to the squared mean. ``"inverse_gamma"`` has next to no weight, and keeps the
-        dispersion above 0 where the mean fits every row; ``"half_normal"``, ``"half_student_t"``,
+        dispersion above 0 if the mean fits every row; ``"half_normal"``, ``"half_student_t"``,
         ``"half_cauchy"`` and ``"exponential"`` are densities of sqrt(dispersion), the coefficient
         of variation. Each takes a scale, ``HalfNormal(scale=0.5)``; ``"auto"`` is 1.
 

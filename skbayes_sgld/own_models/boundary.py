@@ -1,7 +1,7 @@
-"""Models that users write, as posteriors: the one place that inspects which methods they have.
+"""Users' own models as posteriors: the only place that inspects which methods they have.
 
-An object with the methods of a posterior is taken as it is; :class:`CustomPosterior` puts a model
-whose parameters have bounds in the unbounded coordinates that samplers move in.
+An object with the methods of a posterior is used as it is. :class:`CustomPosterior` maps a model
+with bounded parameters to the unbounded coordinates in which samplers move.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparam
 from skbayes_sgld.posterior.protocol import MEMBERS, Facts, Reported
 from skbayes_sgld.transforms import Transform
 
-_SHOWN = 5  # parameters in an error
+_SHOWN = 5  # most parameters in an error
 _ROW_FUNCTIONS = ("log_likelihood", "grad_log_likelihood")
 _GRADIENTS = ("grad", "grad_log_likelihood", "grad_log_prior")
 _CHECKED = {*_GRADIENTS, "log_density", "log_likelihood", "log_prior", "value_and_grad"}
 
 
 def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
-    """Posterior with every method the package uses, from an object that a user wrote.
+    """Posterior with every method that the package uses, from a user's object.
 
     Parameters
     ----------
@@ -40,14 +40,14 @@ def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
         rows: ``n_samples``, ``log_likelihood(theta, idx=None)``,
         ``grad_log_likelihood(theta, idx=None)``, ``log_prior(theta)`` and
         ``grad_log_prior(theta)``. Further methods, such as ``curvature`` or ``start``, are used
-        where the object has them.
+        if the object has them.
     argument : str, default="posterior"
         Name of the argument in errors.
 
     Returns
     -------
     posterior : BasePosterior
-        Its ``abilities`` name what the object was found to have.
+        Its ``abilities`` name the optional methods that were found.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def as_posterior(model: Any, argument: str = "posterior") -> BasePosterior:
 
 
 class UserPosterior(BasePosterior):
-    """A user's object as a posterior: its own methods replace the defaults.
+    """A user's object as a posterior; its methods replace the defaults.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ class UserPosterior(BasePosterior):
 
     @property
     def facts(self) -> Facts:
-        """Facts that the model tells of itself: ``multimodal``, ``cheap_full_gradient``."""
-        no_rows = "rows" not in self.abilities  # that could be left out
+        """Facts that the model declares: ``multimodal``, ``cheap_full_gradient``."""
+        no_rows = "rows" not in self.abilities  # no subsets of rows
         return Facts(
             multimodal=bool(getattr(self.model, "multimodal", False)),
             cheap_full_gradient=bool(getattr(self.model, "cheap_full_gradient", no_rows)),
@@ -153,7 +153,7 @@ class UserPosterior(BasePosterior):
     def check_functions(self, start: Array) -> None:
         """Check what each function returns for two chains at ``start (P,)``.
 
-        A single chain would hide a missing axis.
+        With a single chain a missing axis would go unnoticed.
         """
         theta = np.tile(np.asarray(start, dtype=float), (2, 1))
         if theta.shape != (2, self.n_params):
@@ -173,7 +173,7 @@ class UserPosterior(BasePosterior):
 
 
 class CustomPosterior(Reparameterized):
-    r"""Posterior of a model of your own, which every sampler of the package takes.
+    r"""Posterior of your own model, for every sampler of the package.
 
     The model's functions take its parameters x, some of which may be bounded; the sampler moves
     in unbounded coordinates theta. With :math:`x = x(\theta)` the density in theta is
@@ -183,24 +183,25 @@ class CustomPosterior(Reparameterized):
     Parameters
     ----------
     model : object
-        With ``n_samples``, ``n_params`` and four functions of ``x (C, P)``, one row per chain:
+        Object with ``n_samples``, ``n_params`` and four functions of ``x (C, P)``, one row per
+        chain:
 
         - ``log_likelihood(x, idx=None)``: log likelihood of each row of the data,
-          ``(C, n_samples)``, or of the rows ``idx (C, B)``, each chain's own: ``(C, B)``;
+          ``(C, n_samples)``, or of each chain's rows ``idx (C, B)``: ``(C, B)``;
         - ``grad_log_likelihood(x, idx=None)``: its gradient summed over these rows, not rescaled,
           ``(C, P)``;
         - ``log_prior(x)``: log prior up to a constant, ``(C,)``;
         - ``grad_log_prior(x)``: its gradient, ``(C, P)``.
 
         ``param_names``, a list of P, is optional. So is ``value_and_grad(x)``, the log posterior
-        ``(C,)`` and its gradient ``(C, P)`` from all rows, where both together cost less.
+        ``(C,)`` and its gradient ``(C, P)`` from all rows, if both together cost less.
     transforms : dict or Coordinates, default=None
         Range of each bounded parameter, by its name: ``"positive"`` (sampled by its logarithm),
         ``"unit_interval"`` (by its log odds), or an instance such as
         :class:`Interval(-1.0, 1.0) <Interval>`. ``"tau"`` also stands for ``"tau[0]"``,
         ``"tau[1]"``, ... Parameters that are not named are unbounded.
     start : array-like of shape (n_params,), default=None
-        Parameters x to begin at. By default theta = 0: 0 for an unbounded parameter, 1 for a
+        Starting point x. By default theta = 0: 0 for an unbounded parameter, 1 for a
         positive one, the middle of an interval.
     batched : bool, default=True
         False for functions of one chain, ``x (P,)`` and its ``idx (B,)``. They are called chain
@@ -211,9 +212,9 @@ class CustomPosterior(Reparameterized):
     param_names, constrained_names : list of str
         Names of the coordinates theta (``"log_sigma"``) and of the parameters x (``"sigma"``).
     temperature : float
-        Temperature tau that the sampler is to use, 1 unless set by :meth:`tempered`. Tempering
-        acts on the density of x, so the log Jacobian is multiplied by tau: the sampler's power
-        1 / tau then restores it.
+        Temperature tau of the sampler: 1 unless set by :meth:`tempered`. Tempering acts on the
+        density of x. The log Jacobian is therefore multiplied by tau, which the sampler's power
+        1 / tau undoes.
 
     Raises
     ------
@@ -283,7 +284,7 @@ class CustomPosterior(Reparameterized):
 
     @property
     def constrained_names(self) -> list[str]:
-        """Names of the model's own parameters."""
+        """Names of the model's parameters."""
         return self.inner.param_names
 
     @property
@@ -293,7 +294,7 @@ class CustomPosterior(Reparameterized):
 
     @property
     def facts(self) -> Facts:
-        """Facts that the model tells of itself: ``multimodal``, ``cheap_full_gradient``."""
+        """Facts that the model declares: ``multimodal``, ``cheap_full_gradient``."""
         return self.inner.facts
 
     def lacks(self, ability: str) -> list[str]:
@@ -301,16 +302,16 @@ class CustomPosterior(Reparameterized):
         return self.inner.lacks(ability) if ability == "rows" else super().lacks(ability)
 
     def start(self) -> Array:
-        """Coordinates ``theta (P,)`` to begin at."""
+        """Starting point ``theta (P,)``."""
         return self._start.copy()
 
     def tempered(self, temperature: float) -> CustomPosterior:
-        """Copy for a sampler that runs at ``temperature``, whose Jacobian is not tempered.
+        """Copy for a sampler at ``temperature``; the Jacobian is not tempered.
 
         Parameters
         ----------
         temperature : float > 0
-            Temperature tau, which the sampler must be given too.
+            Temperature tau, the same as the sampler's.
 
         Returns
         -------
@@ -340,7 +341,7 @@ class CustomPosterior(Reparameterized):
 
 
 class _UserMap(Map):
-    """The map of a user's coordinates."""
+    """Map from a user's coordinates to the parameters."""
 
     def __init__(self, coordinates: Coordinates) -> None:
         self._coordinates, self.param_names = coordinates, coordinates.param_names
@@ -365,7 +366,7 @@ class _UserMap(Map):
 
 
 class FunctionPosterior(CustomPosterior):
-    """Distribution given by two functions: its log density and the gradient.
+    """Distribution given by two functions: log density and gradient.
 
     It has no rows, so there are no minibatches: every step calls the functions once.
 
@@ -430,8 +431,8 @@ class FunctionPosterior(CustomPosterior):
 class _Checked:
     """Wrapper of a user's function: checks every result, and adds theta to its errors.
 
-    Lists and whole numbers are turned into arrays of floats. Numbers that are not finite pass: a
-    density may be 0 in places.
+    Lists and whole numbers are converted to arrays of floats. Numbers that are not finite are
+    accepted, since a density may be 0 in places.
     """
 
     def __init__(self, owner: UserPosterior, name: str, function: Callable[..., Any]) -> None:
@@ -483,7 +484,7 @@ def _missing(model: Any, ability: str) -> list[str]:
 
 
 def check_names(names: Sequence[str] | None, n_params: int) -> list[str]:
-    """List of the parameters' names; raises where their number is wrong or two are equal."""
+    """List of the parameters' names; raise if their number is wrong or two are equal."""
     if names is None:
         return [f"theta[{j}]" for j in range(n_params)]
     if isinstance(names, str) or len(set(names)) != n_params or len(names) != n_params:
@@ -513,7 +514,7 @@ def _values(param_names: Sequence[str], point: Array) -> str:
 
 
 def _at(param_names: Sequence[str], theta: Array) -> str:
-    """Clause that names the first of the points at which a function was called."""
+    """Clause that names the first point at which a function was called."""
     others = " and other points" if len(theta) > 1 else ""
     return f"at {_values(param_names, theta[0])}{others}"
 
@@ -526,19 +527,19 @@ def check_returned(
     theta: Array,
     finite: bool = False,
 ) -> None:
-    """Raise where a user's function returned something unusable.
+    """Raise if a user's function returned an unusable value.
 
     Parameters
     ----------
     name : str
         Name of the function in errors.
     returned : object
-        What it returned.
+        Returned value.
     shape : tuple of int
-        Shape that it must have returned.
+        Required shape.
     param_names : sequence of str
     theta : ndarray of shape (C, P)
-        Points at which it was called, one row a chain.
+        Points at which it was called, one row for each chain.
     finite : bool, default=False
         Whether every number must be finite, as at the start.
 
@@ -575,7 +576,7 @@ def check_returned(
 
 
 def _each(function: Callable[..., Any]) -> Callable[..., Array]:
-    """Function of all chains ``(C, P)`` from a function of one ``(P,)``."""
+    """Function of all chains ``(C, P)``, from one of a single chain ``(P,)``."""
 
     def stacked(x: Array, idx: Array | None = None) -> Array:
         if idx is None:

@@ -1,4 +1,4 @@
-"""Coordinates of a user's own model: a protocol, and transforms of some parameters one by one."""
+"""Coordinates of a user's own model: a protocol, and transforms of single parameters."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Coordinates(Protocol):
 
 
 class Elementwise(Map):
-    """Coordinates that transform some of the parameters one by one; the others are unchanged.
+    """Coordinates that transform single parameters and leave the others unchanged.
 
     Parameters
     ----------
     names : sequence of str
-        The parameters' names.
+        Names of the parameters.
     transforms : mapping of str to str or Transform
         Transform of each parameter by its name; ``"tau"`` also stands for all of ``"tau[0]"``,
         ``"tau[1]"``, ...
@@ -65,7 +65,7 @@ class Elementwise(Map):
                 self.param_names[j] = f"{transform.prefix}_{names[j]}"
 
     def inverse(self, theta: Array) -> Array:
-        """Coordinates ``(C, P)``; a value out of its parameter's range raises ValueError."""
+        """Coordinates ``(C, P)``; ValueError for a value outside its parameter's range."""
         phi = theta.astype(float)
         for columns, transform in self._parts:
             x = theta[:, columns]

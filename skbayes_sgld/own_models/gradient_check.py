@@ -1,4 +1,4 @@
-"""A check of a model's gradients against finite differences of its densities."""
+"""Check of a model's gradients against finite differences of its densities."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import HasRows, Posterior
 
 _MAX_COORDINATES = 200
-_ROUNDING = 10  # rounding errors that a sum's result may be off by
+_ROUNDING = 10  # accepted error of a sum, in rounding errors
 
 
 @numpy_defaults
@@ -30,12 +30,12 @@ def check_gradient(
 ) -> None:
     """Compare a posterior's gradients with finite differences, and its minibatches with all rows.
 
-    Prior and likelihood are checked separately. Each derivative is estimated by central
-    differences with steps h and 2 h; besides ``rtol``, the check allows for the difference
-    between the two estimates and for the rounding of the type that the functions return (float32
-    or float64). Of more than 200 parameters, 200 are checked at random. The rows are then split
-    into random batches, different ones at each point: together they must give the log likelihood
-    and the gradient of all rows. ``value_and_grad`` must be the sum of likelihood and prior.
+    Prior and likelihood are checked separately. Each derivative is estimated by central differences
+    with steps h and 2 h; besides ``rtol``, the check allows for the difference between the two
+    estimates and for the rounding of the type that the functions return (float32 or float64). With
+    more than 200 parameters, a random 200 are checked. The rows are then split into random batches,
+    different ones at each point, which must add up to the log likelihood and the gradient of all
+    rows. ``value_and_grad`` must be the sum of likelihood and prior.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def check_gradient(
         Points to check at, in the posterior's coordinates. By default two random points near its
         start, or near 0. A kink of the density has no gradient to compare.
     rtol : float, default=1e-5
-        Relative error that is accepted in a derivative.
+        Accepted relative error of a derivative.
     random_state : int, default=0
         Seed of the points, coordinates and batches.
 
@@ -110,7 +110,7 @@ def _compare(
     coordinates = np.sort(rng.permutation(posterior.n_params)[:_MAX_COORDINATES])
     claim = grad(points)
     precision = posterior.facts.precision
-    # sums of many terms that cancel are rounded like the terms
+    # a sum of terms that cancel has the rounding error of the terms
     rounding = _ROUNDING * precision * np.abs(claim).max(axis=1, keepdims=True)
     claim = claim[:, coordinates].astype(float)
     numeric, slack = np.empty_like(claim), np.empty_like(claim)
@@ -137,21 +137,22 @@ def _difference(
     density: Callable[[Array], Array], point: Array, j: int, precision: float
 ) -> tuple[float, float]:
     """Derivative in parameter j, and a bound on its error from rounding and truncation."""
-    # truncation is of fourth order, so the total error is least at the fifth root of the rounding
-    # error; in double precision a shorter step is accurate enough and crosses fewer kinks
+    # The truncation error is of fourth order, so the total error is smallest at the fifth root of
+    # the rounding error. In double precision a shorter step is accurate enough, and crosses fewer
+    # kinks
     step = 1e-4 if precision < 1e-12 else precision**0.2
     h = step * max(1.0, abs(point[j]))
     points = np.tile(point, (4, 1))
     points[:, j] += h * np.array([-2.0, -1.0, 1.0, 2.0])
     f = density(points).astype(float)
-    with np.errstate(invalid="ignore"):  # differences of infinities, which are reported
+    with np.errstate(invalid="ignore"):  # infinities are reported later
         wide, narrow = (f[3] - f[0]) / (4.0 * h), (f[2] - f[1]) / (2.0 * h)
         slack = abs(wide - narrow) + _ROUNDING * precision * (1.0 + np.abs(f).max()) / h
         return (4.0 * narrow - wide) / 3.0, slack
 
 
 def _check_sums(posterior: BasePosterior, points: Array, rng: np.random.Generator) -> None:
-    """Raise unless batches make up all rows, and ``value_and_grad`` likelihood and prior."""
+    """Raise unless batches add up to all rows, and likelihood and prior to ``value_and_grad``."""
     C, n = len(points), posterior.n_samples
     idx = np.stack([rng.permutation(n) for _ in range(C)])
     batches = np.array_split(idx, min(n, 3), axis=1)

@@ -1,8 +1,8 @@
-"""Arguments by row: numbers that each row has beside its columns, such as its exposure.
+"""Arguments by row: numbers that each row has besides its columns, such as an exposure.
 
-Each argument is one entry of :data:`ROW_ARGUMENTS`. An estimator names those that it takes in
-``_row_arguments``, and writes its methods with ``**by_row``. The entry gives the check, the effect
-on the likelihood, the documentation, the words of errors, and scikit-learn's metadata requests.
+Each argument is one entry of :data:`ROW_ARGUMENTS`: its check, its effect on the likelihood, its
+documentation, words for errors, and scikit-learn's metadata requests. An estimator lists the
+arguments that it takes in ``_row_arguments``, and its methods take ``**by_row``.
 """
 
 from __future__ import annotations
@@ -39,13 +39,15 @@ class RowArgument:
     Attributes
     ----------
     check : callable
-        Numbers as floats ``(n,)``, from the argument and the rows X; errors name the argument.
+        Function of the argument and the rows X that returns floats ``(n,)``; errors name the
+        argument.
     offset : callable
-        Known part of a local parameter, from these numbers; numbers of trials stay what they are.
+        Function from these numbers to the offset of a local parameter; trials are returned as
+        they are.
     fitted_to : str
-        What a model was fitted to where it was given, for errors.
+        What a model with this argument was fitted to, for errors.
     elsewhere : str
-        Which estimators take it, for errors of those that do not.
+        Estimators that take it, for errors of those that do not.
     documentation : str
         Paragraph of the notes of every estimator that takes it.
     """
@@ -108,7 +110,7 @@ def documentation(names: Iterable[str]) -> str:
 
 
 def metadata_requests(cls: type, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Class attributes by which scikit-learn knows of the arguments, by their names."""
+    """Class attributes that declare the arguments to scikit-learn, by name."""
     of_bases = (vars(base).get("_row_arguments", ()) for base in cls.__mro__[1:])
     known = {name: UNUSED for each in of_bases for name in each} | dict.fromkeys(names)
     return {
@@ -119,9 +121,9 @@ def metadata_requests(cls: type, names: Iterable[str]) -> dict[str, dict[str, An
 
 
 def check_names(model: Any, by_row: Mapping[str, Any]) -> None:
-    """Raise where an argument by row is not one of the estimator's.
+    """Raise if an argument by row is not one of the estimator's.
 
-    ``numpy_defaults``, which every public method passes, tells the method's name and what it takes.
+    The decorator ``numpy_defaults`` of public methods adds the method's name and its arguments.
     """
     for name in by_row:
         if name not in model._row_arguments:
@@ -131,7 +133,7 @@ def check_names(model: Any, by_row: Mapping[str, Any]) -> None:
 def check_by_row_given(
     model: Any, by_row: Mapping[str, Any], call: str = "", in_search: bool = False
 ) -> None:
-    """Raise where rows would be judged without the argument by row that the fit had.
+    """Raise if an argument by row that the fit had is missing.
 
     ``call`` is the function that compares y with predictions, as a user writes it, and
     ``in_search`` whether searches call it.
@@ -164,7 +166,7 @@ def totals_of(X: Any, y: Array, n_trials: Any) -> Array:
 def totals_of_fit(
     X: Any, y: Array, weight: Array | None, n_trials: Any
 ) -> tuple[Array, Array | None]:
-    """Totals and weights; rows without trials say nothing, and have the weight 0."""
+    """Totals and weights; rows without trials carry no information, and get the weight 0."""
     totals = totals_of(X, y, n_trials)
     none = totals["trials"] == 0
     if none.any():

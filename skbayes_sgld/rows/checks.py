@@ -1,4 +1,4 @@
-"""Checks of users' data: errors name the argument, and values can be squared without overflow."""
+"""Checks of users' data: values can be squared without overflow, and errors name arguments."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods.binomial import check_trials
 
-_TIMES = np.datetime64, np.timedelta64  # whose float is a number of their units
+_TIMES = np.datetime64, np.timedelta64  # NumPy would convert them to numbers of their units
 FLOATS = [np.float64, np.float32]
-_WEIGHTS = 1e-20, 1e20  # beyond them a row counts as nothing, or as more than any data have
+_WEIGHTS = 1e-20, 1e20  # accepted sizes of weights above 0
 
 
 def check_ranges(least: Array, most: Array, estimator: Any, smallest: float = SMALLEST) -> None:
-    """Raise where values between these, ``(d,)`` each, are of a size that cannot be squared."""
+    """Raise if columns with these ranges ``(d,)`` have values whose squares over- or underflow."""
     sizes = np.maximum(np.abs(least.astype(float)), np.abs(most.astype(float)))
     for j in np.flatnonzero((sizes > LARGEST) | ((sizes < smallest) & (sizes > 0.0))):
         check_size(float(sizes[j]), f"{_column(j, estimator)} of X", smallest)
 
 
 def check_columns(X: Array, estimator: Any, smallest: float = SMALLEST) -> None:
-    """Raise where X is not finite, or a column's values are of a size that cannot be squared."""
-    squares = sums_of_squares(X)  # in range, they show the same of every value, in one cheap pass
+    """Raise if X is not finite, or the squares of a column's values over- or underflow."""
+    squares = sums_of_squares(X)  # if they are in range, so is every value: one cheap pass
     low, high = 1e4 * smallest**2, 1e-4 * LARGEST**2
     if np.all((squares > low) & (squares < high)):
         return
@@ -38,9 +38,9 @@ def check_columns(X: Array, estimator: Any, smallest: float = SMALLEST) -> None:
 
 
 def check_finite(X: Any, estimator: Any) -> None:
-    """Raise where X has values that are not finite, naming the first such column and its row."""
+    """Raise if X has values that are not finite; the error names the first one's column and row."""
     values = X.data if issparse(X) else X
-    with np.errstate(all="ignore"):  # a sum of infinities of both signs
+    with np.errstate(all="ignore"):  # sums of infinities of both signs
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
     if issparse(X):
@@ -62,13 +62,13 @@ def check_finite(X: Any, estimator: Any) -> None:
 
 
 def _column(j: Any, estimator: Any) -> str:
-    """A column by its name, or by its position where columns have none."""
+    """Name of a column, or its position if columns have no names."""
     names = getattr(estimator, "feature_names_in_", None)
     return f"column {j if names is None else repr(names[j])}"
 
 
 def check_numeric(y: Any) -> None:
-    """Raise where the target of a regression has a value that is not a number."""
+    """Raise if the target of a regression has a value that is not a number."""
     with naming("y"):
         wrong = [] if y is None else _not_numbers(np.asarray(y))
     if wrong:
@@ -79,7 +79,7 @@ def check_numeric(y: Any) -> None:
 
 
 def check_weight(sample_weight: Any, X: Any) -> Array:
-    """Weights as floats, or an error where one is negative or all are zero."""
+    """Weights as floats; raise if one is negative or all are zero."""
     with naming("sample_weight"):
         weights = np.asarray(sample_weight)
         if weights.dtype.kind in "cmM" or _not_numbers(weights):
@@ -97,7 +97,7 @@ def check_weight(sample_weight: Any, X: Any) -> Array:
 
 
 def check_weight_sizes(weight: Array, argument: str) -> None:
-    """Raise where a weight that is not 0 is too small or too large to count rows by."""
+    """Raise if a weight above 0 is too small or too large."""
     low, high = _WEIGHTS
     wrong = ((weight > 0) & (weight < low)) | (weight > high)
     if wrong.any():
@@ -108,7 +108,7 @@ def check_weight_sizes(weight: Array, argument: str) -> None:
 
 
 def one_a_row(row_values: Any, argument: str, X: Any) -> Array:
-    """Numbers as floats, one a row of X; one number stands for all."""
+    """Numbers as floats, one for each row of X; a single number stands for all."""
     with naming("X"):
         n = _num_samples(X)
     with naming(argument):
@@ -134,7 +134,7 @@ def check_n_averaged(n_averaged: Any, X: Any) -> Array:
 
 
 def _positive(row_values: Any, argument: str, X: Any, accepted: str) -> Array:
-    """Positive numbers as floats, one a row of X."""
+    """Positive numbers as floats, one for each row of X."""
     values = one_a_row(row_values, argument, X)
     wrong = ~((values > 0) & (values < np.inf))
     if wrong.any():
@@ -152,7 +152,7 @@ def trials_of(n_trials: Any, X: Any) -> Array:
 
 
 def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
-    """Warn where the weights sum to hardly a row: weights are often made to sum to 1."""
+    """Warn if the weights sum to about one row, as weights that were normalised to 1 do."""
     if total <= max(1.0 + 1e-6, 0.5 * min(n_rows, n_columns + 1)):
         warn(
             f"sample_weight sums to {total:g} over {n_rows} rows: a row of weight w counts as "
@@ -163,7 +163,7 @@ def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
 
 
 def warn_of_fraction(fraction: float | None, with_exposure: bool) -> None:
-    """Warn of a count that is not whole, if there is one."""
+    """Warn if a count is not a whole number."""
     if fraction is None:
         return
     remedy = "give the counts as y, and what they were made over as exposure"
@@ -177,12 +177,12 @@ def warn_of_fraction(fraction: float | None, with_exposure: bool) -> None:
 
 
 def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
-    """Warn where the conjugate prior of a linear model takes the noise to be far too small."""
-    if weight is not None:  # light rows have a warning of their own
+    """Warn if the conjugate prior of a linear model would make the noise far too small."""
+    if weight is not None:  # another warning tells of light rows
         n_rows = max(int(np.count_nonzero(weight)), int(weight.sum()))
-    # at two rows a column 90 % intervals under the conjugate prior hold 76 %
+    # at two rows per column 90 % intervals under the conjugate prior cover 76 %
     if n_rows < 2.0 * n_columns:
-        # of fewer rows than columns a prior that is not learned leaves the noise to its own prior
+        # with fewer rows than columns, only a learned prior lets the data determine the noise
         remedy = "prior='normal', or " * (n_rows > n_columns) + "prior='hierarchical_normal'"
         warn(
             f"{n_rows} rows for {n_columns} columns: with so few, the conjugate prior takes the "
@@ -193,14 +193,14 @@ def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
 
 
 def check_no_gap(y: Any) -> None:
-    """Raise where an observation is missing, naming the first such row; scikit-learn names none."""
+    """Raise if an observation is missing; the error names the first row, unlike scikit-learn's."""
     row = _first_gap(y)
     if row is not None:
         raise ValueError(f"Input y contains NaN, first in row {row}; leave such rows out.")
 
 
 def check_classes(classes: Any) -> None:
-    """Raise where the classes that ``partial_fit`` is given have one that is no label."""
+    """Raise if one of the classes of ``partial_fit`` is no label."""
     position = None if classes is None else _first_gap(classes)
     if position is not None:
         raise ValueError(
@@ -211,7 +211,7 @@ def check_classes(classes: Any) -> None:
 
 def _first_gap(values: Any) -> int | None:
     """Position of the first value that is missing: NaN, None, NaT or pandas' NA."""
-    if type(values) in (list, tuple):  # in which a NaN beside text would become text
+    if type(values) in (list, tuple):  # converted to an array, a NaN among text would become text
         values = np.asarray(values, dtype=object)
     values = np.asarray(values)
     if values.dtype.kind not in "fO" or not values.ndim:
@@ -221,9 +221,9 @@ def _first_gap(values: Any) -> int | None:
 
 
 def check_real(X: Any) -> None:
-    """Raise where X has dates, durations or complex numbers, which NumPy would convert.
+    """Raise if X has dates, durations or complex numbers, which NumPy would convert.
 
-    A frame's error names the column. Complex arrays are left to scikit-learn, which refuses them.
+    For a frame the error names the column. scikit-learn refuses complex arrays itself.
     """
     check_collected(X, "X")
     if hasattr(X, "columns"):
@@ -241,11 +241,11 @@ def check_real(X: Any) -> None:
 
 
 def _check_kinds(X: Any) -> None:
-    """Raise where a column of a data frame, of any library, has values that are not numbers."""
-    names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow's, or a frame's
-    if callable(names) or isinstance(X, pd.Series):  # a method of rows in blocks; a column
+    """Raise if a column of a data frame of any library has values that are not numbers."""
+    names = getattr(X, "column_names", getattr(X, "columns", ()))  # of Arrow tables; of frames
+    if callable(names) or isinstance(X, pd.Series):  # a method of blocks; no frame
         return
-    if hasattr(X, "columns") and not len(names):  # in scikit-learn's words
+    if hasattr(X, "columns") and not len(names):  # the message is scikit-learn's
         raise ValueError(
             f"X is a data frame with 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
             "required."

@@ -1,1 +1,1 @@
-"""Models of the literature that are no regressions."""
+"""Models from the literature other than regressions."""

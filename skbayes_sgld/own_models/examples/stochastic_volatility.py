@@ -17,7 +17,7 @@ _INFORMATION = 20 / 13  # Fisher information of a return on its log scale at nu 
 class _Walk:
     """The model in terms of x = (sigma, nu, h), with h the log volatility."""
 
-    cheap_full_gradient = True  # rows depend on each other: a batch costs as much
+    cheap_full_gradient = True  # rows depend on each other: a batch costs as much as all
 
     def __init__(
         self, returns: Array, sigma_rate: float, nu_rate: float, initial_scale: float | None
@@ -58,7 +58,7 @@ class _Walk:
     # ---- prior: exponential sigma and nu, normal steps ----------------------------------------
 
     def _steps(self, x: Array) -> tuple[Array, Array]:
-        """Steps over their sd, and the sd, both ``(C, T)``; the first step is from 0."""
+        """Steps divided by their sd, and the sd, both ``(C, T)``; the first step is from 0."""
         steps = np.diff(x[:, 2:], axis=1, prepend=0.0)
         sd = np.repeat(x[:, :1], steps.shape[1], axis=1)
         if self._initial_scale is not None:
@@ -85,9 +85,9 @@ class _Walk:
 class _Frequencies:
     """Coordinates (log sigma, log nu, w) of (sigma, nu, h) in which the posterior is nearly round.
 
-    The steps of the walk, and returns of Fisher information k on their own h, give h the
-    conditional precision ``D'D / sigma^2 + k I``. The cosine transform diagonalises D'D, with
-    eigenvalues ``4 sin(pi j / 2T)^2``; w is the transform of h over the conditional sds.
+    The steps of the walk, and returns with Fisher information k on h, give h the conditional
+    precision ``D'D / sigma^2 + k I``. The cosine transform diagonalises D'D, with eigenvalues
+    ``4 sin(pi j / 2T)^2``; w is the transform of h divided by the conditional sds.
     """
 
     def __init__(self, n_samples: int, level: float) -> None:
@@ -143,16 +143,16 @@ class StochasticVolatility(CustomPosterior):
         \sigma \sim \text{Exponential}(50), \; \nu \sim \text{Exponential}(0.1)
 
     The volatility :math:`e^{h_t}` is the **scale** of the t distribution. PyMC writes the same
-    model with the precision ``lam = exp(-2 h)``; some renderings put :math:`e^{-2h}` in the place
-    of a scale by mistake.
+    model with the precision ``lam = exp(-2 h)``; some versions use :math:`e^{-2h}` as a scale by
+    mistake.
 
     There are as many latent steps as returns, and their distribution depends on sigma. In terms
-    of h the density has no maximum (it grows as sigma and the steps go to 0); in terms of
-    standard normal steps every return depends on all steps before it, and the curvatures differ
-    by a factor of the order of ``(sigma T)^2``. The chains move in
-    :math:`(\log\sigma, \log\nu, w)` instead, where w is the cosine transform of h over its
-    conditional sds given sigma: all curvatures of w are about 1. The distribution of (sigma, nu,
-    h) is the same in any coordinates. A gradient costs O(T log T).
+    of h the density has no maximum: it grows as sigma and the steps go to 0. In terms of standard
+    normal steps every return depends on all steps before it, and curvatures differ by a factor of
+    order ``(sigma T)^2``. The chains move in :math:`(\log\sigma, \log\nu, w)` instead, where w is
+    the cosine transform of h divided by its conditional sds given sigma: all curvatures of w are
+    about 1. The distribution of (sigma, nu, h) is the same in all coordinates. A gradient costs
+    O(T log T).
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class StochasticVolatility(CustomPosterior):
         Rate of the exponential prior of nu.
     initial_scale : float > 0 or None, default=100.0
         Standard deviation of h_1 around 0. At PyMC's 100 the data determine the level, so the unit
-        of the returns does not matter. None takes sigma, as if h_0 = 0 (NumPyro): for returns
+        of the returns does not matter. None takes sigma, as if h_0 = 0 (NumPyro), for returns
         whose scale begins near 1.
 
     Notes
@@ -248,8 +248,8 @@ class StochasticVolatility(CustomPosterior):
         """Diagonal ``(P,)`` of the expected curvature at one ``theta (P,)``.
 
         Its inverse serves as a preconditioner. A return has the Fisher information
-        ``f = 2 nu / (nu + 3)`` on its own log scale, and the walk is treated as stationary, so that
-        its transform has independent entries (Whittle's approximation).
+        ``f = 2 nu / (nu + 3)`` on its log scale. The walk is treated as stationary, so that its
+        transform has independent entries (Whittle's approximation).
         """
         sigma, nu = np.exp(theta[:2])
         T = self.n_samples

@@ -56,9 +56,9 @@ class TiedGaussianMixture(CustomPosterior):
 
     Exchanging the components replaces (theta1, theta2) by (theta1 + theta2, -theta2). This map
     leaves the likelihood unchanged and preserves areas, so each mode has an image: (1, -1) is that
-    of (0, 1). The two lie on either side of the line theta2 = 0, which the map leaves in place. The
-    prior is not symmetric: the posterior density is
-    ``exp((2 theta1 + theta2) theta2 / (2 sigma_1^2))`` times that of the image, 1.05 at (0, 1).
+    of (0, 1). The two are on opposite sides of the line theta2 = 0, whose points the map does not
+    move. The prior is not symmetric: the posterior density is ``exp((2 theta1 + theta2) theta2 / (2
+    sigma_1^2))`` times that of the image, 1.05 at (0, 1).
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class TiedGaussianMixture(CustomPosterior):
     ----------
     M. Welling and Y. W. Teh, "Bayesian Learning via Stochastic Gradient Langevin Dynamics", ICML
     2011, Section 5.1. S. Chen, "Dive into Bayesian Learning via Stochastic Gradient Langevin
-    Dynamics", Section 3.1, prints 1 / (4 sqrt(pi)) before the first exponential alone: it is the
+    Dynamics", Section 3.1, prints 1 / (4 sqrt(pi)) only before the first exponential; it is the
     factor of both.
 
     Examples
@@ -111,7 +111,7 @@ class TiedGaussianMixture(CustomPosterior):
             raise ValueError(f"prior_variances={prior_variances!r} must be two numbers.")
         for j, value in enumerate(prior_variances):
             check_number(value, f"prior_variances[{j}]", low=0)
-        # at (mean, 0) the gradient nearly vanishes, though it is no mode: start a prior sd away
+        # at (mean, 0) the gradient nearly vanishes, but there is no mode: start a prior sd away
         apart = np.sqrt(prior_variances[1])
         model = _TiedMeans(x, variance, np.array(prior_variances, dtype=float))
         super().__init__(model, start=[x.mean() - 0.5 * apart, apart])
@@ -122,12 +122,12 @@ class TiedGaussianMixture(CustomPosterior):
         theta2: tuple[float, float] = (-5.0, 5.0),
         n_points: int = 201,
     ) -> Bunch:
-        """Posterior density on a grid, to compare draws with.
+        """Posterior density on a grid, for comparison with draws.
 
         Sums over the grid equal integrals to a relative error of 0.001: for a smooth density that
         vanishes towards the edges they converge faster than any power of the spacing. The error
         of the mass of a half plane, whose edge cuts the density, is of the order of the squared
-        spacing where 0 is a point of the axis, as by default, and of the spacing elsewhere.
+        spacing if 0 is a point of the axis, as by default, and of the spacing otherwise.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class TiedGaussianMixture(CustomPosterior):
         -------
         grid : :class:`~sklearn.utils.Bunch`
             ``theta1`` and ``theta2 (n_points,)``, the axes; ``density (n_points, n_points)``, the
-            normalised density at each theta1 (rows) and theta2 (columns), tempered where
+            normalised density at each theta1 (rows) and theta2 (columns), tempered if
             :attr:`temperature` is not 1; ``log_evidence``, the log of the integral before
             normalisation, which at temperature 1 is the log marginal likelihood; ``mass (2,)``,
             the probabilities of theta2 > 0 and of theta2 < 0.
