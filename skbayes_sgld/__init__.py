@@ -7,7 +7,6 @@ from skbayes_sgld._warnings import ModelMisfitWarning, gather_warnings
 from skbayes_sgld.estimators.diagnose import diagnose
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
-from skbayes_sgld.inference.sample import sample
 from skbayes_sgld.linear_model import (
     SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
@@ -38,6 +37,7 @@ if TYPE_CHECKING:  # the lazy imports of _LATER
         SGLDMLPRegressor,
     )
     from skbayes_sgld.optimizers.estimators import SGDMAPClassifier, SGDMAPRegressor
+    from skbayes_sgld.own_models.sample import sample
 
 __version__ = "0.1.0"
 
@@ -78,6 +78,7 @@ _LATER = {
     "RowBlocks": "blocks",
     "compare_models": "criticism.comparison",
     "check_model": "criticism.report",
+    "sample": "own_models.sample",
     **dict.fromkeys(("SGLDMLPClassifier", "SGLDMLPRegressor"), "neural_network"),
     **dict.fromkeys(("BayesByBackpropClassifier", "BayesByBackpropRegressor"), "neural_network"),
     **dict.fromkeys(("SGDMAPClassifier", "SGDMAPRegressor"), "optimizers.estimators"),

@@ -31,7 +31,7 @@ BELOW_LAYER = {
     "priors": {"likelihoods"},
     "posterior": _MODEL - {"posterior"},
     "sampling": {"posterior"},
-    "own_models": _MODEL,
+    "own_models": {*_MODEL, "inference", "sampling"},
     "kernels": {"optimizers", "own_models", "posterior", "sampling"},
     "variational": {*_MODEL, "optimizers", "own_models", "sampling"},
     "checkpoints": {"inference", "sampling"},
@@ -40,7 +40,7 @@ BELOW_LAYER = {
     "metrics": {"blocks", "criticism", "diagnostics", "prediction", "rows"},
     "plotting": {"criticism", "diagnostics", "metrics", "prediction", "rows"},
     "inference": {
-        *(*_MODEL, "blocks", "diagnostics", "own_models", "sampling"),
+        *(*_MODEL, "blocks", "diagnostics", "sampling"),
     },
     "estimators": {
         *(*_MODEL, "blocks", "criticism", "diagnostics", "inference", "prediction"),

@@ -15,8 +15,7 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
-from skbayes_sgld.sampling.tuning.own_models import KnownMode
-from skbayes_sgld.sampling.tuning.widths import FarPart
+from skbayes_sgld.sampling.tuning.parts import FarPart, KnownMode
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -7,6 +7,7 @@ from types import NoneType
 
 import numpy as np
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
 from skbayes_sgld.inference.choices import Choice
@@ -18,10 +19,10 @@ from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from skbayes_sgld.sampling.schedules import Constant
-from skbayes_sgld.sampling.tuning.own_models import energy_error, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-_TO_CROSS = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
+OF_OWN_MODELS = Door("skbayes_sgld.own_models.problems", "find_problems")
+TO_CROSS = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
 
 
 def find_problems(result: SamplingResult) -> list[str]:
@@ -50,7 +51,7 @@ def find_problems(result: SamplingResult) -> list[str]:
         missed = isinstance(result.plan.run.sampler, JumpingHMC)
         problems += crossing_problem(result) if missed else missed_problem(result.plan, flat)
         if result.plan.posterior.facts.user_defined:
-            problems += jump_problem(result.plan, flat) + far_problem(result.plan, flat)
+            problems += OF_OWN_MODELS.open()(result.plan, flat)
     problems += energy_problem(result.plan, result.energy)
     problems += cap_problem(choices.get("stopped_by"))
     return problems + clip_problem(result.clipped, choices["clip"].value)
@@ -81,7 +82,7 @@ def _remedy(apart: set[str], result: SamplingResult) -> str:
         return ", and ".join(remedies)
     if apart & {"r_hat", "walk"}:
         if isinstance(result.plan.run.sampler, ParallelTempering):
-            return _TO_CROSS
+            return TO_CROSS
         modes = "raise n_draws; or, where there are several modes, set sampler='parallel_tempering'"
         return modes + firmer
     known = "ess" in apart and enough > result.values.shape[1]
@@ -219,53 +220,9 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
         given = [name for name in names if plan.choices[name].given]
         remedy = f"set {' and '.join(given) or 'every setting'} to 'auto'"
     elif isinstance(plan.run.sampler, ParallelTempering):
-        remedy = _TO_CROSS
+        remedy = TO_CROSS
     where = describe_point(plan.posterior, mode.theta)
     return [
         f"a mode at {where} has about {mode.share:.0%} of the posterior, by its "
         f"curvature, and {shares[worst]:.1%} of the draws: chains do not cross to it; {remedy}"
-    ]
-
-
-# ---- models of a user's own ---------------------------------------------------------------------
-
-
-def far_problem(plan: Plan, flat: Array) -> list[str]:
-    """Sentence on a part, near the mode or far from it, with too few of the draws ``(S, P)``."""
-    far = plan.far
-    if far is None:
-        return []
-    share = far.share_of(flat)
-    if 1.0 - share < 0.25 * (1.0 - far.share):
-        return [
-            f"about {1.0 - far.share:.0%} of the posterior is near its mode, in a part that is "
-            f"{far.distance:.3g} times narrower than the rest, and {1.0 - share:.1%} of the draws: "
-            f"chains do not get there; {_TO_CROSS}"
-        ]
-    if share >= 0.25 * far.share:
-        return []
-    remedy = "raise n_draws and thin"
-    if not plan.settings.automatic:
-        remedy = "set sampler, step_size and preconditioner to 'auto'"
-    return [
-        f"about {far.share:.0%} of the posterior is some {far.distance:.3g} sds of its mode away "
-        f"from it, and {share:.1%} of the draws: chains do not get there; {remedy}"
-    ]
-
-
-def jump_problem(plan: Plan, flat: Array) -> list[str]:
-    """Sentence on jumps of a density whose draws ``(S, P)`` follow the gradient alone."""
-    settings = plan.settings
-    by_pilot = settings.automatic and plan.run.batch_size is None and settings.clip is None
-    if plan.run.sampler.adjusted or by_pilot:
-        return []
-    posterior, tau = plan.posterior, settings.tau
-    some = flat[np.linspace(0, len(flat) - 1, n_trajectories(posterior)).astype(int)]
-    share, size = energy_error(posterior, plan.center_of(flat[None]), some, tau, plan.seed)
-    if not share:
-        return []
-    return [
-        f"the log density jumps by {size:.2g} on {share:.0%} of trajectories, and its gradient "
-        "says nothing of it: this sampler follows the gradient alone; set sampler='hmc', which "
-        "accepts or rejects by the density"
     ]

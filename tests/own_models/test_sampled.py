@@ -8,10 +8,10 @@ import pytest
 from skbayes_sgld import sample
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.own_models import FunctionPosterior, as_posterior
+from skbayes_sgld.own_models.search import energy_error, find_modes
 from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, newton_mode
-from skbayes_sgld.sampling.tuning.own_models import energy_error, find_modes
 
 
 def mixture(means, sds, weights):

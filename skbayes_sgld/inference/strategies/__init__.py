@@ -6,16 +6,13 @@ jumps. It then hands its finding to the next one that suits, whose plan tells it
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import NamedTuple
-
+from skbayes_sgld._doors import Door
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.adapted import Adapted
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import Given
 from skbayes_sgld.inference.strategies.langevin import Langevin
-from skbayes_sgld.inference.strategies.own_model import OwnModel
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.several_modes import SeveralModes
 from skbayes_sgld.inference.strategies.shortened import Shortened
@@ -23,24 +20,10 @@ from skbayes_sgld.inference.strategies.task import Finding, Task
 from skbayes_sgld.inference.strategies.wide import Wide
 from skbayes_sgld.posterior.base import Array, BasePosterior
 
-
-class Door(NamedTuple):
-    """A strategy of an annex, imported where a model has one of the facts ``only``."""
-
-    module: str
-    name: str
-    only: tuple[str, ...]
-
-    def open(self) -> type[Strategy]:
-        """The strategy."""
-        strategy: type[Strategy] = getattr(import_module(self.module), self.name)
-        return strategy
-
-
 STRATEGIES: list[type[Strategy] | Door] = [
     # models of a kind, which a fact about them tells
     Door("skbayes_sgld.neural_network.ensemble", "Ensemble", only=("ensemble",)),
-    OwnModel,
+    Door("skbayes_sgld.own_models.strategy", "OwnModel", only=("user_defined", "multimodal")),
     SeveralModes,
     Wide,
     # settings that leave sampler, step size, metric and rows to the tuning

@@ -27,7 +27,7 @@ from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, affordable, recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.own_models import KnownMode
+from skbayes_sgld.sampling.tuning.parts import KnownMode
 from skbayes_sgld.sampling.tuning.several_modes import survey
 
 _STARTS = 64  # starting points, shared between the modes by their masses

@@ -17,8 +17,7 @@ from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import TOLERANCE, Mode, NoModeError, newton_mode
-from skbayes_sgld.sampling.tuning.own_models import KnownMode
-from skbayes_sgld.sampling.tuning.widths import FarPart
+from skbayes_sgld.sampling.tuning.parts import FarPart, KnownMode
 
 
 class Finding(NamedTuple):

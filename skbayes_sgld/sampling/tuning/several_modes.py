@@ -18,7 +18,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.adaptation import usual_fall
 from skbayes_sgld.sampling.tuning.marginal_mode import is_central, marginal_mode
 from skbayes_sgld.sampling.tuning.mode import Mode, NoModeError, newton_mode
-from skbayes_sgld.sampling.tuning.own_models import KnownMode, are_apart
+from skbayes_sgld.sampling.tuning.parts import KnownMode, are_apart
 
 _MOST_PARAMS = 300  # with more parameters, further searches cost more than the run
 _ROWS = 1000  # rows of the sample; five per parameter if that is more

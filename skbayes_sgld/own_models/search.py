@@ -12,7 +12,6 @@ the step size, unless the density jumps.
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -24,25 +23,9 @@ from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.samplers.hmc import equal_kicks, kinetic, leapfrog
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened
+from skbayes_sgld.sampling.tuning.parts import KnownMode, are_apart
 
 _STEEPEST = 1e-3  # largest slope at a mode, in units of 1 / sd
-
-
-class KnownMode(NamedTuple):
-    """One of several modes: its position, the curvature there, and its share of the mass."""
-
-    theta: Array
-    precision: Array
-    share: float
-
-    def falls(self, theta: Array) -> Array:
-        """Minus the log of the normal density of this mode at ``theta (S, P)``, up to a constant.
-
-        A draw belongs to the mode for which this is smallest.
-        """
-        apart = theta - self.theta
-        square = np.einsum("sp,sp->s", apart @ self.precision, apart)
-        return np.asarray(0.5 * (square - np.linalg.slogdet(self.precision)[1]))
 
 
 def find_modes(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -> list[KnownMode]:
@@ -117,13 +100,6 @@ def _apart(posterior: BasePosterior, mode: Mode, a: Array, b: Array) -> bool:
     """Whether the ends of two climbs are different modes."""
     z = mode.metric.whiten((a - b)[None])[0]
     return bool(np.abs(z).max() >= 1e-3) and are_apart(posterior, a, b, 0.5)
-
-
-def are_apart(posterior: BasePosterior, a: Array, b: Array, fall: float) -> bool:
-    """Whether the log density between two points falls by ``fall`` below that at the lower one."""
-    way = b + np.linspace(0.0, 1.0, 33)[:, None] * (a - b)
-    value = posterior.log_density(way)
-    return not value.min() > min(value[0], value[-1]) - fall
 
 
 def _with_shares(posterior: BasePosterior, ends: list[Array], tau: float) -> list[KnownMode]:

@@ -7,10 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
 from skbayes_sgld.own_models import FunctionPosterior
+from skbayes_sgld.own_models.widths import find_far_part, with_widths
 from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.widths import find_far_part, with_widths
 
 NARROW = 1e-3
 Y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])  # eight schools (Rubin 1981)

@@ -20,20 +20,18 @@ from skbayes_sgld.inference.strategies.given import finish_given, tune_given
 from skbayes_sgld.inference.strategies.given_rows import batches_of
 from skbayes_sgld.inference.strategies.published import Published, plan_published
 from skbayes_sgld.inference.strategies.task import Finding, Task
+from skbayes_sgld.own_models.search import energy_error, find_modes, n_trajectories
+from skbayes_sgld.own_models.widths import find_far_part, with_widths
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.samplers import SGLD, ParallelTempering
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.own_models import energy_error, find_modes, n_trajectories
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from skbayes_sgld.sampling.tuning.widths import find_far_part, with_widths
 
 _SEVERAL = "several modes"
 
 
 class OwnModel(Strategy):
     """Parallel tempering of a density with several modes, or with a part far from its mode."""
-
-    only = ("user_defined", "multimodal")
 
     @classmethod
     def suits(cls, task: Task) -> bool:

@@ -10,7 +10,6 @@ rest.
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
 
 import numpy as np
 
@@ -21,38 +20,11 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.parts import FAR, FarPart
 
 _MOST = 300  # parameters, beyond which the points cost more than the run
 _FALL = 2.0  # nats: fall of a normal log density over two sds
-_FAR = 8.0  # distance from the mode at which a part is far, in sds (root mean square)
 _LEAST = 0.1  # least share of the mass; a Cauchy density of one parameter has 0.06 so far out
-
-
-class FarPart(NamedTuple):
-    """A part of a posterior that is far from its mode.
-
-    Attributes
-    ----------
-    share : float
-        Share of the mass.
-    distance : float
-        Distance from the mode, in sds at the mode (root mean square over the parameters).
-    mode : Mode
-    """
-
-    share: float
-    distance: float
-    mode: Mode
-
-    def share_of(self, theta: Array) -> float:
-        """Share of the draws ``(S, P)`` that are in this part."""
-        u = self.mode.metric.whiten(theta - self.mode.theta)
-        return float(np.mean(np.square(u).mean(axis=1) > _FAR**2))
-
-    @property
-    def as_mode(self) -> Mode:
-        """Mode with a metric as wide as this part."""
-        return Mode(self.mode.theta, Dense(self.distance * self.mode.metric.root))
 
 
 def with_widths(posterior: BasePosterior, mode: Mode, tau: float) -> Mode:
@@ -114,7 +86,7 @@ def find_far_part(posterior: BasePosterior, mode: Mode, tau: float, seed: int) -
     if not np.isfinite(largest) or log_mass[-1] > largest - 5.0:  # the mass goes on outwards
         return None
     mass = np.exp(log_mass - largest)
-    far = radii > _FAR * np.sqrt(P)
+    far = radii > FAR * np.sqrt(P)
     share = float(mass[far].sum() / mass.sum())
     if share < _LEAST:
         return None
