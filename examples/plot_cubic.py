@@ -28,7 +28,7 @@ from scipy import stats
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.datasets import make_cubic
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.likelihoods import FixedNormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Laplace
 from skbayes_sgld.sampling import Polynomial
@@ -42,7 +42,7 @@ COVERAGE = 0.95
 
 def run_plain(X: np.ndarray, y: np.ndarray, n_steps: int) -> np.ndarray:
     """Draws ``(3, n_steps, 3)`` of the printed run, three times, from draws of the prior."""
-    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Laplace(1.0), fit_intercept=False)
+    posterior = GLMPosterior(X, y, FixedNormalNoise(1.0), Laplace(1.0), fit_intercept=False)
     kernel = plain_sgld(posterior, 2.0 * FIRST_STEP / SCHEDULE(0), SCHEDULE, batch_size=5)
     start = np.random.default_rng(0).laplace(size=(3, 3))
     return kernel.run(start, n_steps).draws

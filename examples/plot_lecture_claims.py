@@ -113,7 +113,7 @@ def temperature(lecture: Lecture, output: Path) -> dict[str, Any]:
     show_rows(printed)
     say(
         f"The first {FEW_ROWS} rows alone, noise inferred, default settings: here the tempered "
-        "density is no longer Gaussian, and sqrt(tau) is not what its sd grows by."
+        "density is no longer NormalNoise, and sqrt(tau) is not what its sd grows by."
     )
     few = few_rows(lecture)
     show_rows(few)

@@ -31,7 +31,7 @@ from _numbers import measured
 from _plain_sgld import plain_sgld
 
 from skbayes_sgld.datasets import make_correlated_pair
-from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.optimizers import SGD
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma
@@ -69,7 +69,7 @@ class Lecture:
         X = np.column_stack([np.ones(len(y)), x])
         n, d = X.shape
         prior, noise = ConjugateNormal(PRIOR_SCALE), InverseGamma(PHI, PSI)
-        self.posterior = GLMPosterior(X, y, Gaussian(), prior, noise, fit_intercept=False)
+        self.posterior = GLMPosterior(X, y, NormalNoise(), prior, noise, fit_intercept=False)
         A = X.T @ X + np.eye(d) / PRIOR_SCALE**2
         beta = np.linalg.solve(A, X.T @ y)
         total = np.sum((y - X @ beta) ** 2) + beta @ beta / PRIOR_SCALE**2 + 2.0 * PSI

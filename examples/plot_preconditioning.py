@@ -22,7 +22,7 @@ from _figure import GREY, PRINTED, RIGHT, new_figure, parse, save, say, tidy
 from _numbers import draws_worth, measured, write
 
 from skbayes_sgld.kernels import Kernel
-from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.likelihoods import FixedNormalNoise
 from skbayes_sgld.optimizers import GD, find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
@@ -39,7 +39,7 @@ def make_posterior() -> GLMPosterior:
     first = rng.standard_normal(100)
     X = np.column_stack([first, first + 0.25 * rng.standard_normal(100)])
     y = X @ [1.0, 0.5] + rng.standard_normal(100)
-    return GLMPosterior(X, y, FixedGaussian(1.0), Normal(10.0), fit_intercept=False)
+    return GLMPosterior(X, y, FixedNormalNoise(1.0), Normal(10.0), fit_intercept=False)
 
 
 def follow(

@@ -48,7 +48,7 @@ from sklearn.preprocessing import scale
 from skbayes_sgld import sample
 from skbayes_sgld.datasets import load_nba_rookies, make_cubic
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Laplace
@@ -100,7 +100,7 @@ def make_rookies(n_reference: int) -> tuple[Any, Exact]:
 def make_linear(n_reference: int) -> tuple[Any, Exact]:
     """Linear posterior, and means and sds by Gibbs sampling."""
     X, y = make_cubic(random_state=0)
-    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Laplace(1.0), fit_intercept=False)
+    posterior = GLMPosterior(X, y, FixedNormalNoise(1.0), Laplace(1.0), fit_intercept=False)
     rng, draws = np.random.default_rng(0), np.empty((n_reference, 3))
     beta = np.ones(3)
     for i in range(n_reference):  # a Laplace prior is normal given an exponential variance

@@ -158,7 +158,7 @@ class WrongVariance(likelihoods.Poisson):
         return 1.01 * super().variance(u)
 
 
-class WrongScore(likelihoods.FixedGaussian):
+class WrongScore(likelihoods.FixedNormalNoise):
     def score(self, u, y):
         return super().score(u, y) + 1e-6
 

@@ -208,7 +208,7 @@ def noise_of_measurement(likelihood: Any) -> str:
             "use SGLDLinearRegression on log(y), with noise_variance the squared relative error "
             "of the measurement"
         )
-    plain = family == "Gaussian" and likelihood.n_predictors == 1
+    plain = family == "NormalNoise" and likelihood.n_predictors == 1
     others = "" if plain else ", noise_distribution to 'normal' and noise_model to 'constant'"
     return f"set noise_variance to that of the measurement{others}"
 

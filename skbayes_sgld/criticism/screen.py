@@ -43,7 +43,7 @@ from skbayes_sgld.criticism.checks import (
 )
 from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
 from skbayes_sgld.criticism.settings import advice, variance_is_given
-from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.likelihoods import NormalNoise
 
 _LEVEL = 5e-6  # of each of fourteen tests: at most one false alarm in 14,000 fits
 _SAME = 0.4  # share of rows with one value of y, beyond which no continuous noise fits
@@ -211,7 +211,7 @@ def _noise_message(
             f"{advice(model, noise_variance='infer')}"
         )
     half = f"and 50 % intervals hold {100 * central:.0f} %"
-    if not isinstance(likelihood, Gaussian):
+    if not isinstance(likelihood, NormalNoise):
         return f"the numbers are spread otherwise than the model says, {half}"
     if not likelihood.log_concave:
         return f"the tails are not those of a t distribution, {half}"

@@ -20,11 +20,11 @@ from skbayes_sgld.estimators.predictions import LazyRows, prediction
 from skbayes_sgld.estimators.scores import R2, Score
 from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
-    FixedGaussian,
-    Gaussian,
-    HeteroscedasticGaussian,
+    FixedNormalNoise,
     Likelihood,
+    NormalNoise,
     StudentTNoise,
+    UnequalNormalNoise,
 )
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
@@ -33,7 +33,7 @@ from skbayes_sgld.prediction.wrappers import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names
 from skbayes_sgld.rows.checks import check_weight
 
-_DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": Gaussian, "student_t": StudentTNoise}
+_DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": NormalNoise, "student_t": StudentTNoise}
 
 
 class RegressionModel(RegressorMixin, BayesianEstimator):
@@ -360,8 +360,8 @@ class NormalModel(RegressionModel):
                     "positive number."
                 )
             return self._of_averages(_DISTRIBUTIONS[family]())
-        FixedGaussian(self.noise_variance).check()
-        return self._of_averages(FixedGaussian(float(self.noise_variance)))
+        FixedNormalNoise(self.noise_variance).check()
+        return self._of_averages(FixedNormalNoise(float(self.noise_variance)))
 
     def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
         if fitting and not self._is_later_batch:
@@ -427,7 +427,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
             self.noise_variance_ = float(self.noise_variance)
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
-        parts, predictor, likelihood = self._draws(), self._predictor(selection), Gaussian()
+        parts, predictor, likelihood = self._draws(), self._predictor(selection), NormalNoise()
         own = [parts[n] for n in ("noise_variance", "degrees_of_freedom") if n in parts]
         if "degrees_of_freedom" in parts:
             likelihood = StudentTNoise()
@@ -437,7 +437,7 @@ class NormalRegressor(NormalModel, LinearEstimator):
             coef = np.concatenate([parts["coef"], slopes], axis=1)
             level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
             predictor = LinearPredictor(coef[selection], level[selection])
-            likelihood = likelihood if own else HeteroscedasticGaussian()
+            likelihood = likelihood if own else UnequalNormalNoise()
         elif not own:
             own = [np.full(len(parts["coef"]), self.noise_variance_)]
         draws = np.log(np.column_stack(own)) if own else None
@@ -446,4 +446,4 @@ class NormalRegressor(NormalModel, LinearEstimator):
     def _point_predictive(self) -> Predictive:
         """Distribution with the mean by ``coef_`` and ``intercept_``; none reads its variance."""
         point = LinearPredictor(self.coef_[None, None], np.full((1, 1), self.intercept_))
-        return Predictive(point, self._of_averages(Gaussian()), np.zeros((1, 1)))
+        return Predictive(point, self._of_averages(NormalNoise()), np.zeros((1, 1)))

@@ -7,14 +7,14 @@ from skbayes_sgld.likelihoods.beta_binomial import BetaBinomial
 from skbayes_sgld.likelihoods.binomial import Binomial, as_totals
 from skbayes_sgld.likelihoods.categorical import Categorical
 from skbayes_sgld.likelihoods.gamma import Gamma
-from skbayes_sgld.likelihoods.gaussian import (
-    FixedGaussian,
-    Gaussian,
-    HeteroscedasticGaussian,
-)
 from skbayes_sgld.likelihoods.given import GivenOwn
 from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
 from skbayes_sgld.likelihoods.negative_binomial import NegativeBinomial
+from skbayes_sgld.likelihoods.normal import (
+    FixedNormalNoise,
+    NormalNoise,
+    UnequalNormalNoise,
+)
 from skbayes_sgld.likelihoods.ordinal import Ordinal
 from skbayes_sgld.likelihoods.own import OwnParameter
 from skbayes_sgld.likelihoods.poisson import Poisson
@@ -22,9 +22,9 @@ from skbayes_sgld.likelihoods.student_t import StudentTNoise
 
 LIKELIHOODS: Registry[Likelihood] = Registry(
     Likelihood,
-    gaussian=Gaussian,
-    fixed_gaussian=FixedGaussian,
-    heteroscedastic_gaussian=HeteroscedasticGaussian,
+    normal=NormalNoise,
+    fixed_normal=FixedNormalNoise,
+    unequal_normal=UnequalNormalNoise,
     student_t=StudentTNoise,
     bernoulli=Bernoulli,
     binomial=Binomial,
@@ -42,11 +42,11 @@ __all__ = [
     "BetaBinomial",
     "Binomial",
     "Categorical",
-    "FixedGaussian",
+    "FixedNormalNoise",
     "Gamma",
-    "Gaussian",
+    "NormalNoise",
     "GivenOwn",
-    "HeteroscedasticGaussian",
+    "UnequalNormalNoise",
     "RowKernel",
     "LabelLikelihood",
     "Likelihood",

@@ -10,9 +10,9 @@ from scipy.optimize import minimize
 from scipy.special import stdtr, stdtrit
 
 from skbayes_sgld.likelihoods.base import Array, Average
-from skbayes_sgld.likelihoods.gaussian import Gaussian
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.robust_starts import regressions
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
@@ -77,7 +77,7 @@ def _degree_terms(nu: Array, order: int) -> Array:
 
 
 @dataclass(eq=False, repr=False)
-class StudentTNoise(Gaussian):
+class StudentTNoise(NormalNoise):
     r"""Observations with t-distributed noise, :math:`y = \eta + \sigma T`.
 
     T has :math:`\nu` degrees of freedom, which are inferred. The noise variance :math:`\sigma^2` of
@@ -91,7 +91,7 @@ class StudentTNoise(Gaussian):
     spread_at = None
     kernel = StudentTKernel
     own = (
-        *Gaussian.own,
+        *NormalNoise.own,
         OwnParameter("degrees_of_freedom", "degrees_of_freedom_prior", "gamma"),
     )
 

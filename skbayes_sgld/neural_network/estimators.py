@@ -29,7 +29,7 @@ from skbayes_sgld.inference.setting_checks import (
     number_or_auto,
 )
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.likelihoods import FixedGaussian, Gaussian, Likelihood
+from skbayes_sgld.likelihoods import FixedNormalNoise, Likelihood, NormalNoise
 from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.neural_network.ensemble import train
 from skbayes_sgld.neural_network.posterior import MLPPosterior, Network, Units, check_layout
@@ -198,7 +198,7 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
                 f"y, and must be at least {_LEAST_NOISE:g} times; give 'infer', or a value in "
                 "squared units of y."
             )
-        likelihood = FixedGaussian(standardised)
+        likelihood = FixedNormalNoise(standardised)
         return likelihood, prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2), None
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
@@ -206,7 +206,7 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         if noise is None:
             noise = np.full(len(self.posterior_.flat), self._fixed_noise)
         predictor, own = self._predictor(selection), np.log(noise)[:, None]
-        return self._mixture(predictor, Gaussian(), own, selection)
+        return self._mixture(predictor, NormalNoise(), own, selection)
 
 
 @parameters

@@ -271,11 +271,11 @@ class MLPPosterior(BasePosterior):
     Examples
     --------
     >>> import numpy as np
-    >>> from skbayes_sgld.likelihoods import FixedGaussian
+    >>> from skbayes_sgld.likelihoods import FixedNormalNoise
     >>> from skbayes_sgld.posterior import MLPPosterior
     >>> from skbayes_sgld.priors import Normal
     >>> X = np.linspace(-1, 1, 20)[:, None]
-    >>> posterior = MLPPosterior(X, X[:, 0] ** 2, FixedGaussian(0.1), Normal())
+    >>> posterior = MLPPosterior(X, X[:, 0] ** 2, FixedNormalNoise(0.1), Normal())
     >>> posterior.n_params
     151
     >>> posterior.grad(np.zeros((3, 151))).shape

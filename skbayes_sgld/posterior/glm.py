@@ -17,7 +17,7 @@ from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_moments
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods import FixedGaussian, Gaussian, GivenOwn, Likelihood
+from skbayes_sgld.likelihoods import FixedNormalNoise, GivenOwn, Likelihood, NormalNoise
 from skbayes_sgld.posterior.always_read import AlwaysRead
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
@@ -111,7 +111,7 @@ class GLMPosterior(BasePosterior):
     ) -> None:
         X = as_rows(X) if issparse(X) else X
         by_row = offset is not None and likelihood.offset_at == 0
-        if by_row and isinstance(likelihood, Gaussian | FixedGaussian):
+        if by_row and isinstance(likelihood, NormalNoise | FixedNormalNoise):
             y, offset = y - offset, None
         self.likelihood, self.offset = likelihood, offset
         statistics: GaussianStatistics | None = None
@@ -511,7 +511,7 @@ class GLMPosterior(BasePosterior):
             noise_variance = float(np.exp(own[0]))
         given: Likelihood = GivenOwn(likelihood, own)
         if likelihood.quadratic:
-            given = FixedGaussian(float(np.exp(own[0])))
+            given = FixedNormalNoise(float(np.exp(own[0])))
             given.offset_at = likelihood.offset_at
         parameters = self.parameters.given_own(given, noise_variance)
         return self._with(likelihood=given, parameters=parameters, _sums={})

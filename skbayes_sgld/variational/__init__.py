@@ -6,7 +6,7 @@ from skbayes_sgld.variational.families import (
     FAMILIES,
     Family,
     FullRank,
-    Gamma,
+    GammaFamily,
     Isotropic,
     MeanField,
 )
@@ -16,7 +16,7 @@ __all__ = [
     "BayesByBackprop",
     "Family",
     "FullRank",
-    "Gamma",
+    "GammaFamily",
     "Isotropic",
     "MeanField",
     "VariationalPosterior",

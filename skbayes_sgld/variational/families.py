@@ -187,7 +187,7 @@ class Isotropic(MeanField):
 
 
 @dataclass(eq=False, repr=False)
-class Gamma(Family):
+class GammaFamily(Family):
     r"""Logarithms of independent gamma variables, for parameters that are positive.
 
     The variable is the logarithm of a positive parameter x, as the package samples it; x has a
@@ -272,5 +272,5 @@ def _log_ratio(log_cv: Array, noise: Array) -> Array:
 
 
 FAMILIES: Registry[Family] = Registry(
-    Family, mean_field=MeanField, full_rank=FullRank, isotropic=Isotropic, gamma=Gamma
+    Family, mean_field=MeanField, full_rank=FullRank, isotropic=Isotropic, gamma=GammaFamily
 )

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from skbayes_sgld.criticism.checks import find_checks, residuals
 from skbayes_sgld.criticism.leave_one_out import LeftOut
-from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
 
 N, S, REPLICATIONS = 150, 50, 250
 RNG = np.random.default_rng(0)
@@ -29,7 +29,7 @@ LABELS = SimpleNamespace(
     probability_draws=lambda X: np.repeat(probability(X)[..., None], S, axis=2),
 )
 NORMAL = SimpleNamespace(
-    likelihood=FixedGaussian(1.0),
+    likelihood=FixedNormalNoise(1.0),
     mean=lambda X: X[:, 0],
     local=lambda X: np.repeat(X[:, :1, None], S, axis=2),
 )

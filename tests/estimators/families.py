@@ -19,8 +19,8 @@ from skbayes_sgld import (
 from skbayes_sgld.likelihoods import (
     BetaBinomial,
     Gamma,
-    Gaussian,
     NegativeBinomial,
+    NormalNoise,
     StudentTNoise,
 )
 from skbayes_sgld.priors import Exponential, GammaPrior, InverseGamma, Normal
@@ -179,7 +179,7 @@ FAMILIES = {
     ),
     "normal_of_averages": Family(
         SGLDLinearRegression,
-        Gaussian().of_averages(),
+        NormalNoise().of_averages(),
         averages,
         lambda eta, gamma, size: stats.norm(eta, np.exp(0.5 * gamma) / np.sqrt(size)),
         {"noise_prior": (InverseGamma(2.0, 1.5), log_inverse_gamma)},

@@ -6,7 +6,7 @@ import pytest
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.inference.automatic_prior import choose_prior
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Ordinal, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Ordinal, Poisson
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 D = 4
@@ -70,8 +70,8 @@ def test_a_scale_is_learned_of_as_many_parameters_as_take_little_time():
 
     assert of((most, 3000), Bernoulli()) == of((most + 1, most), Poisson()) == "hierarchical_normal"
     assert of((most + 1, 3000), Bernoulli()) == of((most, most), Categorical(3)) == "normal"
-    assert of((3000, 10_000), Gaussian()) == "hierarchical_normal"
-    assert of((3001, 10_000), Gaussian()) == "normal"
+    assert of((3000, 10_000), NormalNoise()) == "hierarchical_normal"
+    assert of((3001, 10_000), NormalNoise()) == "normal"
 
 
 def test_several_classes_count_the_rows_for_each_free_coefficient():

@@ -23,7 +23,7 @@ from skbayes_sgld import (
     predict_interval,
 )
 from skbayes_sgld.criticism.weights import screen_weights
-from skbayes_sgld.likelihoods import FixedGaussian, Gamma, Gaussian
+from skbayes_sgld.likelihoods import FixedNormalNoise, Gamma, NormalNoise
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -99,18 +99,18 @@ def test_averages_lack_of_the_raw_rows_what_their_spread_tells_of_the_noise():
     raw, theta = np.concatenate(EACH), RNG.standard_normal((4, 4))
     within = sum(np.square(one - one.mean()).sum() for one in EACH)
     options = {"own_priors": InverseGamma(2.0, 9.0), "center": False}
-    rows = GLMPosterior(X[ROWS], raw, Gaussian(), Normal(1.0), **options)
+    rows = GLMPosterior(X[ROWS], raw, NormalNoise(), Normal(1.0), **options)
     averages = GLMPosterior(
-        X, Y, Gaussian().of_averages(), Normal(1.0), offset=-np.log(SIZE), **options
+        X, Y, NormalNoise().of_averages(), Normal(1.0), offset=-np.log(SIZE), **options
     )
     lost = np.zeros((4, 4))
     lost[:, 3] = 0.5 * (within * np.exp(-theta[:, 3]) - (len(raw) - N))
     np.testing.assert_allclose(rows.grad(theta), averages.grad(theta) + lost, rtol=1e-9)
     # with a known variance they are all that the rows tell
     options.pop("own_priors")
-    rows = GLMPosterior(X[ROWS], raw, FixedGaussian(9.0), Normal(1.0), **options)
+    rows = GLMPosterior(X[ROWS], raw, FixedNormalNoise(9.0), Normal(1.0), **options)
     averages = GLMPosterior(
-        X, Y, FixedGaussian(9.0).of_averages(), Normal(1.0), offset=-np.log(SIZE), **options
+        X, Y, FixedNormalNoise(9.0).of_averages(), Normal(1.0), offset=-np.log(SIZE), **options
     )
     for each in (averages, averages._with(_statistics=None, _sums={})):
         np.testing.assert_allclose(rows.grad(theta[:, :3]), each.grad(theta[:, :3]), rtol=1e-8)
@@ -119,7 +119,7 @@ def test_averages_lack_of_the_raw_rows_what_their_spread_tells_of_the_noise():
 def test_sums_over_rows_and_sufficient_statistics_agree():
     weight, offset = RNG.uniform(0.5, 2.0, N), -np.log(SIZE)
     model = GLMPosterior(
-        X, Y, Gaussian().of_averages(), Normal(1.0), sample_weight=weight, offset=offset
+        X, Y, NormalNoise().of_averages(), Normal(1.0), sample_weight=weight, offset=offset
     )
     by_row, theta = model._with(_statistics=None, _sums={}), RNG.standard_normal((4, 4))
     apart = model.log_density(theta) - by_row.log_density(theta)  # logs of the sizes

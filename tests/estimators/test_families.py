@@ -9,8 +9,8 @@ from skbayes_sgld.estimators import sampled
 from skbayes_sgld.likelihoods import (
     BetaBinomial,
     Binomial,
-    Gaussian,
     NegativeBinomial,
+    NormalNoise,
     Poisson,
     StudentTNoise,
     as_totals,
@@ -174,7 +174,7 @@ def test_predictions_are_those_of_the_draws(family):
 LIMITS = {
     "beta_binomial": (BetaBinomial(), Binomial(), -1.0),
     "negative_binomial": (NegativeBinomial(), Poisson(), -1.0),
-    "student_t": (StudentTNoise(), Gaussian(), 1.0),
+    "student_t": (StudentTNoise(), NormalNoise(), 1.0),
 }
 
 

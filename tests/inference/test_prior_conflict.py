@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.likelihoods import FixedGaussian, Gaussian
+from skbayes_sgld.likelihoods import FixedNormalNoise, NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
 from skbayes_sgld.priors import (
@@ -51,7 +51,7 @@ def test_the_joint_figure_is_that_of_the_estimate_under_prior_and_noise(center):
     X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 3)) + 2.0
     y = X @ [0.5, -1.0, 0.7] + rng.standard_normal(40)
     sd = np.array([0.3, 0.5, 0.4])
-    posterior = GLMPosterior(X, y, FixedGaussian(1.0), Normal(sd), center=center)
+    posterior = GLMPosterior(X, y, FixedNormalNoise(1.0), Normal(sd), center=center)
     expected, *_ = direct(X, y, sd, 1.0)
     for at in (np.zeros(4), np.array([0.1, 0.2, -0.3, 1.0])):  # whatever it is expanded at
         found = prior_conflict(posterior, at, np.ones(4))
@@ -64,7 +64,7 @@ def test_the_distance_of_one_coefficient_is_that_of_two_normal_distributions():
     x = rng.standard_normal((30, 1))
     y = 2.0 * x[:, 0] + rng.standard_normal(30)
     sd = 0.3
-    posterior = GLMPosterior(x, y, FixedGaussian(1.0), Normal(sd, 0.1), center=True)
+    posterior = GLMPosterior(x, y, FixedNormalNoise(1.0), Normal(sd, 0.1), center=True)
     _, estimate, noise = direct(x, y, [sd], 1.0)
     moved = float(estimate[0]) - 0.1
     mean = 0.1 + moved * sd**2 / (sd**2 + noise[0, 0])
@@ -83,7 +83,7 @@ def test_under_data_that_follow_the_prior_its_figure_is_hardly_ever_small(prior)
     X -= X.mean(axis=0)
     for _ in range(150):
         y = X @ prior.sample(rng, (1, 2), 1.0)[0] + rng.standard_normal(25)
-        posterior = GLMPosterior(X, y, FixedGaussian(1.0), prior, fit_intercept=False)
+        posterior = GLMPosterior(X, y, FixedNormalNoise(1.0), prior, fit_intercept=False)
         found.append(prior_conflict(posterior, np.zeros(2), np.ones(2)).probability)
     assert np.mean(np.array(found) < 0.05) < 0.12  # 0.05 and four standard errors
     if prior.normal:  # and it is no bound that is far from sharp
@@ -133,7 +133,7 @@ def test_a_heavy_tailed_prior_that_lets_go_is_not_told():
     estimate = np.append(np.linalg.lstsq(X_RAW, Y - Y.mean(), rcond=None)[0], Y.mean())
     found = {}
     for prior in (Normal(1.0), Cauchy(1.0)):
-        posterior = GLMPosterior(X_RAW, Y, FixedGaussian(2859.0), prior)
+        posterior = GLMPosterior(X_RAW, Y, FixedNormalNoise(2859.0), prior)
         found[type(prior)] = prior_conflict(posterior, estimate, np.ones(11))
     assert found[Normal].probability < 1e-30
     assert found[Cauchy].probability > 1e-3
@@ -256,7 +256,7 @@ def test_the_pull_of_an_own_prior_is_that_of_the_mode_without_it():
     y = x[:, 0] + rng.standard_normal(60)
 
     def mode(prior):
-        posterior = GLMPosterior(x, y, Gaussian(), Normal(scale=5.0), [prior])
+        posterior = GLMPosterior(x, y, NormalNoise(), Normal(scale=5.0), [prior])
         return posterior, newton_mode(posterior, posterior.start()).theta
 
     posterior, theta = mode(InverseGamma(shape=1e-9, scale=3.0))

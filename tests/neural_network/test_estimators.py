@@ -10,7 +10,7 @@ from sklearn.preprocessing import scale
 
 from skbayes_sgld import BayesByBackpropRegressor, SGLDMLPClassifier, SGLDMLPRegressor, sample
 from skbayes_sgld.diagnostics import effective_sample_size, potential_scale_reduction
-from skbayes_sgld.likelihoods import FixedGaussian, Gaussian
+from skbayes_sgld.likelihoods import FixedNormalNoise, NormalNoise
 from skbayes_sgld.neural_network import MLPPosterior
 from skbayes_sgld.neural_network.diagnosis import diagnose_outputs
 from skbayes_sgld.neural_network.ensemble import _probe_gradient
@@ -157,7 +157,7 @@ def test_minibatches_leave_the_posterior_as_it_was():
 
 def test_part_of_the_rows_gives_the_metric_the_gradient_of_all(monkeypatch):
     monkeypatch.setattr("skbayes_sgld.neural_network.ensemble._ALL_ROWS", 10)
-    posterior = MLPPosterior(X, Y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
+    posterior = MLPPosterior(X, Y, FixedNormalNoise(1.0), Normal(), hidden_layer_sizes=(2,))
     theta = 0.1 * RNG.standard_normal((1, posterior.n_params))
     parts = np.array([_probe_gradient(posterior, 1, seed)(theta)[0] for seed in range(1000)])
     error = parts.std(axis=0) / np.sqrt(1000)
@@ -220,7 +220,7 @@ def test_the_result_of_a_network_is_the_result_of_any_model(network):
     assert result.problems == tuple(network.diagnose().problems)
     # in the units of X and y, and back
     layout = {"hidden_layer_sizes": (8,), "units": Units(X.mean(0), X.std(0), Y.mean(), Y.std())}
-    posterior = MLPPosterior(X, Y, Gaussian(), Normal(), InverseGamma(2.0, 0.5), **layout)
+    posterior = MLPPosterior(X, Y, NormalNoise(), Normal(), InverseGamma(2.0, 0.5), **layout)
     np.testing.assert_allclose(posterior.reported.values(theta), result.draws.flat, rtol=1e-10)
     np.testing.assert_allclose(posterior.reported.theta(result.draws.flat), theta, atol=1e-10)
     # sample() takes the same plan

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedNormalNoise, NormalNoise
 from skbayes_sgld.neural_network.equilibration import row_norms
 from skbayes_sgld.neural_network.posterior import MLPPosterior, Network
 from skbayes_sgld.posterior import Posterior
@@ -47,10 +47,10 @@ def assert_gradient(density, grad, theta):
 @pytest.mark.parametrize(
     "likelihood, prior, hidden, activation",
     [
-        (Gaussian(), Normal(1.3, 0.1), (4, 3), "tanh"),
-        (Gaussian(), Laplace(0.5), (5,), "tanh"),
-        (Gaussian(), ConjugateNormal(2.0), (5,), "tanh"),
-        (FixedGaussian(0.7), Normal(1.3, 0.1), (), "tanh"),
+        (NormalNoise(), Normal(1.3, 0.1), (4, 3), "tanh"),
+        (NormalNoise(), Laplace(0.5), (5,), "tanh"),
+        (NormalNoise(), ConjugateNormal(2.0), (5,), "tanh"),
+        (FixedNormalNoise(0.7), Normal(1.3, 0.1), (), "tanh"),
         (Bernoulli(), Normal(1.3, 0.1), (5,), "tanh"),
         (Categorical(4), Normal(1.3, 0.1), (4, 3), "relu"),
     ],
@@ -92,7 +92,7 @@ def test_blocks_of_rows_add_up(monkeypatch):
     ],
 )
 def test_likelihoods_are_those_of_scikit_learns_network(kind, hidden, activation):
-    likelihood = {"regression": Gaussian(), "two classes": Bernoulli()}.get(kind, Categorical(4))
+    likelihood = {"regression": NormalNoise(), "two classes": Bernoulli()}.get(kind, Categorical(4))
     posterior = make(likelihood, hidden, activation=activation)
     cls = MLPRegressor if kind == "regression" else MLPClassifier
     model = cls(hidden_layer_sizes=hidden, activation=activation, max_iter=3, random_state=0)
@@ -113,7 +113,7 @@ def test_likelihoods_are_those_of_scikit_learns_network(kind, hidden, activation
 @pytest.mark.parametrize(
     "likelihood, hidden, gains",
     [
-        (Gaussian(), (5, 2), [5 / 3, 5 / 3, 5 / 3]),
+        (NormalNoise(), (5, 2), [5 / 3, 5 / 3, 5 / 3]),
         (Categorical(4), (5, 2), [0.5, 5 / 3, 20.0]),
         (Categorical(4), (), [1.0]),
     ],
@@ -144,7 +144,7 @@ def test_names_say_which_weight_stands_where():
 
 
 def test_a_chain_does_not_see_the_others():
-    posterior = make(Gaussian(), (5, 4))
+    posterior = make(NormalNoise(), (5, 4))
     theta = some_theta(posterior, 6)
     together = posterior.grad(theta)
     for c in (1, 2, 5):
@@ -163,7 +163,7 @@ def test_a_chain_does_not_see_the_others():
 )
 def test_what_makes_no_posterior_is_refused(settings, match):
     with pytest.raises(ValueError, match=match):
-        make(Gaussian(), **settings)
+        make(NormalNoise(), **settings)
 
 
 def test_no_row_norm_is_below_that_of_the_spread():
@@ -174,7 +174,7 @@ def test_no_row_norm_is_below_that_of_the_spread():
 def test_rounded_gradients_are_the_exact_ones_to_single_precision():
     rng = np.random.default_rng(4)
     X, y = rng.standard_normal((2400, 3)), rng.standard_normal(2400)
-    exact = MLPPosterior(X, y, FixedGaussian(0.3), Normal(), hidden_layer_sizes=(7, 5))
+    exact = MLPPosterior(X, y, FixedNormalNoise(0.3), Normal(), hidden_layer_sizes=(7, 5))
     rounded = exact.rounded()
     theta = exact.random_start(rng.standard_normal((3, exact.n_params)))
     for idx in (None, rng.integers(0, 60, (3, 20))):

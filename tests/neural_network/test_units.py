@@ -12,7 +12,7 @@ from skbayes_sgld import (
     SGLDMLPClassifier,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.likelihoods import FixedNormalNoise
 from skbayes_sgld.neural_network import MLPPosterior
 from skbayes_sgld.neural_network.ensemble import train
 from skbayes_sgld.neural_network.estimators import UnitsNoisePrior, standardise
@@ -103,7 +103,7 @@ def test_fixed_noise_that_is_nothing_beside_y_is_refused():
 def test_what_overflows_in_training_is_told_with_its_remedy():
     # behind the estimators' checks, which let no such target through
     posterior = MLPPosterior(
-        X, np.where(Y > 0, np.inf, Y), FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,)
+        X, np.where(Y > 0, np.inf, Y), FixedNormalNoise(1.0), Normal(), hidden_layer_sizes=(2,)
     )
     with pytest.raises(ValueError, match=r"training.*overflowed in weight\[0, x0.*rescale y"):
         train(posterior, posterior.start()[None], 10, seed=0)

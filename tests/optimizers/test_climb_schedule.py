@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.likelihoods import Bernoulli, Gaussian
+from skbayes_sgld.likelihoods import Bernoulli, NormalNoise
 from skbayes_sgld.optimizers import GD, SGD
 from skbayes_sgld.optimizers import climb as climbing
 from skbayes_sgld.optimizers.climb import climb
@@ -44,7 +44,7 @@ def little_noise():
     X = rng.standard_normal((100, 3))
     y = X @ [1.0, -2.0, 0.5] + 1e-3 * rng.standard_normal(100)
     noise = InverseGamma().for_data(y.var())
-    return GLMPosterior(X, y, Gaussian(), ConjugateNormal(), noise, center=True)
+    return GLMPosterior(X, y, NormalNoise(), ConjugateNormal(), noise, center=True)
 
 
 def test_a_step_of_the_coefficients_does_not_depend_on_where_the_noise_is():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedNormalNoise, NormalNoise
 from skbayes_sgld.posterior import GLMPosterior, Posterior
 from skbayes_sgld.posterior.further_rows import under_priors
 from skbayes_sgld.posterior.protocol import Expansion
@@ -23,8 +23,8 @@ N, D = 30, 3
 V = np.array([[4.0, 1.2, -0.5], [1.2, 1.0, 0.1], [-0.5, 0.1, 0.25]])
 MU = np.array([0.3, -0.2, 0.1])
 LIKELIHOODS = {
-    "gaussian": Gaussian(),
-    "known noise": FixedGaussian(0.7),
+    "gaussian": NormalNoise(),
+    "known noise": FixedNormalNoise(0.7),
     "bernoulli": Bernoulli(),
     "three classes": Categorical(3),
 }
@@ -142,7 +142,7 @@ def test_sufficient_statistics_lose_nothing(center, offset):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200, 2)) + offset
     y = X @ [1.0, -2.0] + 1e-4 * rng.standard_normal(200)  # R^2 = 1 - 1e-8
-    posterior = GLMPosterior(X, y, Gaussian(), Flat(), InverseGamma(1, 1), center=center)
+    posterior = GLMPosterior(X, y, NormalNoise(), Flat(), InverseGamma(1, 1), center=center)
     theta = np.r_[1.0 + 1e-5, -2.0, 0.0, np.log(1e-8)]
     if center:
         theta[2] = posterior.origin @ theta[:2]
@@ -171,7 +171,7 @@ def test_the_pin_of_the_softmax_shift_moves_no_difference_between_classes():
         (Bernoulli(), Normal(), sparse.csr_array, True, False),
         (Bernoulli(), Laplace(), np.asarray, False, True),
         (Bernoulli(), Flat(), np.asarray, False, True),
-        (Gaussian(), Normal(), np.asarray, False, False),  # the noise has a heavy tail
+        (NormalNoise(), Normal(), np.asarray, False, False),  # the noise has a heavy tail
     ],
     ids=["normal prior", "sparse rows", "laplace prior", "flat prior", "noise"],
 )

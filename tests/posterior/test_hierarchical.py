@@ -13,7 +13,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld._components import resolve
 from skbayes_sgld.inference.parameterization import standardise
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedGaussian, Gaussian, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedNormalNoise, NormalNoise, Poisson
 from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
@@ -60,7 +60,7 @@ def model(likelihood, n=60):
 @every_prior
 @pytest.mark.parametrize(
     "likelihood, temperature",
-    [(Gaussian(), 2.5), (FixedGaussian(1.5), 1.0), (Bernoulli(), 1.0), (Categorical(3), 2.5)],
+    [(NormalNoise(), 2.5), (FixedNormalNoise(1.5), 1.0), (Bernoulli(), 1.0), (Categorical(3), 2.5)],
     ids=["noise", "known noise", "classes of two", "classes of three"],
 )
 def test_density_and_gradient_are_those_of_theta_with_the_jacobian(name, likelihood, temperature):
@@ -247,7 +247,7 @@ def test_the_published_algorithm_runs_without_a_search():
 def check_hierarchical_prior(name):
     """Raise where the hierarchical prior of this name contradicts itself."""
     y = table()[1]
-    for likelihood, target in ((Gaussian(), y), (Bernoulli(), 1.0 * (y > np.median(y)))):
+    for likelihood, target in ((NormalNoise(), y), (Bernoulli(), 1.0 * (y > np.median(y)))):
         _check_hyperparameters(
             resolve(name, HIERARCHICAL_PRIORS, "prior").for_model(
                 np.array([0.5, 1.0, 2.0]), np.ones(3), likelihood, target, None
@@ -286,7 +286,7 @@ def test_a_hierarchical_prior_is_what_it_says_it_is(name):
 
 
 @every_prior
-@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=["gaussian", "bernoulli"])
+@pytest.mark.parametrize("likelihood", [NormalNoise(), Bernoulli()], ids=["gaussian", "bernoulli"])
 def test_standardised_hyperparameters_have_their_mode_at_zero_and_a_curvature_of_one(
     name, likelihood
 ):
@@ -331,8 +331,8 @@ def pseudo_variance_of_labels(y, w):
 @pytest.mark.parametrize(
     "likelihood, scale, weighted, pseudo_variance",
     [
-        (Gaussian(), "auto", False, lambda y, w: 1.0),  # tau_0 is in units of the noise's sd
-        (FixedGaussian(2.5), 1.0, False, lambda y, w: 2.5),
+        (NormalNoise(), "auto", False, lambda y, w: 1.0),  # tau_0 is in units of the noise's sd
+        (FixedNormalNoise(2.5), 1.0, False, lambda y, w: 2.5),
         (Bernoulli(), "auto", True, pseudo_variance_of_labels),
         (Categorical(3), "auto", True, pseudo_variance_of_labels),
         (Poisson(), 3.0, True, lambda y, w: w.sum() / (w @ y)),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError, check_proper
 from skbayes_sgld.priors import ConjugateNormal, Flat, Laplace, Normal
@@ -93,7 +93,7 @@ def test_a_proper_prior_on_the_intercept_lets_a_constant_column_stand():
     X = np.column_stack([np.ones(20), rng.standard_normal(20)])
     y = rng.standard_normal(20)
     for intercept, proper in ((Flat(), False), (Normal(), True)):
-        posterior = GLMPosterior(X, y, FixedGaussian(1.0), Flat(), intercept_prior=intercept)
+        posterior = GLMPosterior(X, y, FixedNormalNoise(1.0), Flat(), intercept_prior=intercept)
         if proper:
             check_proper(posterior)
             assert np.linalg.eigvalsh(posterior.curvature(np.zeros(3)))[0] > 0
@@ -120,13 +120,13 @@ def test_a_proper_prior_on_the_intercept_lets_a_constant_column_stand():
 def test_matrices_that_cannot_be_used_are_named(prior, message):
     rows = np.ones((5, 3)), np.arange(5.0)
     with pytest.raises((ValueError, TypeError), match=message):
-        GLMPosterior(*rows, FixedGaussian(1.0), prior)
+        GLMPosterior(*rows, FixedNormalNoise(1.0), prior)
 
 
 def test_an_intercept_prior_that_cannot_be_used_is_named():
     rows, intercept_prior = (np.ones((5, 3)), np.arange(5.0)), Normal(scale=-1.0)
     with pytest.raises(ValueError, match=r"intercept_prior\.scale=-1"):
-        GLMPosterior(*rows, FixedGaussian(1.0), Normal(), intercept_prior=intercept_prior)
+        GLMPosterior(*rows, FixedNormalNoise(1.0), Normal(), intercept_prior=intercept_prior)
 
 
 def test_changing_the_matrix_changes_the_prior():

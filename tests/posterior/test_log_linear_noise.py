@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.likelihoods import Gaussian, StudentTNoise
+from skbayes_sgld.likelihoods import NormalNoise, StudentTNoise
 from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import NOISE_MODELS, LogLinearNoise
 from skbayes_sgld.posterior.differences import difference_curvature
@@ -29,7 +29,7 @@ def bound(prior, columns="all", **options):
     X, y, weight = unequal()
     model = LogLinearNoise(columns=columns)
     options = {"sample_weight": weight} | options
-    return model.bind(X, y, Gaussian(), prior, InverseGamma(2.0, 1.0), **options)
+    return model.bind(X, y, NormalNoise(), prior, InverseGamma(2.0, 1.0), **options)
 
 
 FORMS = {  # prior, columns of the noise, and how rows are bound
@@ -78,7 +78,7 @@ def test_a_chain_of_a_fit_does_not_depend_on_how_many_there_are():
 @pytest.mark.parametrize("n, light", [(90, False), (110, True)])
 def test_only_many_rows_are_followed_as_a_normal_posterior_is(n, light):
     X, y, _ = unequal(n)
-    posterior = LogLinearNoise([0]).bind(X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0))
+    posterior = LogLinearNoise([0]).bind(X, y, NormalNoise(), Normal(1.0), InverseGamma(2.0, 1.0))
     assert posterior.n_params == 5
     assert posterior.facts.light_tailed is light
 
@@ -86,8 +86,8 @@ def test_only_many_rows_are_followed_as_a_normal_posterior_is(n, light):
 @pytest.mark.parametrize(
     "likelihood, prior, offered",
     [
-        (Gaussian(), Normal(), ("centered", "noncentered")),
-        (Gaussian(), Laplace(), ("centered",)),
+        (NormalNoise(), Normal(), ("centered", "noncentered")),
+        (NormalNoise(), Laplace(), ("centered",)),
         (StudentTNoise(), Normal(), ("centered",)),
     ],
     ids=["normal", "laplace", "heavy noise"],
@@ -226,7 +226,7 @@ def check_noise_model(name):
     """Raise where the posterior under the noise model of this name contradicts itself."""
     X, y, weight = unequal(40)
     posterior = NOISE_MODELS[name]().bind(
-        X, y, Gaussian(), Normal(1.0), InverseGamma(2.0, 1.0), sample_weight=weight, center=True
+        X, y, NormalNoise(), Normal(1.0), InverseGamma(2.0, 1.0), sample_weight=weight, center=True
     )
     theta = posterior.start() + 0.1 * np.random.default_rng(0).standard_normal(
         (2, posterior.n_params)

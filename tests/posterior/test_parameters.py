@@ -5,8 +5,8 @@ import pytest
 
 from skbayes_sgld.likelihoods import (
     Categorical,
-    Gaussian,
     NegativeBinomial,
+    NormalNoise,
     Ordinal,
     StudentTNoise,
 )
@@ -20,7 +20,7 @@ COUNTS = RNG.poisson(2.0, N).astype(float)
 
 def hierarchical(prior):
     def make(**options):
-        model = GLMPosterior(X, X[:, 0], Gaussian(), prior.conditional(), **options)
+        model = GLMPosterior(X, X[:, 0], NormalNoise(), prior.conditional(), **options)
         return HierarchicalPosterior(model, prior)
 
     return make
@@ -40,12 +40,12 @@ def glm(y, likelihood):
 
 
 MODELS = {
-    "constant noise": glm(X[:, 0], Gaussian()),
+    "constant noise": glm(X[:, 0], NormalNoise()),
     "Student-t noise": glm(X[:, 0], StudentTNoise()),
     "three classes": glm(np.arange(N) % 3.0, Categorical(3)),
     "ordered classes": glm(np.arange(N) % 4.0, Ordinal(4)),
     "dispersed counts": glm(COUNTS, NegativeBinomial()),
-    "log-linear noise": log_linear(Gaussian()),
+    "log-linear noise": log_linear(NormalNoise()),
     "log-linear Student-t noise": log_linear(StudentTNoise()),
     "learned scale": hierarchical(HierarchicalNormal()),
     "horseshoe": hierarchical(Horseshoe()),

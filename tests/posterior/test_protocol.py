@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import skbayes_sgld
-from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
 from skbayes_sgld.neural_network import MLPPosterior
 from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior, as_posterior
 from skbayes_sgld.posterior import GLMPosterior, Posterior
@@ -124,8 +124,8 @@ def test_what_a_model_has_of_its_own_is_used():
 
 def test_a_posterior_of_the_package_passes_the_boundary_as_it_is():
     X, y = np.ones((4, 1)), np.arange(4.0)
-    glm = GLMPosterior(X, y, FixedGaussian(1.0), Normal())
-    network = MLPPosterior(X, y, FixedGaussian(1.0), Normal(), hidden_layer_sizes=(2,))
+    glm = GLMPosterior(X, y, FixedNormalNoise(1.0), Normal())
+    network = MLPPosterior(X, y, FixedNormalNoise(1.0), Normal(), hidden_layer_sizes=(2,))
     density = FunctionPosterior(lambda x: -(x**2).sum(1), lambda x: -2 * x, 1)
     for posterior in (glm, network, density, CustomPosterior(NormalMean())):
         assert isinstance(posterior, BasePosterior)

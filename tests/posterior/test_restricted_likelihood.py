@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skbayes_sgld.likelihoods import HeteroscedasticGaussian
+from skbayes_sgld.likelihoods import UnequalNormalNoise
 from skbayes_sgld.posterior import LogLinearNoise
 from skbayes_sgld.posterior.noise_models import restricted_normal
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
@@ -49,7 +49,7 @@ def test_the_centre_has_the_largest_restricted_likelihood(n, d, conjugate, weigh
     X, y, w = table(n, d, weighted)
     prior = (ConjugateNormal if conjugate else Normal)(SCALE)
     posterior = LogLinearNoise(columns=[0, 1], scale=SLOPE).bind(
-        X, y, HeteroscedasticGaussian(), prior, InverseGamma(SHAPE, RATE), sample_weight=w
+        X, y, UnequalNormalNoise(), prior, InverseGamma(SHAPE, RATE), sample_weight=w
     )
     center, precision = restricted_normal(posterior)
     exact = optimize.minimize(lambda v: -restricted(v, X, y, w, conjugate)[0], np.zeros(3)).x

@@ -7,13 +7,13 @@ import pytest
 from scipy import sparse
 
 from skbayes_sgld import _linalg
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, Flat, InverseGamma, Normal
 from tests.numeric import sparse_normals
 
 LIKELIHOODS = {
-    "gaussian": Gaussian(),
+    "gaussian": NormalNoise(),
     "bernoulli": Bernoulli(),
     "categorical": Categorical(3),
     "poisson": Poisson(),

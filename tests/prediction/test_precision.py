@@ -7,7 +7,7 @@ import pytest
 from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -38,7 +38,7 @@ def some_variances(freedom=100):
 
 def normal_mixtures(coef, intercept, variance, weights=None):
     own = np.log(variance)[:, None]
-    return Predictive(LinearPredictor(coef, intercept), Gaussian(), own, weights)
+    return Predictive(LinearPredictor(coef, intercept), NormalNoise(), own, weights)
 
 
 # ---- normal mixtures ----------------------------------------------------------------------------

@@ -254,7 +254,7 @@ def _gibbs(problem, n_draws, n_chains, rng):
         beta = np.linalg.solve(root.swapaxes(1, 2), half)[..., 0]
         size = np.maximum(np.abs(beta), 1e-12 * scale)
         if family == "laplace":
-            # 1 / t | beta ~ inverse Gaussian(1 / (b |beta|), 1 / b^2); t is at least 1e-14 b^2
+            # 1 / t | beta ~ inverse NormalNoise(1 / (b |beta|), 1 / b^2); t is at least 1e-14 b^2
             inverse = rng.wald(1 / (scale * size), np.broadcast_to(1 / scale**2, size.shape))
             mixing = np.maximum(1 / inverse, 1e-14 * scale**2)
         else:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise
 from skbayes_sgld.optimizers import Adam
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Reported
@@ -36,8 +36,8 @@ CASES = {  # likelihood, gradient, batch size and further settings
     "logistic, control variate": (Bernoulli(), ControlVariate(2), 8, {}),
     "logistic, SAGA": (Bernoulli(), SAGA(), 8, {}),
     "softmax, control variate": (Categorical(3), ControlVariate(1), 8, {}),
-    "linear, all rows": (Gaussian(), Full(), None, {}),
-    "linear, SVRG": (Gaussian(), SVRG(period=3), 8, {}),
+    "linear, all rows": (NormalNoise(), Full(), None, {}),
+    "linear, SVRG": (NormalNoise(), SVRG(period=3), 8, {}),
     "Adam": (Bernoulli(), Minibatch(), 8, {"sampler": Adam(), "schedule": Polynomial()}),
 }
 LENGTHS = {"n_draws": 40, "n_burnin": 5, "thin": 2, "seed": 9}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.inference.parameterization import noncenter
-from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, FlatNoise, InverseGamma
 from skbayes_sgld.sampling import SGLD, Constant, Full, Polynomial
@@ -32,7 +32,7 @@ def noncentered(noise_prior):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 3))
     y = X[:, 0] + rng.standard_normal(40)
-    return noncenter(GLMPosterior(X, y, Gaussian(), ConjugateNormal(), noise_prior), 1.0)
+    return noncenter(GLMPosterior(X, y, NormalNoise(), ConjugateNormal(), noise_prior), 1.0)
 
 
 def test_a_block_is_of_the_sampler_s_own_steps():

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import gammaln
 from sklearn.base import clone
 
-from skbayes_sgld.likelihoods import FixedGaussian
+from skbayes_sgld.likelihoods import FixedNormalNoise
 from skbayes_sgld.own_models import CustomPosterior, FunctionPosterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
@@ -95,7 +95,7 @@ def test_minibatches_carry_their_share_of_the_prior():
     rng = np.random.default_rng(0)
     y = rng.normal(2.0, 1.0, 25)
     posterior = GLMPosterior(
-        np.ones((25, 1)), y, FixedGaussian(1.0), Normal(0.2), fit_intercept=False
+        np.ones((25, 1)), y, FixedNormalNoise(1.0), Normal(0.2), fit_intercept=False
     )
     q = BayesByBackprop(batch_size=5, max_iter=4_000, n_particles=2, random_state=0)
     q.fit(posterior, scale=0.1)

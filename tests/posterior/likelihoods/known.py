@@ -34,9 +34,9 @@ def _ordinal(u, y):
 
 # log densities (C, B) of y (C, B) at u (C, n_local, B), of scipy's distributions
 KNOWN = {
-    "gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
-    "heteroscedastic_gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
-    "fixed_gaussian": lambda u, y: stats.norm.logpdf(y, u[:, 0], 1.0),
+    "normal": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
+    "unequal_normal": lambda u, y: stats.norm.logpdf(y, u[:, 0], np.exp(0.5 * u[:, 1])),
+    "fixed_normal": lambda u, y: stats.norm.logpdf(y, u[:, 0], 1.0),
     "bernoulli": lambda u, y: stats.bernoulli.logpmf(y, special.expit(u[:, 0])),
     "beta_binomial": _beta_binomial,
     "binomial": lambda u, y: stats.binom.logpmf(y, 1, special.expit(u[:, 0])),

@@ -8,7 +8,7 @@ from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter
-from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine
 from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
@@ -72,7 +72,7 @@ def test_few_rows_have_quantiles_and_many_a_line():
     few, many = (
         noncenter(
             GLMPosterior(
-                X[:, :3], Y, Gaussian(), Normal(), InverseGamma(0.5, 0.5), sample_weight=weight
+                X[:, :3], Y, NormalNoise(), Normal(), InverseGamma(0.5, 0.5), sample_weight=weight
             ),
             1.0,
         )

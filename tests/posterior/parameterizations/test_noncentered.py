@@ -6,7 +6,7 @@ from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterization import noncenter
-from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
@@ -35,7 +35,7 @@ def case(request):
     X = rng.standard_normal((n, d)) + 3.0
     y = X[:, 0] + rng.standard_normal(n)
     posterior = GLMPosterior(
-        X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), intercept_prior=intercept, center=True
+        X, y, NormalNoise(), prior, InverseGamma(0.5, 0.5), intercept_prior=intercept, center=True
     )
     return posterior, noncenter(posterior, temperature)[0], temperature
 
@@ -114,7 +114,9 @@ def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
     prior, weight = ConjugateNormal(2.0), np.full(30, n / 30)
-    posterior = GLMPosterior(X, y, Gaussian(), prior, InverseGamma(0.5, 0.5), sample_weight=weight)
+    posterior = GLMPosterior(
+        X, y, NormalNoise(), prior, InverseGamma(0.5, 0.5), sample_weight=weight
+    )
     center = find_mode(posterior.given_own(np.zeros(1)), posterior.start()[:-1])
     _, line = noncentered(posterior, center.theta, center.metric.root, 0.0)
     design = np.column_stack([X, np.ones(30)])

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.inference.parameterization import noncenter
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
@@ -32,7 +32,11 @@ def pair(likelihood, prior, temperature=1.0):
 ROOT = np.random.default_rng(0).standard_normal((9, 9))
 COVARIANCE = ROOT @ ROOT.T + np.eye(9)
 SPACES = {  # likelihood, prior and temperature
-    "noise, a matrix": (Gaussian(), ConjugateNormal(covariance=COVARIANCE, location=LOCATION), 1.7),
+    "noise, a matrix": (
+        NormalNoise(),
+        ConjugateNormal(covariance=COVARIANCE, location=LOCATION),
+        1.7,
+    ),
     "labels, a matrix": (Bernoulli(), Normal(covariance=COVARIANCE, location=LOCATION), 1.0),
     "three classes": (Categorical(3), Normal(SCALE, LOCATION), 1.7),
     "sparse rows": (Bernoulli(), Normal(SCALE, LOCATION), 1.0),
@@ -93,7 +97,7 @@ def test_the_rest_is_another_for_other_draws_and_the_same_for_the_same():
 
 
 def test_tempering_acts_on_all_parameters_together():
-    full, reduced = pair(Gaussian(), ConjugateNormal(SCALE, LOCATION), 1.6)
+    full, reduced = pair(NormalNoise(), ConjugateNormal(SCALE, LOCATION), 1.6)
     whole = noncenter(full, 1.6)[0]  # the closed form of the same distribution, unreduced
     short = noncenter(reduced, 1.6)[0]
     x = np.linspace(-2.0, 2.0, 5)[:, None]

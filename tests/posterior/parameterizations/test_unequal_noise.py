@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.likelihoods import Gaussian
+from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.posterior import LogLinearNoise
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
@@ -16,7 +16,7 @@ def bound(prior, **options):
     X, weight = np.exp(rng.standard_normal((20, 2))), rng.uniform(0.5, 2.0, 20)
     y = X @ [1.0, -0.5] + rng.standard_normal(20)
     noise = InverseGamma(2.0, 1.0)
-    return LogLinearNoise().bind(X, y, Gaussian(), prior, noise, sample_weight=weight, **options)
+    return LogLinearNoise().bind(X, y, NormalNoise(), prior, noise, sample_weight=weight, **options)
 
 
 PRIORS = [Normal(location=0.5, scale=2.0), ConjugateNormal(scale=3.0)]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from skbayes_sgld.inference.parameterization import standardise
-from skbayes_sgld.likelihoods import Bernoulli, Gaussian
+from skbayes_sgld.likelihoods import Bernoulli, NormalNoise
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
 from skbayes_sgld.priors import (
     ConjugateNormal,
@@ -116,7 +116,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("known", KNOWN)
-@pytest.mark.parametrize("likelihood", [Gaussian(), Bernoulli()], ids=["linear", "logistic"])
+@pytest.mark.parametrize("likelihood", [NormalNoise(), Bernoulli()], ids=["linear", "logistic"])
 @pytest.mark.parametrize("learned", [Horseshoe(scale=0.8), HierarchicalNormal(scale=0.8)])
 def test_coordinates_of_learned_scales_keep_the_density(known, likelihood, learned):
     if known == "in units of the noise" and not likelihood.quadratic:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, ControlVariate
@@ -19,7 +19,7 @@ from tests.references.targets import posterior_of
 N = 24
 
 
-LIKELIHOODS = {"logistic": Bernoulli(), "softmax": Categorical(3), "linear": Gaussian()}
+LIKELIHOODS = {"logistic": Bernoulli(), "softmax": Categorical(3), "linear": NormalNoise()}
 
 
 @cache

@@ -8,7 +8,7 @@ from scipy import integrate
 
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld.kernels import Kernel
-from skbayes_sgld.likelihoods import Bernoulli, FixedGaussian
+from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
 from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
@@ -30,7 +30,7 @@ TARGET = FunctionPosterior(
 )
 X = np.array([[0.3], [1.0], [2.0], [3.0], [-1.0], [1.5]])
 NARROW = {
-    "normal": GLMPosterior(X, X[:, 0], FixedGaussian(2.0), Normal(1.0), fit_intercept=False),
+    "normal": GLMPosterior(X, X[:, 0], FixedNormalNoise(2.0), Normal(1.0), fit_intercept=False),
     "leaning": GLMPosterior(
         X, (X[:, 0] > 0).astype(float), Bernoulli(), Normal(5.0), fit_intercept=False
     ),

@@ -10,7 +10,7 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference.run import run_plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import make_plan
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Gaussian, Poisson
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal, StudentT
@@ -120,8 +120,8 @@ def test_a_logistic_fit_reads_all_rows_four_times_with_moments_and_leverages(pri
 def test_a_linear_fit_reads_all_rows_once_and_once_for_an_automatic_scale():
     linear, noise = SGLDLinearRegression(), InverseGamma(1.0, 1.0)
     # a block that is still in cache for the second pass is counted once
-    assert passes(linear, Gaussian(), ConjugateNormal(scale=2.0), noise) == 1.0
-    assert 1.5 < passes(linear, Gaussian(), ConjugateNormal(), noise) <= 2.0
+    assert passes(linear, NormalNoise(), ConjugateNormal(scale=2.0), noise) == 1.0
+    assert 1.5 < passes(linear, NormalNoise(), ConjugateNormal(), noise) <= 2.0
 
 
 def test_control_variates_around_an_expansion_off_the_mode_are_unbiased():

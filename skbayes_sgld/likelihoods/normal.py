@@ -66,7 +66,7 @@ class _Normal(Likelihood):
         return u[:, 0] + rng.standard_normal(u[:, 0].shape) * np.sqrt(self.variance(u))
 
 
-class GaussianKernel(RowKernel):
+class NormalKernel(RowKernel):
     """Normal rows of mean eta and log variance gamma, with one exponential per row."""
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
@@ -85,7 +85,7 @@ class GaussianKernel(RowKernel):
 
 
 @dataclass(eq=False, repr=False)
-class Gaussian(_Normal):
+class NormalNoise(_Normal):
     r"""Normal observations of inferred variance, :math:`y \sim N(\eta, \sigma^2)`.
 
     The coordinate of the variance is :math:`\gamma = \log \sigma^2`.
@@ -95,7 +95,7 @@ class Gaussian(_Normal):
 
     own = _NOISE
     bounded_curvature = False
-    kernel: ClassVar[type[RowKernel]] = GaussianKernel
+    kernel: ClassVar[type[RowKernel]] = NormalKernel
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; a ValueError if all are equal, as there is no noise to infer."""
@@ -114,14 +114,14 @@ class Gaussian(_Normal):
 
 
 @dataclass(eq=False, repr=False)
-class HeteroscedasticGaussian(Gaussian):
+class UnequalNormalNoise(NormalNoise):
     """Normal observations whose log variance gamma differs from row to row."""
 
     quadratic = False
 
 
 @dataclass(eq=False, repr=False)
-class FixedGaussian(_Normal):
+class FixedNormalNoise(_Normal):
     r"""Normal observations of known variance, :math:`y \sim N(\eta, \sigma^2)`.
 
     Parameters
