@@ -108,6 +108,7 @@ def test_a_warning_of_a_search_names_its_candidate_its_split_and_its_column():
     assert "This is of" not in found[-1]  # of the best candidate, fitted to all rows
 
 
+@pytest.mark.slow
 def test_the_warnings_of_a_search_are_gathered_into_one_whatever_process_makes_them():
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

@@ -79,6 +79,7 @@ def columns_of(frame, target):
     return (X - X.mean(axis=0)) / X.std(axis=0), frame[target].to_numpy(float)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of so few rows
 def test_unequal_noise_of_few_rows_a_column_is_sampled_without_an_overflow():
     frame = datasets.cpunish.load_pandas().data.select_dtypes("number")

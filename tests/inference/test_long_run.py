@@ -295,6 +295,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_anything_is_drawn(fol
     assert vars(model).keys() == model.get_params(deep=False).keys()
 
 
+@pytest.mark.slow
 @on_linux
 def test_a_disk_that_is_full_leaves_the_draws_in_memory_and_the_last_checkpoint(often, tmp_path):
     path = tmp_path / "run.npz"

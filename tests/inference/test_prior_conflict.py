@@ -159,6 +159,7 @@ def test_what_is_learned_or_gone_is_not_measured():
 
 
 # posteriors that are nearly the prior in most directions mix slowly, and fit says so
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_classes_of_next_to_no_weight_leave_the_prior_and_the_data_comparable():
     X = 20.0 * np.random.default_rng(0).standard_normal((50, 2))

@@ -74,6 +74,7 @@ def test_without_hidden_layers_the_function_has_the_closed_form():
     np.testing.assert_allclose(std, np.sqrt(sd**2 + noise), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_inferred_noise_has_the_distribution_that_quadrature_gives():
     # given the noise the model is closed; the noise itself is one dimension, in units of y
     model = SGLDMLPRegressor(noise_prior=HalfNormal(2.0), thin=40, n_draws=120, **LINEAR).fit(X, Y)

@@ -88,6 +88,7 @@ def test_a_mode_that_chains_do_not_cross_to_is_told_with_its_share():
     assert "max_temperature" in warned and "parallel_tempering" not in warned
 
 
+@pytest.mark.slow
 def test_a_jump_that_the_gradient_does_not_tell_is_sampled_by_the_density():
     # P(x > 0) is 4 / 5; all of the draws followed -x, and were those of N(0, 1)
     result, warned, _ = told(JUMP, check_gradient=False)

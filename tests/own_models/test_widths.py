@@ -140,6 +140,7 @@ def test_a_wide_part_is_seen_from_a_spike_of_any_width(narrow):
     assert 0.5 < far.distance * narrow < 2.0
 
 
+@pytest.mark.slow
 def test_the_centered_funnel_is_told_with_its_figures():
     with pytest.warns(ConvergenceWarning, match=r"diverged, .* \(E-BFMI\) is 0.*location \+ scale"):
         result = skbayes_sgld.sample(

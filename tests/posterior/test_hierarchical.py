@@ -111,6 +111,7 @@ def test_a_linear_model_has_the_posterior_of_quadrature(n, more_columns, setting
     assert summary.index[-1] == "prior_scale"
 
 
+@pytest.mark.slow
 def test_the_row_space_has_the_tempered_posterior_of_all_columns():
     """Classes, whose coordinates share no code from the row space on."""
     rng = np.random.default_rng(4)

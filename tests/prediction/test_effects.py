@@ -299,6 +299,7 @@ def test_a_screen_of_80_columns_shows_estimate_and_interval(monkeypatch):
 # ---- errors -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_part_of_the_rows_gives_the_effects_of_all():
     rng = np.random.default_rng(3)
     n = 3000

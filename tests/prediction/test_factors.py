@@ -259,6 +259,7 @@ def test_a_column_is_not_left_out_where_one_of_many_values_counts():
     assert Columns(rows, lambda table: sparse.csr_array(table.X == -1)).is_left_out(0)
 
 
+@pytest.mark.slow
 def test_more_than_fifty_codes_are_compared_on_request():
     rows = FRAME[["zone", "x"]].assign(zone=np.arange(N) % 60)
     model = make_pipeline(columns((TargetEncoder(), ["zone"]), SCALED), MODEL)

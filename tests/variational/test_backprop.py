@@ -177,6 +177,7 @@ RATES = CustomPosterior(PoissonRates(), transforms={"few": "positive", "many": "
 SHAPES, RATE = 1.0 + PoissonRates.counts.sum(axis=0), 4.0
 
 
+@pytest.mark.slow
 def test_of_a_skew_posterior_the_gamma_family_has_the_larger_bound():
     # that of the exact posterior is the log evidence; below, KL(q || posterior) is lost
     evidence = (gammaln(SHAPES) - SHAPES * np.log(RATE)).sum()

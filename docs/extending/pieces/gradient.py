@@ -30,9 +30,9 @@ class Around(Gradient):
 
     >>> from skbayes_sgld import SGLDLogisticRegression
     >>> from skbayes_sgld.datasets import make_logistic
-    >>> X, y = make_logistic(2000, random_state=0)
-    >>> gradient = Around(point=[2.0, -3.4, 4.2])
-    >>> model = SGLDLogisticRegression(gradient=gradient, batch_size=500, random_state=0)
+    >>> X, y = make_logistic(500, random_state=0)
+    >>> few = {"batch_size": 250, "step_size": 0.1, "n_draws": 300, "random_state": 0}
+    >>> model = SGLDLogisticRegression(gradient=Around(point=[1.7, -3.1, 3.7]), **few)
     >>> print(model.fit(X, y).coef_.shape)
     (1, 2)
     """

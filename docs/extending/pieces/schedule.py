@@ -16,7 +16,7 @@ class Geometric(Schedule):
     >>> from skbayes_sgld import SGLDLinearRegression
     >>> from skbayes_sgld.datasets import make_correlated_pair
     >>> X, y = make_correlated_pair(100, random_state=0)
-    >>> model = SGLDLinearRegression(schedule=Geometric(ratio=0.99), thin=40, random_state=0)
+    >>> model = SGLDLinearRegression(schedule=Geometric(ratio=0.99), thin=10, random_state=0)
     >>> weights = model.fit(X, y).posterior_.weights
     >>> bool(weights[0] > weights[-1] > 0)
     True

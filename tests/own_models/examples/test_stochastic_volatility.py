@@ -135,6 +135,7 @@ def z_scores(*pair):
     return np.concatenate(scores)
 
 
+@pytest.mark.slow
 def test_the_default_sampler_agrees_with_sgld_of_a_diagonal_metric():
     data = make_stochastic_volatility(60, sigma=0.2, nu=6.0, random_state=2)
     posterior = StochasticVolatility(data.returns, sigma_rate=5.0)
