@@ -11,15 +11,23 @@ own                the likelihood's own parameters, such as ``log sigma^2``, as 
 
 :class:`Parameters` is the list. Only this file knows where a block is in theta.
 
-To add a block, such as the effects of a group or the bend of a curve:
+To add a block of coefficients whose scale is learned, such as the effects of a group or the bend of
+a curve:
 
-1. Its coefficients are further columns of the design, and so of the block of coefficients.
-2. Their scale is learned: a :class:`~skbayes_sgld.posterior.priors.HierarchicalPrior` of these
-   columns, which is one more part of :class:`Scales`. A part knows the columns whose scales it
-   sets, its hyperparameters, their prior, and their names. Correlated effects override
-   ``HierarchicalPrior.given``, the density of the coefficients given the hyperparameters.
-3. Parameters of another kind derive from :class:`Block` and stand in the list between the
-   coefficients and the own parameters. Priors, starts, names and reports follow from the list.
+1. Its coefficients are further columns of X, and so of the block of coefficients. The names of
+   these columns become the names of its parameters.
+2. Its prior is a :class:`~skbayes_sgld.priors.HierarchicalPrior` of these columns. It names its
+   hyperparameters, and defines their density and how they set the scales. Effects that are
+   correlated given the hyperparameters override ``given``, their density.
+3. Columns and prior are one more :class:`~skbayes_sgld.priors.by_column.Part` of a
+   :class:`~skbayes_sgld.priors.by_column.LearnedByColumn`, beside those of the other columns. The
+   hyperparameters of all such parts are the block ``scales``. Starts, draws from the prior, reports
+   and the coordinates that chains move in follow. These coordinates have a precision for each
+   column; correlated effects need coordinates of their own, which is a file in
+   ``parameterizations/``.
+
+Entries of theta of another kind derive from :class:`Block`, and ``Parameters.plus`` puts them
+between the coefficients and the own parameters.
 """
 
 from __future__ import annotations
@@ -302,11 +310,13 @@ class Scales(Block):
         in_coef : ndarray of shape (C, K, d)
         in_h : ndarray of shape (C, m)
         """
-        log_scale = self.log_scale(h)
-        precise = coef * np.exp(-2.0 * log_scale)[:, None]
-        square = (coef * precise).sum(axis=1)
-        value = -0.5 * square.sum(axis=1) - coef.shape[1] * log_scale.sum(axis=1)
-        return value, -precise, self.pull_back(h, square - coef.shape[1])
+        each, found, first = self._each(h), [], 0
+        for prior, part in each:
+            last = first + np.size(prior.scale)
+            found.append(prior.given(coef[..., first:last], part))
+            first = last
+        values, in_coef, in_h = zip(*found, strict=True)
+        return sum(values[1:], values[0]), _side_by_side(in_coef), _side_by_side(in_h)
 
     def start(self) -> Array:
         """A point h ``(m,)`` in the middle of the prior."""
@@ -326,7 +336,7 @@ class Scales(Block):
 
 
 def _side_by_side(parts: Sequence[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else np.hstack(parts)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 class Parameters:

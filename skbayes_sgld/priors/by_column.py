@@ -97,8 +97,8 @@ class ByColumn(CoefficientPrior):
         self.scaled_by_noise = any(prior.scaled_by_noise for prior in priors)
 
     def __repr__(self, **how: Any) -> str:
-        """Priors by the user's names."""
-        return f"ByColumn({', '.join(f'{part.name}: {part.prior!r}' for part in self.parts)})"
+        """Priors by the user's names, as in the dict."""
+        return f"{{{', '.join(f'{part.name}: {part.prior!r}' for part in self.parts)}}}"
 
     def check(self, n_features: int | None = None, argument: str = "prior") -> None:
         """Raise if a parameter is out of range, or is not one number per column."""

@@ -100,6 +100,17 @@ class HierarchicalPrior(Prior):
         """Gradient in h ``(C, m)`` from that in the logs of the scales ``(C, d)``."""
         raise NotImplementedError
 
+    def given(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
+        """Log density of ``coef (C, K, d)`` given h up to a constant ``(C,)``, and its gradients.
+
+        They are in ``coef (C, K, d)`` and in ``h (C, m)``.
+        """
+        log_scale, K = self.log_scale(h), coef.shape[1]
+        precise = coef * np.exp(-2.0 * log_scale)[:, None]
+        square = (coef * precise).sum(axis=1)
+        value = -0.5 * square.sum(axis=1) - K * log_scale.sum(axis=1)
+        return value, -precise, self.pull_back(h, square - K)
+
     def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
         """Log density of h up to a constant ``(C,)``, and its gradients in h and in gamma.
 

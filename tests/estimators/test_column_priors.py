@@ -273,7 +273,7 @@ def test_representations_show_the_priors():
     assert "prior={1: 'flat', 'age': Normal(scale=1.0)}" in repr(model)
     fitted = model.fit(FRAME, Y)
     assert "by column" in fitted._repr_html_() and "age" in fitted._repr_html_()
-    assert repr(fitted.prior_).startswith("ByColumn('age' and other columns: Normal(")
+    assert repr(fitted.prior_).startswith("{'age' and other columns: Normal(")
 
 
 # ---- everything that a fit can be ---------------------------------------------------------------
