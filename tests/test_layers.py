@@ -32,6 +32,7 @@ BELOW_LAYER = {
     "posterior": _MODEL - {"posterior"},
     "sampling": {"posterior"},
     "own_models": {*_MODEL, "inference", "sampling"},
+    "wide_rows": {*_MODEL, "inference", "sampling"},
     "kernels": {"optimizers", "own_models", "posterior", "sampling"},
     "variational": {*_MODEL, "optimizers", "own_models", "sampling"},
     "checkpoints": {"inference", "sampling"},

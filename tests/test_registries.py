@@ -28,8 +28,8 @@ from skbayes_sgld.likelihoods.given import GivenOwn
 from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
+from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from tests.fresh import imports
 from tests.optimizers.test_projections import check_projection
 from tests.optimizers.test_registry import check_optimizer

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.settings import Settings
@@ -18,16 +19,14 @@ from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
 from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
-from skbayes_sgld.posterior.parameterizations.row_space import (
-    HierarchicalRowSpacePosterior,
-    RowSpacePosterior,
-)
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened, newton_mode
 from skbayes_sgld.sampling.tuning.several_modes import survey
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
+_ROWS = Door("skbayes_sgld.wide_rows.row_space", "RowSpacePosterior")
+_HIERARCHICAL_ROWS = Door("skbayes_sgld.wide_rows.row_space", "HierarchicalRowSpacePosterior")
 _NEEDS = {
     "centered": "a prior without hyperparameters",
     "noncentered": "a normal likelihood whose noise is inferred, and if that is unequal also few "
@@ -59,14 +58,14 @@ def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, M
     choice = Choice(name, why)
     if posterior.facts.hierarchical:
         if name == "row_space":
-            posterior = HierarchicalRowSpacePosterior(posterior, settings.tau)
+            posterior = _HIERARCHICAL_ROWS.open()(posterior, settings.tau)
         if settings.uses_curvature:
             return *standardise(posterior, settings.tau), choice
         center, eta = np.split(posterior.start(), [posterior.n_linear])
         coordinates = noncentered_scales(posterior, center, eta, None, 0.0, settings.tau)
         return coordinates, None, choice
     if name == "row_space":
-        posterior = RowSpacePosterior(posterior, settings.tau)
+        posterior = _ROWS.open()(posterior, settings.tau)
     if name == "noncentered" and isinstance(posterior, LogLinearNoisePosterior):
         return *integrate_mean(posterior, settings.tau), choice
     if name != "centered" and "noncentered" in posterior.facts.parameterizations:

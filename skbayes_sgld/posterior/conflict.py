@@ -25,8 +25,6 @@ from scipy.stats import chi2
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.parameterizations.base import Reparameterized
-from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.posterior.propriety import separated
 from skbayes_sgld.priors import Flat
 
@@ -189,7 +187,7 @@ def own_pull(posterior: Any, values: Array) -> tuple[str, str, float] | None:
 
 def _innermost(posterior: Any) -> GLMPosterior | None:
     """Linear model inside other coordinates; None for other models."""
-    while isinstance(posterior, Reparameterized | RowSpacePosterior):
+    while hasattr(posterior, "inner"):
         posterior = posterior.inner
     return posterior if isinstance(posterior, GLMPosterior) else None
 

@@ -19,8 +19,8 @@ from skbayes_sgld import (
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, as_totals
 from skbayes_sgld.metrics import brier_score, calibration_error, get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
-from skbayes_sgld.posterior.averaging import averaged_normal
 from skbayes_sgld.priors import Normal
+from skbayes_sgld.wide_rows.averaging import averaged_normal
 from tests.blocks.windows import blocks_of
 
 RNG = np.random.default_rng(0)

@@ -8,9 +8,9 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.adapted import AdaptedRun, adapted_lengths
 from skbayes_sgld.inference.strategies.lengths import choose_thin, usual_lengths
 from skbayes_sgld.inference.strategies.task import Task
-from skbayes_sgld.inference.strategies.wide import lengths_along
 from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import SGLD, Cooling
+from skbayes_sgld.wide_rows.strategy import lengths_along
 from tests.references.targets import NormalMean, make_run
 
 RUN = make_run(as_posterior(NormalMean()))

@@ -17,7 +17,6 @@ from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.several_modes import SeveralModes
 from skbayes_sgld.inference.strategies.shortened import Shortened
 from skbayes_sgld.inference.strategies.task import Finding, Task
-from skbayes_sgld.inference.strategies.wide import Wide
 from skbayes_sgld.posterior.base import Array, BasePosterior
 
 STRATEGIES: list[type[Strategy] | Door] = [
@@ -25,7 +24,7 @@ STRATEGIES: list[type[Strategy] | Door] = [
     Door("skbayes_sgld.neural_network.ensemble", "Ensemble", only=("ensemble",)),
     Door("skbayes_sgld.own_models.strategy", "OwnModel", only=("user_defined", "multimodal")),
     SeveralModes,
-    Wide,
+    Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
     # settings that leave sampler, step size, metric and rows to the tuning
     Langevin,
     Adapted,

@@ -14,15 +14,14 @@ from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.loop import draw_normals, run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, RunState
-from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
-from skbayes_sgld.sampling.samplers.hmc import HMC, along_rows
+from skbayes_sgld.sampling.samplers.hmc import along_rows
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.tuning.mode import Mode
 
@@ -373,19 +372,6 @@ def _autocorrelation(draws: Array, center: Mode) -> float:
             worst, share * n_steps * float((between / total).max()), (1.0 + lag) / (1.0 - lag)
         )
     return worst
-
-
-def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
-    """HMC along whitened rows, with ``n_points`` draws per trajectory."""
-    if isinstance(rows, CollapsedPosterior):
-        sampler: HMC = CollapsedHMC()
-    else:
-        # Effective draws per gradient of 32 positions, with path lengths 1.5, 2 and 2.8 (1,500 rows
-        # of 1,050 columns, nearly separated): 0.85, 1.1 and 1.3 for means, 1.24, 0.95 and 0.46 for
-        # squares
-        sampler = HMC(path_length=2.0, target_acceptance=0.8, n_points=n_points)
-    sampler.most_steps = 1000  # the cost was bounded beforehand
-    return sampler
 
 
 def soften(dynamics: Dynamics, mode: Mode) -> Dynamics:

@@ -9,11 +9,11 @@ from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Poisson
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
-from skbayes_sgld.posterior.whitened import SparseRows, WhitenedRows, sparse_rows, whiten_rows
 from skbayes_sgld.priors import Flat, Normal
 from skbayes_sgld.sampling.run import Chains
 from skbayes_sgld.sampling.samplers.hmc import along_rows
+from skbayes_sgld.wide_rows.row_space import RowSpacePosterior
+from skbayes_sgld.wide_rows.whitened import SparseRows, WhitenedRows, sparse_rows, whiten_rows
 
 
 def make_posterior(n=700, d=25, intercept_prior=None):

@@ -11,9 +11,9 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoiss
 from skbayes_sgld.inference.parameterization import noncenter
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.parameterizations.row_space import RowSpacePosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.wide_rows.row_space import RowSpacePosterior
 from tests.references.closed_forms import normal_inverse_gamma
 
 SCALE, LOCATION = np.linspace(0.5, 2.0, 9), np.linspace(-1.0, 1.0, 9)

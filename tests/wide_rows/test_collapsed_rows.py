@@ -9,16 +9,16 @@ from scipy import sparse
 
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.collapsed_rows import CollapsedRows, _terms, collapsed_rows
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.samplers.collapsed import CollapsedHMC
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
+from skbayes_sgld.wide_rows.collapsed_rows import CollapsedRows, _terms, collapsed_rows
 from tests.posterior.test_sparse_rows import make_rows
 
 SCALE = 12.0

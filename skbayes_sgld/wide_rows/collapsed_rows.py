@@ -15,7 +15,7 @@ at the end: u given v and y, and z given u, by one linear system in K.
 
 A default fit to 5,000 documents of 12,500 words (``benchmarks/text.py``) takes 42 s of processor
 time for 1,248 to 2,225 effective draws a word; along
-:class:`~skbayes_sgld.posterior.whitened.SparseRows` it takes 123 s for 52 to 340.
+:class:`~skbayes_sgld.wide_rows.whitened.SparseRows` it takes 123 s for 52 to 340.
 """
 
 from __future__ import annotations

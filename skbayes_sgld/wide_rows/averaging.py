@@ -20,12 +20,12 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import MAX_DENSE, equal_slices, in_threads, one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood, RowKernel, with_offset_and_weight
-from skbayes_sgld.posterior.collapsed_rows import collapsed_rows
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
-from skbayes_sgld.posterior.whitened import sparse_rows, whiten_rows
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
+from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
+from skbayes_sgld.wide_rows.whitened import sparse_rows, whiten_rows
 
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of
 # a pilot. Of 3,000 rows and 2,100 columns five rounds end 0.1 from the posterior mean, and ten 0.16
