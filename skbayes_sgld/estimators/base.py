@@ -134,6 +134,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _argument_hints: ClassVar[dict[str, str]] = {
         **{name: each.elsewhere for name, each in ROW_ARGUMENTS.items()},
         "offset": "a known part of the mean is subtracted from y before the fit",
+        "as_frame": "the functions of the same names, such as skbayes_sgld.predict_interval(model, "
+        "X, as_frame=True), give a frame",
     }
     _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
     _n_predictors: int  # set by linear models only

@@ -33,33 +33,33 @@ from skbayes_sgld.prediction.wrappers import (
     unwrap,
     unwrap_for,
 )
-from skbayes_sgld.rows.arguments import check_by_row_given
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, check_by_row_given
 
 _LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())
 
 
-def _log_predictive_density(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
+def _log_predictive_density(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
     unwrapped = unwrap(fitted, X)
     z = unwrapped.to_model(y)
-    each = unwrapped.model.log_predictive_density(unwrapped.X, z, **params)
+    each = unwrapped.model.log_predictive_density(unwrapped.X, z, **by_row)
     if unwrapped.transformers:
-        sd = unwrapped.model.predict(unwrapped.X, return_std=True, **params)[1]
+        sd = unwrapped.model.predict(unwrapped.X, return_std=True, **by_row)[1]
         each = each - np.log(unwrapped.slope(z, sd))
     return mean_of_rows(each, weight)
 
 
-def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
+def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
     unwrapped = unwrap(fitted, X)
     check_lengths(X=unwrapped.X, y=as_array(y, "y"))
     z = np.asarray(unwrapped.to_model(y))
-    mean, sd = unwrapped.model.predict(unwrapped.X, return_std=True, **params)
+    mean, sd = unwrapped.model.predict(unwrapped.X, return_std=True, **by_row)
     is_far = ~np.isfinite(sd)  # under a log link, a far row's mean or variance is infinite
     mean, sd = np.where(is_far, 0.0, mean), np.where(is_far, 1.0, sd)
     ends = unwrapped.from_model(np.array([mean - REACH * sd, mean + REACH * sd]))
     is_far |= np.isinf(ends).any(axis=0)  # as with a log of the target
 
     def cdf(t: Array) -> Array:
-        return unwrapped.model.predict_cdf(unwrapped.X, t, **params)
+        return unwrapped.model.predict_cdf(unwrapped.X, t, **by_row)
 
     if unwrapped.model._likelihood().whole and not unwrapped.transformers:
         each = summed_crps(cdf, z, mean, sd)
@@ -72,9 +72,9 @@ def _score_by(loss: Callable[[Any, Array, float, Any], Any]) -> Callable[..., fl
     """Score from a loss, a function of y, its intervals, their coverage and the weights."""
 
     def score(
-        fitted: Any, X: Any, y: Any, weight: Any, params: Any, coverage: float = 0.9
+        fitted: Any, X: Any, y: Any, weight: Any, by_row: Any, coverage: float = 0.9
     ) -> float:
-        interval = predict_interval(fitted, X, coverage, **params)
+        interval = predict_interval(fitted, X, coverage, **by_row)
         return -float(loss(y, interval, coverage, weight))
 
     return score
@@ -88,43 +88,43 @@ _coverage_error = _score_by(
 
 
 def _neg_pinball_loss(
-    fitted: Any, X: Any, y: Any, weight: Any, params: Any, q: Any = _LEVELS
+    fitted: Any, X: Any, y: Any, weight: Any, by_row: Any, q: Any = _LEVELS
 ) -> float:
-    quantiles = predict_quantiles(fitted, X, q, **params)
+    quantiles = predict_quantiles(fitted, X, q, **by_row)
     return -pinball_loss(y, quantiles, q, sample_weight=weight)
 
 
 def _labels(
-    fitted: Any, X: Any, y: Any, weight: Any, params: dict[str, Any]
+    fitted: Any, X: Any, y: Any, weight: Any, by_row: dict[str, Any]
 ) -> tuple[Any, Array, Any]:
     """Labels, probabilities and weights of rows; a total becomes two rows, one per outcome."""
-    if params.get("n_trials") is None:
-        return y, fitted.predict_proba(X, **params), weight
+    if by_row.get("n_trials") is None:
+        return y, fitted.predict_proba(X, **by_row), weight
     unwrapped = unwrap(fitted, X)
-    _, successes, trials = unwrapped.model._observed(unwrapped.X, y, params)
+    _, successes, trials = unwrapped.model._observed(unwrapped.X, y, by_row)
     own = as_weights(weight, "sample_weight", len(trials))
     proba = np.tile(fitted.predict_proba(X), (2, 1))
     outcomes = np.repeat(unwrapped.model.classes_[::-1], len(trials))
     return outcomes, proba, np.concatenate([own * successes, own * (trials - successes)])
 
 
-def _neg_brier_score(fitted: Any, X: Any, y: Any, weight: Any, params: Any) -> float:
-    y, proba, weight = _labels(fitted, X, y, weight, params)
+def _neg_brier_score(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
+    y, proba, weight = _labels(fitted, X, y, weight, by_row)
     return -brier_score(y, proba, labels=fitted.classes_, sample_weight=weight)
 
 
 def _neg_calibration_error(
-    fitted: Any, X: Any, y: Any, weight: Any, params: Any, n_bins: int = 10, norm: str = "l1"
+    fitted: Any, X: Any, y: Any, weight: Any, by_row: Any, n_bins: int = 10, norm: str = "l1"
 ) -> float:
     if is_classifier(fitted):
         labels = fitted.classes_
-        y, proba, weight = _labels(fitted, X, y, weight, params)
+        y, proba, weight = _labels(fitted, X, y, weight, by_row)
         return -calibration_error(
             y, proba, n_bins=n_bins, norm=norm, labels=labels, sample_weight=weight
         )
     unwrap_for("the scorer 'neg_calibration_error'", "predict_quantiles", fitted)
     levels = np.arange(1, n_bins) / n_bins
-    quantiles = predict_quantiles(fitted, X, levels, **params)
+    quantiles = predict_quantiles(fitted, X, levels, **by_row)
     return -quantile_calibration_error(y, quantiles, levels, sample_weight=weight, norm=norm)
 
 
@@ -170,30 +170,27 @@ class Scorer:
         self.name, self.options = name, options
         self.set_score_request()
 
-    def set_score_request(
-        self,
-        *,
-        sample_weight: Any = None,
-        exposure: Any = None,
-        n_trials: Any = None,
-        n_averaged: Any = None,
-    ) -> Any:
+    def set_score_request(self, **requests: Any) -> Any:
         """Choose the metadata that searches pass to the score, with metadata routing enabled.
 
         Parameters
         ----------
-        sample_weight, exposure, n_trials, n_averaged : bool, str or None, default=None
-            True: pass it. False: do not. A string: pass the metadata of that name. None: raise if
-            it is given.
+        **requests : bool, str or None
+            By name: ``sample_weight``, or an argument by row such as ``exposure``. True: pass it.
+            False: do not. A string: pass the metadata of that name. None, as where the name is not
+            given: raise if the search is given such metadata.
 
         Returns
         -------
         self : Scorer
         """
+        known = ("sample_weight", *ROW_ARGUMENTS)
+        for name in requests:
+            if name not in known:
+                raise TypeError(f"{name}= is no metadata of a score; it takes {', '.join(known)}.")
         self._request = MetadataRequest(owner=repr(self))
-        by_row = {"exposure": exposure, "n_trials": n_trials, "n_averaged": n_averaged}
-        for param, alias in {"sample_weight": sample_weight, **by_row}.items():
-            self._request.score.add_request(param=param, alias=alias)
+        for name in known:
+            self._request.score.add_request(param=name, alias=requests.get(name))
         return self
 
     def get_metadata_routing(self) -> MetadataRequest:
@@ -206,7 +203,7 @@ class Scorer:
         return self._request
 
     def __call__(
-        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **params: Any
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **by_row: Any
     ) -> float:
         """Score of a fitted estimator; greater is better.
 
@@ -217,8 +214,8 @@ class Scorer:
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
-        **params : dict
-            Further arguments of the estimator's predictions, such as ``exposure``.
+        **by_row : dict
+            Arguments by row of the estimator, such as ``exposure``.
 
         Returns
         -------
@@ -227,8 +224,8 @@ class Scorer:
         """
         score, member = _SCORES[self.name]
         model = unwrap_for(f"the scorer {self.name!r}", member, estimator).model
-        check_by_row_given(model, params, "score", in_search=True)
-        found = score(estimator, X, y, sample_weight, params, **self.options)
+        check_by_row_given(model, by_row, "score", in_search=True)
+        found = score(estimator, X, y, sample_weight, by_row, **self.options)
         return unless_random_walks(model, found)
 
     def __repr__(self) -> str:

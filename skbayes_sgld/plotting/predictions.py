@@ -89,9 +89,10 @@ class PredictiveIntervalDisplay(Display):
         y: ArrayLike | None = None,
         *,
         coverage: float = 0.9,
+        kind: str = "predictive",
         y_name: str | None = None,
         ax: Any = None,
-        **params: Any,
+        **by_row: Any,
     ) -> PredictiveIntervalDisplay:
         """Display of a fitted regressor's intervals, with the median of each row's prediction.
 
@@ -105,22 +106,24 @@ class PredictiveIntervalDisplay(Display):
         y : array-like of shape (n_samples,), default=None
             Observations.
         coverage : float, default=0.9
+        kind : {"predictive", "mean"}, default="predictive"
+            Intervals of a new observation, or of the regression function.
         y_name : str or None, default=None
             Name of the vertical axis, with its unit. None: the name of a series ``y``, or "y".
         ax : matplotlib Axes, default=None
             Axes to draw on. None: new ones.
-        **params : dict
-            Further arguments of the predictions, such as ``kind`` or ``exposure``.
+        **by_row : dict
+            Arguments by row of the model, such as ``exposure``.
 
         Returns
         -------
         display : PredictiveIntervalDisplay
         """
-        model = unwrap_for(cls.__name__, "predict_interval", estimator, params=params).model
+        model = unwrap_for(cls.__name__, "predict_interval", estimator, params=by_row).model
         if y is not None:
-            check_by_row_given(model, params, f"{cls.__name__}.from_estimator")
-        interval = predict_interval(estimator, X, coverage, **params)
-        center = predict_quantiles(estimator, X, [0.5], **params)[:, 0]
+            check_by_row_given(model, by_row, f"{cls.__name__}.from_estimator")
+        interval = predict_interval(estimator, X, coverage, kind, **by_row)
+        center = predict_quantiles(estimator, X, [0.5], kind, **by_row)[:, 0]
         x, x_name = None, "x"
         if np.shape(X)[1] == 1:
             x = np.asarray(X)[:, 0]
@@ -266,7 +269,7 @@ class CoverageDisplay(Display):
         name: str | None = None,
         ax: Any = None,
         color: Any = BLUE,
-        **params: Any,
+        **by_row: Any,
     ) -> CoverageDisplay:
         """Display of a fitted regressor's intervals.
 
@@ -285,15 +288,15 @@ class CoverageDisplay(Display):
         ax : matplotlib Axes, default=None
             Axes to draw on. None: new ones.
         color : Matplotlib color, default="#0072B2"
-        **params : dict
-            Further arguments of the predictions, such as ``exposure``.
+        **by_row : dict
+            Arguments by row of the model, such as ``exposure``.
 
         Returns
         -------
         display : CoverageDisplay
         """
-        unwrapped = unwrap_for(cls.__name__, "predict_interval", estimator, X, params)
-        check_by_row_given(unwrapped.model, params, f"{cls.__name__}.from_estimator")
+        unwrapped = unwrap_for(cls.__name__, "predict_interval", estimator, X, by_row)
+        check_by_row_given(unwrapped.model, by_row, f"{cls.__name__}.from_estimator")
         check_number(band_coverage, "band_coverage", low=0, high=1)
         y = as_array(y, "y")
         check_size(float(np.abs(y).max(initial=0.0)), "y", low=0.0)
@@ -302,13 +305,13 @@ class CoverageDisplay(Display):
         with np.errstate(all="ignore"):
             z = np.asarray(unwrapped.to_model(np.sort(y)), dtype=float)
         steps = np.diff(z[np.isfinite(z)])
-        if "kind" in params or not (np.all(steps >= 0) or np.all(steps <= 0)):
-            interval = predict_interval(estimator, X, levels, **params)
+        if not (np.all(steps >= 0) or np.all(steps <= 0)):
+            interval = predict_interval(estimator, X, levels, **by_row)
             check_lengths(X=interval, y=y)
             return cls.from_predictions(
                 y, interval, levels, band_coverage=band_coverage, name=name, ax=ax, color=color
             )
-        observed = _share_inside(unwrapped, y, levels, params)
+        observed = _share_inside(unwrapped, y, levels, by_row)
         return cls(levels, observed, len(y), band_coverage, name).plot(ax=ax, color=color)
 
     @classmethod
@@ -858,7 +861,7 @@ def _position(estimator: Any, pos_label: Any) -> int:
     return int(np.flatnonzero(classes == pos_label)[0])
 
 
-def _share_inside(unwrapped: Unwrapped, y: Array, coverage: Array, params: dict[str, Any]) -> Array:
+def _share_inside(unwrapped: Unwrapped, y: Array, coverage: Array, by_row: dict[str, Any]) -> Array:
     """Share of the observations in intervals of each coverage ``(n_coverages,)``.
 
     It is computed from the distribution function at y, since each quantile would take a search. The
@@ -870,7 +873,7 @@ def _share_inside(unwrapped: Unwrapped, y: Array, coverage: Array, params: dict[
     z = np.where(known, z, 0.0)
     if unwrapped.model._likelihood().whole:
         z = np.hstack([z, np.ceil(z) - 1.0])
-    cdf = unwrapped.model.predict_cdf(unwrapped.X, z, **params)
+    cdf = unwrapped.model.predict_cdf(unwrapped.X, z, **by_row)
     low, high = tails(coverage)
     above = cdf[:, [0]] >= low
     below = cdf[:, [1]] < high if z.shape[1] > 1 else cdf <= high

@@ -177,6 +177,13 @@ def test_weights_and_exposures_are_routed(data):
         assert found["test_score"][k] == pytest.approx(np.average(each, weights=w[rows]))
 
 
+def test_metadata_that_no_score_takes_is_refused():
+    with pytest.raises(
+        TypeError, match="offset= is no metadata of a score; it takes sample_weight"
+    ):
+        get_scorer("neg_crps").set_score_request(offset=True)
+
+
 def test_a_scorer_is_copied_and_pickled_and_says_how_it_was_made():
     scorer = get_scorer("neg_interval_score", coverage=0.5)
     assert repr(scorer) == "get_scorer('neg_interval_score', coverage=0.5)"

@@ -114,3 +114,10 @@ def test_rows_of_polars_give_a_frame_of_pandas_unless_scikit_learn_is_told_other
 def test_as_frame_is_true_or_false():
     with pytest.raises(TypeError, match="as_frame='pandas'"):
         predict_interval(LINEAR, X, as_frame="pandas")
+
+
+def test_a_method_names_the_function_that_gives_a_frame():
+    with pytest.raises(
+        TypeError, match=r"'as_frame'; .*predict_interval\(model, X, as_frame=True\)"
+    ):
+        BOTH.predict_interval(X, as_frame=True)
