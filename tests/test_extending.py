@@ -18,6 +18,7 @@ from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
 from skbayes_sgld.transforms import Interval
+from tests.marks import slow
 from tests.test_registries import CHECKS, REGISTRIES
 
 EXTENDING = Path(__file__).parents[1] / "docs" / "extending"
@@ -224,7 +225,7 @@ def test_a_sampler_that_only_says_that_it_accepts_or_rejects_is_refused_with_its
         type("Mine", (sampling.Sampler,), {"adjusted": True})
 
 
-@pytest.mark.parametrize("settings", [{}, {"preconditioner": None}, {"temperature": 0.5}])
+@pytest.mark.parametrize("settings", [{}, slow({"preconditioner": None}), {"temperature": 0.5}])
 def test_an_adjusted_sampler_of_the_page_has_the_posterior_of_hmc(settings):
     X, y = load_iris(return_X_y=True)
     mine, hmc = (

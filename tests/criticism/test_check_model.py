@@ -313,6 +313,7 @@ def test_terms_are_added_to_the_pipeline_itself_and_their_columns_are_named(try_
     assert check_model(again.fit(X, more), X, more).fits
 
 
+@pytest.mark.slow
 def test_the_report_has_the_call_that_hands_exposures_to_a_suggested_pipeline(try_only):
     try_only("columns")
     rng = np.random.default_rng(5)

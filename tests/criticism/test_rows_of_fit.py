@@ -185,6 +185,7 @@ def test_many_rows_are_summed_up_in_some_columns_always_with_the_first():
     np.testing.assert_allclose(found.sums[:, :12][:, known], expected, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_a_table_of_new_rows_has_the_figures_of_the_predictive_distribution():
     model = clone(LINEAR).fit(X, Y)
     new = RNG.standard_normal((500, 3)) + [0.0, 5.0, 2000.0]

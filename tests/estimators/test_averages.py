@@ -28,6 +28,7 @@ from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
+from tests.marks import slow
 
 RNG = np.random.default_rng(0)
 N = 150
@@ -298,7 +299,7 @@ def test_checks_and_leave_one_out_know_the_sizes():
 # ---- weights that are sizes ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cls", [SGLDLinearRegression, SGLDGammaRegressor])
+@pytest.mark.parametrize("cls", [SGLDLinearRegression, slow(SGLDGammaRegressor)])
 def test_weights_that_are_sizes_of_averages_are_found_and_mended(cls):
     rng = np.random.default_rng(0)
     rows, size = rng.standard_normal((300, 2)), rng.geometric(0.1, 300)

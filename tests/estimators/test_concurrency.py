@@ -15,6 +15,7 @@ from skbayes_sgld import (
     _linalg,
 )
 from tests.inputs.surface import X, make, target
+from tests.marks import slow
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
 
@@ -46,7 +47,7 @@ def predictions(model):
 @pytest.mark.parametrize(
     ("cls", "draws"),
     [
-        pytest.param(SGLDLinearRegression, MANY, marks=pytest.mark.slow),
+        slow(SGLDLinearRegression, MANY),
         (SGLDLogisticRegression, MANY),
         (SGLDNegativeBinomialRegressor, {}),
         (SGLDMLPClassifier, {}),

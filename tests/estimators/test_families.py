@@ -18,6 +18,7 @@ from skbayes_sgld.likelihoods import (
 from skbayes_sgld.priors import Exponential, Normal
 from tests.blocks.windows import blocks_of
 from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass
+from tests.marks import slow
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 QUICK = ("negative_binomial", "student_t")  # with an argument by row, and without
@@ -50,7 +51,7 @@ def test_the_posterior_is_that_of_importance_sampling(family):
 @pytest.mark.parametrize(
     "family",
     [
-        pytest.param(family, id=name, marks=[] if name in QUICK else pytest.mark.slow)
+        pytest.param(family, id=name) if name in QUICK else slow(family, id=name)
         for name, family in FAMILIES.items()
     ],
 )

@@ -46,6 +46,7 @@ def test_a_chain_is_the_same_to_the_bit_beside_any_number_of_others_and_in_two_j
     assert_equal(draws(shared), five)
 
 
+@pytest.mark.slow
 def test_jobs_that_share_chains_along_whitened_rows_draw_the_same_to_the_bit(monkeypatch):
     share_after(0.0, monkeypatch)
     wide = np.random.default_rng(7).standard_normal((320, 300))

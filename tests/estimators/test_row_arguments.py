@@ -34,6 +34,7 @@ from skbayes_sgld.plotting import (
     PredictiveIntervalDisplay,
     ReliabilityDisplay,
 )
+from tests.marks import quick
 
 RNG = np.random.default_rng(0)
 N = 80
@@ -98,7 +99,7 @@ def test_rows_are_not_judged_without_the_argument_of_the_fit(judge, fitted):
 
 
 @few_draws
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", quick(MODELS, "Poisson", "logistic", "normal averages"))
 def test_batches_and_blocks_are_judged_as_arrays_are(name):
     model, y, argument = MODELS[name]
     if name == "logistic":

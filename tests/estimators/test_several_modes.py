@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.priors import GammaPrior, InverseGamma, Normal
+from tests.marks import slow
 from tests.references import heavy_tails
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 
@@ -59,7 +60,9 @@ def coordinates(model):
     return values
 
 
-@pytest.mark.parametrize(("share", "by", "wide"), [(0.3, 1.5, 0), (0.25, 3.0, 0), (0.42, 1.5, 1)])
+@pytest.mark.parametrize(
+    ("share", "by", "wide"), [slow(0.3, 1.5, 0), slow(0.25, 3.0, 0), (0.42, 1.5, 1)]
+)
 def test_chains_are_in_the_mode_of_most_mass(share, by, wide):
     X, y = shifted(share=share, by=by)
     model = student_t(**PRIORS).fit(X, y)
@@ -119,7 +122,7 @@ def test_a_learned_scale_begins_at_the_mode_of_most_mass():
 
 @pytest.mark.filterwarnings("ignore:The effective sample size|The chains have")  # of ten draws
 @pytest.mark.parametrize("df", [1, 3, 30])
-@pytest.mark.parametrize(("n", "d"), [(20, 2), (100, 5), (3000, 3)])
+@pytest.mark.parametrize(("n", "d"), [(20, 2), (100, 5), slow(3000, 3)])
 def test_ordinary_rows_have_one_mode(n, d, df):
     rng = np.random.default_rng(n)
     X = rng.standard_normal((n, d))
@@ -148,7 +151,7 @@ SHARED = shifted(share=0.37)
 
 
 @pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
-@pytest.mark.parametrize("temperature", [1.0, pytest.param(1.5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("temperature", [1.0, slow(1.5)])
 def test_chains_jump_between_modes_that_share_the_mass(temperature):
     of = log_density(*SHARED)
     theta, weight = mixture(lambda theta: of(theta) / temperature, narrow_and_wide())
@@ -187,7 +190,7 @@ def test_a_chain_that_jumps_is_the_same_beside_others():
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "df", "seed"), [(100, 30, 5, 0), (100, 30, 5, 1), (40, 10, 2, 2)]
+    ("n", "d", "df", "seed"), [(100, 30, 5, 0), slow(100, 30, 5, 1), (40, 10, 2, 2)]
 )
 def test_few_rows_a_column_are_right_to_a_tenth_of_an_sd(n, d, df, seed):
     rng = np.random.default_rng(seed)

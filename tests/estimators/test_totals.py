@@ -22,6 +22,7 @@ from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.wide_rows.averaging import averaged_normal
 from tests.blocks.windows import blocks_of
+from tests.marks import slow
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -161,7 +162,7 @@ def test_all_ways_to_give_rows_have_the_posterior_of_the_rows_written_out(
 
 
 @few_draws
-@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDBetaBinomialRegressor])
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, slow(SGLDBetaBinomialRegressor)])
 def test_one_row_of_many_trials_does_not_set_the_scale_of_a_column(cls):
     rng = np.random.default_rng(1)
     rows, trials = rng.standard_normal((40, 1)), np.r_[np.full(39, 10), 10**6]

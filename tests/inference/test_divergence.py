@@ -8,6 +8,7 @@ import pytest
 
 from skbayes_sgld.sampling import ChainOverflowError
 from tests.inference.divergence import CASES, Case, X, Y, judge, make, right_step
+from tests.marks import slow
 
 PLAIN = [
     case
@@ -21,7 +22,7 @@ FEW_ACCEPTED = Case("linear", None, "parallel_tempering", "full", "value", 1e6)
 DRAWN = [OTHERS[k] for k in np.random.default_rng(0).choice(len(OTHERS), 8, replace=False)]
 
 
-@pytest.mark.parametrize("case", [*PLAIN, FEW_ACCEPTED, *DRAWN], ids=str)
+@pytest.mark.parametrize("case", [*PLAIN, slow(FEW_ACCEPTED), *DRAWN], ids=str)
 def test_no_step_that_is_far_too_long_is_silent_and_wrong(case):
     outcome, wrong = judge(case)
     assert not wrong

@@ -322,6 +322,7 @@ def test_a_disk_that_is_full_leaves_the_draws_in_memory_and_the_last_checkpoint(
     np.testing.assert_array_equal(resumed.posterior_.values, expected)
 
 
+@pytest.mark.slow
 @on_linux
 def test_a_run_that_is_killed_leaves_a_file_that_loads():
     done = subprocess.run(

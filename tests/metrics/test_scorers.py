@@ -36,6 +36,7 @@ from skbayes_sgld.metrics import (
     pinball_loss,
     quantile_calibration_error,
 )
+from tests.marks import slow
 
 # the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -221,7 +222,7 @@ def test_a_score_of_another_kind_of_estimator_names_what_was_called(linear, labe
             get_scorer(name)(ridge, X, z)
 
 
-@pytest.mark.parametrize("n_chains", [1, 4])
+@pytest.mark.parametrize("n_chains", [slow(1), 4])
 def test_chains_no_better_than_random_walks_win_no_search(n_chains):
     # around the mode they predict as the mode does: breast cancer's accuracy is 0.967 for 0.975
     rng = np.random.default_rng(0)
@@ -287,7 +288,7 @@ def test_an_ensemble_has_a_score_where_its_chains_stay_at_the_modes_they_were_tr
     "model, y",
     [
         (SGLDLogisticRegression(step_size=1e-300), np.arange(90) % 2),
-        (SGLDOrdinalClassifier(step_size=1e-300), np.arange(90) % 3),
+        slow(SGLDOrdinalClassifier(step_size=1e-300), np.arange(90) % 3),
         (SGLDPoissonRegressor(step_size=1e-300), np.arange(90) % 4),
         (SGLDLinearRegression(step_size=1e-300), np.arange(90) % 7),
     ],

@@ -54,6 +54,7 @@ def test_a_bounded_parameter_has_its_exact_distribution(sampler, temperature):
     assert_moments(draws, exact.mean(), exact.std())
 
 
+@pytest.mark.slow
 def test_minibatches_of_a_users_model_have_its_distribution():
     settings = {"gradient": "minibatch", "batch_size": 500, "step_size": 0.05, "thin": 20}
     model = GammaRate(1000)

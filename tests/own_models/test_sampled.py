@@ -12,6 +12,7 @@ from skbayes_sgld.own_models.search import energy_error, find_modes
 from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, newton_mode
+from tests.marks import slow
 
 
 def mixture(means, sds, weights):
@@ -231,7 +232,7 @@ BOX = FunctionPosterior(
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     ("name", "metric"),
-    [("sgld", None), ("auto", "auto"), ("random_walk", "auto"), ("parallel_tempering", "auto")],
+    [("sgld", None), ("auto", "auto"), ("random_walk", "auto"), slow("parallel_tempering", "auto")],
 )
 def test_a_uniform_box_is_sampled_without_a_runtime_warning(name, metric):
     # the density is 0 at both ends of the way from some starts: -inf less -inf

@@ -112,6 +112,7 @@ def test_a_spike_on_a_wide_density_has_a_far_part(n_params):
 
 
 # so few draws have converged by some seeds only
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_auto_draws_the_spike_and_the_wide_density():
     result = skbayes_sgld.sample(spike_on_a_normal(), n_draws=100, thin=20, random_state=0)

@@ -38,6 +38,7 @@ from skbayes_sgld.plotting import (
     ReliabilityDisplay,
     TraceDisplay,
 )
+from tests.marks import slow
 
 pyplot = pytest.importorskip("matplotlib.pyplot", reason="the displays need the extra 'plot'")
 # the runs are short
@@ -249,7 +250,7 @@ def families():
     yield SGLDBetaBinomialRegressor(**settings), X, totals, {"n_trials": trials}
 
 
-@pytest.mark.parametrize("which", range(7))
+@pytest.mark.parametrize("which", [0, slow(1), 2, 3, 4, 5, slow(6)])
 def test_coverage_by_the_distribution_function_is_that_of_the_intervals(which):
     model, X, y, by_row = list(families())[which]
     model.fit(X, y, **by_row)

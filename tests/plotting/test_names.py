@@ -31,6 +31,7 @@ def classifier():
     return SGLDLogisticRegression(**SHORT).fit(X, LABELS)
 
 
+@pytest.mark.slow
 def test_displays_show_names_as_they_are_written(regressor, classifier):
     for name, model, y, more in [
         ("ForestDisplay", regressor, None, {}),

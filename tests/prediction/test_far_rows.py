@@ -83,6 +83,7 @@ def test_a_far_row_has_an_infinite_prediction_and_a_warning_names_it(fitted):
         assert -1e152 < model.score(Z, y) < 1.0
 
 
+@pytest.mark.slow
 @TOLD
 def test_scores_and_displays_take_far_rows(fitted):
     (model, y), pyplot = fitted, pytest.importorskip("matplotlib.pyplot")
