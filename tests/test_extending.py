@@ -8,15 +8,26 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import special
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sgld import SGLDLogisticRegression, likelihoods, priors, sampling, variational
+from skbayes_sgld import (
+    SGLDLogisticRegression,
+    likelihoods,
+    priors,
+    sample,
+    sampling,
+    variational,
+)
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.inference import strategies
+from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
+from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.transforms import Interval
 from tests.marks import slow
 from tests.test_registries import CHECKS, REGISTRIES
@@ -71,6 +82,66 @@ def test_the_variational_piece_has_the_draws_gradient_and_entropy_that_it_says(m
         assert slope == pytest.approx(change, rel=1e-4)
     monkeypatch.setitem(variational.FAMILIES, "mine", type(family))
     assert variational.BayesByBackprop(family="mine").family == "mine"
+
+
+class ChangePoint:
+    """Counts whose rate changes once: exponential priors of both rates, in logs, and the year."""
+
+    n_params, param_names = 3, ["log_before", "log_after", "year"]
+    widths = 0.2, 0.2, 4.0
+
+    def __init__(self, y):
+        self.n, self.sums, self.middle = len(y), np.append(0, np.cumsum(y)), np.log(y.mean())
+
+    def start(self):
+        return np.array([self.middle, self.middle, self.n / 2])
+
+    def parts(self, theta):
+        year = np.floor(np.clip(theta[:, 2], 0, self.n)).astype(int)
+        before = self.sums[year]
+        return theta[:, 0], theta[:, 1], before, self.sums[-1] - before, year
+
+    def log_density(self, theta):
+        a, b, before, after, year = self.parts(theta)
+        value = (before + 1) * a - (year + 1) * np.exp(a)
+        value += (after + 1) * b - (self.n - year + 1) * np.exp(b)
+        return np.where((theta[:, 2] >= 0) & (theta[:, 2] < self.n + 1), value, -np.inf)
+
+    def grad(self, theta):
+        a, b, before, after, year = self.parts(theta)
+        of_a = before + 1 - (year + 1) * np.exp(a)
+        of_b = after + 1 - (self.n - year + 1) * np.exp(b)
+        return np.column_stack([of_a, of_b, np.zeros(len(theta))])
+
+    def shares(self):
+        """Probability of each year, the rates integrated out."""
+        year, before = np.arange(self.n + 1), self.sums
+        after = before[-1] - before
+        logs = special.gammaln(before + 1) - (before + 1) * np.log(year + 1)
+        logs += special.gammaln(after + 1) - (after + 1) * np.log(self.n - year + 1)
+        return special.softmax(logs)
+
+
+def test_a_strategy_samples_the_models_that_it_suits_and_no_others(monkeypatch):
+    walk, rng = load("strategy").Walk, np.random.default_rng(0)
+    monkeypatch.setattr(strategies, "STRATEGIES", [walk, *strategies.STRATEGIES])
+    model = ChangePoint(np.append(rng.poisson(3.0, 25), rng.poisson(0.8, 15)))
+    result = sample(model, check_gradient=False, random_state=0)
+    assert isinstance(result.choices["sampler"].value, sampling.RandomWalk)
+    assert "the model gives its widths" in str(result.plan)
+    shares, middle = model.shares(), np.arange(model.n + 1) + 0.5
+    mean = shares @ middle
+    year = result.summary().loc["year"]
+    assert abs(year["mean"] - mean) < 4.0 * year["mcse_mean"]
+    variance = shares @ (middle - mean) ** 2 + 1.0 / 12.0
+    assert abs(year["sd"] - np.sqrt(variance)) < 4.0 * year["mcse_sd"]
+    given = Settings.of(SGLDLogisticRegression(sampler="hmc", step_size=0.1))
+    plan = strategies.make_plan(as_posterior(model), given, seed=0)
+    assert isinstance(plan.run.sampler, sampling.HMC)
+    X = rng.standard_normal((80, 2))
+    labels = X[:, 0] + rng.logistic(size=80) > 0
+    other = SGLDLogisticRegression(random_state=0).fit(X, labels)
+    assert not isinstance(other.sampler_, sampling.RandomWalk)
 
 
 def test_every_piece_is_shown_by_one_page_and_every_family_is_named():

@@ -24,7 +24,7 @@ from skbayes_sgld.inference.strategies.lengths import (
     usual_burnin,
 )
 from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import Batches
+from skbayes_sgld.inference.strategies.rows_read import Batches, all_rows
 from skbayes_sgld.inference.strategies.starts import choose_start, walkers
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
@@ -71,7 +71,10 @@ def tunes_named(settings: Settings) -> bool:
 
 def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, Batches]:
     """Run on all rows, in single precision where that is safe, and its choice of rows."""
-    batches = batches_of(task, sampler, task.mode)
+    if task.settings.left_to_tuning and task.settings.gradient is None:
+        batches = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
+    else:
+        batches = batches_of(task, sampler, task.mode)
     run = draft(task, sampler, batches, task.mode)
     return replace(run, dynamics=round_gradient(run.dynamics, task.mode)), batches
 
@@ -125,7 +128,7 @@ def adapt_run(task: Task, run: Run, center: Mode, why: str) -> AdaptedRun:
     # an acceptance probability of 0, and a chain stood still for 40 to 160 of them; with steps of
     # varied size for 20
     may_vary = settings.sampler is None and settings.clip is None and center.whitened is None
-    if may_vary and adapted.lost > 0.03:
+    if may_vary and adapted.lost > 0.03 and isinstance(run.sampler, HMC):
         why += f"; {adapted.lost:.0%} of a pilot's trajectories entered parts too narrow for them"
         run = replace(run, sampler=replace(run.sampler, step_range=64.0))  # longest over shortest
         adapted = adapt(run, center, task.seed)

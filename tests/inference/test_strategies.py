@@ -1,0 +1,112 @@
+"""The list of strategies is the decision, and a finding leads to the next one."""
+
+import inspect
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+import skbayes_sgld
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.inference import strategies
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies import STRATEGIES, make_plan
+from skbayes_sgld.inference.strategies.adapted import Adapted
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.given import Given
+from skbayes_sgld.inference.strategies.langevin import Langevin
+from skbayes_sgld.inference.strategies.published import Published
+from skbayes_sgld.inference.strategies.shortened import Shortened
+from skbayes_sgld.inference.strategies.task import Finding, Task
+from skbayes_sgld.own_models import FunctionPosterior, as_posterior
+from skbayes_sgld.sampling import HMC, SGLD
+
+PACKAGE = Path(skbayes_sgld.__file__).parent
+NORMAL = as_posterior(
+    FunctionPosterior(lambda x: -0.5 * np.square(x).sum(axis=1), lambda x: -x, n_params=2)
+)
+PUBLISHED = {"preconditioner": None, "step_size": 0.1}
+
+
+def settings(**given):
+    return Settings.of(SGLDLinearRegression(**given))
+
+
+class Refusing(Strategy):
+    """A strategy that finds that it does not suit."""
+
+    @classmethod
+    def plan(cls, task):
+        return task.found(finding=Finding("Refusing(): nothing suits"))
+
+
+@pytest.mark.parametrize(
+    ("given", "finding", "expected"),
+    [
+        ({}, None, Langevin),
+        ({"gradient": "full"}, None, Langevin),
+        ({}, Finding("SGLD(): a chain overflowed"), Adapted),
+        ({"sampler": "hmc"}, None, Adapted),
+        ({"sampler": "mala", "clip": "norm"}, None, Adapted),
+        (PUBLISHED, None, Published),
+        (PUBLISHED | {"sampler": "hmc"}, None, Published),
+        (PUBLISHED | {"init": "mode"}, None, Given),
+        ({"sampler": "sgld"}, None, Given),
+        ({"sampler": "hmc", "step_size": 0.1}, None, Given),
+        ({"clip": "norm"}, None, Given),
+        ({"batch_size": 5}, None, Given),
+        ({"preconditioner": None}, None, Given),
+        ({"clip": "norm"}, Finding("a chain overflowed", 0.1), Shortened),
+    ],
+    ids=str,
+)
+def test_the_first_strategy_that_suits_plans(given, finding, expected):
+    task = Task(NORMAL, settings(**given), seed=0, finding=finding)
+    suited = [each for each in STRATEGIES if not each.only and each.suits(task)]
+    assert suited[0] is expected
+
+
+def test_strategies_of_a_kind_of_models_are_asked_of_no_others(monkeypatch):
+    class Rare(Refusing):
+        only = ("steep", "hierarchical")
+
+        @classmethod
+        def suits(cls, task):
+            raise AssertionError("asked of a model of another kind")
+
+    monkeypatch.setattr(strategies, "STRATEGIES", [Rare, *STRATEGIES])
+    assert isinstance(make_plan(NORMAL, settings(), 0).run.sampler, SGLD)
+
+
+def test_a_finding_leads_to_the_next_strategy_and_stands_in_its_plan(monkeypatch):
+    monkeypatch.setattr(strategies, "STRATEGIES", [Refusing, *STRATEGIES])
+    plan = make_plan(NORMAL, settings(), 0)
+    assert isinstance(plan.run.sampler, HMC)
+    assert plan.choices["sampler"].why == "Refusing(): nothing suits"
+    monkeypatch.setattr(strategies, "STRATEGIES", [Refusing])
+    with pytest.raises(RuntimeError, match="no strategy suits"):
+        make_plan(NORMAL, settings(), 0)
+
+
+def test_an_ordinary_fit_enters_no_file_of_a_rare_strategy():
+    entered = set()
+
+    def enter(frame, event, arg):
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(PACKAGE):
+            entered.add(path.relative_to(PACKAGE).as_posix())
+
+    model = SGLDLogisticRegression(random_state=0)
+    fit, before = inspect.unwrap(type(model).fit), sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        fit(model, *load_breast_cancer(return_X_y=True))
+    finally:
+        sys.setprofile(before)
+    ways = {path for path in entered if path.startswith("inference/strategies/")}
+    used = "__init__ task langevin adapted lengths rows_read pilot_runs plans starts"
+    assert ways == {f"inference/strategies/{name}.py" for name in used.split()}
+    rare = "checkpoints", "own_models", "neural_network", "inference/in_parts", "inference/overflow"
+    assert [path for path in entered if path.startswith(rare)] == []
