@@ -6,10 +6,10 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.posterior import averaging
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning import adaptation
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from skbayes_sgld.wide_rows import averaging
 
 
 def make_rows(n, d, share=0.1, seed=0):

@@ -6,8 +6,9 @@ from scipy import sparse
 
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.posterior import GLMPosterior, averaging
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Flat, Normal
+from skbayes_sgld.wide_rows import averaging
 
 
 def wide_data(n, d):
