@@ -37,6 +37,7 @@ FEW = {"n_draws": 5, "n_burnin": 10, "thin": 1}
 MODELS = {
     "linear": SGLDLinearRegression(**SHORT),
     "horseshoe": SGLDLinearRegression(prior="horseshoe", **SHORT),
+    "priors of columns": SGLDLinearRegression(prior={0: "laplace"}, **SHORT),
     "noise by row": SGLDLinearRegression(noise_model="log_linear", **SHORT),
     "minibatches": SGLDLogisticRegression(gradient="minibatch", batch_size=50, **SHORT),
     "logistic": SGLDLogisticRegression(**SHORT),
