@@ -35,17 +35,18 @@ import numpy as np
 from benchmarks import _scale_page
 from benchmarks._machine import describe
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.blocks import as_source
+from skbayes_sgld.blocks import passes
 from skbayes_sgld.blocks import source as blocks_source
 from skbayes_sgld.blocks.files import block_slices
+from skbayes_sgld.blocks.rows import as_source
 from skbayes_sgld.blocks.sample import sizes
 from skbayes_sgld.blocks.source import Prints
-from skbayes_sgld.inference import passes
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.priors import Normal
+from skbayes_sgld.rows.targets import Labels
 
 D, BLOCK = 50, 200_000
 LIMITS = {  # bytes; what is mapped from a file is address space, and no private memory
@@ -390,9 +391,10 @@ def _passes(
     def blocks(y: np.ndarray) -> RowBlocks:
         return RowBlocks(lambda: ((X[part], y[part]) for part in parts))
 
-    moments, _, sample, _ = passes.first_pass(blocks(labels), None, 0)
-    encoding = passes.Encoding(moments.labels, np.arange(2.0), np.ones(2))
-    rows, y, weight = encoding.sampled(sample, moments)
+    target = Labels()
+    moments, _, sample, _ = passes.first_pass(blocks(labels), target, 0)
+    encoding = passes.Encoding(target, moments.labels, np.arange(2.0), np.ones(2))
+    rows, y, weight, _ = encoding.sampled(sample, moments)
     model = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight, center=True)
     found: dict[str, dict[str, float]] = {}
     for _ in range(n_times):
@@ -400,7 +402,7 @@ def _passes(
             with nullcontext() if how == "with" else without_checksums():
                 source = blocks(labels)
                 steps: dict[str, Callable[[], Any]] = {
-                    "logistic, first": lambda source=source: passes.first_pass(source, None, 0),
+                    "logistic, first": lambda source=source: passes.first_pass(source, target, 0),
                     "logistic, later": lambda source=source: passes._Passes(
                         model, source, encoding
                     ).expand_likelihood(np.zeros(model.n_params)),

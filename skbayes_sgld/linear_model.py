@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from skbayes_sgld.estimators.base import unchanged_on_error
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.counts import CountRegressor, TotalsRegressor
 from skbayes_sgld.estimators.ordinal import OrdinalClassifier
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor, RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
-from skbayes_sgld.estimators.scores import D2_GAMMA
+from skbayes_sgld.rows.scores import D2_GAMMA
 
 __all__ = [
     "SGLDBetaBinomialRegressor",
@@ -131,11 +131,12 @@ class SampledClassifier(LinearClassifier, SampledEstimator):
             As of ``fit``; where a label is none of ``classes``; and where the number of columns
             changes or is 3,000 or more.
         """
-        with unchanged_on_error(self):
-            if classes is None and any(given is not None for given in by_row.values()):
-                classes = [0, 1]  # failure and success: y holds totals
-            self._know_classes(classes)
-            return self._partial_fit(X, y, sample_weight, by_row)
+        if classes is None and any(given is not None for given in by_row.values()):
+            classes = [0, 1]  # failure and success: y holds totals
+        stream = self._earlier()
+        known, order = self._known_classes(classes, starts=not stream.n_batches)
+        stream = replace(stream, classes=known, order=order)
+        return self._fit(X, y, sample_weight, by_row, stream)
 
 
 @parameters
@@ -404,5 +405,5 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     }
     _score = D2_GAMMA
     _positive = True
-    _target = "numbers above 0."
+    _holds = "numbers above 0."
     _exponential = "mean"

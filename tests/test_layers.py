@@ -22,8 +22,8 @@ ARRAYS = {"numpy", "scipy", "pandas", "arviz_stats"}
 # may import. Every layer may import every module _x.
 _MODEL = {"likelihoods", "posterior", "priors", "transforms"}
 BELOW_LAYER = {
-    "blocks": set(),
-    "rows": {"likelihoods"},
+    "rows": _MODEL,
+    "blocks": {*_MODEL, "rows", "sampling"},
     "datasets": set(),
     "diagnostics": set(),
     "transforms": set(),
@@ -40,9 +40,7 @@ BELOW_LAYER = {
     "criticism": {*_MODEL, "blocks", "diagnostics", "prediction", "rows"},
     "metrics": {"blocks", "criticism", "diagnostics", "prediction", "rows"},
     "plotting": {"criticism", "diagnostics", "metrics", "prediction", "rows"},
-    "inference": {
-        *(*_MODEL, "blocks", "diagnostics", "sampling"),
-    },
+    "inference": {*_MODEL, "diagnostics", "sampling"},
     "estimators": {
         *(*_MODEL, "blocks", "criticism", "diagnostics", "inference", "prediction"),
         *("rows", "sampling", "variational"),

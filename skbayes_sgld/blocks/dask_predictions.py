@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -83,8 +84,8 @@ def _joined(values: Any) -> Array:
 def without_rows(model: Any) -> Any:
     """Copy of the model for the workers, without attributes that predictions do not need."""
     slim = copy(model)
-    for name in ("result_", "_stream"):  # not needed by predictions; may hold rows
-        vars(slim).pop(name, None)
+    vars(slim).pop("result_", None)  # not needed by predictions; may hold rows
+    slim._fitted = replace(slim._fitted, stream=None, attributes={})
     if "estimators_" in vars(slim):
         slim.estimators_ = [without_rows(each) for each in slim.estimators_]
     return slim

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.blocks.fingerprint import Fingerprint, add_pairs, with_fingerprint
+from skbayes_sgld.rows.fingerprint import Fingerprint
 
 Value = TypeVar("Value")
 
@@ -313,6 +313,31 @@ class RowSource(ABC):
         See :class:`~skbayes_sgld.sampling.workers.Workers`.
         """
         return None
+
+
+def with_fingerprint(function: Callable[[Any], Any], block: Any) -> tuple[Fingerprint | None, Any]:
+    """Fingerprint of a block's rows, without an offset, and the function of the block."""
+    X, y, weight = block.X, block.y, block.weight
+    known = y.dtype.kind in "fiub"
+    if weight is not None:
+        positive = weight > 0
+        X, y, weight = X[positive], y[positive], weight[positive]
+    if not len(y):
+        return None, function(block)
+    found = Fingerprint.of(X, y if known else np.zeros(len(y)), None, weight)
+    found.sums[:, -1] = np.nan
+    return found if known else found.without_target(), function(block)
+
+
+def add_pairs(
+    plus: Callable[[Any, Any], Any],
+    a: tuple[Fingerprint | None, Any],
+    b: tuple[Fingerprint | None, Any],
+) -> tuple[Fingerprint | None, Any]:
+    """Sum of two values of :func:`with_fingerprint`."""
+    first, second = a[0], b[0]
+    both = first.plus(second) if first and second else first or second
+    return both, plus(a[1], b[1])
 
 
 def refuse_exposure(source: RowSource | None) -> RowSource | None:

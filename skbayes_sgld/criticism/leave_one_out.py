@@ -20,7 +20,6 @@ from skbayes_sgld._checks import as_weights, check_number, check_size
 from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
-from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.prediction.far_rows import far_rows
@@ -30,6 +29,7 @@ from skbayes_sgld.prediction.wrappers import (
     unwrap_for,
 )
 from skbayes_sgld.rows.arguments import check_by_row_given
+from skbayes_sgld.rows.fingerprint import Fingerprint
 
 _SAMPLES = 200  # observations of each row that the checks simulate
 
@@ -312,7 +312,7 @@ class FittedRows:
     @property
     def family(self) -> str:
         """Kind of the observations, as in :class:`LeftOut`."""
-        return family_of(self.unwrapped.model._likelihood())
+        return family_of(self.unwrapped.model._fitted.target.likelihood)
 
     def choose(self, n_rows: int | None, random_state: Any) -> Array:
         """Positions of the rows to check, among those with a weight; increasing."""
@@ -409,7 +409,7 @@ def rows_of_fit(
     data = unwrapped.model._observed(unwrapped.X, unwrapped.to_model(y), params)
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
     check_size(float(weight.max()), "sample_weight", low=0.0)
-    if unwrapped.model._likelihood().totals:
+    if unwrapped.model._fitted.target.likelihood.totals:
         weight = weight * (data[2] > 0)  # rows without trials carry no information
     counted = np.flatnonzero(weight)
     if len(counted) < 2:

@@ -72,7 +72,7 @@ def _row_groups(
     model: Any, X: Any, y: Any, random_state: Any, groups: Sequence[str], by_row: dict[str, Any]
 ) -> dict[str, Any]:
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
-    observed, row_values = None, model._row_values(X, by_row)
+    observed, row_values = None, model._target_now(by_row).values(X, by_row)
     if y is None:
         rows, offset = model._rows_of(X, by_row)
         offsets = () if offset is None else (offset,)

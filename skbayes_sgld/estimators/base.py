@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
+from copy import copy
 from dataclasses import fields, replace
 from functools import partial
 from html import escape
 from importlib.metadata import version
-from typing import Any, ClassVar, NamedTuple, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import (
-    _check_y,
-    check_consistent_length,
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import check_collected, check_flag, check_number, escaped, naming
+from skbayes_sgld._checks import check_flag, check_number, escaped
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
-from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
-from skbayes_sgld.blocks import as_source
-from skbayes_sgld.blocks.fingerprint import Fingerprint
-from skbayes_sgld.blocks.source import RowSource, refuse_exposure
 from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.column_priors import nested_params, with_params
-from skbayes_sgld.estimators.outputs import has_outputs
+from skbayes_sgld.estimators.fitted import Fitted
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
@@ -47,61 +38,21 @@ from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_c
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.prediction.wrappers import warn_of_random_walks
-from skbayes_sgld.priors import NOISE_PRIORS, PRIORS, CoefficientPrior, Prior
+from skbayes_sgld.priors import NOISE_PRIORS, PRIORS
 from skbayes_sgld.rows.arguments import (
     ROW_ARGUMENTS,
     check_by_row_given,
     check_names,
     metadata_requests,
-    totals_of,
 )
-from skbayes_sgld.rows.checks import (
-    FLOATS,
-    check_finite,
-    check_no_gap,
-    check_numeric,
-    check_real,
-    check_weight,
-    warn_of_light_rows,
-)
+from skbayes_sgld.rows.arrays import checked_X, checked_y
+from skbayes_sgld.rows.checks import check_finite
+from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.reading import read_rows
+from skbayes_sgld.rows.targets import Target
 
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
-
-
-class Rows(NamedTuple):
-    """Checked rows of a fit.
-
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-    y : ndarray of shape (n,)
-        Numbers, as the likelihood takes them.
-    weight : ndarray of shape (n,) or None
-        Positive; None where all are 1.
-    columns : tuple of two ndarrays of shape (d,) or None
-        Mean and spread of each column, in place of those of X.
-    offset : ndarray of shape (n,) or None
-        Known part of each row's linear predictor.
-    """
-
-    X: Any
-    y: Array
-    weight: Array | None
-    columns: tuple[Array, Array] | None = None
-    offset: Array | None = None
-
-
-@contextmanager
-def unchanged_on_error(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was when the block raises."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
 
 
 @numpy_defaults
@@ -126,9 +77,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
-    _y_checks: ClassVar[dict[str, Any]] = {}  # further arguments of scikit-learn's validate_data
+    _takes_blocks: ClassVar[bool] = False
     _row_arguments: ClassVar[tuple[str, ...]] = ()  # names in ROW_ARGUMENTS
-    _target: ClassVar[str] = ""  # contents of y, for the notes
+    _holds: ClassVar[str] = ""  # contents of y, for the notes
     _advice_on_columns: ClassVar[str] = ""  # what to give instead of a y with several columns
     # what to do instead of giving an argument that a method does not take
     _argument_hints: ClassVar[dict[str, str]] = {
@@ -138,11 +89,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         "X, as_frame=True), give a frame",
     }
     _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
-    _n_predictors: int  # set by linear models only
-    _stream: Any = None  # earlier batches of partial_fit; None after fit
-    _prior_choice: Any = None  # prior="auto": the choice of the last fit
-    _by_row = cast("str", "")  # name of the argument by row that the fit had
-    _fingerprint: Fingerprint | None = None  # of the rows of the fit
+    _fitted: Any = None  # of the last fit; see estimators/fitted.py
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Ask scikit-learn for the arguments by row, and keep the caller's ``np.errstate`` out."""
@@ -227,29 +174,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         assert registry is not None
         return resolve(getattr(self, name), registry, name, also)
 
-    def _resolve_conditional(self, name: str, likelihood: Likelihood) -> CoefficientPrior:
-        """Prior given its hyperparameters; raise where the noise that scales it is not inferred."""
-        prior = self._resolve(name)
-        self._check_noise_scales(prior, name, getattr(self, name), likelihood)
-        return prior.conditional() if prior.hierarchical else prior
-
-    def _check_noise_scales(
-        self, prior: Prior, name: str, given: Any, likelihood: Likelihood
-    ) -> None:
-        """Raise if the prior is in units of the noise, and the model does not infer it."""
-        if prior.scaled_by_noise and not likelihood.quadratic:
-            if likelihood.infers_noise:
-                raise ValueError(
-                    f"{name}={given!r} is conjugate to normal noise, and "
-                    f"noise_distribution={self.noise_distribution!r} has other noise; "
-                    f"set {name}='normal'."
-                )
-            unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
-            raise ValueError(
-                f"{name}={given!r} is scaled by the noise, and this model has "
-                f"none; choose one of {', '.join(unscaled)}."
-            )
-
     def _settings(self) -> Any:
         """Raise where a parameter is out of range, used or not; subclasses return settings."""
         for name in self._get_param_names():
@@ -296,186 +220,114 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
     ) -> Self:
-        """Fit to all rows, or to one more batch of a ``stream``: check, model, run."""
+        """Fit to all rows, or to one more batch of a ``stream``: rows, model, posterior, result."""
         check_names(self, by_row)
-        data = X, y, sample_weight, by_row
-        with fit_task(self, *data), unchanged_on_error(self):
-            self._stream = stream
+        with fit_task(self, X, y, sample_weight, by_row):
             settings = self._settings()
-            rows = self._source(*data) or self._check_data(*data)
-            earlier = self._fingerprint if self._is_later_batch else None
-            n_columns = rows.n_features if isinstance(rows, RowSource) else rows.X.shape[1]
+            given = self._read(X, y, sample_weight, by_row, stream)
+            target, rows = given.encode(self._target(given.given, stream), self)
             # with few columns, passes over rows share the cores: threads of BLAS would compete
-            with one_blas_thread() if n_columns < 500 else nullcontext():
-                posterior = self._model(settings, rows)
-                self._run(settings, posterior, rows)
-            self._fingerprint = self._fingerprint_of(rows, earlier)
+            with one_blas_thread() if rows.n_features < 500 else nullcontext():
+                model = self._model(settings, target.likelihood, rows, target.class_names)
+                posterior, rows = self._bind(settings, model, rows)
+                fitted = self._infer(settings, model, posterior, rows, target)
+            self._write(fitted)
         return self
 
-    def _fingerprint_of(self, rows: Any, earlier: Fingerprint | None) -> Fingerprint | None:
-        """Fingerprint of the rows of this fit, and of earlier batches."""
-        if isinstance(rows, RowSource):
-            found = rows.fingerprint
-            labels = hasattr(self, "classes_") and not self._likelihood().totals
-            return found.without_target() if found is not None and labels else found
-        y, present = rows.y, getattr(self, "_present", None)
-        if present is not None:
-            y = present[y.astype(int)]
-        found = Fingerprint.of(rows.X, y, rows.offset, rows.weight)
-        if getattr(self, "class_weight", None) is not None:
-            found = replace(found, weight=np.nan)
-        return found if earlier is None else earlier.plus(found)
-
-    def _source(
-        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]
-    ) -> RowSource | None:
-        """Rows in blocks; None where they are an array like any other."""
+    def _read(
+        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
+    ) -> Any:
+        """Rows as they are given: arrays, or what an annex reads."""
         check_names(self, by_row)
-        source = as_source(X, y, sample_weight, **dict.fromkeys(self._row_arguments) | by_row)
-        return source if self._row_arguments else refuse_exposure(source)
+        return read_rows(X, y, sample_weight, by_row, self)
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> Rows:
-        """Checked rows of positive weight; sets ``n_features_in_``, ``classes_`` and the like."""
-        if self._advice_on_columns and has_outputs(y) and np.asarray(y).shape[1] > 1:
-            raise ValueError(f"y has shape {np.asarray(y).shape}; {self._advice_on_columns}")
-        checks = {**self._y_checks, "reset": not self._is_later_batch}
-        if self._is_later_batch:  # a batch may be a single row
-            checks["ensure_min_samples"] = 1
-        X, y = self._validate_rows(X, y, ensure_all_finite=False, **checks)
-        self._check_values(X)
-        weight = None if sample_weight is None else check_weight(sample_weight, X)
-        y, weight, offset = self._target_of_fit(X, y, weight, by_row)
-        if weight is not None:
-            if not weight.all():
-                some = weight > 0
-                X, y, weight = X[some], y[some], weight[some]
-                offset = None if offset is None else offset[some]
-            if np.all(weight == 1.0):
-                weight = None
-            elif sample_weight is not None:
-                warn_of_light_rows(float(weight.sum()), *X.shape)
-        return Rows(X, self._as_numbers(y), weight, offset=offset)
+    def _target(self, given: str, stream: Any = None) -> Target:
+        """Kind of target of rows with the argument by row ``given``, or with none, ""."""
+        raise NotImplementedError
+
+    def _check_values(self, X: Array, names: list[str] | None, fitting: bool) -> None:
+        """Raise where values of X cannot be used to fit, or to predict."""
+        check_finite(X, names)
+
+    def _model(
+        self, settings: Any, likelihood: Likelihood, rows: Any, class_names: list[str] | None = None
+    ) -> Any:
+        """Model of the rows: likelihood and priors."""
+        raise NotImplementedError
+
+    def _bind(self, settings: Any, model: Any, rows: Any) -> tuple[Any, Any]:
+        """Posterior of the rows under the model, and the rows that later calls need."""
+        return rows.bind(model)
+
+    def _infer(self, settings: Any, model: Any, posterior: Any, rows: Any, target: Any) -> Fitted:
+        """Draws of the posterior, or its mode, and all that the estimator keeps of a fit."""
+        raise NotImplementedError
+
+    def _write(self, fitted: Fitted) -> None:
+        """Keep a fit in place of the last one: the only place that sets fitted attributes."""
+        for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
+            delattr(self, name)
+        self._fitted = fitted
+        for name, value in fitted.attributes.items():
+            setattr(self, name, value)
+
+    def _as_written(self, fitted: Fitted) -> Self:
+        """Copy of the estimator that keeps this fit."""
+        other = copy(self)
+        other._write(fitted)
+        return other
+
+    # ---- the fitted estimator -----------------------------------------------------------------
 
     @property
-    def _is_later_batch(self) -> bool:
-        """Whether ``partial_fit`` has fitted a batch before these rows."""
-        return self._stream is not None and self._stream.n_batches > 0
+    def _by_row(self) -> str:
+        """Name of the argument by row that the fit had, or ""."""
+        return "" if self._fitted is None else self._fitted.target.given
 
-    def _check_values(self, X: Array, fitting: bool = True) -> None:
-        """Raise where values of X cannot be used to fit, or to predict."""
-        check_finite(X, self)
-
-    def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, by_row: dict[str, Any]
-    ) -> tuple[Array, Array | None, Array | None]:
-        """Target, weight and offset of all rows: codes of labels, weights times those of classes.
-
-        It remembers whether the rows have the argument by row.
-        """
-        offset = self._offset(X, by_row)
-        self._remember_by_row(by_row)
-        return y, weight, offset
-
-    def _remember_by_row(self, by_row: dict[str, Any]) -> None:
-        """Remember which argument by row the rows have, as all batches do or none."""
-        given = next((name for name, value in by_row.items() if value is not None), "")
-        if self._is_later_batch and given != self._by_row:
-            raise ValueError(
-                f"{given or self._by_row} is {'' if given else 'not '}given, and earlier calls of "
-                f"partial_fit had {'none' if given else 'it'}; give it in all calls, or in none."
-            )
-        self._by_row = given
-
-    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
-        """Target as the numbers that the likelihood takes; of a fit, of rows of positive weight."""
-        return self._likelihood().check_target(y)
-
-    def _own_draws(self) -> Array | None:
-        """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
-        return None
-
-    def _likelihood(self) -> Likelihood:
-        """Distribution of an observation, given parameters of the estimator and labels of y."""
-        raise NotImplementedError
-
-    def _model(self, settings: Any, rows: Any) -> Any:
-        """Posterior of the rows, which are :class:`Rows` or a RowSource."""
-        raise NotImplementedError
-
-    def _run(self, settings: Any, posterior: Any, rows: Any) -> None:
-        """Find draws of the posterior, or its mode, and set the fitted attributes."""
-        raise NotImplementedError
+    @property
+    def _fingerprint(self) -> Fingerprint | None:
+        """Sums over the rows of the fit."""
+        return None if self._fitted is None else self._fitted.fingerprint
 
     def _feature_names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [escaped(name) for name in names]
 
-    def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-        """Rows checked by scikit-learn, sparse ones in compressed form; and y, if given."""
-        formats, y_numeric = "csr" if self._takes_sparse else False, checks.pop("y_numeric", False)
-        checks = {"dtype": FLOATS, "accept_sparse": formats, **checks}
-        check_real(X)
-        check_collected(y, "y")
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; give "
-                "the observation of each row of X."
-            )
-        with np.errstate(all="ignore"), naming("X"):  # infinities are added
-            rows = validate_data(self, X, **checks)
-        rows = as_rows(rows) if issparse(rows) else rows
-        if isinstance(y, str) and y == "no_validation":
-            return rows
-        if y_numeric:
-            check_numeric(y)
-        with np.errstate(all="ignore"), naming("y"):
-            check_no_gap(y)
-            y = _check_y(y, y_numeric=y_numeric, estimator=self)
-        with naming("X", "y"):
-            check_consistent_length(rows, y)
-        return rows, y
-
-    # ---- the fitted estimator -----------------------------------------------------------------
-
     def _check_rows(self, X: ArrayLike) -> Array:
         """Rows to predict."""
         check_is_fitted(self)
         warn_of_random_walks(self)
-        rows: Array = self._validate_rows(X, reset=False, ensure_all_finite=False)
-        self._check_values(rows, fitting=False)
+        rows, names = checked_X(self, X)
+        self._check_values(rows, names, fitting=False)
         return rows
+
+    def _target_now(self, by_row: dict[str, Any]) -> Target:
+        """Target of the fit; before it, of rows with these arguments."""
+        check_names(self, by_row)
+        if self._fitted is not None:
+            return self._fitted.target
+        return self._target(next((name for name, v in by_row.items() if v is not None), ""))
 
     def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, Array | None]:
         """Checked rows to predict, and the offset of their linear predictors if they have one."""
         check_names(self, by_row)
         return self._check_rows(X), self._offset(X, by_row)
 
-    def _row_values(self, X: Any, by_row: dict[str, Any]) -> dict[str, Array]:
-        """Numbers ``(n,)`` of the arguments by row that are given."""
-        check_names(self, by_row)
-        given = {name: value for name, value in by_row.items() if value is not None}
-        return {name: ROW_ARGUMENTS[name].check(value, X) for name, value in given.items()}
-
     def _offset(self, X: Any, by_row: dict[str, Any]) -> Array | None:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
-        for name, values in self._row_values(X, by_row).items():
-            return ROW_ARGUMENTS[name].offset(values)
-        return None
+        target = self._target_now(by_row)
+        return target.offset(target.values(X, by_row))
 
     def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, ...]:
         """Checked rows, observations (numbers or codes) and, if there is one, the offset."""
         check_names(self, by_row)
         check_is_fitted(self)
         check_by_row_given(self, by_row)
-        numeric = self._y_checks.get("y_numeric", False)
-        X, y = self._validate_rows(X, y, reset=False, y_numeric=numeric)
-        self._check_values(X, fitting=False)
-        offset = self._offset(X, by_row)
-        if self._likelihood().totals:
-            totals = totals_of(X, y, 1 if offset is None else offset)
-            return X, totals["successes"], totals["trials"]
-        observed = self._as_numbers(y, fitting=False).astype(float)
-        return (X, observed) if offset is None else (X, observed, offset)
+        target: Target = self._fitted.target
+        rows, names = checked_X(self, X)
+        y = checked_y(self, target.read(y)[1], rows, target.numeric)
+        self._check_values(rows, names, fitting=False)
+        return rows, *target.observed(rows, y, target.values(rows, by_row))
 
     def _predictor(self, selection: Any = slice(None)) -> Predictor:
         """Map from rows to their predictors under the chosen draws."""
@@ -483,8 +335,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _predictive(self, selection: Any = slice(None)) -> Any:
         """Posterior predictive distribution from the chosen draws."""
-        predictor, likelihood = self._predictor(selection), self._likelihood()
-        return self._mixture(predictor, likelihood, self._own_draws(), selection)
+        likelihood = self._fitted.target.likelihood
+        return self._mixture(self._predictor(selection), likelihood, self._own_draws(), selection)
+
+    def _own_draws(self) -> Array | None:
+        """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
+        return None
 
     def _mixture(
         self, predictor: Predictor, likelihood: Likelihood, own: Array | None, selection: Any
@@ -596,7 +452,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if not check_flag(exponentiate, "exponentiate"):
             return draws.summary(coverage)
         unit = self._exponential
-        if not unit or self._n_predictors > 1:
+        if not unit or self._fitted.n_predictors > 1:
             raise ValueError(
                 f"exponentiate=True is not accepted by this {type(self).__name__}: exponentials of "
                 "coefficients are odds ratios of two classes and rate ratios of counts. "

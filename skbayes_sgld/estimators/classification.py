@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from numbers import Real
-from typing import Any, ClassVar, cast
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import (
-    _check_partial_fit_first_call,
-    check_classification_targets,
-)
+from sklearn.utils.multiclass import _check_partial_fit_first_call
 
-from skbayes_sgld._checks import escaped, naming
-from skbayes_sgld.blocks.moments import Moments
-from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld._checks import naming
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.predictions import prediction
-from skbayes_sgld.estimators.scores import ACCURACY, share_of_hits
-from skbayes_sgld.inference.passes import Encoding
-from skbayes_sgld.likelihoods import Bernoulli, Binomial, Categorical, LabelLikelihood, Likelihood
-from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
-from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.wrappers import unless_random_walks
-from skbayes_sgld.rows.arguments import check_by_row_given, totals_of_fit
-from skbayes_sgld.rows.checks import check_classes, check_weight, check_weight_sizes
+from skbayes_sgld.rows.arguments import check_by_row_given
+from skbayes_sgld.rows.arrays import Arrays
+from skbayes_sgld.rows.checks import check_classes, check_weight
+from skbayes_sgld.rows.scores import ACCURACY, share_of_hits
+from skbayes_sgld.rows.targets import Labels, Target, TotalsOfLabels
 
 
 @parameters
@@ -53,8 +45,6 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     """
 
     class_weight: Any = None
-    # codes of the classes in the model, None for all; an annotation would make it a parameter
-    _present = cast("Array | None", None)
     _advice_on_columns = (
         "a classifier takes one label a row. Of columns that are 1 for the class of the row give "
         "y.argmax(axis=1). Of columns of successes and failures, SGLDLogisticRegression takes the "
@@ -67,82 +57,17 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         "offset": "the log odds have no known part; give a column of X",
     }
 
-    def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, by_row: dict[str, Any]
-    ) -> tuple[Array, Array | None, Array | None]:
-        self.classes_: Array = self._classes_of(y)
-        codes = positions(y, self.classes_)
-        if self.class_weight is not None:
-            by_class = self._class_weights(y, codes, weight)[codes]
-            weight = by_class if weight is None else weight * by_class
-            if not weight.any():
-                raise ValueError(
-                    f"class_weight={self.class_weight!r} leaves no row a weight above zero."
-                )
-            check_weight_sizes(weight, f"class_weight={self.class_weight!r}")
-        return codes, weight, None
+    def _target(self, given: str, stream: Any = None) -> Target:
+        return Labels(class_weight=self.class_weight, make=self._label_likelihood)
 
-    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
-        if fitting:
-            return super()._as_numbers(y)
-        return codes_of(y, self.classes_, "the fit")
-
-    def _classes_of(self, y: Array) -> Array:
-        """The different labels, sorted; at least two."""
-        classes = unique_labels(y)
-        # the check sorts its argument: the labels stand for y
-        few = 2 * len(classes) <= len(y)
-        with naming("y"), np.errstate(invalid="ignore"):  # the check rounds numbers beyond 2**63
-            try:
-                check_classification_targets(np.repeat(classes, 2) if few else y)
-            except ValueError as error:
-                raise ValueError(f"{error}{_hint_of_shares(y)}") from None
-        return check_two(classes)
-
-    def _class_weights(self, y: Array, codes: Array, weight: Array | None) -> Array:
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = np.bincount(codes, weights=weight, minlength=len(self.classes_))
-            present = counts > 0
-            return counts.sum() / (present.sum() * np.where(present, counts, np.inf))
-        if not isinstance(self.class_weight, dict):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is not accepted; give 'balanced', None or a "
-                "dict of class to weight."
-            )
-        for label, value in self.class_weight.items():
-            if not isinstance(value, Real) or isinstance(value, bool):
-                raise TypeError(
-                    f"class_weight={self.class_weight!r} gives class {label!r} the weight "
-                    f"{value!r}; weights must be numbers, 0 or more."
-                )
-        unknown = set(self.class_weight) - set(self.classes_.tolist())
-        if unknown and set(self.classes_.tolist()) - set(self.class_weight):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} has {unknown.pop()!r}, which is not among the "
-                f"classes of y, {self.classes_.tolist()}; give weights to these, the others have 1."
-            )
-        by_class = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        if not np.all((by_class >= 0) & (by_class < np.inf)):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} is out of range; the weight of every class "
-                "must be finite and not negative."
-            )
-        return by_class
-
-    def _likelihood(self) -> LabelLikelihood:
-        if self._present is None:
-            return self._label_likelihood(len(self.classes_))
-        # if only two of several classes have weight, each keeps its own predictor
-        return Categorical(len(self._present))
-
-    @staticmethod
-    def _label_likelihood(n_classes: int) -> LabelLikelihood:
+    def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
         """Likelihood of so many classes."""
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
         predictive = super()._predictive(selection)
-        return replace(predictive, present=self._present, n_classes=len(self.classes_))
+        target = self._fitted.target
+        return replace(predictive, present=target.present, n_classes=len(target.classes))
 
     @prediction
     def decision_function(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
@@ -353,73 +278,18 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         score : float
             NaN, with a warning, where the chains are no better than random walks.
         """
-        source = self._source(X, y, sample_weight, by_row)
-        if source is not None:
-            return unless_random_walks(self, ACCURACY.score_source(self, source))
+        rows = self._read(X, y, sample_weight, by_row)
+        if not isinstance(rows, Arrays):
+            return unless_random_walks(self, rows.score(self, ACCURACY))
         check_by_row_given(self, by_row, "score", in_search=True)
         if not any(value is not None for value in by_row.values()):
             score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
             return unless_random_walks(self, score)
-        rows, successes, trials = self._observed(X, y, by_row)
+        checked, successes, trials = self._observed(X, y, by_row)
         hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
-        weight = 1.0 if sample_weight is None else check_weight(sample_weight, rows)
+        weight = 1.0 if sample_weight is None else check_weight(sample_weight, checked)
         score = float(np.average(hits, weights=trials * weight))
         return unless_random_walks(self, score)
-
-
-def codes_of(y: Array, classes: Array, known_from: str) -> Array:
-    """Positions of labels among the classes; raise for a label that is none of them."""
-    member = np.isin(y, classes)
-    if not member.all():
-        raise ValueError(
-            f"y has the label {y[~member].tolist()[0]!r}, which is not among the classes of "
-            f"{known_from}, {classes.tolist()}.{_hint_of_shares(y)}"
-        )
-    return positions(y, classes)
-
-
-def _hint_of_shares(y: Array) -> str:
-    """Words on what to give instead of shares of successes; "" where y has other values."""
-    if y.dtype.kind != "f" or not np.all((y >= 0) & (y <= 1)) or np.all(y == np.floor(y)):
-        return ""
-    return (
-        " Of shares of successes among trials give SGLDLogisticRegression the numbers: "
-        "fit(X, successes, n_trials=n)."
-    )
-
-
-def positions(y: Array, classes: Array) -> Array:
-    """Position of each label in ``classes``, which has them all, in any order."""
-    order = np.argsort(classes)
-    return order[np.searchsorted(classes, y, sorter=order)]
-
-
-def check_two(classes: Array) -> Array:
-    """The classes, if there are two at least."""
-    if len(classes) < 2:
-        raise ValueError(
-            f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two classes."
-        )
-    return classes
-
-
-def unique_labels(y: Array) -> Array:
-    """The different labels, sorted."""
-    if y.dtype.kind in "biu":  # by a hash table where they are numbers without fractions
-        return np.sort(pd.unique(y))
-    try:
-        labels = np.unique(y)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in y.tolist()})
-        raise TypeError(
-            f"y has labels of type {', '.join(kinds)}, which have no order; give all of them as "
-            "strings, or all as whole numbers."
-        ) from None
-    if len(labels) and isinstance(labels[0], bytes):
-        raise TypeError(
-            f"y has labels of bytes, such as {labels[0]!r}; give them as strings or whole numbers."
-        )
-    return labels
 
 
 @parameters
@@ -439,128 +309,43 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
 
     _row_arguments: ClassVar[tuple[str, ...]] = ("n_trials",)
     _exponential = "odds"
-    _target = (
+    _holds = (
         "labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
         "success, and probabilities are those of one trial. The likelihood is that of as many rows "
         "as there are trials, each with its label; the automatic scale of the prior counts each "
         "row once."
     )
 
-    def _model_of_source(self, settings: Any, source: RowSource) -> GLMPosterior:
-        if source.has_exposure:
-            self._begin_totals()
-        return super()._model_of_source(settings, source)
+    def _target(self, given: str, stream: Any = None) -> Target:
+        if given == "n_trials":
+            return TotalsOfLabels(class_weight=self.class_weight)
+        return Labels(**self._of_labels(stream))
 
-    def _target_of_fit(
-        self, X: Any, y: Array, weight: Array | None, by_row: dict[str, Any]
-    ) -> tuple[Array, Array | None, Array | None]:
-        n_trials = by_row.get("n_trials")
-        self._remember_by_row(by_row)
-        if n_trials is None:
-            return super()._target_of_fit(X, y, weight, by_row)
-        self._begin_totals()
-        return *totals_of_fit(X, y, weight, n_trials), None
-
-    def _begin_totals(self) -> None:
-        """Take totals for the target of this fit."""
-        if self.class_weight is not None:
-            raise ValueError(
-                f"class_weight={self.class_weight!r} has no meaning for totals; leave it None, and "
-                "weigh rows by sample_weight."
-            )
-        self._present, self.classes_ = None, np.arange(2)
-
-    def _likelihood(self) -> LabelLikelihood:
-        return Binomial() if self._by_row else super()._likelihood()
-
-    def _know_classes(self, classes: Any) -> None:
-        """Set ``classes_`` before a batch of ``partial_fit``."""
-        if self._stream is None and classes is not None:  # fit may have seen others
-            self.__dict__.pop("classes_", None)
-        with naming("classes"):
-            check_classes(classes)
-            _check_partial_fit_first_call(self, classes)
-
-    def _classes_of(self, y: Array) -> Array:
-        """Classes of y; ``partial_fit`` knows them from its first call."""
-        if self._stream is None:
-            return super()._classes_of(y)
-        if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} depends on rows that are yet to come; "
-                "partial_fit takes None or a dict of class to weight."
-            )
-        codes_of(y, self.classes_, "the first call of partial_fit")
-        return self.classes_
-
-    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
-        """Codes as the likelihood takes them; a class without weight may leave the model."""
-        if self._by_row:
-            return y
-        if not fitting:
-            return super()._as_numbers(y, fitting)
-        self._present, present = None, np.flatnonzero(np.bincount(y))
+    def _of_labels(self, stream: Any) -> dict[str, Any]:
+        """Arguments of the target of labels."""
         # classes without rows stay in the model where later rows or a prior inform them
-        stay = self._stream is not None or not self.fit_intercept
+        stay = stream is not None or not self.fit_intercept
         stay = stay or self._resolve("intercept_prior").proper
-        if len(present) < len(self.classes_) and not stay:
-            if len(present) < 2:
-                only = self.classes_[present].tolist()[0]
-                raise ValueError(
-                    f"the weights are zero for every class but {only!r}: under its flat prior the "
-                    "intercept would go to infinity; give rows of another class a weight, or set "
-                    "intercept_prior='normal' or fit_intercept=False."
-                )
-            self._present, y = present, np.searchsorted(present, y)
-        return super()._as_numbers(y)
+        more: dict[str, Any] = {"class_weight": self.class_weight, "keeps_absent": stay}
+        more["make"] = self._label_likelihood
+        if stream is None:
+            return more
+        return more | {"known": True, "classes": stream.classes, "first": not stream.n_batches}
 
-    def _encoding(self, moments: Moments) -> Encoding:
-        # two rows stand for all rows of a label
-        labels, weight = np.repeat(moments.labels, 2), np.repeat(0.5 * moments.total, 2)
-        codes, weighed, _ = super()._target_of_fit(None, labels, weight, {})
-        assert weighed is not None
-        factors = np.ones(len(moments.labels))
-        if self.class_weight is not None:
-            factors = self._class_weights(labels, codes, weight)[codes[::2]]
-        positive, numbers = np.asarray(weighed > 0), np.zeros(len(factors))
-        numbers[positive[::2]] = self._as_numbers(codes[positive])[::2]
-        return Encoding(moments.labels, numbers, np.where(positive[::2], factors, 0.0))
+    def _known_classes(self, classes: Any, starts: bool) -> tuple[Array, Array | None]:
+        """Classes of a stream, and their order if the type of ``classes`` has one.
 
-    def _target_before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        if self._by_row:
-            return super()._target_before_fit(y, n_rows)
-        labels, codes = np.arange(2), np.arange(n_rows) % 2
-        if y is not None:
-            labels, codes = np.unique(y, return_inverse=True)
-        return codes.astype(float), self._label_likelihood(len(labels)), labels
+        ``starts`` is whether no batch came before, so that ``fit`` may have seen others.
+        """
+        known = None if starts and classes is not None else getattr(self, "classes_", None)
+        return first_classes(classes, known), None
 
-    def _class_names(self) -> list[str]:
-        classes = self.classes_ if self._present is None else self.classes_[self._present]
-        return [escaped(c) for c in classes]
 
-    def _split(self, values: Array) -> dict[str, Array]:
-        parts = super()._split(values)
-        if self._present is None:
-            return parts
-        S, n_classes = len(values), len(self.classes_)
-        coef = np.zeros((S, n_classes, self.n_features_in_))
-        intercept = np.full((S, n_classes), -np.inf)
-        coef[:, self._present], intercept[:, self._present] = parts["coef"], parts["intercept"]
-        return {"coef": coef, "intercept": intercept}
-
-    def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
-        """Predictors of the classes that are in the model."""
-        parts = self._draws()
-        present = slice(None) if self._present is None else self._present
-        coef, intercept = parts["coef"][selection], parts["intercept"][selection]
-        return LinearPredictor(coef[:, present], intercept[:, present])
-
-    # ---- observations, labels or totals ---------------------------------------------------------
-
-    def _row_values(self, X: Any, by_row: dict[str, Any]) -> dict[str, Array]:
-        if by_row.get("n_trials") is not None and not self._by_row and hasattr(self, "classes_"):
-            raise ValueError(
-                "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
-                "in fit too."
-            )
-        return super()._row_values(X, by_row)
+def first_classes(classes: Any, known: Array | None) -> Array:
+    """Classes of the first call of ``partial_fit``, by scikit-learn's own check."""
+    holder = SimpleNamespace(classes_=known)
+    with naming("classes"):
+        check_classes(classes)
+        _check_partial_fit_first_call(holder, classes)
+    found: Array = holder.classes_
+    return found

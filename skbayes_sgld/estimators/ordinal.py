@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._warnings import warn
-from skbayes_sgld.blocks.moments import Moments
-from skbayes_sgld.estimators.base import Array, Rows
-from skbayes_sgld.estimators.classification import (
-    LinearClassifier,
-    check_two,
-    positions,
-    unique_labels,
-)
-from skbayes_sgld.estimators.ordered_labels import in_order, order_of, plain
+from skbayes_sgld.estimators.base import Array
+from skbayes_sgld.estimators.classification import LinearClassifier, first_classes
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.scores import ACCURACY
-from skbayes_sgld.inference.passes import Encoding
-from skbayes_sgld.likelihoods import LabelLikelihood, Likelihood, Ordinal
-from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.likelihoods import LabelLikelihood, Ordinal
 from skbayes_sgld.prediction.wrappers import unless_random_walks
+from skbayes_sgld.rows.scores import ACCURACY
+from skbayes_sgld.rows.targets import OrderedLabels, Target
+from skbayes_sgld.rows.targets.labels import check_two, unique_labels
+from skbayes_sgld.rows.targets.ordered_labels import in_order, order_of, plain
 
 
 @parameters
@@ -64,12 +57,10 @@ class OrdinalClassifier(LinearClassifier):
 
     gap_prior: Any = "log_normal"
     _row_arguments = ()
-    _target = (
+    _holds = (
         "labels. An ordered pandas categorical, a polars Enum or an ordered Arrow dictionary gives "
         "their order, else they are sorted. Intervals, as of ``pandas.cut``, become their text."
     )
-    # categories of the fit's y; an annotation would make it a parameter
-    _order = cast("Array | None", None)
 
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: the classes of its checks have no order, and are predicted ill."""
@@ -77,30 +68,27 @@ class OrdinalClassifier(LinearClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _begin_totals(self) -> None:
-        raise ValueError("the blocks hold n_trials: ordered classes have no totals; give labels.")
+    def _target(self, given: str, stream: Any = None) -> Target:
+        order = None if stream is None else stream.order
+        return OrderedLabels(**self._of_labels(stream), order=order)
 
-    # ---- labels -------------------------------------------------------------------------------
+    def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
+        return Ordinal(n_classes)
 
-    def _check_data(self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> Rows:
-        if self._stream is None:
-            self._order = order_of(y)
-        rows = super()._check_data(X, y, sample_weight, by_row)
-        names = self.classes_
-        known = self._order is not None or self._is_later_batch
-        if not known and len(names) > 2 and isinstance(names[0], str):
-            listed = " < ".join(names[:5]) + " < ..." * (len(names) > 5)
-            warn(
-                f"y holds text, and the classes are in alphabetical order: {listed}. If that is "
-                "not their order, give pandas.Categorical(y, categories=[...], ordered=True), or "
-                "its codes where scikit-learn sorts labels before the fit: VotingClassifier, "
-                "StackingClassifier, and probabilities of cross_val_predict.",
-                UserWarning,
-            )
-        return rows
-
-    def _validate_rows(self, X: Any, y: Any = "no_validation", **checks: Any) -> Any:
-        return super()._validate_rows(X, y if isinstance(y, str) else plain(y), **checks)
+    def _known_classes(self, classes: Any, starts: bool) -> tuple[Array, Array | None]:
+        known = getattr(self, "classes_", None)
+        if starts and classes is not None:
+            known = order_of(classes)
+            if known is not None:  # with fractions they would be refused as numbers
+                labels = unique_labels(np.asarray(plain(classes)))
+                return check_two(in_order(labels, known)), known
+            return first_classes(classes, None), None
+        if known is None:
+            return first_classes(classes, None), None
+        labels = np.sort(known)
+        if classes is not None and np.array_equal(np.unique(plain(classes)), labels):
+            classes = None
+        return in_order(first_classes(classes, labels), known), known
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the labels that are predicted: the accuracy.
@@ -126,62 +114,3 @@ class OrdinalClassifier(LinearClassifier):
         accuracy = replace(ACCURACY, reference=None)
         score = accuracy.score_arrays(np.asarray(plain(y)), self.predict(X), sample_weight)
         return unless_random_walks(self, score)
-
-    def _encoding(self, moments: Moments) -> Encoding:
-        self._order = None  # labels of blocks are sorted
-        return super()._encoding(moments)
-
-    def _know_classes(self, classes: Any) -> None:
-        known = vars(self).get("classes_")
-        if self._stream is None and classes is not None:
-            known = self._order = order_of(classes)
-            if known is not None:  # with fractions they would be refused as numbers
-                self.classes_ = check_two(
-                    in_order(unique_labels(np.asarray(plain(classes))), known)
-                )
-                return
-        elif known is not None:
-            self.classes_ = np.sort(known)
-            if classes is not None and np.array_equal(np.unique(plain(classes)), self.classes_):
-                classes = None
-        super()._know_classes(classes)
-        self.classes_ = in_order(self.classes_, known)
-
-    def _target_before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        order, y = order_of(y), None if y is None else np.asarray(plain(y))
-        codes, likelihood, labels = super()._target_before_fit(y, n_rows)
-        if order is None or labels is None:
-            return codes, likelihood, labels
-        ordered = in_order(labels, order)
-        return positions(labels, ordered)[codes.astype(np.intp)].astype(float), likelihood, ordered
-
-    def _classes_of(self, y: Array) -> Array:
-        if self._stream is not None or self._order is None:
-            return super()._classes_of(y)
-        return check_two(in_order(unique_labels(y), self._order))
-
-    @staticmethod
-    def _label_likelihood(n_classes: int) -> LabelLikelihood:
-        return Ordinal(n_classes)
-
-    def _likelihood(self) -> LabelLikelihood:
-        return Ordinal(len(self.classes_ if self._present is None else self._present))
-
-    # ---- draws --------------------------------------------------------------------------------
-
-    def _split(self, values: Array) -> dict[str, Array]:
-        parts = super(LinearClassifier, self)._split(values)
-        first = parts["intercept"]  # of theta's layout, which holds the first cut point
-        cut_points = np.column_stack([first, parts.get("cut_point", first[:, :0])])
-        return {**parts, "intercept": -first, "cut_point": cut_points}
-
-    def _set_point(self, values: Array) -> None:
-        super()._set_point(values)
-        self.cut_points_ = self._split(values[None])["cut_point"][0]
-
-    def _own_draws(self) -> Array | None:
-        gaps = np.diff(self._draws()["cut_point"], axis=1)
-        return np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
-
-    def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
-        return super(LinearClassifier, self)._predictor(selection)  # of one predictor

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skbayes_sgld._random import as_random_state
-from skbayes_sgld.blocks.source import kind_of
+from skbayes_sgld.estimators.fitted import Fitted
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior.statistics import shared_columns
@@ -18,18 +18,10 @@ from skbayes_sgld.prediction.predictions import split_columns
 _STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_intercept_")
 
 
-def has_outputs(y: Any) -> bool:
-    """Whether y has a column for each output, one column included."""
-    if kind_of(y).startswith("dask."):  # which as an array would be computed
-        return False
-    try:
-        return np.asarray(y).ndim == 2
-    except ValueError:  # lists of unequal lengths, which the validation refuses
-        return False
-
-
-def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> None:
-    """Fit a copy of the estimator to each column of y, and set the attributes of all together."""
+def fit_outputs(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]
+) -> Fitted:
+    """Fit a copy of the estimator to each column of y: the attributes of all together."""
     shape = np.asarray(y).shape
     n_outputs = shape[1]
     if not n_outputs:
@@ -54,17 +46,17 @@ def fit_outputs(estimator: Any, X: Any, y: Any, sample_weight: Any, by_row: dict
                     error.args = (f"output {name}: {error}",)
                 raise
             model.set_params(random_state=estimator.random_state)
-    draws = join_draws([model.posterior_ for model in models], names)
-    for name in [name for name in vars(estimator) if name.endswith("_") and name[0] != "_"]:
-        delattr(estimator, name)
+    attributes: dict[str, Any] = {
+        "posterior_": join_draws([model.posterior_ for model in models], names)
+    }
     for name in ("n_features_in_", "feature_names_in_"):
         if name in vars(models[0]):
-            setattr(estimator, name, getattr(models[0], name))
+            attributes[name] = getattr(models[0], name)
     for name in _STACKED:
         if name in vars(models[0]):
-            setattr(estimator, name, np.array([getattr(model, name) for model in models]))
-    estimator.estimators_, estimator.output_names_ = models, names
-    estimator.posterior_ = draws
+            attributes[name] = np.array([getattr(model, name) for model in models])
+    attributes |= {"estimators_": models, "output_names_": names}
+    return Fitted(target=models[0]._fitted.target, fingerprint=None, attributes=attributes)
 
 
 def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> PosteriorDraws:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from skbayes_sgld._linalg import column_moments
 from skbayes_sgld._random import draw_seed, probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
-from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
@@ -23,6 +21,7 @@ from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import NoisePrior
 from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
 from skbayes_sgld.rows.checks import FLOATS, check_columns, check_real
+from skbayes_sgld.rows.record import Rows
 
 Priors = tuple[Any, Any, tuple[NoisePrior, ...]]
 
@@ -34,23 +33,20 @@ def draw_prior_predictive(
     X: Any,
     n_samples: int,
     random_state: Any,
-    y: Any = None,
-    offset: Array | None = None,
+    y: Any,
+    by_row: dict[str, Any],
 ) -> Array:
-    """Draws ``(n, n_samples)`` from the prior predictive distribution of a linear estimator.
-
-    ``offset (n,)`` is added to the linear predictors of the rows X.
-    """
+    """Draws ``(n, n_samples)`` from the prior predictive distribution of a linear estimator."""
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
     if not model._noise().constant:
         raise ValueError(
             f"noise_model={model.noise_model!r} cannot be drawn from before data are seen; set "
             "noise_model='constant'."
         )
-    seed = draw_seed(random_state)
-    if hasattr(model, "prior_"):
-        X, likelihood = model._check_rows(X), model._likelihood()
-        labels = None if likelihood.totals else getattr(model, "classes_", None)
+    seed, target = draw_seed(random_state), model._target_now(by_row)
+    offset, decode = target.offset(target.values(X, by_row)), target.decode
+    if model._fitted is not None:
+        X, likelihood = model._check_rows(X), target.likelihood
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
         priors = model.prior_, model.intercept_prior_, own
     else:
@@ -58,34 +54,31 @@ def draw_prior_predictive(
         names = _get_feature_names(X)
         with naming("X"), np.errstate(invalid="ignore"):  # infinities are added
             X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
-        check_columns(X, model)
+        check_columns(X, None)
         if y is not None:
             check_lengths(X=X, y=as_array(y, "y", dtype=None))
         with naming("y"):
-            y, likelihood, labels = model._target_before_fit(y, X.shape[0])
-        priors = _priors_before_fit(model, X, names, y, likelihood)
+            y, likelihood, labels = target.before_fit(y, X.shape[0])
+        if labels is not None:
+            decode = labels.__getitem__
+        rows = Rows(X, y, names=None if names is None else list(names))
+        priors = _priors_before_fit(model, rows, likelihood)
     _check(priors, likelihood)
     draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), offset)
-    return draws if labels is None else labels[draws]
+    return decode(draws)
 
 
-def _priors_before_fit(
-    model: Any, X: Array, names: Array | None, y: Array, likelihood: Likelihood
-) -> Priors:
-    """Priors that ``fit`` would take, in the units of X and y; NaN stands for unknown y."""
-    settings, model = model._settings(), copy(model)
-    model.n_features_in_ = X.shape[1]
-    if names is not None:
-        model.feature_names_in_ = names
-    model._choose_prior(settings, Rows(X, y, None), likelihood)  # for these rows alone
-    prior, intercept, own = model._priors(likelihood, y, None)
-    prior.check(X.shape[1])
+def _priors_before_fit(model: Any, rows: Rows, likelihood: Likelihood) -> Priors:
+    """Priors that ``fit`` would take, in the units of the rows; NaN stands for unknown y."""
+    linear = model._model(model._settings(), likelihood, rows)
+    prior, intercept, own = linear.priors(rows)
+    prior.check(rows.n_features)
     intercept.check(1, "intercept_prior")
-    spread, own_prior = column_moments(X)[1], model._fitted_prior()
+    spread = column_moments(rows.X)[1]
     units = spread if prior.automatic else None
-    prior, intercept = in_units(prior, intercept, units, likelihood, y, None)
-    if own_prior.hierarchical:
-        prior = own_prior.in_units_of(prior, spread, likelihood, y, None)
+    prior, intercept = in_units(prior, intercept, units, likelihood, rows.y, None)
+    if linear.hierarchical is not None:
+        prior = linear.hierarchical.in_units_of(prior, spread, likelihood, rows.y, None)
     return prior, intercept if model.fit_intercept else None, own
 
 

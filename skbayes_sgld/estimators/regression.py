@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
-from skbayes_sgld._checks import as_array, check_choice, check_flag, check_lengths, check_size
+from skbayes_sgld._checks import as_array, check_choice, check_flag, check_lengths
 from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.linear import LinearEstimator
-from skbayes_sgld.estimators.outputs import fit_outputs, has_outputs
+from skbayes_sgld.estimators.outputs import fit_outputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.predictions import LazyRows, prediction
-from skbayes_sgld.estimators.scores import R2, Score
 from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
     FixedNormalNoise,
@@ -31,7 +31,11 @@ from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.wrappers import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names
+from skbayes_sgld.rows.arrays import Arrays, has_outputs
 from skbayes_sgld.rows.checks import check_weight
+from skbayes_sgld.rows.scores import R2, Score
+from skbayes_sgld.rows.targets import Measurements, Numbers, Target
+from skbayes_sgld.rows.targets.numbers import of_averages
 
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": NormalNoise, "student_t": StudentTNoise}
 
@@ -39,7 +43,6 @@ _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": NormalNoise, "student_t
 class RegressionModel(RegressorMixin, BayesianEstimator):
     """Observations that are numbers: data and predictions, whatever the likelihood."""
 
-    _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True}
     _family: ClassVar[str]  # name of the likelihood
     _score: ClassVar[Score] = R2
     _positive: ClassVar[bool] = False  # whether y is not negative
@@ -50,29 +53,13 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         tags.target_tags.positive_only = self._positive
         return tags
 
+    def _target(self, given: str, stream: Any = None) -> Target:
+        return Numbers(family=self._likelihood())
+
     def _likelihood(self) -> Likelihood:
-        return self._of_averages(LIKELIHOODS[self._family]())
-
-    def _of_averages(self, likelihood: Likelihood) -> Likelihood:
-        """Likelihood whose rows may be averages, where the estimator takes these."""
-        takes = "n_averaged" in self._row_arguments and likelihood.spread_at is not None
-        return likelihood.of_averages() if takes else likelihood
-
-    # ---- the target ---------------------------------------------------------------------------
-
-    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
-        self._check_size(y, fitting)
-        return super()._as_numbers(y, fitting)
-
-    def _check_size(self, y: Array, fitting: bool) -> None:
-        """Raise unless y is numeric and the squares of its values are in range."""
-        if y.dtype.kind not in "biuf":
-            raise TypeError(f"y has dtype {y.dtype}; the target of a regression must be numeric.")
-        check_size(float(np.abs(y).max()), "y", *self._sizes(fitting))
-
-    def _sizes(self, fitting: bool) -> tuple[float, float]:
-        """Range of the sizes of y in a fit, or in predictions that are compared with y."""
-        return self._likelihood().sizes
+        """Likelihood, of averages where the estimator takes these."""
+        family = LIKELIHOODS[self._family]()
+        return of_averages(family) if "n_averaged" in self._row_arguments else family
 
     # ---- predictions --------------------------------------------------------------------------
 
@@ -296,34 +283,20 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         score : float
             NaN, with a warning, where the chains are no better than random walks.
         """
-        source = self._source(X, y, sample_weight, by_row)
-        if source is not None:
-            return unless_random_walks(self, self._score.score_source(self, source))
-        y = self._check_scored(y)
-        if not self._are_rates(y, sample_weight):
+        rows = self._read(X, y, sample_weight, by_row)
+        if not isinstance(rows, Arrays):
+            return unless_random_walks(self, rows.score(self, self._score))
+        check_is_fitted(self)
+        target: Target = self._fitted.target
+        y = target.scored(as_array(y, "y", (1, 2)))
+        if not target.are_rates(y, sample_weight):
             check_by_row_given(self, by_row, "score", in_search=True)
-        for exposure in self._row_values(X, by_row).values():
-            check_lengths(X=exposure, y=y)
+        for values in target.values(X, by_row).values():
+            check_lengths(X=values, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
-            y, sample_weight = self._shares(y, exposure), exposure * weight
+            y, sample_weight = target.shares(y, values), values * weight
         score = self._score.score_arrays(y, self.predict(X), sample_weight)
         return unless_random_walks(self, score)
-
-    def _are_rates(self, y: Array, weight: Array | None) -> bool:
-        """Whether y holds rates, which weights of their exposures make counts."""
-        return False
-
-    def _shares(self, y: Array, exposure: Array) -> Array:
-        """Observations over their exposures or trials; averages stay what they are."""
-        return y if "n_averaged" in self._row_arguments else y / exposure
-
-    def _check_scored(self, y: Any) -> Array:
-        """Numbers of y to score predictions of; an error names y."""
-        values = as_array(y, "y", (1, 2))
-        self._check_size(values, fitting=False)
-        if self._positive and not self._likelihood().totals:  # which are checked with their trials
-            values = self._likelihood().check_target(values)
-        return values
 
 
 @parameters
@@ -343,7 +316,12 @@ class NormalModel(RegressionModel):
     noise_variance: Any = "infer"
 
     noise_distribution = "normal"  # a parameter of SGLDLinearRegression alone
-    _y_checks: ClassVar[dict[str, Any]] = {"y_numeric": True, "ensure_min_samples": 2}
+
+    def _target(self, given: str, stream: Any = None) -> Target:
+        first = stream is None or not stream.n_batches
+        return Measurements(
+            family=self._likelihood(), noise_distribution=self.noise_distribution, first=first
+        )
 
     def _likelihood(self) -> Likelihood:
         family = self.noise_distribution
@@ -363,12 +341,9 @@ class NormalModel(RegressionModel):
         FixedNormalNoise(self.noise_variance).check()
         return self._of_averages(FixedNormalNoise(float(self.noise_variance)))
 
-    def _as_numbers(self, y: Array, fitting: bool = True) -> Array:
-        if fitting and not self._is_later_batch:
-            return super()._as_numbers(y)
-        # the likelihood refuses a constant y, which new rows, or those of a batch, may have
-        self._check_size(y, fitting)
-        return y.astype(float)
+    def _of_averages(self, family: Likelihood) -> Likelihood:
+        """Likelihood, of averages where the estimator takes these."""
+        return of_averages(family) if "n_averaged" in self._row_arguments else family
 
 
 @parameters
@@ -396,44 +371,27 @@ class NormalRegressor(NormalModel, LinearEstimator):
         self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
     ) -> Self:
         if not has_outputs(y):
-            super()._fit(X, y, sample_weight, by_row, stream)
-            for name in ("estimators_", "output_names_"):
-                self.__dict__.pop(name, None)
-            return self
+            return super()._fit(X, y, sample_weight, by_row, stream)
         if stream is not None:
             raise ValueError(
                 f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape "
                 "(n_samples,). Use an estimator for each output."
             )
         check_names(self, by_row)
-        fit_outputs(self, X, y, sample_weight, by_row)
-        self._stream, self._by_row = None, self.estimators_[0]._by_row
+        self._write(fit_outputs(self, X, y, sample_weight, by_row))
         return self
 
-    def _row_values(self, X: Any, by_row: dict[str, Any]) -> dict[str, Array]:
-        if by_row.get("n_averaged") is not None and self._likelihood().spread_at is None:
-            raise ValueError(
-                f"n_averaged is given, and noise_distribution={self.noise_distribution!r}: a mean "
-                "of several observations with t-distributed noise has another distribution, with "
-                "lighter tails; set noise_distribution='normal'."
-            )
-        return super()._row_values(X, by_row)
-
     # ---- draws --------------------------------------------------------------------------------
-
-    def _set_point(self, values: Array) -> None:
-        super()._set_point(values)
-        if not self._layout.own:
-            self.noise_variance_ = float(self.noise_variance)
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
         parts, predictor, likelihood = self._draws(), self._predictor(selection), NormalNoise()
         own = [parts[n] for n in ("noise_variance", "degrees_of_freedom") if n in parts]
         if "degrees_of_freedom" in parts:
             likelihood = StudentTNoise()
-        if self._noise_columns is not None:
+        noise_columns = self._fitted.noise_columns
+        if noise_columns is not None:
             slopes = np.zeros_like(parts["coef"])
-            slopes[:, 0, self._noise_columns] = 2.0 * parts["noise_coef"]
+            slopes[:, 0, noise_columns] = 2.0 * parts["noise_coef"]
             coef = np.concatenate([parts["coef"], slopes], axis=1)
             level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
             predictor = LinearPredictor(coef[selection], level[selection])

@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import sparse
 
 from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._random import draw_seed, screen_generator
 from skbayes_sgld._warnings import ModelMisfitWarning, warn
-from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.criticism.screen import screen, screen_size
 from skbayes_sgld.criticism.weights import screen_weights
-from skbayes_sgld.estimators.base import Array, Rows
+from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
+from skbayes_sgld.estimators.column_priors import ColumnPriors
 from skbayes_sgld.estimators.diagnose import diagnose
-from skbayes_sgld.estimators.linear import LinearEstimator, Priors
+from skbayes_sgld.estimators.fitted import FittedLinear
+from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.automatic_prior import choose_prior
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.diagnosis import Diagnosis
-from skbayes_sgld.inference.result import PosteriorDraws, SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.conflict import own_pull
-from skbayes_sgld.posterior.further_rows import normal_site, under_priors
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
-from skbayes_sgld.posterior.linear_prior import in_units
-from skbayes_sgld.posterior.propriety import check_proper, intercept_is_proper
-from skbayes_sgld.posterior.protocol import Expansion
-from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.rows.arrays import Arrays
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.stream import Batch, Stream
+from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
-_KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
-_KEPT_BATCHES = 2**20  # numbers in X, y and the weights of a stream's rows: 8 megabytes
+_KEPT = 2**22  # numbers in X, up to which a result keeps the rows: 32 megabytes
 _SAFE_SIZE = 1e12  # of y, up to which rounding errors hide no mode under a log link
 _RESOLVED = (
     "sampler",
@@ -54,38 +51,6 @@ _RESOLVED = (
     "n_burnin",
     "thin",
 )
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Earlier batches of ``partial_fit``.
-
-    Attributes
-    ----------
-    n_batches : int
-    summary : GaussianStatistics, Expansion or None
-        Their likelihood: sums of products of a normal model; of others a normal density for the
-        rows that are no longer kept, None while all are.
-    rows : Rows or None
-        Rows that are kept, of a model that has no sums over rows.
-    priors : tuple or None
-        Priors of the coefficients, the intercept and the noise in the units of the first batch.
-    """
-
-    n_batches: int = 0
-    summary: GaussianStatistics | Expansion | None = None
-    rows: Rows | None = None
-    priors: Priors | None = None
-
-    def sampled(self, posterior: GLMPosterior, draws: PosteriorDraws) -> Stream:
-        """Batches once their posterior is sampled: a normal density stands for rows not kept."""
-        summary = self.summary
-        if self.rows is None and not posterior.likelihood.quadratic:
-            share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
-            summary = normal_site(
-                posterior, posterior.reported.theta(draws.flat), share / share.sum()
-            )
-        return replace(self, n_batches=self.n_batches + 1, summary=summary)
 
 
 @parameters
@@ -156,31 +121,35 @@ class SampledEstimator(RunSettings, LinearEstimator):
 
     def _prior_of_others(self) -> Any:
         """Component that "auto" stands for: normal until it is chosen."""
-        choice = self._prior_choice
+        choice = getattr(self._fitted, "choice", None)  # several outputs have one each
         return self._registries["prior"]["normal" if choice is None else choice.value]()
 
-    def _choose_prior(
-        self, settings: Settings, rows: Rows, likelihood: Likelihood, obstacle: str = ""
-    ) -> None:
-        self._prior_choice = None
+    def _choose_prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> Choice | None:
+        """Choice of the prior of columns that ``prior`` leaves to "auto"; None without any."""
         if isinstance(self.prior, Mapping):
-            names = getattr(self, "feature_names_in_", None)
-            if not self._resolve("prior").others_at(rows.X.shape[1], names).size:
-                return
+            if not self._resolve("prior").others_at(rows.n_features, rows.names).size:
+                return None
         elif not (isinstance(self.prior, str) and self.prior == "auto"):
-            return
-        weight = likelihood.trial_weight(rows.y, rows.weight)
-        total = len(rows.y) if weight is None else float(weight.sum())
-        if self._stream is not None:
-            obstacle = "a scale is not learned from batches"
-        elif not self._noise().constant:
+            return None
+        obstacle = rows.why_no_learned_scale
+        if not obstacle and not self._noise().constant:
             obstacle = f"noise_model={self.noise_model!r}"
         obstacle = obstacle or settings.why_no_learned_scale
-        self._prior_choice = choose_prior(rows.X.shape, likelihood, total, obstacle)
+        return choose_prior(rows.X.shape, likelihood, rows.total(likelihood), obstacle)
 
-    def _choice_of_prior(self) -> Choice:
+    def _prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> tuple[Any, Choice | None]:
+        """Prior of the coefficients for these rows, and the choice of an automatic one."""
+        choice = self._choose_prior(settings, rows, likelihood)
+        others = self._registries["prior"]["normal" if choice is None else choice.value]()
+        prior = self._resolve("prior")
+        if isinstance(prior, ColumnPriors):
+            prior = replace(prior, others=others).bound(rows.n_features, rows.names)
+        elif choice is not None:
+            prior = others
+        return prior, choice
+
+    def _choice_of_prior(self, choice: Choice | None) -> Choice:
         """The prior in the plan."""
-        choice = self._prior_choice
         if not isinstance(self.prior, Mapping) or not (self.prior or choice is None):
             name = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
             return choice or Choice(name, GIVEN)
@@ -188,69 +157,70 @@ class SampledEstimator(RunSettings, LinearEstimator):
         others = f"; {choice.value!r} for the others: {choice.why}" if choice else ""
         return Choice("by column", f"{GIVEN} for {named}{others}")
 
-    def _model(self, settings: Settings, rows: Any) -> GLMPosterior:
-        """Posterior of the rows, and of the earlier batches of ``partial_fit``."""
-        if isinstance(rows, RowSource):
-            return super()._model(settings, rows)
-        self._choose_prior(settings, rows, self._likelihood())
-        if self._stream is not None:
-            posterior, self._stream = self._model_of_batches(settings, self._stream, rows)
-            return posterior
-        # the diagnosis measures on the rows, which must not change with the caller's arrays
-        return super()._model(settings, copied(rows) if rows.X.size <= _KEPT else rows)
+    def _bind(self, settings: Any, model: Any, rows: Any) -> tuple[Any, Any]:
+        """Posterior of the rows under the model, and the rows that later calls need.
 
-    def _run(self, settings: Settings, posterior: GLMPosterior, rows: Any) -> None:
-        """Plan and run the chains, and set the fitted attributes."""
-        prior, stream = self._fitted_prior(), self._stream
-        settings = replace(settings, prior=self._choice_of_prior())
-        target: Any = HierarchicalPosterior(posterior, prior) if prior.hierarchical else posterior
-        positions, n_fits = self._last_positions(settings, target.reported.names)
-        n_batches = 0 if stream is None else stream.n_batches
+        The result measures on these rows, which must not change with the caller's arrays.
+        """
+        return rows.kept().bind(model)
+
+    def _infer(
+        self, settings: Settings, model: Any, posterior: Any, rows: Any, target: Target
+    ) -> FittedLinear:
+        """Plan and run the chains, and screen the model."""
+        settings = replace(settings, prior=self._choice_of_prior(model.choice))
+        sampled: Any = posterior
+        if model.hierarchical is not None:
+            sampled = HierarchicalPosterior(posterior, model.hierarchical)
+        positions, n_fits = self._last_positions(settings, sampled.reported.names)
         # chains that continue, and batches, must not repeat earlier noise
-        seed = draw_seed(self.random_state) + n_fits + n_batches
-        workers = rows.workers(settings.n_jobs) if isinstance(rows, RowSource) else None
+        seed = draw_seed(self.random_state) + n_fits + rows.n_batches
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
         data[next(iter(self._row_arguments), "offset")] = posterior.offset
-        inputs = {**self.get_params(deep=False), **data, "n_batches": n_batches}
-        watch = partial(show_progress, self)
+        inputs = {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
+        watch, workers = partial(show_progress, self), rows.workers(settings.n_jobs)
         try:
-            result = plan_and_run(target, settings, inputs, seed, positions, watch, workers)
+            result = plan_and_run(sampled, settings, inputs, seed, positions, watch, workers)
         except (NoModeError, np.linalg.LinAlgError) as error:
             raise NoModeError(_why_no_mode(error, posterior)) from error
         result = result if posterior.X.size <= _KEPT else result.without_data()
-        self.result_: SamplingResult = result
-        self.posterior_, self._n_fits = result.draws, n_fits + 1
-        for name in _RESOLVED:
-            setattr(self, f"{name}_", result.draws.choices[name].value)
-        self.clipped_fraction_ = result.clipped
-        self._set_layout(target)
-        self._set_point(result.mean)
-        if stream is not None:
-            self._stream = stream.sampled(posterior, result.draws)
-        self._screen(rows)
+        fitted = self._keep(
+            sampled,
+            model,
+            rows,
+            target,
+            result.draws,
+            result.mean,
+            result_=result,
+            clipped_fraction_=result.clipped,
+            **{f"{name}_": result.draws.choices[name].value for name in _RESOLVED},
+        )
+        fitted = replace(fitted, n_fits=n_fits + 1)
+        self._as_written(fitted)._screen(rows.screened)
+        return fitted
 
-    def _screen(self, rows: Any) -> None:
+    def _screen(self, rows: Rows | None) -> None:
         """Warn where the model is decisively wrong about rows that are left out in turn.
 
-        Nothing is screened if rows are in blocks or batches of ``partial_fit`` (they are not all at
-        hand); if the temperature is not 1; if a class has no weight; if there are at most as many
-        rows as columns (a row then says too much of the parameters to be left out by weights); or
-        if the draws have problems. Of weighted rows, each of which may stand for several or for
-        part of one, it is asked whether the weights are sizes of averages.
+        Nothing is screened if the rows are not all at hand; if the temperature is not 1; if a class
+        has no weight; if there are at most as many rows as columns (a row then says too much of the
+        parameters to be left out by weights); or if the draws have problems. Of weighted rows, each
+        of which may stand for several or for part of one, it is asked whether the weights are sizes
+        of averages.
         """
-        result = self.result_
-        if isinstance(rows, RowSource) or self._stream is not None:
+        result, target = self.result_, self._fitted.target
+        if rows is None:
             return
-        weighted, likelihood = rows.weight is not None, self._likelihood()
+        weighted = rows.weight is not None
         if weighted and (rows.offset is not None or "n_averaged" not in self._row_arguments):
             return
-        absent = getattr(self, "_present", None) is not None  # the rows have codes of those present
-        if result.temperature != 1.0 or result.problems or absent:
+        # without a class, the rows have codes of those present
+        if result.temperature != 1.0 or result.problems or target.present is not None:
             return
         n, S = len(rows.y), len(result.draws.flat)
         if n <= rows.X.shape[1]:
             return
-        n_rows, n_draws = screen_size(n, likelihood)
+        n_rows, n_draws = screen_size(n, target.likelihood)
         if n_rows == 0 or n_draws > S:
             return
         rng = screen_generator(result.plan.seed)
@@ -259,6 +229,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         data = tuple(each[sample] for each in (rows.X, *y, rows.offset) if each is not None)
         predictive = self._predictive(np.linspace(0, S - 1, n_draws).astype(int))
         if weighted:
+            assert rows.weight is not None
             message = screen_weights(predictive, data, rows.weight[sample])
         else:
             pull = partial(own_pull, result.plan.posterior, result.mean)
@@ -271,7 +242,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         """Last positions of the chains that this fit continues, if any, and the fits before it."""
         last: Any = vars(self).get("result_")
         same = last is not None and last.names == names and len(last.positions) == settings.n_chains
-        return (last.positions, self._n_fits) if self.warm_start and same else (None, 0)
+        return (last.positions, self._fitted.n_fits) if self.warm_start and same else (None, 0)
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
         """Diagnosis of the draws, and of the model where X and y are given.
@@ -342,73 +313,31 @@ class SampledEstimator(RunSettings, LinearEstimator):
         ValueError, TypeError
             As of ``fit``, and where the number of columns changes or is 3,000 or more.
         """
-        return self._partial_fit(X, y, sample_weight, by_row)
+        return self._fit(X, y, sample_weight, by_row, self._earlier())
 
-    def _partial_fit(self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any]) -> Any:
-        """Fit with one more batch; an error leaves the estimator as it was."""
-        return self._fit(X, y, sample_weight, by_row, self._stream or Stream())
+    def _earlier(self) -> Stream:
+        """Earlier batches: none after ``fit``."""
+        stream = None if self._fitted is None else self._fitted.stream
+        return Stream() if stream is None else stream
 
-    def _model_of_batches(
-        self, settings: Settings, stream: Stream, rows: Rows
-    ) -> tuple[GLMPosterior, Stream]:
-        """Posterior of all batches, given the rows of the last; and the batches with these rows."""
-        self._check_sums(rows.X.shape[1], "partial_fit")
-        self._check_known_scale("partial_fit")
-        add = self._add_to_sums if self._likelihood().quadratic else self._add_to_rows
-        posterior, stream = add(settings, stream, rows)
-        check_proper(posterior)
-        return posterior, stream
-
-    def _add_to_sums(
-        self, settings: Settings, stream: Stream, rows: Rows
-    ) -> tuple[GLMPosterior, Stream]:
-        """Posterior by the sums of products of all batches, which are all a normal model needs."""
-        if stream.priors is None:
-            stream = replace(stream, priors=self._priors_of(self._bind(rows, center=False)))
-        size = None if rows.offset is None else np.exp(-rows.offset)
-        statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight, size=size)
-        if stream.summary is not None:
-            assert isinstance(stream.summary, GaussianStatistics)
-            statistics = stream.summary.tempered(float(self.forgetting)).plus(statistics)
-        X, y, weight, size = statistics.as_rows()
-        sums = Rows(X, y, weight, offset=None if size is None else -np.log(size))
-        posterior = self._bind(sums, center=settings.uses_curvature, priors=stream.priors)
-        return posterior, replace(stream, summary=statistics)
-
-    def _add_to_rows(
-        self, settings: Settings, stream: Stream, rows: Rows
-    ) -> tuple[GLMPosterior, Stream]:
-        """Posterior of the rows of all batches, or with a normal density for the earlier ones.
-
-        Rows are kept while they are few; then a normal density replaces their likelihood, with the
-        mean gradient and the mean curvature over the draws. Rows stay as long as the intercept has
-        a flat prior and they do not hold it, as counts that are all 0; its prior is normal then.
-        """
-        power = float(self.forgetting)
-        rows = copied(rows) if stream.rows is None else joined(stream.rows, power, rows)
-        posterior = self._bind(rows, center=settings.uses_curvature)
-        if stream.priors is None:
-            stream = replace(stream, priors=self._priors_of(posterior))
-        assert stream.priors is not None and not isinstance(stream.summary, GaussianStatistics)
-        site = None if stream.summary is None else stream.summary.tempered(power)
-        held = site is not None or intercept_is_proper(posterior)
-        if site is not None and site.theta.size != posterior.n_params:
-            raise ValueError(
-                "fit_intercept was changed since the last batch; call fit to start anew."
+    def _read(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        by_row: dict[str, Any],
+        stream: Stream | None = None,
+    ) -> Any:
+        """Rows as they are given: all of a fit, or one more batch."""
+        rows = super()._read(X, y, sample_weight, by_row)
+        if stream is None:
+            return rows
+        if not isinstance(rows, Arrays):
+            raise TypeError(
+                f"partial_fit takes the rows of one block, and X is {type(rows.source).__name__}; "
+                "call it once a block, or call fit."
             )
-        coef, intercept, own = stream.priors
-        posterior = posterior.with_own_priors(own)
-        if not held:
-            data = posterior.likelihood, posterior.y, posterior.weight
-            intercept = in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
-        keeps = not held or rows.X.size + 2 * len(rows.y) <= _KEPT_BATCHES
-        stream = replace(stream, summary=site, rows=rows._replace(columns=None) if keeps else None)
-        return under_priors(posterior, coef, intercept, site), stream
-
-    def _priors_of(self, posterior: GLMPosterior) -> Priors:
-        """Priors of a posterior, with numbers for scales."""
-        prior = posterior.linear_prior
-        return prior.coef, prior.intercept, posterior.own_priors
+        return Batch(X, y, sample_weight, by_row, stream, float(self.forgetting))
 
 
 def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:
@@ -426,26 +355,3 @@ def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:
         "that could be found; give the coefficients a proper prior of a smaller scale, such as "
         "prior='normal'."
     )
-
-
-def copied(rows: Rows) -> Rows:
-    """Copy of rows that the caller's arrays cannot change."""
-    weight, offset = (None if v is None else v.copy() for v in (rows.weight, rows.offset))
-    return Rows(rows.X.copy(), rows.y.copy(), weight, rows.columns, offset)
-
-
-def joined(earlier: Rows, power: float, rows: Rows) -> Rows:
-    """Earlier rows, their weights multiplied by ``power``, followed by further rows."""
-    weight = offset = None
-    if rows.weight is not None or earlier.weight is not None or power < 1.0:
-        old, new = (np.ones(len(r.y)) if r.weight is None else r.weight for r in (earlier, rows))
-        weight = np.concatenate([power * old, new])
-    if rows.offset is not None or earlier.offset is not None:
-        both = (np.zeros(len(r.y)) if r.offset is None else r.offset for r in (earlier, rows))
-        offset = np.concatenate(list(both))
-    stacked = (
-        sparse.csr_array(sparse.vstack([earlier.X, rows.X]))
-        if sparse.issparse(earlier.X) or sparse.issparse(rows.X)
-        else np.concatenate([earlier.X, rows.X])
-    )
-    return Rows(stacked, np.concatenate([earlier.y, rows.y]), weight, rows.columns, offset)

@@ -61,7 +61,7 @@ def _neg_crps(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
     def cdf(t: Array) -> Array:
         return unwrapped.model.predict_cdf(unwrapped.X, t, **by_row)
 
-    if unwrapped.model._likelihood().whole and not unwrapped.transformers:
+    if unwrapped.model._fitted.target.likelihood.whole and not unwrapped.transformers:
         each = summed_crps(cdf, z, mean, sd)
     else:
         each = integrated_crps(cdf, z, mean, sd, lambda t: unwrapped.slope(t, sd[:, None]))

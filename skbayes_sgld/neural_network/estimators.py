@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,9 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_batch_size, check_number
 from skbayes_sgld._random import check_seed, draw_seed, start_normals
-from skbayes_sgld.blocks.source import RowSource
-from skbayes_sgld.estimators.base import Array, BayesianEstimator, Rows
+from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
+from skbayes_sgld.estimators.fitted import Fitted, of_rows
+from skbayes_sgld.estimators.linear import conditional
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.choices import GIVEN, Choice
@@ -36,6 +38,8 @@ from skbayes_sgld.neural_network.posterior import MLPPosterior, Network, Units, 
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.priors import NoisePrior
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.targets import Measurements, Target
 from skbayes_sgld.variational import BayesByBackprop
 
 _TRAINING_STEPS = 1000  # to where the approximation begins
@@ -62,6 +66,21 @@ class NetworkPredictor(Predictor):
             values = self._network.forward(self._theta[draws], X)[-1]
             outputs[..., draws] = values.transpose(2, 1, 0)
         return outputs
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedNetwork(Fitted):
+    """A fit of a network.
+
+    Attributes
+    ----------
+    network : Network
+    noise_variance : float or None, default=None
+        Variance of the noise that was given.
+    """
+
+    network: Network
+    noise_variance: float | None = None
 
 
 @parameters
@@ -111,40 +130,40 @@ class NetworkEstimator(BayesianEstimator):
         check_layout(self.hidden_layer_sizes, self.activation)
         check_seed(self.random_state)
 
-    def _model(self, settings: Any, rows: Any) -> MLPPosterior:
-        """Posterior of the rows, with X (and y of a regression) standardised."""
-        if isinstance(rows, RowSource):
-            raise TypeError(
-                f"{type(self).__name__} does not take {type(rows).__name__}, as linear models do; "
-                "give arrays, such as a sample of the rows."
-            )
-        names = self._feature_names()
+    def _model(
+        self, settings: Any, likelihood: Likelihood, rows: Any, class_names: list[str] | None = None
+    ) -> NetworkModel:
+        """Model of the rows: likelihood, priors and layers."""
         is_regressor = isinstance(self, NormalModel)
-        X, y, units = standardise(rows.X, rows.y, rows.weight, is_regressor, names)
-        likelihood, prior, noise_prior = self._distributions(units)
-        posterior = MLPPosterior(
-            X,
-            y,
-            likelihood,
-            prior,
-            noise_prior,
+        return NetworkModel(
+            likelihood=likelihood,
+            prior=self._resolve("prior") if is_regressor else self._prior(likelihood),
+            noise_prior=self._resolve("noise_prior") if is_regressor else None,
+            scales_target=is_regressor,
             hidden_layer_sizes=check_layout(self.hidden_layer_sizes, self.activation),
             activation=self.activation,
-            sample_weight=rows.weight,
-            feature_names=names,
-            units=units,
         )
-        self._network = posterior.network
-        return posterior
 
-    def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
-        """Likelihood of the standardised y, prior of the weights, and prior of inferred noise."""
-        likelihood = self._likelihood()
-        return likelihood, self._resolve_conditional("prior", likelihood), None
+    def _prior(self, likelihood: Likelihood) -> Any:
+        """Prior of the weights; raise where the noise that scales it is not inferred."""
+        return conditional(self, "prior", self._resolve("prior"), likelihood)
+
+    def _keep(
+        self, model: NetworkModel, posterior: Any, rows: Any, target: Any, **more: Any
+    ) -> Any:
+        """All that is kept of a fit."""
+        fixed = getattr(model.likelihood, "sigma2", None)
+        return FittedNetwork(
+            target=target,
+            fingerprint=rows.fingerprint(target),
+            network=posterior.network,
+            noise_variance=fixed,
+            attributes={**of_rows(rows, target), **more},
+        )
 
     def _predictor(self, selection: Any = slice(None)) -> NetworkPredictor:
-        weights = self.posterior_.flat[selection, : self._network.n_params]
-        return NetworkPredictor(self._network, weights)
+        network = self._fitted.network
+        return NetworkPredictor(network, self.posterior_.flat[selection, : network.n_params])
 
     def _inferred_noise(self) -> Array | None:
         """Draws of the noise variance ``(S,)``, where it was inferred."""
@@ -170,8 +189,8 @@ class NetworkEstimator(BayesianEstimator):
             where it was inferred.
         """
         selection = self._choose_draws(n_samples, random_state)
-        weights = self.posterior_.flat[selection, : self._network.n_params]
-        coefs, intercepts = self._network.split(weights)
+        network = self._fitted.network
+        coefs, intercepts = network.split(self.posterior_.flat[selection, : network.n_params])
         draws, noise = Bunch(coefs=coefs, intercepts=intercepts), self._inferred_noise()
         if noise is not None:
             draws.noise_variance = noise[selection]
@@ -181,30 +200,13 @@ class NetworkEstimator(BayesianEstimator):
 class NetworkRegressor(NormalModel, NetworkEstimator):
     """Normal observations around the output of a network."""
 
-    def _sizes(self, fitting: bool) -> tuple[float, float]:
-        # a fit standardises y first; densities and scores take squares of y in its own unit
-        return 0.0, np.inf if fitting else _SQUARED
-
-    def _distributions(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
-        prior, inferred = self._resolve("prior"), self._likelihood()
-        if inferred.infers_noise:
-            noise_prior = self._resolve("noise_prior").for_data(units.scale**2)
-            return inferred, prior, UnitsNoisePrior(noise_prior, units.scale)
-        self._fixed_noise = float(self.noise_variance)  # which set_params may change after the fit
-        standardised = self._fixed_noise / units.scale / units.scale
-        if not _LEAST_NOISE <= standardised < np.inf:
-            raise ValueError(
-                f"noise_variance={self._fixed_noise!r} is {standardised:.3g} times the variance of "
-                f"y, and must be at least {_LEAST_NOISE:g} times; give 'infer', or a value in "
-                "squared units of y."
-            )
-        likelihood = FixedNormalNoise(standardised)
-        return likelihood, prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2), None
+    def _target(self, given: str, stream: Any = None) -> Target:
+        return Measurements(family=self._likelihood(), standardised=True)
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
         noise = self._inferred_noise()
         if noise is None:
-            noise = np.full(len(self.posterior_.flat), self._fixed_noise)
+            noise = np.full(len(self.posterior_.flat), self._fitted.noise_variance)
         predictor, own = self._predictor(selection), np.log(noise)[:, None]
         return self._mixture(predictor, NormalNoise(), own, selection)
 
@@ -291,16 +293,25 @@ class SGLDNetwork(NetworkEstimator):
         number_or_auto(self.n_burnin, "n_burnin", low=1, closed="left", integer=True)
         return Settings.of(self)
 
-    def _run(self, settings: Settings, posterior: MLPPosterior, rows: Rows) -> None:
-        """Plan and run the chains, and set the fitted attributes."""
+    def _infer(
+        self, settings: Settings, model: NetworkModel, posterior: Any, rows: Any, target: Any
+    ) -> FittedNetwork:
+        """Plan and run the chains."""
         data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight}
         inputs = {**self.get_params(deep=False), **data}
         watch, seed = partial(show_progress, self), draw_seed(self.random_state)
         result = plan_and_run(posterior, settings, inputs, seed, None, watch)
-        self.result_, self.posterior_ = result.without_data(), result.draws
-        for name in ("step_size", "batch_size", "n_burnin", "thin"):
-            setattr(self, f"{name}_", result.choices[name].value)
-        self.clipped_fraction_ = result.clipped
+        used = ("step_size", "batch_size", "n_burnin", "thin")
+        return self._keep(
+            model,
+            posterior,
+            rows,
+            target,
+            result_=result.without_data(),
+            posterior_=result.draws,
+            clipped_fraction_=result.clipped,
+            **{f"{name}_": result.choices[name].value for name in used},
+        )
 
     def diagnose(self, X: Any = None) -> NetworkDiagnosis:
         """Diagnosis of the draws by their predictions.
@@ -334,7 +345,7 @@ class SGLDNetwork(NetworkEstimator):
         return diagnose_outputs(
             outputs.reshape(*chains, *outputs.shape[1:]),
             self.clipped_fraction_,
-            self._likelihood().shift_invariant,
+            self._fitted.target.likelihood.shift_invariant,
             self.posterior_.choices.get("stopped_by"),
         )
 
@@ -408,7 +419,9 @@ class BackpropNetwork(NetworkEstimator):
         q.check()
         return q.set_params(max_iter=int(q.max_iter), n_particles=int(q.n_particles))
 
-    def _run(self, settings: BayesByBackprop, posterior: MLPPosterior, rows: Rows) -> None:
+    def _infer(
+        self, settings: BayesByBackprop, model: NetworkModel, posterior: Any, rows: Any, target: Any
+    ) -> FittedNetwork:
         """Fit the approximation, whose mean begins at a trained network, and draw from it."""
         q, n_draws, P = settings, int(self.n_draws), posterior.n_params
         check_room(1, n_draws, P)
@@ -430,13 +443,75 @@ class BackpropNetwork(NetworkEstimator):
             with np.errstate(all="ignore"):
                 # a tenth as wide as the weights of random networks
                 q.fit(posterior, trained, 0.1 * posterior.unit, report)
-        self.elbo_, self.elbo_steps_, self.n_iter_ = q.elbo_, q.elbo_steps_, q.max_iter
         values = posterior.reported.values(q.sample(n_draws, seed))[None]
         choices = {"approximation": Choice(clone(q), GIVEN)}
-        self.posterior_ = PosteriorDraws(values, posterior.reported.names, choices=choices)
+        draws = PosteriorDraws(values, posterior.reported.names, choices=choices)
+        curve = {"elbo_": q.elbo_, "elbo_steps_": q.elbo_steps_, "n_iter_": q.max_iter}
+        return self._keep(model, posterior, rows, target, posterior_=draws, **curve)
 
 
 # ---- standardised data --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkModel:
+    """Likelihood, priors and layers of a network, which :meth:`checked` gives rows.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    prior : CoefficientPrior
+    noise_prior : NoisePrior or None
+        In the units of y; None of classes.
+    scales_target : bool
+        Whether y is standardised, as X is.
+    hidden_layer_sizes : tuple of int
+    activation : str
+    """
+
+    likelihood: Likelihood
+    prior: Any
+    noise_prior: NoisePrior | None
+    scales_target: bool
+    hidden_layer_sizes: tuple[int, ...]
+    activation: str
+
+    def checked(self, rows: Rows) -> MLPPosterior:
+        """Posterior of the rows, with X (and y of a regression) standardised."""
+        names = rows.column_names
+        X, y, units = standardise(rows.X, rows.y, rows.weight, self.scales_target, names)
+        likelihood, prior, noise_prior = self._standardised(units)
+        return MLPPosterior(
+            X,
+            y,
+            likelihood,
+            prior,
+            noise_prior,
+            hidden_layer_sizes=self.hidden_layer_sizes,
+            activation=self.activation,
+            sample_weight=rows.weight,
+            feature_names=names,
+            units=units,
+        )
+
+    def _standardised(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
+        """Likelihood of the standardised y, prior of the weights, and prior of inferred noise."""
+        if not self.scales_target:
+            return self.likelihood, self.prior, None
+        if self.likelihood.infers_noise:
+            assert self.noise_prior is not None
+            noise_prior = self.noise_prior.for_data(units.scale**2)
+            return self.likelihood, self.prior, UnitsNoisePrior(noise_prior, units.scale)
+        fixed: float = self.likelihood.sigma2
+        standardised = fixed / units.scale / units.scale
+        if not _LEAST_NOISE <= standardised < np.inf:
+            raise ValueError(
+                f"noise_variance={fixed!r} is {standardised:.3g} times the variance of "
+                f"y, and must be at least {_LEAST_NOISE:g} times; give 'infer', or a value in "
+                "squared units of y."
+            )
+        likelihood = FixedNormalNoise(standardised)
+        return likelihood, self.prior.for_data(1.0, 1.0).given_noise(likelihood.sigma2), None
 
 
 class UnitsNoisePrior(NoisePrior):

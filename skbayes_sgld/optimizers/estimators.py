@@ -13,10 +13,10 @@ from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
 from skbayes_sgld._random import check_seed, draw_seed, start_generators
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.classification import LinearClassifier
+from skbayes_sgld.estimators.fitted import FittedLinear
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
@@ -40,6 +40,8 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import Curvature
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.preconditioners import Identity
@@ -169,23 +171,27 @@ class MAPEstimator(LinearEstimator):
     random_state: Any = None
     verbose: int = 0
 
-    def _model(self, settings: MAPSettings, rows: Any) -> GLMPosterior:
+    def _bind(self, settings: MAPSettings, model: Any, rows: Any) -> tuple[Any, Any]:
         """Posterior of the rows; X is not centred if a prior alone determines the intercept.
 
         Such a prior correlates the intercept at the mean of X with all coefficients, which slows
         gradient steps.
         """
-        posterior = super()._model(settings, rows)
+        posterior, rows = rows.bind(model)
         free = not self.fit_intercept or posterior.linear_prior.intercept.flat
-        if free or not settings.uses_curvature or isinstance(rows, RowSource):
-            return posterior
+        if free or not settings.uses_curvature or not isinstance(rows, Rows):
+            return posterior, rows
         start, at = posterior.start(), posterior.n_features
         by_rows = posterior.row_sum().hessian_diagonal(start)[at]
         by_prior = posterior.prior_diagonal(start)[at]
-        return self._bind(rows, center=False) if by_prior > by_rows else posterior
+        if by_prior > by_rows:
+            posterior = replace(model, centers=False).bind(rows)
+        return posterior, rows
 
-    def _run(self, settings: MAPSettings, posterior: GLMPosterior, rows: Any) -> None:
-        """Climb towards the mode, and set the fitted attributes."""
+    def _infer(
+        self, settings: MAPSettings, model: Any, posterior: GLMPosterior, rows: Any, target: Target
+    ) -> FittedLinear:
+        """Climb towards the mode."""
         plan = replace(settings.climb, seed=draw_seed(self.random_state))
         if settings.projection is not None:
             if posterior.n_predictors > 1:
@@ -200,7 +206,12 @@ class MAPEstimator(LinearEstimator):
         check_mode(posterior, ascent.end.theta)
         if not ascent.end.distance <= plan.tol:
             warn(far_message(ascent.end.distance, plan), ConvergenceWarning)
-        self._keep(posterior, ascent, laplace_draws(posterior, ascent.end, plan))
+        draws = self._draws_of(posterior, ascent, laplace_draws(posterior, ascent.end, plan))
+        point = posterior.reported.values(ascent.end.theta[None])[0]
+        found: dict[str, Any] = {"step_size_": ascent.step_size, "batch_size_": ascent.batch_size}
+        found |= {"n_iter_": ascent.n_iter, "distance_": ascent.end.distance}
+        found |= {"clipped_fraction_": ascent.clipped, **path_of(posterior, ascent, target)}
+        return self._keep(posterior, model, rows, target, draws, point, **found)
 
     def _settings(self) -> MAPSettings:
         """Settings of the climb; raise if any parameter, used or not, is out of range."""
@@ -249,8 +260,8 @@ class MAPEstimator(LinearEstimator):
             check_init(self.init, _INITS, n_dims=1),
         )
 
-    def _keep(self, posterior: GLMPosterior, climb: Climb, draws: Array) -> None:
-        """Set the fitted attributes."""
+    def _draws_of(self, posterior: GLMPosterior, climb: Climb, draws: Array) -> PosteriorDraws:
+        """Draws of the approximation, with the settings of the climb and their reasons."""
         with np.errstate(all="ignore"):
             values = posterior.reported.values(draws)
         finite = (np.abs(values) < np.sqrt(np.finfo(float).max)).all(axis=0)
@@ -260,37 +271,41 @@ class MAPEstimator(LinearEstimator):
                 f"{posterior.reported.names[int(finite.argmin())]} leave the range of floating "
                 "point numbers; lower temperature, or give its prior more weight."
             )
-        self.posterior_ = PosteriorDraws(
-            values[None], posterior.reported.names, coords=posterior.reported.coords
-        )
-        self._set_layout(posterior)
-        self.step_size_, self.batch_size_ = climb.step_size, climb.batch_size
-        self.n_iter_, self.distance_ = climb.n_iter, climb.end.distance
-        self.clipped_fraction_ = climb.clipped
 
         def why(name: str, default: str = DEFAULT) -> str:
             return default if getattr(self, name) == getattr(type(self), name) else GIVEN
 
-        self.posterior_.choices = {
+        choices = {
             "optimizer": Choice(self._resolve("optimizer"), why("optimizer")),
-            "step_size": Choice(self.step_size_, why("step_size", "stable")),
-            "batch_size": Choice(self.batch_size_, why("batch_size", "auto")),
+            "step_size": Choice(climb.step_size, why("step_size", "stable")),
+            "batch_size": Choice(climb.batch_size, why("batch_size", "auto")),
             "temperature": Choice(float(self.temperature), why("temperature")),
-            "n_iter": Choice(self.n_iter_, "until the mode was near, or max_iter"),
-            "distance": Choice(self.distance_, "largest, from the mode, in posterior sds"),
+            "n_iter": Choice(climb.n_iter, "until the mode was near, or max_iter"),
+            "distance": Choice(climb.end.distance, "largest, from the mode, in posterior sds"),
         }
-        self._set_point(posterior.reported.values(climb.end.theta[None])[0])
-        points = max(10, 2_000_000 // posterior.n_samples)  # the log density of each takes all rows
-        last = len(climb.path) - 1
-        points_kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
-        path, self.path_iter_ = climb.path[points_kept], climb.passes[points_kept]
-        self.log_posterior_path_ = np.concatenate([posterior.log_density(p[None]) for p in path])
-        parts = self._split(posterior.reported.values(path))
-        one = posterior.n_predictors == 1
-        self.coef_path_ = parts["coef"][:, 0] if one else parts["coef"]
-        self.intercept_path_ = parts["intercept"][:, 0] if one else parts["intercept"]
-        if "noise_variance" in parts:
-            self.noise_variance_path_ = parts["noise_variance"]
+        names, coords = posterior.reported.names, posterior.reported.coords
+        return PosteriorDraws(values[None], names, choices=choices, coords=coords)
+
+
+def path_of(posterior: GLMPosterior, climb: Climb, target: Target) -> dict[str, Array]:
+    """Fitted attributes of the path: passes, log density and parameters."""
+    points = max(10, 2_000_000 // posterior.n_samples)  # the log density of each takes all rows
+    last = len(climb.path) - 1
+    points_kept = np.unique(np.linspace(0, last, min(last + 1, points)).astype(int))
+    path = climb.path[points_kept]
+    values = posterior.reported.values(path)
+    layout = posterior.parameters.layout(posterior.reported.names)
+    parts = target.reported(target.parts(layout.split(values)))
+    one = posterior.n_predictors == 1
+    found = {
+        "path_iter_": climb.passes[points_kept],
+        "log_posterior_path_": np.concatenate([posterior.log_density(p[None]) for p in path]),
+        "coef_path_": parts["coef"][:, 0] if one else parts["coef"],
+        "intercept_path_": parts["intercept"][:, 0] if one else parts["intercept"],
+    }
+    if "noise_variance" in parts:
+        found["noise_variance_path_"] = parts["noise_variance"]
+    return found
 
 
 def check_average(average: Any, max_iter: int) -> int:
@@ -449,6 +464,7 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
     prior: Any = "normal"
 
     def _point_predictive(self) -> Predictive:
-        present = slice(None) if self._present is None else self._present
+        present = self._fitted.target.present
+        present = slice(None) if present is None else present
         point = LinearPredictor(self.coef_[None, present], self.intercept_[None, present])
         return replace(self._predictive(), predictor=point)

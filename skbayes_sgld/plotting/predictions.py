@@ -871,7 +871,7 @@ def _share_inside(unwrapped: Unwrapped, y: Array, coverage: Array, by_row: dict[
         z = np.asarray(unwrapped.to_model(y), dtype=float)[:, None]
     known = np.isfinite(z)  # the others are out of the transformation's range
     z = np.where(known, z, 0.0)
-    if unwrapped.model._likelihood().whole:
+    if unwrapped.model._fitted.target.likelihood.whole:
         z = np.hstack([z, np.ceil(z) - 1.0])
     cdf = unwrapped.model.predict_cdf(unwrapped.X, z, **by_row)
     low, high = tails(coverage)

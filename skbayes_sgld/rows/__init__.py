@@ -1,1 +1,1 @@
-"""Rows as one record: their checks, and the numbers that each row has beside its columns."""
+"""Rows as one record, whose target is an object: how they are read, checked, encoded and bound."""

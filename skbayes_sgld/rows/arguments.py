@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 
-from skbayes_sgld.likelihoods import Binomial, as_totals
 from skbayes_sgld.rows.checks import (
     Array,
     check_exposure,
     check_n_averaged,
-    one_a_row,
     trials_of,
 )
 
@@ -149,26 +147,3 @@ def check_by_row_given(
         f"{name} is None, and the model was fitted to {ROW_ARGUMENTS[name].fitted_to}; give {name} "
         f"of the rows: {f'{call}(..., {name}={name})' if call else f'{name}={name}'}{search}."
     )
-
-
-def totals_of(X: Any, y: Array, n_trials: Any) -> Array:
-    """Checked records of successes and trials."""
-    if y.dtype.kind not in "biuf":
-        raise TypeError(
-            f"y has dtype {y.dtype}; with n_trials, y is the number of successes of each row."
-        )
-    totals = Binomial().check_target(as_totals(y, one_a_row(n_trials, "n_trials", X)))
-    if not totals["trials"].any():
-        raise ValueError("n_trials is 0 in every row; at least one row must have trials.")
-    return totals
-
-
-def totals_of_fit(
-    X: Any, y: Array, weight: Array | None, n_trials: Any
-) -> tuple[Array, Array | None]:
-    """Totals and weights; rows without trials carry no information, and get the weight 0."""
-    totals = totals_of(X, y, n_trials)
-    none = totals["trials"] == 0
-    if none.any():
-        weight = np.where(none, 0.0, 1.0 if weight is None else weight)
-    return totals, weight

@@ -20,24 +20,24 @@ FLOATS = [np.float64, np.float32]
 _WEIGHTS = 1e-20, 1e20  # accepted sizes of weights above 0
 
 
-def check_ranges(least: Array, most: Array, estimator: Any, smallest: float = SMALLEST) -> None:
+def check_ranges(least: Array, most: Array, names: Any, smallest: float = SMALLEST) -> None:
     """Raise if columns with these ranges ``(d,)`` have values whose squares over- or underflow."""
     sizes = np.maximum(np.abs(least.astype(float)), np.abs(most.astype(float)))
     for j in np.flatnonzero((sizes > LARGEST) | ((sizes < smallest) & (sizes > 0.0))):
-        check_size(float(sizes[j]), f"{_column(j, estimator)} of X", smallest)
+        check_size(float(sizes[j]), f"{_column(j, names)} of X", smallest)
 
 
-def check_columns(X: Array, estimator: Any, smallest: float = SMALLEST) -> None:
+def check_columns(X: Array, names: Any, smallest: float = SMALLEST) -> None:
     """Raise if X is not finite, or the squares of a column's values over- or underflow."""
     squares = sums_of_squares(X)  # if they are in range, so is every value: one cheap pass
     low, high = 1e4 * smallest**2, 1e-4 * LARGEST**2
     if np.all((squares > low) & (squares < high)):
         return
-    check_finite(X, estimator)
-    check_ranges(*column_ranges(X), estimator, smallest)
+    check_finite(X, names)
+    check_ranges(*column_ranges(X), names, smallest)
 
 
-def check_finite(X: Any, estimator: Any) -> None:
+def check_finite(X: Any, names: Any) -> None:
     """Raise if X has values that are not finite; the error names the first one's column and row."""
     values = X.data if issparse(X) else X
     with np.errstate(all="ignore"):  # sums of infinities of both signs
@@ -56,14 +56,13 @@ def check_finite(X: Any, estimator: Any) -> None:
     others = len(np.unique(wrong[:, 0])) - 1
     more = f", and in {others} other column{'s' * (others > 1)}" if others else ""
     raise ValueError(
-        f"X contains {what} in {_column(column, estimator)}, first in row {row}{more}; leave such "
+        f"X contains {what} in {_column(column, names)}, first in row {row}{more}; leave such "
         f"rows or columns out, or {filled}, as sklearn.impute.SimpleImputer does."
     )
 
 
-def _column(j: Any, estimator: Any) -> str:
+def _column(j: Any, names: Any) -> str:
     """Name of a column, or its position if columns have no names."""
-    names = getattr(estimator, "feature_names_in_", None)
     return f"column {j if names is None else repr(names[j])}"
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbayes_sgld.blocks import RowSource, as_source
+from skbayes_sgld.blocks.rows import as_source
+from skbayes_sgld.blocks.source import RowSource
 
 dask = pytest.importorskip("dask", reason="the rows need the extra 'dask'")
 da, dd = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")

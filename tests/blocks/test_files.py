@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.blocks import as_source, files
+from skbayes_sgld.blocks import files
+from skbayes_sgld.blocks.rows import as_source
 
 pa = pytest.importorskip("pyarrow", reason="files of Parquet need the extra 'parquet'")
 parquet = pytest.importorskip("pyarrow.parquet")

@@ -12,13 +12,14 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
+from skbayes_sgld.blocks import passes
 from skbayes_sgld.blocks import sample as drawing
-from skbayes_sgld.inference import passes
-from skbayes_sgld.inference.passes import NUMBERS, find_posterior, first_pass
+from skbayes_sgld.blocks.passes import Encoding, find_posterior, first_pass
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Ordinal, Poisson
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.priors import Flat, Laplace, Normal
+from skbayes_sgld.rows.targets import Numbers
 from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.blocks.windows import blocks_of
 
@@ -71,12 +72,13 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     moments = X.mean(axis=0), X.std(axis=0)
     full = GLMPosterior(X, y, likelihood, prior, center=True, columns=moments)
     source = blocks_of(X, y, size=900, pool_size=800)
-    first, _, sample, _ = first_pass(source, likelihood, 0)
-    rows = NUMBERS.sampled(sample, first)
+    first, _, sample, _ = first_pass(source, Numbers(family=likelihood), 0)
+    encoding = Encoding(Numbers(family=likelihood))
+    rows = encoding.sampled(sample, first)
     model = GLMPosterior(
         rows[0], rows[1], likelihood, prior, sample_weight=rows[2], center=True, columns=moments
     )
-    found = find_posterior(model, source, NUMBERS)
+    found = find_posterior(model, source, encoding)
     # the first gathers the sample, which then spares one: its higher orders lead near the mode
     assert source.n_passes == 3
     mode, precision = found.centered_normal()
@@ -166,10 +168,11 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     y = (RNG.random(N) < 1 / (1 + np.exp(1.0 - X[:, 0]))).astype(int)
     y[at.any(axis=1)] = np.arange(at.sum()) // 6 % 2  # both labels in each column
     source = blocks_of(rare, y, size=900, pool_size=250)
-    first, _, sample, _ = first_pass(source, Bernoulli(), 0)
-    model = GLMPosterior(*NUMBERS.sampled(sample, first)[:2], Bernoulli(), Flat(), center=False)
+    first, _, sample, _ = first_pass(source, Numbers(family=Bernoulli()), 0)
+    encoding = Encoding(Numbers(family=Bernoulli()))
+    model = GLMPosterior(*encoding.sampled(sample, first)[:2], Bernoulli(), Flat(), center=False)
     assert model.X[:, 1:].sum(axis=0).min() < 2
-    mode, precision = find_posterior(model, source, NUMBERS).centered_normal()
+    mode, precision = find_posterior(model, source, encoding).centered_normal()
     full = GLMPosterior(rare, y.astype(float), Bernoulli(), Flat())
     exact = newton_mode(full, full.start(), tolerance=1e-20).theta
     moved = mode - exact

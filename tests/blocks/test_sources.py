@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from skbayes_sgld.blocks import RowBlocks, as_source
+from skbayes_sgld.blocks import RowBlocks
+from skbayes_sgld.blocks.rows import as_source
 from tests.blocks.windows import blocks_of
 
 RNG = np.random.default_rng(0)

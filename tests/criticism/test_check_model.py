@@ -537,7 +537,8 @@ def test_a_prior_that_auto_has_chosen_is_no_remedy(try_only):
     y = FAULTS["skew"][1](np.random.default_rng(5))[:30]
     for prior in ("normal", "hierarchical_normal"):
         model = clone(LINEAR).set_params(prior="auto").fit(X[:30], y)
-        model._prior_choice = model._prior_choice._replace(value=prior)
+        choice = model._fitted.choice._replace(value=prior)
+        model._fitted = replace(model._fitted, choice=choice)
         tried = check_model(model, X[:30], y).remedies.index
         assert len(tried) and f"prior='{prior}'" not in tried
         assert any(name.startswith("prior=") for name in tried)

@@ -22,10 +22,10 @@ from skbayes_sgld import (
     check_model,
     compare_models,
 )
-from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.priors import Normal
+from skbayes_sgld.rows.fingerprint import Fingerprint
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")

@@ -1,5 +1,7 @@
 """The estimators as scikit-learn sees them: its own checks, and the tools that users combine."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -24,6 +26,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.optimizers import Box, SVRGDescent
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
+from skbayes_sgld.rows.targets import Totals
 from skbayes_sgld.sampling import SGLD, Curvature, Minibatch, NormClip, Polynomial
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
@@ -36,16 +39,25 @@ pytestmark = [
 ]
 
 
+class Of20Trials(Totals):
+    """Whole numbers of 20 trials, which are not given."""
+
+    def values_of_fit(self, X, by_row):
+        return super().values_of_fit(X, {"n_trials": 20})
+
+    def encode(self, rows):
+        target, rows = super().encode(replace(rows, y=np.clip(np.rint(rows.y), 0, 20)))
+        return replace(target, given=""), rows  # the checks give methods no trials
+
+    def shares(self, y, given):
+        return np.clip(np.rint(y), 0, 20) / 20
+
+
 class OfAnyTarget(SGLDBetaBinomialRegressor):
     """Whole numbers of 20 trials for any y: scikit-learn's checks of regressors have no totals."""
 
-    def _target_of_fit(self, X, y, weight, by_row):
-        found = super()._target_of_fit(X, np.clip(np.rint(y), 0, 20), weight, {"n_trials": 20})
-        self._by_row = ""  # the checks give methods no trials
-        return found
-
-    def _shares(self, y, given):
-        return np.clip(np.rint(y), 0, 20) / 20
+    def _target(self, given, stream=None):
+        return Of20Trials(family=self._likelihood())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -10,8 +10,8 @@ from scipy import sparse
 from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.estimators import sampled
 from skbayes_sgld.priors import Flat, Normal
+from skbayes_sgld.rows import stream as streams
 
 RNG = np.random.default_rng(5)
 N, D = 2500, 3
@@ -66,16 +66,16 @@ def test_batches_have_the_posterior_of_one_fit_and_nearly_so_once_rows_are_forgo
     name, kept, wholes, monkeypatch
 ):
     if not kept:
-        monkeypatch.setattr(sampled, "_KEPT_BATCHES", 0)
+        monkeypatch.setattr(streams, "_KEPT", 0)
     model = stream(name)
-    assert (model._stream.rows is None) == (not kept)
+    assert (model._fitted.stream.rows is None) == (not kept)
     assert_near(model, wholes[name], *((0.08, 0.06) if kept else (0.14, 0.07)))
 
 
 @pytest.mark.parametrize(("name", "kept"), [("linear", False), ("binary", True), ("binary", False)])
 def test_forgetting_multiplies_the_weights_of_earlier_rows(name, kept, monkeypatch):
     if not kept:
-        monkeypatch.setattr(sampled, "_KEPT_BATCHES", 0)
+        monkeypatch.setattr(streams, "_KEPT", 0)
     y = TARGETS[name]
     model = clone(MODELS[name]).set_params(forgetting=0.5, prior=Normal(1.0))
     for k in range(3):
@@ -88,7 +88,7 @@ def test_forgetting_multiplies_the_weights_of_earlier_rows(name, kept, monkeypat
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of so few
 def test_a_flat_prior_is_proper_beside_the_density_of_earlier_rows(monkeypatch):
-    monkeypatch.setattr(sampled, "_KEPT_BATCHES", 0)
+    monkeypatch.setattr(streams, "_KEPT", 0)
     y = TARGETS["binary"]
     model = clone(MODELS["binary"]).set_params(prior="flat", n_draws=100)
     before = model.partial_fit(X, y, classes=[0, 1]).coef_
@@ -98,11 +98,11 @@ def test_a_flat_prior_is_proper_beside_the_density_of_earlier_rows(monkeypatch):
 
 def test_few_rows_are_kept_and_many_are_not(monkeypatch):
     y, kept = TARGETS["binary"], []
-    monkeypatch.setattr(sampled, "_KEPT_BATCHES", 500 * (D + 2))
+    monkeypatch.setattr(streams, "_KEPT", 500 * (D + 2))
     model = clone(MODELS["binary"]).set_params(n_draws=300)
     for k in range(4):
         model.partial_fit(X[200 * k : 200 * (k + 1)], y[200 * k : 200 * (k + 1)], classes=[0, 1])
-        kept.append(0 if model._stream.rows is None else len(model._stream.rows[1]))
+        kept.append(0 if model._fitted.stream.rows is None else len(model._fitted.stream.rows.y))
     assert kept == [200, 400, 0, 200]
 
 
@@ -175,7 +175,7 @@ def test_errors_name_what_is_wrong_and_leave_the_model_as_it_was():
     ("name", "kept"), [("binary", 2**20), ("three classes", 100), ("poisson", 100)]
 )
 def test_sorted_rows_end_at_the_posterior_of_one_fit(name, kept, wholes, monkeypatch):
-    monkeypatch.setattr(sampled, "_KEPT_BATCHES", kept)
+    monkeypatch.setattr(streams, "_KEPT", kept)
     y = TARGETS[name]
     order, model = np.argsort(y, kind="stable"), clone(MODELS[name])
     first, last = order[: np.count_nonzero(y == 0)], order[np.count_nonzero(y == 0) :]
@@ -185,10 +185,10 @@ def test_sorted_rows_end_at_the_posterior_of_one_fit(name, kept, wholes, monkeyp
         waits = rows is not last
         assert isinstance(model.intercept_prior_, Normal if waits else Flat)
         if waits:  # rows of one class are no normal density
-            assert model._stream.rows is not None
+            assert model._fitted.stream.rows is not None
         if waits and name in CLASSIFIERS:
             assert np.all(model.predict(X) == 0)
-    assert (model._stream.rows is None) == (kept == 100)
+    assert (model._fitted.stream.rows is None) == (kept == 100)
     assert_near(model, wholes[name], 0.1, 0.07)  # the scales are of other rows
 
 

@@ -8,7 +8,7 @@ import inspect
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld._numpy_errors import arguments_of
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.rows.targets import Totals
 
 N, D = 20, 2
 RNG = np.random.default_rng(0)
@@ -49,17 +50,26 @@ FEW = {
 }
 
 
+class Of100Trials(Totals):
+    """Totals of 100 trials where none are given."""
+
+    def values_of_fit(self, X, by_row):
+        return self.values(X, by_row)
+
+    def values(self, X, by_row):
+        return super().values(X, by_row if by_row.get("n_trials") is not None else TRIALS)
+
+    def encode(self, rows):
+        target, encoded = super().encode(rows)
+        given = np.any(rows.by_row["n_trials"] != 100)
+        return replace(target, given="n_trials" if given else ""), encoded  # as methods are
+
+
 class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     """Totals of 100 trials where none are given: the other families are given X and y alone."""
 
-    def _target_of_fit(self, X, y, weight, by_row):
-        given = by_row.get("n_trials") is not None
-        found = super()._target_of_fit(X, y, weight, by_row if given else TRIALS)
-        self._by_row = "n_trials" if given else ""  # methods are given none either
-        return found
-
-    def _row_values(self, X, by_row):
-        return super()._row_values(X, by_row if by_row.get("n_trials") is not None else TRIALS)
+    def _target(self, given, stream=None):
+        return Of100Trials(family=self._likelihood())
 
 
 TRIALS = {"n_trials": 100}

@@ -21,8 +21,8 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPRegressor,
 )
-from skbayes_sgld.blocks.fingerprint import Fingerprint
 from skbayes_sgld.metrics import log_predictive_density, loo
+from skbayes_sgld.rows.fingerprint import Fingerprint
 from tests.left_out import FAMILIES, GRID, N, X, average_without, density
 
 # the runs are short
@@ -68,7 +68,8 @@ def many():
 def as_if_fitted_to(model, rows, y, weight=None):
     """The same draws, whose leave-one-out may be compared on other rows."""
     other = copy(model)
-    other._fingerprint = Fingerprint.of(rows, y, None, weight)
+    fingerprint = Fingerprint.of(rows, y, None, weight)
+    other._fitted = replace(model._fitted, fingerprint=fingerprint)
     return other
 
 

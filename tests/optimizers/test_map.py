@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld.optimizers.estimators as map_module
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
-from skbayes_sgld.estimators.base import Rows
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.optimizers.newton_step import newton_step
 from skbayes_sgld.own_models import CustomPosterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
+from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.sampling.tuning import mode as tuning
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.own_models.test_sampled import Logistic
@@ -249,9 +249,10 @@ def test_a_start_at_the_mode_of_the_noise_alone_has_a_finite_distance():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 3))
     y = 5.0 + X[:, 0] + rng.standard_normal(200)
-    posterior = SGDMAPRegressor(prior="laplace")._model(
-        SGDMAPRegressor(prior="laplace")._settings(), Rows(X, y, None)
-    )
+    model = SGDMAPRegressor(prior="laplace")
+    settings, rows = model._settings(), Rows(X, y)
+    likelihood = model._target("").likelihood
+    posterior, _ = model._bind(settings, model._model(settings, likelihood, rows), rows)
     start = posterior.start()
     assert posterior.grad(start[None])[0, -1] == 0.0  # where the distance was 0 / 0
     assert 1.0 < newton_step(posterior, start).distance < 100.0

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import xlogy
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_lengths
-from skbayes_sgld.blocks.dask_predictions import without_rows
-from skbayes_sgld.blocks.source import Array, Block, RowSource
-from skbayes_sgld.rows.arguments import check_by_row_given
+from skbayes_sgld._typing import Array
 from skbayes_sgld.rows.checks import check_weight
 
 
@@ -89,22 +84,6 @@ class Score:
         weight = np.ones(len(y)) if sample_weight is None else check_weight(sample_weight, y)
         return self.score_tally(self.tally(y, predicted, weight))
 
-    def score_source(self, model: Any, source: RowSource) -> float:
-        """Score of a fitted model's predictions of rows in blocks.
-
-        Raises
-        ------
-        ValueError, TypeError
-            For rows that cannot be used, naming the block; where all weights are zero.
-        """
-        check_is_fitted(model)
-        names, model = source.feature_names, without_rows(model)
-        work = partial(_tally_of_block, model=model, score=self, names=names)
-        tally = source.reduce(work, Tally.plus)
-        if not tally.total > 0:
-            raise ValueError("the weights of all rows are zero; at least one must be positive.")
-        return self.score_tally(tally)
-
     def tally(self, y: Array, predicted: Array, weight: Array) -> Tally:
         """Sums over rows in memory."""
         total, loss = float(weight.sum()), float(weight @ self.loss(y, predicted))
@@ -123,37 +102,6 @@ class Score:
         if self.saturated is not None:
             alone = tally.saturated - tally.total * float(self.saturated(tally.mean))
         return 1.0 - tally.loss / alone if alone > 0 else float(tally.loss == 0)
-
-
-def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
-    X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
-    if not (score.numeric and model._are_rates(block.y, block.weight)):
-        name = model._by_row
-        in_blocks = f"blocks of RowBlocks are (X, y, weight, {name}), and arrays are given as score"
-        check_by_row_given(model, {name: block.exposure}, in_blocks)
-    predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"
-    if score.numeric:
-        predicted = within_squares(predicted)
-    if predicted.shape != y.shape:
-        raise ValueError(
-            f"{where} has shape {y.shape}, and the predictions have {predicted.shape}: outputs "
-            "are scored one by one, or all together of arrays."
-        )
-    if score.numeric:
-        if y.dtype.kind not in "fiub":
-            raise ValueError(f"{where} has dtype {y.dtype}; the target must be numeric.")
-        try:
-            y = model._check_scored(y)
-        except ValueError as error:
-            raise ValueError(f"block {block.number}: {error}") from None
-    weight = np.ones(len(y)) if block.weight is None else block.weight
-    if block.exposure is not None:  # rates weighted by exposure, or shares by trials
-        weight = weight * block.exposure
-        if score.numeric:
-            y = model._shares(y, block.exposure)
-        else:
-            y, score = y / block.exposure, replace(score, loss=share_of_hits)
-    return score.tally(y, predicted, weight)
 
 
 def within_squares(predicted: Array) -> Array:

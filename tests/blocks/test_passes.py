@@ -2,13 +2,17 @@
 
 import numpy as np
 
+from skbayes_sgld.blocks.passes import Encoding
 from skbayes_sgld.blocks.source import Block
-from skbayes_sgld.inference.passes import NUMBERS
+from skbayes_sgld.likelihoods import NormalNoise
+from skbayes_sgld.rows.targets import Numbers
 
 
 def test_weights_of_one_are_none_once_rows_of_no_weight_are_left_out():
     X, y = np.arange(8.0).reshape(4, 2), np.array([3, 1, 4, 1])
-    rows, y, weight, _ = NUMBERS.rows(Block(X, y, np.array([1.0, 0.0, 1.0, 1.0]), 0))
+    rows, y, weight, _ = Encoding(Numbers(family=NormalNoise())).rows(
+        Block(X, y, np.array([1.0, 0.0, 1.0, 1.0]), 0)
+    )
     np.testing.assert_array_equal(rows, X[[0, 2, 3]])
     np.testing.assert_array_equal(y, [3.0, 4.0, 1.0])
     assert weight is None and y.dtype == float

@@ -6,7 +6,6 @@ few numbers for each column.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,28 +109,3 @@ def _sums(X: Any, y: Array) -> tuple[Array, Array]:
         sums += np.stack([np.ones(len(block)), y[rows]]) @ block
         squares += np.einsum("ij,ij->j", block, block)
     return sums, squares
-
-
-def with_fingerprint(function: Callable[[Any], Any], block: Any) -> tuple[Fingerprint | None, Any]:
-    """Fingerprint of a block's rows, without offset, and the value of a function of the block."""
-    X, y, weight = block.X, block.y, block.weight
-    known = y.dtype.kind in "fiub"
-    if weight is not None:
-        positive = weight > 0
-        X, y, weight = X[positive], y[positive], weight[positive]
-    if not len(y):
-        return None, function(block)
-    found = Fingerprint.of(X, y if known else np.zeros(len(y)), None, weight)
-    found.sums[:, -1] = np.nan
-    return found if known else found.without_target(), function(block)
-
-
-def add_pairs(
-    plus: Callable[[Any, Any], Any],
-    a: tuple[Fingerprint | None, Any],
-    b: tuple[Fingerprint | None, Any],
-) -> tuple[Fingerprint | None, Any]:
-    """Sum of two values of :func:`with_fingerprint`."""
-    first, second = a[0], b[0]
-    both = first.plus(second) if first and second else first or second
-    return both, plus(a[1], b[1])

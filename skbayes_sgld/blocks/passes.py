@@ -10,7 +10,7 @@ third order: a few passes are enough.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -21,13 +21,13 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block, RowSource
-from skbayes_sgld.likelihoods import Likelihood, as_totals
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_expanded
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling.tuning.mode import (
     Mode,
     NoModeError,
@@ -35,8 +35,6 @@ from skbayes_sgld.sampling.tuning.mode import (
     mode_of_expansion,
     newton_mode,
 )
-
-Rows = tuple[Array, Array, Array | None, Array | None]  # X, y, weight and offset
 
 _STRICT = 1e-16  # squared distance from an expansion's mode at which its search ends
 _GROUP_ROWS = 1000  # rows sampled of each label, or of counts above 0, so that rare ones count
@@ -99,19 +97,19 @@ class Fraction(float):
 
 
 def _moments_and_sample(
-    block: Block, likelihood: Likelihood | None, how: Sampling, takes_rates: bool
+    block: Block, target: Target, how: Sampling
 ) -> tuple[Moments, Extent | None, Sample, Fraction | None]:
     labels, codes, fraction = np.zeros(1), None, None
-    if likelihood is None:
+    if target.has_labels:
         codes, labels = pd.factorize(_check_labels(block), sort=True)
     else:
-        block = _numbers(block)
+        block, likelihood = _numbers(block), target.likelihood
         try:
-            likelihood.check_target(_totals(block) if likelihood.totals else block.y)
+            likelihood.check_target(target.join(block.y, block.exposure)[0])
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
         # rates without an exposure are what weights are for
-        are_rates = takes_rates and block.exposure is None and block.weight is not None
+        are_rates = target.takes_rates and block.exposure is None and block.weight is not None
         if likelihood.whole and not are_rates:
             broken = block.y[block.y != np.floor(block.y)]
             fraction = Fraction(broken[0]) if len(broken) else None
@@ -121,11 +119,6 @@ def _moments_and_sample(
         return moments, None, Sample.from_block(block, how, *np.zeros((2, X.shape[1]))), fraction
     sample = Sample.from_block(block, how, *moments.together(np.ones(len(labels))))
     return moments, Extent.from_rows(X), sample, fraction
-
-
-def _totals(block: Block) -> Array:
-    """Successes and trials of a block."""
-    return as_totals(block.y, 1.0 if block.exposure is None else block.exposure)
 
 
 def _check_labels(block: Block) -> Array:
@@ -140,17 +133,11 @@ def _check_labels(block: Block) -> Array:
 
 
 def first_pass(
-    source: RowSource, likelihood: Likelihood | None, seed: int, takes_rates: bool = False
+    source: RowSource, target: Target, seed: int
 ) -> tuple[Moments, Extent, Sample, Fraction | None]:
-    """Moments and ranges of the columns, a sample of rows and the first fraction, in one pass.
-
-    ``likelihood`` is None where y is a label, and ``takes_rates`` whether fractions that have
-    weights are rates.
-    """
-    how = Sampling(source.pool_size, seed, _GROUP_ROWS, likelihood is None, source.n_rows)
-    block_values = partial(
-        _moments_and_sample, likelihood=likelihood, how=how, takes_rates=takes_rates
-    )
+    """Moments and ranges of the columns, a sample of rows and the first fraction, in one pass."""
+    how = Sampling(source.pool_size, seed, _GROUP_ROWS, target.has_labels, source.n_rows)
+    block_values = partial(_moments_and_sample, target=target, how=how)
     totals: tuple[Any, ...] = source.reduce(block_values, add_up)
     return _require_rows(totals)
 
@@ -163,48 +150,45 @@ def _require_rows(totals: tuple[Any, ...]) -> Any:
 
 @dataclass(frozen=True)
 class Encoding:
-    """Map from a target to the numbers and weights of a likelihood.
+    """Map from the y of blocks to the numbers and weights of a likelihood.
 
     Attributes
     ----------
-    labels : ndarray of shape (G,) or None
+    target : Target
+    labels : ndarray of shape (G,) or None, default=None
         Sorted; None where y is a number.
     codes, factors : ndarray of shape (G,)
         Code of each label, and factor on the weights of its rows.
-    totals : bool, default=False
-        Whether the target is a number of successes among trials.
-    sign : float, default=1.0
-        Of the log exposure in the offset: -1 where it is the size of an average.
     """
 
-    labels: Array | None
-    codes: Array
-    factors: Array
-    totals: bool = False
-    sign: float = 1.0
+    target: Target
+    labels: Array | None = None
+    codes: Array = field(default_factory=partial(np.zeros, 1))
+    factors: Array = field(default_factory=partial(np.ones, 1))
 
-    def rows(self, block: Block) -> Rows:
-        """Rows of positive weight, with y encoded; weights are None where all are 1."""
-        if self.totals:
-            block = block._replace(y=_totals(block), exposure=None)
-        elif self.labels is None:
-            block = block._replace(y=block.y.astype(np.float64))
-        else:
+    def rows(self, block: Block) -> tuple[Array, Array, Array | None, Array | None]:
+        """X, encoded y, weight and offset of the rows of positive weight.
+
+        Weights are None where all are 1.
+        """
+        if self.labels is not None:
             at = np.searchsorted(self.labels, block.y)
             weight = block.weight
             if np.any(self.factors != 1.0):
                 factor = self.factors[at]
                 weight = factor if weight is None else weight * factor
             block = block._replace(y=self.codes[at], weight=weight)
-        X, y, weight, *_, exposure = _with_weight(block)
+        X, y, weight, _, values = _with_weight(block)
         if weight is not None and np.all(weight == 1.0):
             weight = None
-        offset = None
-        if exposure is not None and np.any(exposure != 1.0):
-            offset = self.sign * np.log(exposure)
+        if self.labels is not None:
+            return X, y, weight, None
+        y, offset = self.target.join(y.astype(np.float64), values)
         return X, y, weight, offset
 
-    def sampled(self, sample: Sample, moments: Moments) -> Rows:
+    def sampled(
+        self, sample: Sample, moments: Moments
+    ) -> tuple[Array, Array, Array | None, Array | None]:
         """Rows of a sample, y encoded, weighted to stand for all rows of their label."""
         X, y, weight, exposure = sample.rows()
         if not sample.complete:
@@ -214,14 +198,6 @@ class Encoding:
             sample_totals = np.bincount(group, weight * exposure, minlength=len(moments.total))
             weight *= (moments.exposed / np.where(sample_totals > 0, sample_totals, 1.0))[group]
         return self.rows(Block(X, y, weight, 0, exposure))
-
-
-NUMBERS = Encoding(None, np.zeros(1), np.ones(1))
-"""Encoding of a target that is a number as it is."""
-AVERAGES = Encoding(None, np.zeros(1), np.ones(1), sign=-1.0)
-"""Encoding of averages, whose sizes stand where counts have exposures."""
-TOTALS = Encoding(None, np.zeros(1), np.ones(1), totals=True)
-"""Encoding of totals: numbers of successes, whose trials stand where counts have exposures."""
 
 
 # ---- the mode ---------------------------------------------------------------------------------

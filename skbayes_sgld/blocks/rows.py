@@ -1,0 +1,218 @@
+"""Rows in blocks, as a fit takes them: what passes over them make for a model to be bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld.blocks.files import is_large
+from skbayes_sgld.blocks.passes import Encoding, find_posterior, first_pass, sum_up
+from skbayes_sgld.blocks.row_blocks import RowBlocks
+from skbayes_sgld.blocks.scores import score_blocks
+from skbayes_sgld.blocks.source import RowSource, kind_of, refuse_exposure
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.propriety import check_proper, check_weights
+from skbayes_sgld.rows.checks import check_ranges, warn_of_fraction, warn_of_light_rows
+from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.model import LinearModel, check_sums
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.scores import Score
+from skbayes_sgld.rows.targets import Target
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Rows in blocks as ``fit`` is given them, before any pass.
+
+    Attributes
+    ----------
+    source : RowSource
+    given : str
+        Name of the argument by row that the blocks hold, or "".
+    """
+
+    source: RowSource
+    given: str
+
+    def encode(self, target: Target, estimator: Any) -> tuple[Target, BlockRows]:
+        """Target of the rows, and what a first pass adds up of them."""
+        if not estimator._takes_blocks:
+            raise TypeError(
+                f"{type(estimator).__name__} does not take {type(self.source).__name__}, as linear "
+                "models do; give arrays, such as a sample of the rows."
+            )
+        target = target.of_blocks(self.given)
+        check_sums(estimator, self.source.n_features, "a pass over blocks")
+        if not target.has_labels and target.likelihood.quadratic:
+            return target, self._summed(target)
+        own = estimator.random_state
+        return self._sampled(target, int(own) if isinstance(own, Integral) else 0)
+
+    def score(self, model: Any, score: Score) -> float:
+        """Score of a fitted model's predictions of the rows."""
+        return score_blocks(model, score, self.source)
+
+    def _summed(self, target: Target) -> BlockRows:
+        """Sums of products, which are all that a normal model needs, by one pass."""
+        source = self.source
+        sums, extent, moments = sum_up(source)
+        check_ranges(extent.low, extent.high, source.feature_names)
+        X, y, weight, size = sums.as_rows()
+        target.likelihood.check_target(y)
+        mean, sd = sums.mean[:-1], np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
+        if moments is not None:  # of averages, whose sizes are in the sums
+            mean, sd = moments.together(np.ones(1))
+        offset = None if size is None else -np.log(size)
+        columns = mean, extent.spread(sd)
+        rows = Rows(X, y, weight, offset, columns=columns, names=source.feature_names)
+        return BlockRows(source, rows, summed=True)
+
+    def _sampled(self, target: Target, seed: int) -> tuple[Target, BlockRows]:
+        """A sample of the rows, to expand all beside it; all rows if they are few."""
+        source = self.source
+        moments, extent, sample, fraction = first_pass(source, target, seed)
+        check_ranges(extent.low, extent.high, source.feature_names)
+        warn_of_fraction(fraction, source.has_exposure)
+        encoding = Encoding(target)
+        if target.has_labels:
+            target, *codes = target.encode_labels(moments.labels, moments.total)
+            encoding = Encoding(target, moments.labels, *codes)
+        X, y, weight, offset = encoding.sampled(sample, moments)
+        if weight is not None:
+            total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
+            warn_of_light_rows(total, n_rows, source.n_features)
+        rows = Rows(X, y, weight, offset, names=source.feature_names)
+        if sample.complete:
+            return target, BlockRows(source, rows)
+        mean, sd = moments.together(encoding.factors)
+        rows = replace(rows, columns=(mean, extent.spread(sd)))
+        return target, BlockRows(source, rows, encoding=encoding)
+
+
+@dataclass(frozen=True)
+class BlockRows:
+    """Rows in blocks once they have been read: in memory are their sums, a sample, or all.
+
+    Attributes
+    ----------
+    source : RowSource
+    rows : Rows
+        Rows in memory, which a model is bound to.
+    summed : bool, default=False
+        Whether these are not rows of the user's but stand for sums of products of all.
+    encoding : Encoding or None, default=None
+        Where they are a sample: how further passes encode the blocks.
+    """
+
+    source: RowSource
+    rows: Rows
+    summed: bool = False
+    encoding: Encoding | None = None
+
+    n_batches = 0
+    screened = None
+
+    @property
+    def why_no_learned_scale(self) -> str:
+        """Why no prior can learn its scale from these rows, or ""."""
+        return "" if self.encoding is None else "a scale is not learned from rows in blocks"
+
+    @property
+    def X(self) -> Any:
+        """Columns of the rows in memory."""
+        return self.rows.X
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.source.n_features
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns."""
+        return self.source.feature_names
+
+    def total(self, likelihood: Any) -> float:
+        """Number of observations that the rows count as."""
+        return self.rows.total(likelihood)
+
+    def kept(self) -> BlockRows:
+        """These rows, which the caller has no arrays of."""
+        return self
+
+    def bind(self, model: LinearModel) -> tuple[GLMPosterior, BlockRows]:
+        """Posterior of all rows, checked to be proper; and these rows."""
+        if self.encoding is not None:
+            model.check_known_scale("a sample of the rows of blocks")
+            posterior = model.bind(self.rows)
+            check_weights(posterior)
+            return find_posterior(posterior, self.source, self.encoding), self
+        if not self.summed:
+            return model.checked(self.rows), self
+        posterior = model.bind(self.rows)
+        check_proper(posterior)
+        return posterior, self
+
+    def fingerprint(self, target: Target) -> Fingerprint | None:
+        """Sums over all rows; those of labels say nothing of y."""
+        found = self.source.fingerprint
+        return found.without_target() if found is not None and target.has_labels else found
+
+    def stream(self, posterior: Any, draws: Any, target: Target) -> None:
+        """No state: ``partial_fit`` takes arrays."""
+        return
+
+    def workers(self, n_jobs: int | None) -> Any:
+        """Workers of a cluster that has the rows."""
+        return self.source.workers(n_jobs)
+
+
+def read_blocks(
+    X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
+) -> Blocks | None:
+    """Rows in blocks that ``fit`` is given; None where they are arrays like any other."""
+    names = estimator._row_arguments
+    source = as_source(X, y, sample_weight, **dict.fromkeys(names) | dict(by_row))
+    if source is None:
+        return None
+    if not names:
+        refuse_exposure(source)
+    return Blocks(source, (source.by_row or next(iter(names), "")) if source.has_exposure else "")
+
+
+def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> RowSource | None:
+    """Source of the rows that ``fit`` is given; None where they are an array like any other.
+
+    ``by_row`` has the exposures of counts, or the ``n_trials`` of totals.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X is a source that already holds what is given beside it, or other arguments do not fit.
+    """
+    beside = {"y": y, "sample_weight": sample_weight, **by_row}
+    if kind_of(X).startswith("dask."):
+        from skbayes_sgld.blocks.dask_rows import DaskRows
+
+        return DaskRows(X, y, sample_weight, **by_row)
+    if isinstance(X, np.memmap) and y is not None and is_large(X):
+        return RowBlocks._from_map(X, **beside)
+    if not isinstance(X, RowSource):
+        return None
+    for name, value in beside.items():
+        if value is not None:
+            more = "".join(f", or (X, y, weight, {argument})" for argument in by_row)
+            raise TypeError(
+                f"{name} is given beside {type(X).__name__}, whose blocks hold it: leave it None, "
+                f"and let the source yield (X, y, weight){more}."
+            )
+    if X.by_row and by_row and X.by_row not in by_row:
+        (name,) = by_row
+        raise TypeError(
+            f"{X!r} was made with {X.by_row}=, and this model takes {name}; give it as {name}=."
+        )
+    return X

@@ -1,0 +1,70 @@
+"""What an estimator keeps of a fit: one value, written once at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.posterior.parameters import Layout
+from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.targets import Target
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """A fit.
+
+    Attributes
+    ----------
+    target : Target
+        What y held.
+    fingerprint : Fingerprint or None
+        Sums over the rows, by which a later call finds out whether it is given the same.
+    attributes : dict
+        Fitted attributes of the estimator by their names, which end in an underscore.
+    stream : Any, default=None
+        Batches of ``partial_fit`` so far; None after ``fit``.
+    """
+
+    target: Target
+    fingerprint: Fingerprint | None
+    attributes: dict[str, Any] = field(repr=False)
+    stream: Any = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FittedLinear(Fitted):
+    """A fit of a linear model.
+
+    Attributes
+    ----------
+    layout : Layout
+        Places of the parts among the reported parameters.
+    n_predictors : int
+        Linear predictors of a row.
+    noise_columns : ndarray or None
+        Columns that the noise depends on.
+    choice : Choice or None, default=None
+        Choice of an automatic prior.
+    n_fits : int, default=0
+        Fits whose chains this one continues, with this one.
+    """
+
+    layout: Layout
+    n_predictors: int
+    noise_columns: Any
+    choice: Choice | None = None
+    n_fits: int = 0
+
+
+def of_rows(rows: Any, target: Target) -> dict[str, Any]:
+    """Fitted attributes that name the columns and the classes."""
+    found: dict[str, Any] = {"n_features_in_": rows.n_features}
+    if rows.names is not None:
+        found["feature_names_in_"] = np.array(rows.names, dtype=object)
+    if target.classes is not None:
+        found["classes_"] = target.classes
+    return found

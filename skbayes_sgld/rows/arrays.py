@@ -1,0 +1,130 @@
+"""Rows in arrays, frames and sparse matrices: how they are checked and encoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import (
+    _check_y,
+    _get_feature_names,
+    check_consistent_length,
+    validate_data,
+)
+
+from skbayes_sgld._checks import check_collected, naming
+from skbayes_sgld._sparse import as_rows
+from skbayes_sgld._typing import Array
+from skbayes_sgld.rows.checks import (
+    FLOATS,
+    check_no_gap,
+    check_numeric,
+    check_real,
+    check_weight,
+    warn_of_light_rows,
+)
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.targets.base import Target
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """Rows as ``fit`` is given them, before any check.
+
+    Attributes
+    ----------
+    X : array-like or sparse matrix of shape (n, d)
+    y, sample_weight : array-like of shape (n,), or None
+    by_row : dict
+        Arguments by row; None where they are not given.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    by_row: Mapping[str, Any] | None = None
+
+    n_batches = 0
+
+    @property
+    def given(self) -> str:
+        """Name of the argument by row that is given, or ""."""
+        return next((name for name, value in (self.by_row or {}).items() if value is not None), "")
+
+    def encode(self, target: Target, estimator: Any) -> tuple[Target, Rows]:
+        """Target of the rows, and the rows as the model takes them, both checked."""
+        _check_one_column(self.y, estimator._advice_on_columns)
+        target, y = target.read(self.y)
+        first = target.first
+        X, names = checked_X(estimator, self.X, target.fewest_rows if first else 1, first=first)
+        y = checked_y(estimator, y, X, target.numeric)
+        estimator._check_values(X, names, fitting=True)
+        weight = None if self.sample_weight is None else check_weight(self.sample_weight, X)
+        values = target.values_of_fit(X, self.by_row or {})
+        target, rows = target.encode(Rows(X, y, weight, by_row=values, names=names))
+        if weight is not None and rows.weight is not None:
+            warn_of_light_rows(float(rows.weight.sum()), *rows.X.shape)
+        return target, rows
+
+
+def _check_one_column(y: Any, advice: str) -> None:
+    """Raise where y has several columns, and an estimator has advice on what to give instead."""
+    if advice and has_outputs(y) and np.asarray(y).shape[1] > 1:
+        raise ValueError(f"y has shape {np.asarray(y).shape}; {advice}")
+
+
+def has_outputs(y: Any) -> bool:
+    """Whether y has a column for each output, one column included."""
+    if type(y).__module__.startswith("dask."):  # which as an array would be computed
+        return False
+    try:
+        return np.asarray(y).ndim == 2
+    except ValueError:  # lists of unequal lengths, which the validation refuses
+        return False
+
+
+def checked_X(
+    estimator: Any, X: Any, fewest_rows: int = 1, *, first: bool = False
+) -> tuple[Any, list[str] | None]:
+    """Rows checked by scikit-learn, sparse ones in compressed form; and the columns' names.
+
+    ``first`` is whether a fit begins with them; others must have the columns of the fit. Values may
+    still be infinite, or missing.
+    """
+    check_real(X)
+    checks = {
+        "dtype": FLOATS,
+        "accept_sparse": "csr" if estimator._takes_sparse else False,
+        "ensure_all_finite": False,
+        "ensure_min_samples": fewest_rows,
+    }
+    with np.errstate(all="ignore"), naming("X"):  # infinities are added
+        if first:
+            names = _get_feature_names(X)
+            rows = check_array(X, estimator=estimator, input_name="X", **checks)
+        else:
+            names = getattr(estimator, "feature_names_in_", None)
+            rows = validate_data(estimator, X, reset=False, **checks)
+    return as_rows(rows) if issparse(rows) else rows, None if names is None else list(names)
+
+
+def checked_y(estimator: Any, y: Any, X: Any, numeric: bool) -> Array:
+    """Observations, one a row of X."""
+    check_collected(y, "y")
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; give "
+            "the observation of each row of X."
+        )
+    if numeric:
+        check_numeric(y)
+    with np.errstate(all="ignore"), naming("y"):
+        check_no_gap(y)
+        checked: Array = _check_y(y, y_numeric=numeric, estimator=estimator)
+    with naming("X", "y"):
+        check_consistent_length(X, checked)
+    return checked

@@ -1,0 +1,123 @@
+"""A linear model as a value: likelihood, priors, noise and intercept, to be bound to rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._linalg import MAX_DENSE
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.posterior import GLMPosterior, NoiseModel
+from skbayes_sgld.posterior.glm import own_units
+from skbayes_sgld.posterior.propriety import check_proper, check_weights
+from skbayes_sgld.priors import CoefficientPrior, NoisePrior
+from skbayes_sgld.rows.checks import warn_of_few_rows
+from skbayes_sgld.rows.record import Rows
+
+# priors of the coefficients, the intercept, and the likelihood's own parameters
+Priors = tuple[CoefficientPrior, CoefficientPrior, tuple[NoisePrior, ...]]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """Likelihood and priors of a linear model, which :meth:`bind` gives rows.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    prior : CoefficientPrior
+        Of the coefficients; of one whose scale is learned, the prior given its scale.
+    intercept_prior : CoefficientPrior
+    own_priors : tuple of NoisePrior
+        Of the likelihood's own parameters; "auto" scales are in units of the rows.
+    noise : NoiseModel
+        How the noise depends on the row; constant of models without noise.
+    fit_intercept : bool
+    centers : bool
+        Whether theta has the intercept at the mean of X, where it is easier to sample.
+    class_names : list of str or None
+        Names of the classes that have a linear predictor each.
+    hierarchical : Any
+        The prior of the coefficients where its scale is learned; None otherwise.
+    choice : Any
+        Automatic choice of the prior, with its reason; None where it was given.
+    prior_as_given : Any
+        Parameter of the estimator, for errors.
+    """
+
+    likelihood: Likelihood
+    prior: CoefficientPrior
+    intercept_prior: CoefficientPrior
+    own_priors: tuple[NoisePrior, ...]
+    noise: NoiseModel
+    fit_intercept: bool
+    centers: bool
+    class_names: list[str] | None
+    hierarchical: Any
+    choice: Any
+    prior_as_given: Any
+
+    def priors(self, rows: Rows) -> Priors:
+        """Priors in the units of y; scales of the coefficients are left to the posterior."""
+        size = None
+        if rows.offset is not None and self.likelihood.offset_at:
+            size = np.exp(-rows.offset)
+        units = own_units(self.likelihood, rows.y, rows.weight, size)
+        pairs = zip(self.own_priors, units, strict=True)
+        return self.prior, self.intercept_prior, tuple(p.for_data(unit) for p, unit in pairs)
+
+    def bind(self, rows: Rows, priors: Priors | None = None) -> GLMPosterior:
+        """Posterior of these rows; ``priors`` are those of earlier rows."""
+        prior, intercept, own_priors = self.priors(rows) if priors is None else priors
+        if self.likelihood.infers_noise and prior.scaled_by_noise and prior.automatic:
+            warn_of_few_rows(rows.weight, *rows.X.shape)
+        options = {
+            "class_names": self.class_names,
+            "columns": rows.columns,
+            "offset": rows.offset,
+        }
+        # models without noise have the constant one, which binds a plain GLMPosterior
+        return self.noise.bind(
+            rows.X,
+            rows.y,
+            self.likelihood,
+            prior,
+            own_priors,
+            intercept_prior=intercept,
+            sample_weight=rows.weight,
+            fit_intercept=self.fit_intercept,
+            center=self.centers,
+            feature_names=rows.column_names,
+            **{name: value for name, value in options.items() if value is not None},
+        )
+
+    def checked(self, rows: Rows) -> GLMPosterior:
+        """Posterior of these rows, checked to be proper."""
+        posterior = self.bind(rows)
+        check_proper(posterior)
+        check_weights(posterior)
+        return posterior
+
+    def check_known_scale(self, taker: str) -> None:
+        """Raise where the prior learns its scale."""
+        if self.hierarchical is not None:
+            raise ValueError(
+                f"prior={self.prior_as_given!r} learns its scale from all rows; {taker} takes a "
+                "prior of a known scale, such as prior='normal'."
+            )
+
+
+def check_sums(estimator: Any, n_columns: int, taker: str) -> None:
+    """Raise where an estimator's model is not one whose rows can be added up part by part."""
+    if n_columns >= MAX_DENSE:
+        raise ValueError(
+            f"X has {n_columns} columns; {taker} adds up a matrix of parameters by parameters, "
+            f"and takes fewer than {MAX_DENSE}. Use fewer columns."
+        )
+    if not estimator._noise().constant:
+        raise ValueError(
+            f"noise_model={estimator.noise_model!r} has no sums over rows that {taker} could add "
+            "up; set noise_model='constant', or give fit arrays."
+        )

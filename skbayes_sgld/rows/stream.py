@@ -1,0 +1,229 @@
+"""Batches of ``partial_fit``: the rows of the last, and earlier ones, kept or as a density."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.further_rows import normal_site, under_priors
+from skbayes_sgld.posterior.linear_prior import in_units
+from skbayes_sgld.posterior.propriety import check_proper, intercept_is_proper
+from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.posterior.statistics import GaussianStatistics
+from skbayes_sgld.priors import PRIORS
+from skbayes_sgld.rows.arrays import Arrays
+from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.model import LinearModel, Priors, check_sums
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.targets import Target
+
+_KEPT = 2**20  # numbers in X, y and the weights of a stream's rows: 8 megabytes
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Earlier batches.
+
+    Attributes
+    ----------
+    n_batches : int
+    summary : GaussianStatistics, Expansion or None
+        Their likelihood: sums of products of a normal model; of others a normal density for the
+        rows that are no longer kept, None while all are.
+    rows : Rows or None
+        Rows that are kept, of a model that has no sums over rows.
+    priors : tuple or None
+        Priors of the coefficients, the intercept and the noise in the units of the first batch.
+    target : Target or None
+        Target of the batches so far.
+    fingerprint : Fingerprint or None
+    classes : ndarray of shape (n_classes,) or None
+        All labels that there will be.
+    order : ndarray or None
+        Categories of the type of the labels, from the lowest; None where it has no order.
+    """
+
+    n_batches: int = 0
+    summary: GaussianStatistics | Expansion | None = None
+    rows: Rows | None = None
+    priors: Priors | None = None
+    target: Target | None = None
+    fingerprint: Fingerprint | None = None
+    classes: Array | None = None
+    order: Array | None = None
+
+
+@dataclass(frozen=True)
+class Batch(Arrays):
+    """One more batch as ``partial_fit`` is given it, before any check.
+
+    Attributes
+    ----------
+    earlier : Stream
+    forgetting : float
+        Factor on the weights of all earlier rows.
+    """
+
+    earlier: Stream = Stream()
+    forgetting: float = 1.0
+
+    def encode(self, target: Target, estimator: Any) -> tuple[Target, Any]:
+        """Target of the batches, and the batch as the model takes it, both checked."""
+        before = self.earlier.target
+        if before is not None and self.given != before.given:
+            raise ValueError(
+                f"{self.given or before.given} is {'' if self.given else 'not '}given, and earlier "
+                f"calls of partial_fit had {'it' if before.given else 'none'}; give it in all "
+                "calls, or in none."
+            )
+        target, rows = super().encode(target, estimator)
+        check_sums(estimator, rows.n_features, "partial_fit")
+        return target, BatchRows(rows, self.earlier, self.forgetting)
+
+
+@dataclass(frozen=True)
+class BatchRows:
+    """Rows of the last batch, beside those of the earlier ones.
+
+    Attributes
+    ----------
+    rows : Rows
+        Of the last batch.
+    earlier : Stream
+        Once bound, with the last batch in its summary or its rows.
+    forgetting : float
+    """
+
+    rows: Rows
+    earlier: Stream
+    forgetting: float
+
+    why_no_learned_scale = "a scale is not learned from batches"
+    screened = None
+
+    @property
+    def n_batches(self) -> int:
+        """Number of batches before the last."""
+        return self.earlier.n_batches
+
+    @property
+    def X(self) -> Any:
+        """Columns of the last batch."""
+        return self.rows.X
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.rows.n_features
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns."""
+        return self.rows.names
+
+    def total(self, likelihood: Any) -> float:
+        """Number of observations that the rows of the last batch count as."""
+        return self.rows.total(likelihood)
+
+    def kept(self) -> BatchRows:
+        """These rows: what is kept of them is copied where they are bound."""
+        return self
+
+    def workers(self, n_jobs: int | None) -> Any:
+        """No workers but processes of this machine."""
+        return None
+
+    def fingerprint(self, target: Target) -> Fingerprint | None:
+        """Sums over the rows of all batches."""
+        found, earlier = self.rows.fingerprint(target), self.earlier.fingerprint
+        return found if earlier is None or found is None else earlier.plus(found)
+
+    def stream(self, posterior: GLMPosterior, draws: Any, target: Target) -> Stream:
+        """Batches once their posterior is sampled: a normal density stands for rows not kept."""
+        stream = self.earlier
+        if stream.rows is None and not posterior.likelihood.quadratic:
+            share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
+            theta = posterior.reported.theta(draws.flat)
+            stream = replace(stream, summary=normal_site(posterior, theta, share / share.sum()))
+        found = self.fingerprint(target)
+        return replace(stream, n_batches=self.n_batches + 1, target=target, fingerprint=found)
+
+    def bind(self, model: LinearModel) -> tuple[GLMPosterior, BatchRows]:
+        """Posterior of all batches, and the batches with these rows."""
+        model.check_known_scale("partial_fit")
+        add = self._add_to_sums if model.likelihood.quadratic else self._add_to_rows
+        posterior, stream = add(model)
+        check_proper(posterior)
+        return posterior, replace(self, earlier=stream)
+
+    def _add_to_sums(self, model: LinearModel) -> tuple[GLMPosterior, Stream]:
+        """Posterior by the sums of products of all batches, which are all a normal model needs."""
+        rows, stream = self.rows, self.earlier
+        if stream.priors is None:
+            stream = replace(stream, priors=_priors_of(replace(model, centers=False).bind(rows)))
+        size = None if rows.offset is None else np.exp(-rows.offset)
+        statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight, size=size)
+        if stream.summary is not None:
+            assert isinstance(stream.summary, GaussianStatistics)
+            statistics = stream.summary.tempered(self.forgetting).plus(statistics)
+        X, y, weight, size = statistics.as_rows()
+        offset = None if size is None else -np.log(size)
+        sums = Rows(X, y, weight, offset, names=rows.names)
+        return model.bind(sums, stream.priors), replace(stream, summary=statistics)
+
+    def _add_to_rows(self, model: LinearModel) -> tuple[GLMPosterior, Stream]:
+        """Posterior of the rows of all batches, or with a normal density for the earlier ones.
+
+        Rows are kept while they are few; then a normal density replaces their likelihood, with the
+        mean gradient and the mean curvature over the draws. Rows stay as long as the intercept has
+        a flat prior and they do not hold it, as counts that are all 0; its prior is normal then.
+        """
+        stream, power = self.earlier, self.forgetting
+        rows = self.rows.copied() if stream.rows is None else joined(stream.rows, power, self.rows)
+        posterior = model.bind(rows)
+        if stream.priors is None:
+            stream = replace(stream, priors=_priors_of(posterior))
+        assert stream.priors is not None and not isinstance(stream.summary, GaussianStatistics)
+        site = None if stream.summary is None else stream.summary.tempered(power)
+        held = site is not None or intercept_is_proper(posterior)
+        if site is not None and site.theta.size != posterior.n_params:
+            raise ValueError(
+                "fit_intercept was changed since the last batch; call fit to start anew."
+            )
+        coef, intercept, own = stream.priors
+        posterior = posterior.with_own_priors(own)
+        if not held:
+            data = posterior.likelihood, posterior.y, posterior.weight
+            intercept = in_units(posterior.prior, PRIORS["normal"](), None, *data)[1]
+        keeps = not held or rows.X.size + 2 * len(rows.y) <= _KEPT
+        stream = replace(stream, summary=site, rows=rows if keeps else None)
+        return under_priors(posterior, coef, intercept, site), stream
+
+
+def _priors_of(posterior: GLMPosterior) -> Priors:
+    """Priors of a posterior, with numbers for scales."""
+    prior = posterior.linear_prior
+    return prior.coef, prior.intercept, posterior.own_priors
+
+
+def joined(earlier: Rows, power: float, rows: Rows) -> Rows:
+    """Earlier rows, their weights multiplied by ``power``, followed by further rows."""
+    weight = offset = None
+    if rows.weight is not None or earlier.weight is not None or power < 1.0:
+        old, new = (np.ones(len(r.y)) if r.weight is None else r.weight for r in (earlier, rows))
+        weight = np.concatenate([power * old, new])
+    if rows.offset is not None or earlier.offset is not None:
+        both = (np.zeros(len(r.y)) if r.offset is None else r.offset for r in (earlier, rows))
+        offset = np.concatenate(list(both))
+    X: Array = (
+        sparse.csr_array(sparse.vstack([earlier.X, rows.X]))
+        if sparse.issparse(earlier.X) or sparse.issparse(rows.X)
+        else np.concatenate([earlier.X, rows.X])
+    )
+    y = np.concatenate([earlier.y, rows.y])
+    return replace(rows, X=X, y=y, weight=weight, offset=offset)

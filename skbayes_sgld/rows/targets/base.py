@@ -1,0 +1,170 @@
+"""The target: what y holds, how it becomes the numbers of a likelihood, and the way back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
+from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.record import Rows
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Target(ABC):
+    """A kind of target, made from the parameters of an estimator.
+
+    :meth:`encode` returns a copy that has seen the rows of a fit, and the rows with numbers for y.
+    The copy checks and encodes the observations of later calls, and decodes predictions.
+
+    Attributes
+    ----------
+    first : bool, default=True
+        Whether a fit begins with the rows to encode; later batches of ``partial_fit`` go on.
+    given : str, default=""
+        Name of the argument by row that the fit had.
+    classes : ndarray of shape (n_classes,) or None, default=None
+        Labels, of a target that holds some.
+    present : ndarray or None, default=None
+        Codes of the classes that are in the model; None for all.
+    """
+
+    first: bool = True
+    given: str = ""
+    classes: Array | None = None
+    present: Array | None = None
+
+    numeric: ClassVar[bool] = True  # whether y must hold numbers
+    fewest_rows: ClassVar[int] = 1
+    has_labels: ClassVar[bool] = False  # whether blocks are read for the labels that there are
+    takes_rates = False  # whether fractions that have weights are rates
+
+    @property
+    @abstractmethod
+    def likelihood(self) -> Likelihood:
+        """Distribution of an observation; of labels it is known once they are."""
+
+    @property
+    def class_names(self) -> list[str] | None:
+        """Names of the classes that have a linear predictor each; None without classes."""
+        return None
+
+    # ---- a fit --------------------------------------------------------------------------------
+
+    def read(self, y: Any) -> tuple[Self, Any]:
+        """Target that knows what the type of y tells, and y as scikit-learn's checks take it."""
+        return self, y
+
+    @abstractmethod
+    def encode(self, rows: Rows) -> tuple[Self, Rows]:
+        """Target of these rows, and the rows of positive weight with numbers for y."""
+
+    def of_blocks(self, given: str) -> Self:
+        """Target of rows in blocks, which have the argument by row of this name, or "" for none."""
+        return replace(self, given=given)
+
+    def encode_labels(self, labels: Array, total: Array) -> tuple[Self, Array, Array]:
+        """Target, number and factor on the weight of each label that was read in blocks."""
+        raise NotImplementedError
+
+    def join(self, y: Array, values: Array | None) -> tuple[Array, Array | None]:
+        """Numbers of the likelihood and offset of a block, from y and the argument by row."""
+        offset = None
+        if values is not None and np.any(values != 1.0):
+            offset = ROW_ARGUMENTS[self.given].offset(values)
+        return y, offset
+
+    def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked numbers ``(n,)`` of the arguments by row that a fit is given."""
+        return self.values(X, by_row)
+
+    def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
+        """Numbers for y (NaN if not given), the likelihood, and labels its draws are positions of.
+
+        Labels are None where y is a number.
+        """
+        y = np.full(n_rows, np.nan) if y is None else self.likelihood.check_target(np.asarray(y))
+        return y, self.likelihood, None
+
+    def fingerprint(self, found: Fingerprint) -> Fingerprint:
+        """Fingerprint without the sums that this target changes."""
+        return found
+
+    # ---- later calls --------------------------------------------------------------------------
+
+    def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked numbers ``(n,)`` of the arguments by row that are given."""
+        given = {name: value for name, value in by_row.items() if value is not None}
+        return {name: ROW_ARGUMENTS[name].check(value, X) for name, value in given.items()}
+
+    def offset(self, values: Mapping[str, Array]) -> Array | None:
+        """Arguments by row ``(n,)`` as a predictive distribution takes them; None without any."""
+        for name, each in values.items():
+            return ROW_ARGUMENTS[name].offset(each)
+        return None
+
+    @abstractmethod
+    def numbers(self, y: Array) -> Array:
+        """Observations as numbers of the likelihood, checked."""
+
+    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, ...]:
+        """Numbers of the likelihood, and the offset if there is one."""
+        numbers, offset = self.numbers(y).astype(float), self.offset(values)
+        return (numbers,) if offset is None else (numbers, offset)
+
+    def decode(self, sample: Array) -> Array:
+        """Observations as the user has them, from draws of the likelihood's numbers."""
+        return sample
+
+    def among_all(self, codes: Array) -> Array:
+        """Codes among all classes, from codes among those in the model; other numbers as given."""
+        return codes
+
+    # ---- scores -------------------------------------------------------------------------------
+
+    def are_rates(self, y: Array, weight: Array | None) -> bool:
+        """Whether y holds rates, which weights of their exposures make counts."""
+        return False
+
+    def scored(self, y: Array) -> Array:
+        """Numbers of y, ``(n,)`` or ``(n, n_outputs)``, to score predictions by."""
+        return y
+
+    def shares(self, y: Array, values: Array) -> Array:
+        """Observations as their predictions are, given the argument by row."""
+        return y
+
+    # ---- draws --------------------------------------------------------------------------------
+
+    def parts(self, parts: dict[str, Array]) -> dict[str, Array]:
+        """Draws by part as predictions take them, from those of the model's parameters."""
+        return parts
+
+    def reported(self, parts: dict[str, Array]) -> dict[str, Array]:
+        """Draws by part as they are reported, of all classes."""
+        return parts
+
+    def own_coordinates(self, parts: dict[str, Array], names: list[str]) -> Array | None:
+        """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
+        if not names:
+            return None
+        return self.likelihood.unconstrain_own(np.column_stack([parts[name] for name in names]))
+
+    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
+        """Fitted attributes, from the parts of one draw."""
+        values = {name: parts[name][0] for name in ["coef", "intercept", *names]}
+        own = {name: values[name] for name in names}
+        own = {f"{name}_": each if np.ndim(each) else float(each) for name, each in own.items()}
+        return {"coef_": values["coef"].copy(), "intercept_": values["intercept"].copy(), **own}
+
+
+def of_one_predictor(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Fitted attributes of a regression, which has one linear predictor."""
+    coef, intercept = attributes["coef_"][0], float(attributes["intercept_"][0])
+    return attributes | {"coef_": coef, "intercept_": intercept}

@@ -1,0 +1,142 @@
+"""Targets that are totals: numbers of successes among trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import Binomial, Likelihood, as_totals
+from skbayes_sgld.rows.checks import one_a_row, trials_of
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.targets.base import Target, of_one_predictor
+from skbayes_sgld.rows.targets.numbers import check_sizes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Totals(Target):
+    """Numbers of successes, each among trials that ``n_trials`` gives.
+
+    Attributes
+    ----------
+    family : Likelihood
+    """
+
+    family: Likelihood
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """Distribution of an observation."""
+        return self.family
+
+    def encode(self, rows: Rows) -> tuple[Self, Rows]:
+        """Target of these rows, and the rows with trials and a positive weight."""
+        totals = totals_of(rows.X, rows.y, rows.by_row["n_trials"])
+        weight, none = rows.weight, totals["trials"] == 0
+        if none.any():  # rows without trials say nothing
+            weight = np.where(none, 0.0, 1.0 if weight is None else weight)
+        rows = replace(rows, y=totals, by_row={}).weighing(weight)
+        return replace(self, given="n_trials"), rows
+
+    def of_blocks(self, given: str) -> Self:
+        """Target of rows in blocks, which must have trials."""
+        if not given:
+            raise ValueError("the blocks have no n_trials; let them be (X, y, weight, n_trials).")
+        return replace(self, given=given)
+
+    def join(self, y: Array, values: Array | None) -> tuple[Array, Array | None]:
+        """Records of successes and trials of a block; they have no offset."""
+        return as_totals(y, 1.0 if values is None else values), None
+
+    def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked numbers of trials ``(n,)``."""
+        if by_row.get("n_trials") is None:
+            raise ValueError(
+                "n_trials is None; give the trials of each row, of which y were successes: "
+                "fit(X, y, n_trials=n)."
+            )
+        return super().values(X, by_row)
+
+    def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked numbers of trials ``(n,)``; 1 where they are not given."""
+        return super().values(X, by_row) or {"n_trials": trials_of(1, X)}
+
+    def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
+        """NaN for y, which no scale depends on, the likelihood, and no labels."""
+        return np.full(n_rows, np.nan), self.likelihood, None
+
+    def numbers(self, y: Array) -> Array:
+        """Numbers of successes."""
+        return y
+
+    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, ...]:
+        """Numbers of successes and of trials."""
+        totals = totals_of(X, y, values.get("n_trials", 1))
+        return totals["successes"], totals["trials"]
+
+    def scored(self, y: Array) -> Array:
+        """Numbers of y, which are checked with their trials."""
+        check_sizes(y, *self.family.sizes)
+        return y
+
+    def shares(self, y: Array, values: Array) -> Array:
+        """Shares of successes among the trials."""
+        totals = totals_of(values, np.ravel(y), values)
+        return totals["successes"] / np.maximum(totals["trials"], 1.0)
+
+    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
+        """Fitted attributes, from the parts of one draw."""
+        return of_one_predictor(super().attributes(parts, names))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TotalsOfLabels(Totals):
+    """Totals of a classifier: of two labels, 0 and a success, 1.
+
+    Attributes
+    ----------
+    class_weight : dict, str or None, default=None
+        Parameter of the estimator, which has no meaning here.
+    """
+
+    family: Likelihood = Binomial()
+    class_weight: Any = None
+
+    numeric = False
+
+    values = Target.values  # None stands for one trial, which is a label
+    attributes = Target.attributes  # as of labels
+
+    def encode(self, rows: Rows) -> tuple[Self, Rows]:
+        """Target of these rows, and the rows with trials and a positive weight."""
+        self.check()
+        target, rows = super().encode(rows)
+        return replace(target, classes=np.arange(2)), rows
+
+    def of_blocks(self, given: str) -> Self:
+        """Target of rows in blocks, which have trials."""
+        self.check()
+        return replace(self, given=given, classes=np.arange(2))
+
+    def check(self) -> None:
+        """Raise where classes have weights."""
+        if self.class_weight is not None:
+            raise ValueError(
+                f"class_weight={self.class_weight!r} has no meaning for totals; leave it None, and "
+                "weigh rows by sample_weight."
+            )
+
+
+def totals_of(X: Any, y: Array, n_trials: Any) -> Array:
+    """Checked records of successes and trials."""
+    if y.dtype.kind not in "biuf":
+        raise TypeError(
+            f"y has dtype {y.dtype}; with n_trials, y is the number of successes of each row."
+        )
+    totals = Binomial().check_target(as_totals(y, one_a_row(n_trials, "n_trials", X)))
+    if not totals["trials"].any():
+        raise ValueError("n_trials is 0 in every row; at least one row must have trials.")
+    return totals
