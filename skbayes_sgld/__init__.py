@@ -17,7 +17,7 @@ from skbayes_sgld.linear_model import (
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.prediction.effects import effects
-from skbayes_sgld.prediction.wrappers import (
+from skbayes_sgld.prediction.functions import (
     predict_interval,
     predict_proba_interval,
     predict_proba_quantiles,

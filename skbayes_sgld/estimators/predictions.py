@@ -42,13 +42,13 @@ def prediction(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Predictio
 
     Predictions of float32 rows are float32, as scikit-learn's are; labels have the type of
     ``classes_``. Rows in blocks or of Dask, and an array ``out`` to write into, go through the door
-    of ``block_predictions.py``, which calls the method with arrays.
+    of ``blocks/predictions.py``, which calls the method with arrays.
     """
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if out is not None or isinstance(X, RowSource) or kind_of(X).startswith("dask."):
-            from skbayes_sgld.estimators.block_predictions import predict_elsewhere
+            from skbayes_sgld.blocks.predictions import predict_elsewhere
 
             given = signature(method).bind(self, X, *args, **kwargs).arguments
             return predict_elsewhere(self, method.__name__, X, out, given)

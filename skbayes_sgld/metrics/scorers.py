@@ -26,13 +26,8 @@ from skbayes_sgld.metrics.intervals import (
     quantile_calibration_error,
 )
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
-from skbayes_sgld.prediction.wrappers import (
-    predict_interval,
-    predict_quantiles,
-    unless_random_walks,
-    unwrap,
-    unwrap_for,
-)
+from skbayes_sgld.prediction.functions import predict_interval, predict_quantiles
+from skbayes_sgld.prediction.wrappers import unless_random_walks, unwrap, unwrap_for
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, check_by_row_given
 
 _LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())

@@ -28,16 +28,13 @@ from skbayes_sgld.plotting.axes import (
     tick_names,
 )
 from skbayes_sgld.prediction.effects import dependence
-from skbayes_sgld.prediction.intervals import check_levels
-from skbayes_sgld.prediction.wrappers import (
-    Unwrapped,
-    components,
+from skbayes_sgld.prediction.functions import (
     predict_interval,
     predict_proba_interval,
     predict_quantiles,
-    unwrap,
-    unwrap_for,
 )
+from skbayes_sgld.prediction.intervals import check_levels
+from skbayes_sgld.prediction.wrappers import Unwrapped, components, unwrap, unwrap_for
 from skbayes_sgld.rows.arguments import check_by_row_given
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
