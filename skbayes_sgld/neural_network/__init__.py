@@ -49,8 +49,8 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
 class SGLDMLPClassifier(ClassificationModel, SGLDNetwork):
     """Bayesian neural network classification by stochastic gradient Langevin dynamics.
 
-    The log odds are the outputs of a multilayer perceptron on standardised columns: one of them
-    for two classes, one a class and softmax probabilities for more.
+    The log odds are the outputs of a multilayer perceptron on standardised columns: one output
+    for two classes; for more, one output for each class, and softmax probabilities.
 
     See Also
     --------

@@ -29,12 +29,13 @@ class NetworkDiagnosis(Judgement):
     figures : dict of str to ndarray of shape (n_rows, n_outputs)
         R-hat, bulk and tail effective sample size of every output at every row that was judged.
     r_hat, ess : float
-        R-hat that 95 % of them are below, and bulk effective sample size that 95 % are above.
+        R-hat that 95 % of the outputs are below, and bulk effective sample size that 95 % are
+        above.
     clipped : float
         Share of the steps on which the gradient was bounded.
     own_pull : tuple or None
         Own parameter of the likelihood (a dispersion, a gap) that its prior moves most, the setting
-        that is this prior, and the move in posterior sds. A note tells more than 2 sds.
+        that is this prior, and the move in posterior sds. Beyond 2 sds the report has a note.
     problems : list of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     """

@@ -1,7 +1,7 @@
-"""Ensembles: chains that each begin at a mode of their own, as those of a network do.
+"""Ensembles: every chain begins at a mode of its own, because a network's posterior has many.
 
-Adam trains each chain from a random start. During the burn-in the metric is measured ten times
-where the chain is; the draws are made in the last of these metrics.
+Adam trains each chain from a random start. During the burn-in the metric is measured ten times, at
+the chain's position; the draws are made in the last of these metrics.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Chains, Run
 from skbayes_sgld.sampling.workers import Workers
 
-_ALL_ROWS = 2000  # largest number of rows of which every step takes all
+_ALL_ROWS = 2000  # up to this number of rows every step takes all of them
 _ROUNDS = 10  # rounds of the burn-in, each with a metric measured at its start
 _BOUND = 10.0  # in sds of the metric; gradients within the posterior are shorter
 
@@ -54,7 +54,7 @@ class Ensemble(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether no setting of the user's asks for something else."""
+        """Whether no setting of the user asks for another strategy."""
         settings = task.settings
         return (
             settings.init_is("auto")
@@ -97,7 +97,7 @@ def diagnose(plan: Plan, chains: Chains) -> NetworkDiagnosis:
 
 
 def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, dict[str, Choice]]:
-    """Run of an ensemble before its metric is measured, and all choices."""
+    """The run, before its metric is measured, and all choices."""
     n, tau = posterior.n_samples, settings.tau
     batch_size, by_rows = settings.batch_size, "by the number of rows"
     if batch_size is None:
@@ -186,7 +186,7 @@ def warm_up(
 ) -> tuple[Run, Array, int]:
     """Run in the metric measured last, ends of the burn-in ``(C, P)``, and seed of the draws.
 
-    ``how`` goes to ``run_chains``.
+    The arguments ``how`` go to ``run_chains``.
     """
     posterior: Any = run.dynamics.gradient.posterior
     theta, norms, first = train(posterior, start, n_training, seed, **how), None, seed + 1
@@ -202,7 +202,7 @@ def train(posterior: MLPPosterior, start: Array, n_steps: int, seed: int, **how:
     """Networks ``(C, P)`` that Adam trains from ``start``: a point near a mode for each chain.
 
     The noise variance stays that of y: trained with the weights, it would follow the residuals to
-    zero, and a chain that starts there stays for long. ``how`` goes to ``run_chains``.
+    zero, and a chain that starts there stays for long. The arguments ``how`` go to ``run_chains``.
     """
     n, P = posterior.n_samples, posterior.n_params
     unit = posterior.unit.copy()
@@ -225,7 +225,7 @@ def train(posterior: MLPPosterior, start: Array, n_steps: int, seed: int, **how:
 def _equilibrated(run: Run, theta: Array, norms: Array | None, seed: int) -> tuple[Run, Array]:
     """Run whose metric is measured at ``theta (C, P)``, and the norms of its curvature's rows.
 
-    Half of the norms are the earlier ones: one position says little of the posterior.
+    Half of the norms are the earlier ones: one position says little about the posterior.
     """
     posterior: Any = run.dynamics.gradient.posterior
     gradient = _probe_gradient(posterior, len(theta), seed)
@@ -239,7 +239,7 @@ def _equilibrated(run: Run, theta: Array, norms: Array | None, seed: int) -> tup
 
 
 def _probe_gradient(posterior: MLPPosterior, n_chains: int, seed: int) -> Callable[[Array], Array]:
-    """Gradient from the same rows at every call, a part of them where there are many."""
+    """Gradient from the same rows at every call; of many rows a part is used."""
     n = posterior.n_samples
     if n <= _ALL_ROWS:
         return posterior.grad

@@ -1,4 +1,4 @@
-"""A diagonal metric from gradients alone, for posteriors whose mode is no guide."""
+"""A diagonal metric from gradients alone, for posteriors of many modes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def row_norms(gradient: Callable[[Array], Array], theta: Array, spread: Array, s
     spread : ndarray of shape (P,)
         The farthest that a parameter may move, such as the prior's scale: no norm is below 1.
     seed : int
-        Seeds the probes.
+        Seed of the random vectors v.
 
     Returns
     -------

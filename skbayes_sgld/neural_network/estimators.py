@@ -42,10 +42,10 @@ from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets import Measurements, Target
 from skbayes_sgld.variational import BayesByBackprop
 
-_TRAINING_STEPS = 1000  # to where the approximation begins
+_TRAINING_STEPS = 1000  # of Adam, before the approximation begins
 _LARGEST = 1e100  # beyond it squares overflow: columns are divided by a power of two first
 _SQUARED = 1e150  # size of y, or its sd, whose square is still a number
-_LEAST_NOISE = 1e-20  # over the variance of y; below it squared residuals overflow
+_LEAST_NOISE = 1e-20  # relative to the variance of y; below it squared residuals overflow
 
 
 class NetworkPredictor(Predictor):
@@ -95,11 +95,11 @@ class NetworkEstimator(BayesianEstimator):
         Activation of the hidden units.
     prior : str or CoefficientPrior, default="normal"
         Prior of weights and biases, for standardised X and y: ``"normal"``, ``"laplace"``,
-        ``"student_t"`` or an instance. There is no ``"auto"``, as of the linear models, which learn
-        the scale where rows a column are few: weights of hidden units have no such measure. The
-        scale of a weight's is divided by the root of the inputs to its unit and, with hidden
-        layers, multiplied by the activation's gain (5/3 for tanh, sqrt(2) for relu); of classifiers
-        that of the first layer by 1/2, that of the outputs by 20.
+        ``"student_t"`` or an instance. There is no ``"auto"``: for the linear models it learns the
+        scale if there are few rows for each column, and for hidden units there is no such rule. The
+        scale of a weight is divided by the root of the number of inputs to its unit and, with
+        hidden layers, multiplied by the activation's gain (5/3 for tanh, sqrt(2) for relu); in a
+        classifier the first layer is multiplied by 1/2 instead, and the outputs by 20.
 
     Run
     ---
@@ -115,7 +115,7 @@ class NetworkEstimator(BayesianEstimator):
         ``fit`` saw, with the parameters' names.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
-        Where X had names.
+        Only if X had names of columns.
     """
 
     hidden_layer_sizes: Any = (50,)
@@ -125,7 +125,7 @@ class NetworkEstimator(BayesianEstimator):
     verbose: int = 0
 
     def _settings(self) -> Any:
-        """Settings of the inference; raise where a parameter, used or not, is out of range."""
+        """Settings of the inference; raise if a parameter, used or not, is out of range."""
         super()._settings()
         check_layout(self.hidden_layer_sizes, self.activation)
         check_seed(self.random_state)
@@ -166,7 +166,7 @@ class NetworkEstimator(BayesianEstimator):
         return NetworkPredictor(network, self.posterior_.flat[selection, : network.n_params])
 
     def _inferred_noise(self) -> Array | None:
-        """Draws of the noise variance ``(S,)``, where it was inferred."""
+        """Draws of the noise variance ``(S,)``, if it was inferred."""
         if self.posterior_.names[-1] != "noise_variance":
             return None
         return self.posterior_.flat[:, -1]
@@ -186,7 +186,7 @@ class NetworkEstimator(BayesianEstimator):
         draws : Bunch
             ``coefs`` and ``intercepts``, lists of arrays ``(S, n_in, n_out)`` and ``(S, n_out)``
             by layer, for X and y in the units that ``fit`` saw, and ``noise_variance (S,)``
-            where it was inferred.
+            if it was inferred.
         """
         selection = self._choose_draws(n_samples, random_state)
         network = self._fitted.network
@@ -213,24 +213,24 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
 
 @parameters
 class SGLDNetwork(NetworkEstimator):
-    """A network whose posterior is sampled by Langevin dynamics, one mode a chain.
+    """A network whose posterior is sampled by Langevin dynamics, with one mode for each chain.
 
     Sampler
     -------
     step_size : float or "auto", default="auto"
         eta, in a metric in which the steepest direction has curvature 1. The default is 0.25, or
-        less where minibatches would add more than 20 % to a variance.
+        less if minibatches would add more than 20 % to a variance.
     temperature : float, default=1.0
         tau; the posterior density to the power 1 / tau is sampled. On data whose labels are
         beyond doubt, such as curated images, values below 0.1 predict better (Aitchison 2021).
     batch_size : int or "auto", default="auto"
-        Rows of a minibatch, drawn without replacement. By default all of up to 2,000 rows, and of
-        more 2,000 or a twentieth.
+        Rows of a minibatch, drawn without replacement. By default all rows if there are up
+        to 2,000, otherwise 2,000 or a twentieth of them, whichever is more.
 
     Run
     ---
     n_draws : int, default=250
-        Draws to keep from each chain; fewer than of a linear model, because each takes about a
+        Draws to keep from each chain; fewer than for a linear model, because each takes about a
         hundred times as long.
     n_burnin : int or "auto", default="auto"
         Steps of Adam to a mode, and as many of Langevin dynamics before the first draw: 500 with
@@ -238,15 +238,15 @@ class SGLDNetwork(NetworkEstimator):
     thin : int or "auto", default="auto"
         Steps from draw to draw: 12 with momentum, 40 without.
     n_chains : int, default=4
-        Chains, each from random weights of its own.
+        Number of chains, each from its own random weights.
     n_jobs : int or None, default=None
         Processes to share the chains between, once a run has shown that it will take more than a
         minute. The draws do not depend on it.
     checkpoint, resume_from, max_time : str, path, float or None, default=None
-        As of :class:`SGLDLinearRegression`.
+        As for :class:`SGLDLinearRegression`.
     target_ess : float or None, default=None
-        Draws are made until 95 % of the predictions at up to 50 training rows have an effective
-        sample size of at least this, as ``diagnose`` measures it, from a tenth of ``n_draws`` to
+        Draws are made until 95 % of the predictions at up to 50 training rows have at least this
+        effective sample size, as ``diagnose`` measures it: between a tenth of ``n_draws`` and
         ten times as many.
 
     Attributes
@@ -256,17 +256,17 @@ class SGLDNetwork(NetworkEstimator):
     step_size_, batch_size_, n_burnin_, thin_ : float, int
         Values that were used.
     clipped_fraction_ : float
-        Share of the steps on which the gradient was ten times as long as usual, and was bounded.
+        Share of the steps whose gradient was ten times as long as usual, and was bounded.
 
     Notes
     -----
-    Every chain is trained by Adam from random weights of its own and samples from there, so the
-    draws are an ensemble of several modes. A diagonal metric, the equilibration of Dauphin, de
-    Vries & Bengio (2015), is measured during the burn-in and then kept. A classifier of tanh units
-    whose steps take all rows is sampled by the underdamped recursion of
-    :class:`skbayes_sgld.sampling.SGHMC` with little friction: its momentum crosses in tens of steps
-    what takes thousands without. Momentum multiplies the noise of minibatches, and the kinks of
-    relu heat it; there, and in regressions, the recursion is that of
+    Every chain is trained by Adam from its own random weights and samples from there, so the draws
+    are an ensemble of several modes. A diagonal metric, the equilibration of Dauphin, de Vries &
+    Bengio (2015), is measured during the burn-in and then kept. A classifier of tanh units whose
+    steps take all rows is sampled by the underdamped recursion of
+    :class:`skbayes_sgld.sampling.SGHMC` with little friction: with momentum it crosses in tens of
+    steps what takes thousands without. Momentum multiplies the noise of minibatches, and the kinks
+    of relu heat it; there, and in regressions, the recursion is that of
     :class:`skbayes_sgld.sampling.SGLD`. Both have Leimkuhler & Matthews' integrator.
 
     Units can change places without changing the function, so weights of different chains are
@@ -327,14 +327,14 @@ class SGLDNetwork(NetworkEstimator):
         Returns
         -------
         diagnosis : NetworkDiagnosis
-            R-hat and effective sample sizes of the outputs, which for classes are log odds (of
-            three or more less their mean), the share of bounded steps, and the problems, each
+            R-hat and effective sample sizes of the outputs, which for classes are log odds (with
+            three or more, minus their mean), the share of bounded steps, and the problems, each
             with its remedy. It shows itself as a report.
         """
         return self._diagnosis(X)
 
     def _diagnosis(self, X: Any = None) -> NetworkDiagnosis:
-        """Diagnosis of the draws by their predictions at rows; None: at those of ``fit``."""
+        """Diagnosis of the draws by their predictions at the rows X; None: at rows of ``fit``."""
         check_is_fitted(self)
         if X is None:
             diagnosis = self.result_.diagnose()
@@ -364,17 +364,17 @@ class BackpropNetwork(NetworkEstimator):
     ---------
     step_size : float, default=0.2
         Step size of Adam at the start, in units of the standard deviations that the approximation
-        begins with. A number, and no ``"auto"``: in these units one size suits all data.
+        begins with. There is no ``"auto"``: in these units one size suits all data.
     n_particles : int, default=4
-        Draws of the weights a step; even.
+        Draws of the weights in each step, an even number.
     batch_size : int or "auto", default="auto"
-        Rows of a minibatch, drawn without replacement. By default all of up to 2,000 rows, and of
-        more 200.
+        Rows of a minibatch, drawn without replacement. By default all rows if there are up
+        to 2,000, otherwise 200.
 
     Run
     ---
     max_iter : int, default=3000
-        Steps of Adam; of ``SGDMAP*`` it counts passes over the rows.
+        Steps of Adam. (For ``SGDMAP*`` it counts passes over the rows.)
     n_draws : int, default=1000
         Draws to keep from the approximation.
 
@@ -436,7 +436,7 @@ class BackpropNetwork(NetworkEstimator):
 
             def report(n_done: int) -> bool:
                 if progress is not None:
-                    progress(n_done)  # which may ask for an end, and there are no draws so far
+                    progress(n_done)  # it may ask to stop; there are no draws yet
                 return False
 
             trained = train(posterior, start, _TRAINING_STEPS, seed, progress=report)[0]
@@ -548,7 +548,7 @@ def standardise(
     Raises
     ------
     ValueError
-        Where one value is so far out that rounding makes the others equal, or the variance of y
+        If one value is so far out that rounding makes the others equal, or the variance of y
         overflows.
     """
     for j in range(X.shape[1]):
@@ -568,7 +568,7 @@ def standardise(
 
 
 def _standardise(X: Array, weight: Array | None) -> tuple[Array, Array, Array]:
-    """Standardised columns, their means and standard deviations (1 where they are constant)."""
+    """Standardised columns, their means and standard deviations (1 for a constant column)."""
     X = X.astype(float)
     largest = np.abs(X).max(axis=0)
     extreme = (largest > _LARGEST) | ((largest < 1.0 / _LARGEST) & (largest > 0.0))
@@ -580,12 +580,12 @@ def _standardise(X: Array, weight: Array | None) -> tuple[Array, Array, Array]:
 
 
 def _check_outlier(values: Array, where: str) -> None:
-    """Raise where one value is so far out that rounding makes the others equal."""
+    """Raise if one value is so far out that rounding makes the others equal."""
     values = values.astype(float)
     with np.errstate(over="ignore"):
         apart = np.abs(values - np.median(values))
     others = apart[apart > 0.0]
-    # beside the largest, a smaller deviation keeps fewer than three digits
+    # after subtracting the mean, a smaller deviation has fewer than three correct digits
     if len(others) > 1 and np.median(others) < 1e-12 * others.max():
         raise ValueError(
             f"{where} has the value {values[apart.argmax()]:g}, beside which the differences of "

@@ -21,7 +21,7 @@ from skbayes_sgld.posterior.protocol import Facts, Reported
 from skbayes_sgld.priors import CoefficientPrior
 from skbayes_sgld.priors.noise import NoisePrior
 
-_BLOCK = 2**16  # numbers in a layer of a block of rows, so that one chain's stay in cache
+_BLOCK = 2**16  # numbers in a layer of a block of rows, so that those of one chain stay in cache
 
 
 class Activation(NamedTuple):
@@ -46,7 +46,7 @@ class Activation(NamedTuple):
 def _tanh(z: Array) -> Array:
     """``2 / (1 + exp(-2 z)) - 1``, in half of NumPy's time for tanh without AVX-512."""
     value = z * -2.0
-    np.minimum(value, 700.0, out=value)  # its exponential is a number
+    np.minimum(value, 700.0, out=value)  # so that its exponential is finite
     np.exp(value, out=value)
     value += 1.0
     np.divide(2.0, value, out=value)
@@ -68,7 +68,7 @@ def check_layout(hidden_layer_sizes: Any, activation: Any) -> tuple[int, ...]:
     Raises
     ------
     TypeError, ValueError
-        When they are not positive whole numbers, or the activation is not known.
+        If they are not positive whole numbers, or the activation is not known.
     """
     sizes = hidden_layer_sizes
     try:
@@ -137,7 +137,7 @@ class Network:
     def forward(self, theta: Array, X: Array) -> list[Array]:
         """Values of every layer ``(C, B, units)``: rows first, outputs last.
 
-        ``X`` is ``(B, d)``, or ``(C, B, d)`` when every chain has rows of its own.
+        ``X`` is ``(B, d)``, or ``(C, B, d)`` if every chain has its own rows.
         """
         activation, values = ACTIVATIONS[self.activation], [X]
         for weights, biases in zip(*self.split(theta), strict=True):
@@ -178,7 +178,7 @@ class Units:
     center, width : ndarray of shape (n_features,)
         Means and standard deviations of the columns.
     level, scale : float
-        Mean and standard deviation of y; 0 and 1 where it is not standardised.
+        Mean and standard deviation of y; 0 and 1 if it is not standardised.
     """
 
     center: Array
@@ -194,7 +194,7 @@ class Units:
         Raises
         ------
         ValueError
-            When they are not finite.
+            If they are not finite.
         """
         values = theta.copy()
         with np.errstate(all="ignore"):
@@ -231,13 +231,13 @@ class Units:
 class MLPPosterior(BasePosterior):
     """Posterior of a multilayer perceptron, for all chains at once.
 
-    ``theta`` holds the parameters of the :class:`Network` and, last, ``gamma = log sigma^2`` where
+    ``theta`` holds the parameters of the :class:`Network` and, last, ``gamma = log sigma^2`` if
     the noise is inferred. The prior scale of a weight is that of ``prior`` over the root of the
     number of inputs of its unit, so that a unit's input is of the same size however wide the layer
     below (Neal 1996, Section 2.1); the prior scale of a bias is that of ``prior``. In a network
     with hidden layers, the scales are multiplied by the activation's gain, 5/3 for tanh and
-    sqrt(2) for relu. Where the outputs are log odds, those of the first layer are multiplied by
-    1/2 instead, and those of the outputs by 20: units are nearly straight where the data are, and
+    sqrt(2) for relu. If the outputs are log odds, the scales of the first layer are multiplied by
+    1/2 instead, and those of the outputs by 20: units are nearly linear over the data, and
     a probability may be near 0 or 1.
 
     Parameters
@@ -266,13 +266,13 @@ class MLPPosterior(BasePosterior):
     Raises
     ------
     ValueError
-        When the prior is flat: many networks fit alike, and the posterior would be improper.
+        If the prior is flat: many networks fit equally well, and the posterior would be improper.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skbayes_sgld.likelihoods import FixedNormalNoise
-    >>> from skbayes_sgld.posterior import MLPPosterior
+    >>> from skbayes_sgld.neural_network import MLPPosterior
     >>> from skbayes_sgld.priors import Normal
     >>> X = np.linspace(-1, 1, 20)[:, None]
     >>> posterior = MLPPosterior(X, X[:, 0] ** 2, FixedNormalNoise(0.1), Normal())
@@ -358,7 +358,7 @@ class MLPPosterior(BasePosterior):
 
     @property
     def reported(self) -> Reported:
-        """Reported parameters: those of networks of data in their own units, where known."""
+        """Reported parameters: those of networks for data in their own units, if known."""
         if self.units is None:
             return Reported(self.param_names)
         names = self.param_names
@@ -421,7 +421,7 @@ class MLPPosterior(BasePosterior):
         weight: Array | float,
         grad: Array,
     ) -> None:
-        """Add to ``grad`` the gradient in theta that the rows' scores give."""
+        """Add to ``grad`` the gradient in theta, given the rows' scores."""
         score = score * np.expand_dims(weight, -2) if np.ndim(weight) else score
         delta = score[:, : self.likelihood.n_predictors].swapaxes(-1, -2)
         self.network.backward(theta, values, delta.astype(theta.dtype, copy=False), grad)
@@ -431,7 +431,7 @@ class MLPPosterior(BasePosterior):
     def rounded(self, density: bool = False) -> MLPPosterior:
         """Posterior whose gradient is computed in single precision, which is faster.
 
-        Itself where rows are few, whose products cost less than the calls.
+        With few rows the posterior itself: their products cost less than the calls.
         """
         if self.n_samples * max(self.network.sizes) < 2**14:
             return self
