@@ -285,6 +285,7 @@ def test_the_log_of_a_target_is_compared_in_the_units_of_the_target(try_only):
     )
 
 
+@pytest.mark.slow
 def test_squares_of_a_column_are_added_beneath_a_search(try_only):
     try_only("columns")
     y = FAULTS["curved column"][1](np.random.default_rng(5))
@@ -420,6 +421,7 @@ def test_exposures_and_weights_reach_the_checks_and_are_asked_for():
     assert check_model(model.fit(X, y), X, y, remedies=False) is not None  # none in this fit
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning")
 def test_counts_far_from_the_model_are_a_misfit_at_any_size(try_only):
     try_only("target")
@@ -615,6 +617,7 @@ def test_a_part_of_the_rows_keeps_the_arguments_of_each_row(monkeypatch):
     np.testing.assert_array_equal(y[at], counted[rows])
 
 
+@pytest.mark.slow
 def test_the_gain_of_a_remedy_is_that_of_leaving_out_weighted_rows_in_the_units_of_y(try_only):
     """The model takes the log of y, so densities have a Jacobian; weights below 1 are left out."""
     try_only("tails")
@@ -668,6 +671,7 @@ def test_a_row_with_most_of_the_gain_is_named(try_only):
     assert "of the gain of" not in check_model(_quietly(clone(COUNTS), X, y), X, y).reason
 
 
+@pytest.mark.slow
 def test_the_reason_of_a_misfit_names_the_row_that_the_fit_depends_on(try_only):
     try_only("columns")
     rng = np.random.default_rng(3)

@@ -24,6 +24,7 @@ from skbayes_sgld.criticism.checks import share_inside
 from skbayes_sgld.criticism.settings import advice
 from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.posterior import LogLinearNoise
+from tests.marks import slow
 
 pytestmark = pytest.mark.filterwarnings("error::skbayes_sgld.ModelMisfitWarning")
 
@@ -245,6 +246,7 @@ def test_two_classes_of_which_the_model_is_too_unsure_are_a_matter_of_the_prior(
     SGLDLogisticRegression(prior="hierarchical_normal", random_state=0).fit(X, labels)
 
 
+@pytest.mark.slow
 def test_probabilities_that_a_wide_prior_makes_extreme_are_told():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((200, 20)), rng.integers(0, 5, 200)
@@ -262,7 +264,7 @@ def normal(rng, n, d):
     return rng.standard_normal((n, d))
 
 
-@pytest.mark.parametrize("shape", [(120, 16), (200, 2)], ids=str)
+@pytest.mark.parametrize("shape", [slow((120, 16)), (200, 2)], ids=str)
 @pytest.mark.parametrize("make", [normal, indicators])
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_classes_of_the_model_are_not_told_of(n_classes, make, shape):

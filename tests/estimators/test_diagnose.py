@@ -104,6 +104,7 @@ def test_outputs_that_are_transformed_together_have_diagnoses_of_the_draws():
         diagnose(model, X, Y)
 
 
+@pytest.mark.slow
 def test_classifiers_of_several_outputs_and_networks_are_diagnosed():
     labels = SGLDLogisticRegression(n_draws=100, random_state=0)
     Y = np.column_stack([Z > 1.0, Z > 0.5])

@@ -130,6 +130,7 @@ def test_no_digit_of_a_small_probability_is_lost():
 # ---- rows in other forms ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_weights_sparse_rows_and_blocks_are_the_same_rows(model):
     expected = model.posterior_.values
     assert_allclose(fit(sparse.csr_array(X), GRADES).posterior_.values, expected, rtol=1e-6)
@@ -150,6 +151,7 @@ def test_batches_are_one_fit_and_keep_the_order_of_the_classes(model, monkeypatc
     agree(stream.summary(), fit(X, GRADES, prior=Normal(scale=1.0), n_draws=1000).summary())
 
 
+@pytest.mark.slow
 def test_fewer_rows_than_columns_are_sampled_in_the_space_of_the_rows():
     wide = RNG.standard_normal((30, 40))
     tables = [

@@ -114,6 +114,7 @@ def test_the_modes_of_many_rows_are_seen_in_a_sample_of_them():
     assert np.abs(model.intercept_) < 0.02 and model.degrees_of_freedom_ < 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of few draws
 def test_a_learned_scale_begins_at_the_mode_of_most_mass():
     model = student_t(prior="hierarchical_normal", n_draws=40).fit(*shifted(d=3))

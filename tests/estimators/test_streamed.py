@@ -12,6 +12,7 @@ from sklearn.base import clone
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.priors import Flat, Normal
 from skbayes_sgld.rows import stream as streams
+from tests.marks import slow
 
 RNG = np.random.default_rng(5)
 N, D = 2500, 3
@@ -172,7 +173,7 @@ def test_errors_name_what_is_wrong_and_leave_the_model_as_it_was():
 
 
 @pytest.mark.parametrize(
-    ("name", "kept"), [("binary", 2**20), ("three classes", 100), ("poisson", 100)]
+    ("name", "kept"), [("binary", 2**20), slow("three classes", 100), ("poisson", 100)]
 )
 def test_sorted_rows_end_at_the_posterior_of_one_fit(name, kept, wholes, monkeypatch):
     monkeypatch.setattr(streams, "_KEPT", kept)

@@ -16,6 +16,7 @@ def student_t(**settings):
     return SGLDLinearRegression(noise_distribution="student_t", random_state=0, **settings)
 
 
+@pytest.mark.slow
 def test_the_mode_with_log_linear_noise_is_that_of_scipy():
     X, y, _ = heavy(300)
     y = y + (np.exp(0.4 * X[:, 0]) - 1.0) * (y - X @ [1.0, -0.5] - 2.0)

@@ -297,7 +297,7 @@ def test_totals_that_cannot_be_used_are_refused(case, fitted):
 
 
 @few_draws
-@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDBetaBinomialRegressor])
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, slow(SGLDBetaBinomialRegressor)])
 def test_rows_without_trials_say_nothing(cls):
     """As of R's glm: the likelihood of such a row is 1."""
     nothing = np.array([[9.0, -40.0], [0.0, 3.0]])

@@ -21,6 +21,7 @@ from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Flat, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+from tests.marks import slow
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ def test_draws_that_are_not_usable_say_nothing_of_the_posteriors_shape(default_f
     assert "normal" not in str(replace(far, problems=["R-hat is 2"]))
 
 
+@pytest.mark.slow
 def test_the_noise_ratio_is_how_much_wider_the_variance_gets():
     X, y = make_correlated_pair(400, random_state=0)
     batches = {"gradient": "minibatch", "batch_size": 200, "step_size": 0.2, "thin": 10}
@@ -237,7 +239,7 @@ EULERS_NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x:
 
 
 # measured by a pilot, and on the draws
-@pytest.mark.parametrize(("eta", "metric"), [(0.1, "auto"), (1.0, "auto"), (1.0, None)])
+@pytest.mark.parametrize(("eta", "metric"), [(0.1, "auto"), (1.0, "auto"), slow(1.0, None)])
 def test_the_bias_of_a_step_is_the_sds_relative_error(eta, metric):
     # Euler on N(0, 1): the variance is 1 / (1 - eta / 2), so that at a step of 1 an sd is 41 % too
     # wide; half of the variance's excess, which the pilot told, is 50 %

@@ -116,6 +116,7 @@ def test_steps_or_samplers_of_the_user_overflow_as_before(given, unseen):
         model.fit(*few_events(0))
 
 
+@pytest.mark.slow
 def test_a_step_whose_bias_is_beyond_the_limit_is_not_run_on_automatic_batches(monkeypatch):
     X, y = make_logistic(10_000, random_state=0)
     measure = pilots.measure_bias

@@ -288,6 +288,7 @@ def test_the_bias_under_a_schedule_is_the_weighted_mean_over_the_draws(
         assert result.diagnose().halved_bias == pytest.approx(halved, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_bias_of_automatic_steps_under_a_schedule_is_that_of_the_draws():
     settings = {"sampler": SGLD("euler"), "n_draws": 100, "random_state": 0}
     steady = skbayes_sgld.sample(NORMAL, **settings)

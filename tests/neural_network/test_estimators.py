@@ -110,6 +110,7 @@ def test_without_hidden_layers_log_odds_agree_with_importance_sampling():
     assert_moments(function_draws(model, X), reference.mean, reference.sd, extra=0.02)
 
 
+@pytest.mark.slow
 def test_a_small_network_agrees_with_importance_sampling_from_its_prior():
     # two hidden units, seven parameters, few rows: the prior itself is a good proposal
     rng = np.random.default_rng(2)

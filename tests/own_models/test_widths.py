@@ -11,6 +11,7 @@ from skbayes_sgld.own_models.widths import find_far_part, with_widths
 from skbayes_sgld.sampling import HMC, ParallelTempering
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
+from tests.marks import slow
 
 NARROW = 1e-3
 Y = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])  # eight schools (Rubin 1981)
@@ -81,7 +82,7 @@ def quantile_of_log_tau(q):
     return np.interp(q, cumulative / cumulative[-1], log_tau)
 
 
-@pytest.mark.parametrize("p", [1.0, 4.0, 20.0])
+@pytest.mark.parametrize("p", [1.0, 4.0, slow(20.0)])
 def test_kinks_and_flat_tops_are_drawn_right_and_without_a_warning(p):
     result = skbayes_sgld.sample(power(p), random_state=0)
     assert isinstance(result.choices["sampler"].value, HMC)

@@ -30,6 +30,7 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, effects
 from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.prediction.factors import Columns
 from skbayes_sgld.prediction.tables import Table
+from tests.marks import quick
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -112,7 +113,7 @@ def compared(model, X, column, levels):
     return [((d - draws[0]).mean(), (d - draws[0]).std()) for d in draws[1:]]
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("name", quick(STEPS, "one-hot", "ordinal", "target", "text in between"))
 def test_codes_are_compared_by_level_whatever_encodes_them(name):
     model = make_pipeline(*map(clone, STEPS[name]), clone(MODEL)).fit(FRAME, Y)
     for more in ({}, {"step": 1.0}):
@@ -208,6 +209,7 @@ def test_named_factors_are_compared_by_level():
     assert display.values.tolist() == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_column_that_changes_no_prediction_is_said():
     rows = FRAME.assign(id=np.arange(N), town=RNG.choice(["Oslo", "Rome"], N), one=1.0)
     model = make_pipeline(columns(SCALED, (IGNORE, ["zone"])), clone(MODEL)).fit(rows, Y)

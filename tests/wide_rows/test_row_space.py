@@ -131,6 +131,7 @@ def test_the_default_linear_model_agrees_with_the_closed_form(wide):
 
 
 # the conjugate prior warns of few rows a column
+@pytest.mark.slow
 @pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns")
 def test_predictions_of_many_columns_are_those_of_few(wide, monkeypatch):
     X, y = wide
