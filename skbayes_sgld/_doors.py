@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 
@@ -25,3 +26,9 @@ class Door(NamedTuple):
     def open(self) -> Any:
         """The function or the class."""
         return getattr(import_module(self.module), self.name)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the annex is installed: the core goes on without it."""
+        folder = ".".join(self.module.split(".")[:2])
+        return find_spec(folder) is not None

@@ -46,6 +46,23 @@ BELOW_LAYER = {
         *("rows", "sampling", "variational"),
     },
 }
+# Annexes, by the modules that each consists of. The core imports none of them: it opens what it
+# needs by a door, where a fact of a posterior, a setting or an argument asks for it. Taking one out
+# leaves the core's tests green (`python -m tests.maintainer.annexes`).
+ANNEXES = {
+    "rows out of memory": ["blocks"],
+    "modes by stochastic gradients": ["optimizers"],
+    "loops of a user's own": ["kernels"],
+    "networks": ["neural_network"],
+    "variational inference": ["variational", "neural_network"],
+    "users' own models": ["own_models", "kernels"],
+    "wide rows": ["wide_rows"],
+    "criticism": ["criticism", "metrics", "plotting"],
+    "metrics": ["metrics", "plotting"],
+    "plotting": ["plotting"],
+    "checkpoints": ["checkpoints"],
+    "data sets": ["datasets"],
+}
 BELOW_MODULE = {
     "_linalg": {"_random", "_sparse"},
     "_numpy_errors": {"_linalg"},
@@ -162,6 +179,23 @@ def test_a_layer_imports_only_what_lies_below_it():
         if others:
             wrong[name] = others
     assert wrong == {}
+
+
+def annexes_of(module):
+    """Annexes that a module belongs to."""
+    own = module.removeprefix(f"{PACKAGE}.")
+    return {
+        name
+        for name, parts in ANNEXES.items()
+        if any(own == part or own.startswith(f"{part}.") for part in parts)
+    }
+
+
+def test_the_core_imports_no_annex():
+    core = [name for name in MODULES if name != PACKAGE and not annexes_of(name)]
+    wrong = {name: {other for other in BELOW[name] if annexes_of(other)} for name in core}
+    assert {name: others for name, others in wrong.items() if others} == {}
+    assert len(core) > 100
 
 
 def test_algorithms_know_posteriors_by_their_protocol_alone():

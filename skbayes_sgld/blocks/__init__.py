@@ -2,8 +2,10 @@
 
 from skbayes_sgld.blocks.row_blocks import RowBlocks
 from skbayes_sgld.blocks.rows import read_blocks
-from skbayes_sgld.rows.reading import READERS
+from skbayes_sgld.blocks.source import RowSource
+from skbayes_sgld.rows.reading import ELSEWHERE, READERS
 
 __all__ = ["RowBlocks"]
 
 READERS.append(read_blocks)
+ELSEWHERE.append(RowSource)

@@ -20,7 +20,6 @@ from skbayes_sgld._checks import as_weights, check_number, check_size
 from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
-from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.prediction.far_rows import far_rows
 from skbayes_sgld.prediction.wrappers import (
@@ -30,6 +29,7 @@ from skbayes_sgld.prediction.wrappers import (
 )
 from skbayes_sgld.rows.arguments import check_by_row_given
 from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.reading import live_elsewhere
 
 _SAMPLES = 200  # observations of each row that the checks simulate
 
@@ -392,7 +392,7 @@ def rows_of_fit(
     held_out : bool, default=False
         Whether the rows are new. Otherwise raise if they are not those of the fit.
     """
-    if isinstance(X, RowSource):
+    if live_elsewhere(X):
         raise TypeError(
             f"X is {type(X).__name__}, and {caller} takes arrays or memory maps; give all rows as "
             f"an array, or for a random part of them {_FOR_NEW_ROWS[caller]}."

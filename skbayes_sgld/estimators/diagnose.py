@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.criticism.report import check_model
 from skbayes_sgld.prediction.predictions import split_columns
 from skbayes_sgld.prediction.wrappers import parameter_namer, rewrapped, unwrap, unwrap_for
+
+_CHECK_MODEL = Door("skbayes_sgld.criticism.report", "check_model")
 
 
 @numpy_defaults
@@ -85,7 +87,7 @@ def diagnose(estimator: Any, X: Any = None, y: Any = None, **params: Any) -> Any
             reports[name] = diagnose(rewrapped(estimator, one), X, column, **params)
         return reports
     diagnosis = unwrapped.model._diagnosis(unwrapped.X).renamed(parameter_namer(estimator))
-    check = None if y is None else check_model(estimator, X, y, **params)
+    check = None if y is None else _CHECK_MODEL.open()(estimator, X, y, **params)
     return diagnosis.with_model_check(check)
 
 

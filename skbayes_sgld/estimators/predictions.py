@@ -10,10 +10,13 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overloa
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skbayes_sgld.blocks.source import RowSource, kind_of
+from skbayes_sgld._doors import Door
+from skbayes_sgld.rows.reading import live_elsewhere
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+
+_ELSEWHERE = Door("skbayes_sgld.blocks.predictions", "predict_elsewhere")
 
 
 class LazyRows(Protocol):
@@ -26,13 +29,23 @@ class LazyRows(Protocol):
         """The rows, in memory."""
 
 
+class RowsInBlocks(Protocol):
+    """Rows that are read block by block, and so are their predictions: RowBlocks."""
+
+    def columns(self) -> Iterator[Any]:
+        """X of each block."""
+
+    def reduce(self, function: Any, plus: Any) -> Any:
+        """Sum over all blocks."""
+
+
 class Prediction(Protocol[P, R]):
     """A bound method that takes rows of any kind; the kind decides what it returns."""
 
     @overload
     def __call__(self, X: LazyRows, *args: P.args, **kwargs: P.kwargs) -> Any: ...
     @overload
-    def __call__(self, X: RowSource, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]: ...
+    def __call__(self, X: RowsInBlocks, *args: P.args, **kwargs: P.kwargs) -> Iterator[R]: ...
     @overload
     def __call__(self, X: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
@@ -47,11 +60,9 @@ def prediction(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Predictio
 
     @wraps(method)
     def call(self: Any, X: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        if out is not None or isinstance(X, RowSource) or kind_of(X).startswith("dask."):
-            from skbayes_sgld.blocks.predictions import predict_elsewhere
-
+        if out is not None or live_elsewhere(X):
             given = signature(method).bind(self, X, *args, **kwargs).arguments
-            return predict_elsewhere(self, method.__name__, X, out, given)
+            return _ELSEWHERE.open()(self, method.__name__, X, out, given)
         predictions = method(self, X, *args, **kwargs)
         are_labels = method.__name__ == "predict" and hasattr(self, "classes_")
         return _in_single(predictions) if _is_single(X) and not are_labels else predictions

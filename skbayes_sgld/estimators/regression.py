@@ -12,12 +12,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import as_array, check_choice, check_flag, check_lengths
-from skbayes_sgld.blocks.source import RowSource
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import fit_outputs
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.predictions import LazyRows, prediction
+from skbayes_sgld.estimators.predictions import LazyRows, RowsInBlocks, prediction
 from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
     FixedNormalNoise,
@@ -67,11 +66,11 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def predict(self, X: LazyRows, return_std: bool = ..., **by_row: Any) -> Any: ...
     @overload
     def predict(
-        self, X: RowSource, return_std: Literal[False] = ..., **by_row: Any
+        self, X: RowsInBlocks, return_std: Literal[False] = ..., **by_row: Any
     ) -> Iterator[Array]: ...
     @overload
     def predict(
-        self, X: RowSource, return_std: Literal[True], **by_row: Any
+        self, X: RowsInBlocks, return_std: Literal[True], **by_row: Any
     ) -> Iterator[tuple[Array, Array]]: ...
     @overload
     def predict(

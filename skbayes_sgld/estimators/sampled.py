@@ -11,10 +11,8 @@ import numpy as np
 
 from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
-from skbayes_sgld._random import draw_seed, screen_generator
-from skbayes_sgld._warnings import ModelMisfitWarning, warn
-from skbayes_sgld.criticism.screen import screen, screen_size
-from skbayes_sgld.criticism.weights import screen_weights
+from skbayes_sgld._doors import Door
+from skbayes_sgld._random import draw_seed
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.column_priors import ColumnPriors
@@ -29,17 +27,16 @@ from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.conflict import own_pull
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.rows.arrays import Arrays
-from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.stream import Batch, Stream
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
 _KEPT = 2**22  # numbers in X, up to which a result keeps the rows: 32 megabytes
 _SAFE_SIZE = 1e12  # of y, up to which rounding errors hide no mode under a log link
+_SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
 _RESOLVED = (
     "sampler",
     "step_size",
@@ -196,47 +193,9 @@ class SampledEstimator(RunSettings, LinearEstimator):
             **{f"{name}_": result.draws.choices[name].value for name in _RESOLVED},
         )
         fitted = replace(fitted, n_fits=n_fits + 1)
-        self._as_written(fitted)._screen(rows.screened)
+        if _SCREEN.is_there:
+            _SCREEN.open()(self._as_written(fitted), rows.screened)
         return fitted
-
-    def _screen(self, rows: Rows | None) -> None:
-        """Warn where the model is decisively wrong about rows that are left out in turn.
-
-        Nothing is screened if the rows are not all at hand; if the temperature is not 1; if a class
-        has no weight; if there are at most as many rows as columns (a row then says too much of the
-        parameters to be left out by weights); or if the draws have problems. Of weighted rows, each
-        of which may stand for several or for part of one, it is asked whether the weights are sizes
-        of averages.
-        """
-        result, target = self.result_, self._fitted.target
-        if rows is None:
-            return
-        weighted = rows.weight is not None
-        if weighted and (rows.offset is not None or "n_averaged" not in self._row_arguments):
-            return
-        # without a class, the rows have codes of those present
-        if result.temperature != 1.0 or result.problems or target.present is not None:
-            return
-        n, S = len(rows.y), len(result.draws.flat)
-        if n <= rows.X.shape[1]:
-            return
-        n_rows, n_draws = screen_size(n, target.likelihood)
-        if n_rows == 0 or n_draws > S:
-            return
-        rng = screen_generator(result.plan.seed)
-        sample = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
-        y = (rows.y,) if rows.y.dtype.names is None else (rows.y["successes"], rows.y["trials"])
-        data = tuple(each[sample] for each in (rows.X, *y, rows.offset) if each is not None)
-        predictive = self._predictive(np.linspace(0, S - 1, n_draws).astype(int))
-        if weighted:
-            assert rows.weight is not None
-            message = screen_weights(predictive, data, rows.weight[sample])
-        else:
-            pull = partial(own_pull, result.plan.posterior, result.mean)
-            state = np.random.RandomState(rng.bit_generator)
-            message = screen(predictive, data, state, self, pull)
-        if message:
-            warn(f"{type(self).__name__}: {message}.", ModelMisfitWarning)
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
         """Last positions of the chains that this fit continues, if any, and the fits before it."""

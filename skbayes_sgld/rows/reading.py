@@ -11,6 +11,8 @@ from skbayes_sgld.rows.arrays import Arrays
 # functions of (X, y, sample_weight, by_row, estimator) that return rows, or None for others' rows;
 # an annex that reads rows out of memory adds its own when it is imported
 READERS: list[Callable[..., Any]] = []
+# types of rows that such an annex also predicts, block by block
+ELSEWHERE: list[type] = []
 _ANNEXES = {"dask": "skbayes_sgld.blocks", "numpy.memmap": "skbayes_sgld.blocks"}
 
 
@@ -26,3 +28,8 @@ def read_rows(X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], est
         if rows is not None:
             return rows
     return Arrays(X, y, sample_weight, by_row)
+
+
+def live_elsewhere(X: Any) -> bool:
+    """Whether rows are not in memory: in blocks, or Dask's."""
+    return type(X).__module__.startswith("dask.") or isinstance(X, tuple(ELSEWHERE))

@@ -19,10 +19,9 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     check_model,
 )
-from skbayes_sgld.criticism import screen
+from skbayes_sgld.criticism import of_fit, screen
 from skbayes_sgld.criticism.checks import share_inside
 from skbayes_sgld.criticism.settings import advice
-from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.posterior import LogLinearNoise
 from tests.marks import slow
 
@@ -287,7 +286,7 @@ def test_the_screen_changes_no_draw(state):
     y = unequal(rng, X, False)
     one, other = state(3), state(3)
     screened = [SGLDLinearRegression(random_state=one).fit(X, y) for _ in range(2)]
-    with mock.patch.object(SampledEstimator, "_screen"):
+    with mock.patch.object(of_fit, "screen_fit"):
         plain = [SGLDLinearRegression(random_state=other).fit(X, y) for _ in range(2)]
     for with_screen, without in zip(screened, plain, strict=True):
         np.testing.assert_array_equal(with_screen.posterior_.flat, without.posterior_.flat)
