@@ -37,7 +37,7 @@ ESTIMATORS = [
 ]
 DISPLAYS = [getattr(plotting, name) for name in plotting.__all__]
 # of no fitted estimator: a run, a file, a user's model
-NOT_OF_A_FIT = {"sample", "gather_warnings", "load_sp500_returns"}
+NOT_OF_A_FIT = {"skbayes_sgld.sample", "skbayes_sgld.gather_warnings"}
 
 
 def functions():
@@ -50,7 +50,8 @@ def functions():
 
 def methods():
     """Public methods of estimators and displays, and their constructors' other ways in."""
-    for cls in (*ESTIMATORS, *DISPLAYS, skbayes_sgld.SamplingResult, skbayes_sgld.PosteriorDraws):
+    results = skbayes_sgld.SamplingResult, skbayes_sgld.PosteriorDraws, variational.BayesByBackprop
+    for cls in (*ESTIMATORS, *DISPLAYS, *results):
         for name in dir(cls):
             value = getattr(cls, name)
             if not name.startswith(("_", "set_")) and callable(value):
@@ -69,7 +70,7 @@ ALL = CALLS | dict(constructors())
 def of_a_fit(name):
     """Whether a call takes a fitted estimator, or is a method of one."""
     last = name.rpartition(".")[2]
-    return name in CALLS and last not in NOT_OF_A_FIT and not last.startswith("make_")
+    return name in CALLS and name not in NOT_OF_A_FIT and not last.startswith("make_")
 
 
 def test_a_name_of_a_parameter_means_one_thing():
@@ -101,7 +102,7 @@ def test_numbers_of_draws_are_one_or_all():
     for name in filter(of_a_fit, CALLS):
         taken = inspect.signature(CALLS[name]).parameters.get("n_samples")
         if taken is not None:
-            one = name.endswith(("sample_y", "sample_prior"))
+            one = name.endswith(("sample_y", "sample_prior", ".sample"))
             assert taken.default == (1 if one else None), name
 
 

@@ -234,14 +234,14 @@ class BayesByBackprop(Component):
                 "step_size."
             )
 
-    def sample(self, n_samples: int = 1, random_state: RandomSource = None) -> Array:
+    def sample(self, n_samples: int = 1, random_state: RandomSource = 0) -> Array:
         """Independent draws from the approximation.
 
         Parameters
         ----------
         n_samples : int, default=1
             Number of draws.
-        random_state : int, RandomState, Generator or None, default=None
+        random_state : int, RandomState, Generator or None, default=0
             Seed of the draws.
 
         Returns
