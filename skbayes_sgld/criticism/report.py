@@ -428,7 +428,7 @@ def _reason(
 
 
 def _row_of_gain(trial: Trial | None, labels: Any) -> str:
-    """Words on the row that has most of the gain of the suggested, or best, remedy."""
+    """Sentence on a row that brings most of the gain of the suggested, or best, remedy."""
     if trial is None or not trial.gain > SMALL:
         return ""
     row = int(trial.each.argmax())
@@ -440,7 +440,7 @@ def _row_of_gain(trial: Trial | None, labels: Any) -> str:
 
 
 def _rows_of_fit(pareto_k: Array, labels: Any) -> str:
-    """Words on a few rows, if any, that determine the fit more than all others."""
+    """Sentence on a few rows, if any, that determine the fit more than all others."""
     rows = np.flatnonzero(pareto_k > _NO_MEAN)
     if not 0 < len(rows) <= _ROWS:
         return ""
@@ -456,7 +456,7 @@ def _misfits(n: int) -> str:
 
 
 def _of_class_weight(model: Any, wrong: list[Check], choice: Trial | None) -> str:
-    """Words on class weights, which change the shares that the model predicts."""
+    """Sentence on class weights, which change the shares that the model predicts."""
     weights = getattr(model, "class_weight", None)
     shares = any(check.name.startswith("share of class") for check in wrong)
     told = choice is not None and "class_weight" in choice.name
@@ -470,7 +470,7 @@ def _of_class_weight(model: Any, wrong: list[Check], choice: Trial | None) -> st
 
 
 def _arguments_of_fit(choice: Trial | None, estimator: Any, by_row: dict[str, Any]) -> str:
-    """Words on the call of ``fit``, if arguments by row have other names in the suggestion."""
+    """Sentence on the call of ``fit``, if arguments by row have other names in the suggestion."""
     given = [name for name, value in by_row.items() if value is not None]
     names = {} if choice is None else names_in_fit(choice.estimator, given)
     if not names or names == names_in_fit(estimator, given):
@@ -480,7 +480,7 @@ def _arguments_of_fit(choice: Trial | None, estimator: Any, by_row: dict[str, An
 
 
 def _sizes_in_fit(choice: Trial | None) -> str:
-    """Words on the call of ``fit``, if weights should be given as sizes of averages."""
+    """Sentence on the call of ``fit``, if weights should be given as sizes of averages."""
     if choice is None or not any(remedy.sizes for remedy in choice.remedies):
         return ""
     (name,) = names_in_fit(choice.estimator, ["n_averaged"]).values()

@@ -149,7 +149,7 @@ def screen(
 
 
 def _prior_message(pull: tuple[str, str, float] | None, model: Any) -> str:
-    """Words on a noise that its prior determines, as with nearly exact y; otherwise ""."""
+    """Sentence on a noise that its prior determines, as with nearly exact y; otherwise ""."""
     if pull is None or not _PULLED < abs(pull[2]) < _EXACT:
         return ""
     name, argument, move = pull
@@ -160,7 +160,7 @@ def _prior_message(pull: tuple[str, str, float] | None, model: Any) -> str:
 
 
 def _spread_message(ratio: float, family: str) -> str:
-    """Words on the spread of whole numbers relative to the model's, with a remedy if any."""
+    """Sentence on the spread of whole numbers relative to the model's, with a remedy if any."""
     if 1.0 / _SCALED < ratio < _SCALED:
         return "the numbers are spread otherwise than the model says"
     remedy = f"; use {_WIDER[family]}" if ratio > 1.0 and family in _WIDER else ""
@@ -170,7 +170,7 @@ def _spread_message(ratio: float, family: str) -> str:
 def _noise_message(
     each: list[Group], central: float, squares: Array, loo: LeftOut, model: Any
 ) -> str:
-    """Words on the kind of noise, with the setting that models it.
+    """Sentence on the kind of noise, with the setting that models it.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def _together(thirds: list[Group]) -> float:
 
 
 def _label_message(loo: LeftOut, model: Any) -> str:
-    """Words on probabilities that do not agree with the labels."""
+    """Sentence on probabilities that do not agree with the labels."""
     prior = advice(model, prior="hierarchical_normal")
     unsure, sure = (
         f"{what}{prior}{', or' if prior else ';'} {rest}" for what, rest in (_UNSURE, _SURE)

@@ -232,7 +232,7 @@ class Likelihood(Component):
         return 1.0 / float(np.average(self.curvature(u, y)[0, 0, 0], weights=weight))
 
     def trial_weight(self, y: Array, weight: Array | None) -> Array | None:
-        """Weights of the rows in observations: multiplied by the trials, if rows have some."""
+        """Weight of each row as a number of observations: multiplied by its trials, if any."""
         return weight
 
     def gains(self, design: Array, y: Array) -> Array | sparray | None:

@@ -23,7 +23,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _with_settings(function: F) -> F:
-    """Give a function that takes ``**settings`` the signature and documentation of them all."""
+    """Give a function of ``**settings`` the signature and documentation of all settings."""
     shown: Any = function
     taken = signature(function)
     own = [each for each in taken.parameters.values() if each.kind != Parameter.VAR_KEYWORD]
@@ -53,27 +53,28 @@ def sample(
         ``log_density`` and ``grad``: see :class:`~skbayes_sgld.own_models.CustomPosterior` for
         ranges and minibatches.
     sampler : str or Sampler, default="auto"
-        ``"auto"`` is parallel tempering for a posterior that says it is ``multimodal``, and for a
-        model of your own where climbs from several points end at several modes, or where a tenth
-        of the mass is more than 8 sds from the mode; for all others
-        Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it.
+        ``"auto"`` is parallel tempering for a posterior that declares itself ``multimodal``, and
+        for your own model if climbs from several points end at several modes, or a tenth of the
+        mass is more than 8 sds from the mode. Otherwise it is Leimkuhler-Matthews SGLD, or HMC if a
+        pilot finds a bias in it.
     check_gradient : bool, default=True
-        Whether the posterior's gradient is compared with finite differences first; it costs a
+        Whether to compare the posterior's gradient with finite differences first, which takes a
         few hundred evaluations.
     **settings : object
-        As those of :class:`~skbayes_sgld.SGLDLinearRegression`. A model without linear predictors
-        takes all its rows at every step unless a ``gradient`` and a ``batch_size`` are given.
+        Settings as for :class:`~skbayes_sgld.SGLDLinearRegression`. A model without linear
+        predictors takes all its rows at every step, unless ``gradient`` and ``batch_size`` are
+        given.
 
     Returns
     -------
     result : SamplingResult
-        With ``values``, ``names``, ``summary()`` and ``diagnose()``; ``print(result.plan)`` says
-        what was chosen and why.
+        It has ``values``, ``names``, ``summary()`` and ``diagnose()``; ``print(result.plan)`` shows
+        every choice and its reason.
 
     Raises
     ------
     ValueError, TypeError
-        For settings that cannot be used, and for a gradient that is wrong, naming the coordinate.
+        If a setting cannot be used, or the gradient is wrong; the error names the coordinate.
 
     Examples
     --------
@@ -84,12 +85,12 @@ def sample(
     >>> result.values.std((0, 1)).round(1).tolist()
     [1.0, 1.0]
     """
-    signature(sample).bind(posterior, sampler, **settings)  # an unknown name is refused
+    signature(sample).bind(posterior, sampler, **settings)  # raise on an unknown name
     run = Settings.of(SimpleNamespace(sampler=sampler, **settings))
     model = as_posterior(posterior)
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)
     with one_blas_thread():
-        # a checkpoint tells a changed model or other data by the first steps of the chains
+        # a checkpoint recognises another model or other data by the first steps of the chains
         inputs = vars(run) | {"posterior": (type(posterior).__name__, model.param_names)}
         return plan_and_run(model, run, inputs, draw_seed(run.random_state))

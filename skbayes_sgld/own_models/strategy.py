@@ -1,9 +1,8 @@
-"""Models of users: what neither the gradient nor the curvature at the mode tells of a density.
+"""Users' own models: properties that gradient and curvature at the mode do not show.
 
-Nothing promises that such a density has one mode, that its curvature tells how wide it is, or that
-it is continuous. Points, climbs and trajectories about the mode look for other widths, further
-modes, parts far away and jumps. Parallel tempering plans where there are several modes or a far
-part. Otherwise the next strategy plans as for any model.
+Such a density may have several modes, widths that differ from those of its curvature, parts far
+away, or jumps. Points, climbs and trajectories around the mode look for them. With several modes or
+a part far away the plan is parallel tempering. Otherwise the next strategy plans, as for any model.
 """
 
 from __future__ import annotations
@@ -35,12 +34,12 @@ class OwnModel(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether anything asks for a mode, or the model says that it has several."""
+        """Whether a mode is needed, or the model declares several."""
         return task.facts.multimodal or not Published.suits(task)
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
-        """Plan of parallel tempering, or the task with what was found."""
+        """Plan of parallel tempering, or the task with the findings."""
         settings = task.settings
         if task.facts.multimodal:
             if settings.sampler is not None:
@@ -63,7 +62,7 @@ class OwnModel(Strategy):
 
 
 def _looked_at(task: Task) -> Task:
-    """Task with the density's own widths, its modes, and its part far away."""
+    """Task with the density's measured widths, its modes, and its part far away."""
     posterior, tau, seed = task.posterior, task.settings.tau, task.seed
     mode = with_widths(posterior, task.mode, tau)
     modes = tuple(find_modes(posterior, mode, tau, seed))
@@ -72,7 +71,7 @@ def _looked_at(task: Task) -> Task:
 
 
 def _with_rows(task: Task) -> Task:
-    """Task that tells why steps take all rows, if they do."""
+    """Task with the reason why steps take all rows, if they do."""
     if not task.settings.may_take_all_rows:
         return task
     choices = batches_of(task, task.settings.sampler or SGLD(), task.mode).choices
@@ -80,7 +79,7 @@ def _with_rows(task: Task) -> Task:
 
 
 def _temper(task: Task, sampler: Sampler, why: str, least_time: float = 0.0) -> Plan:
-    """Plan of parallel tempering, whose draws are at least ``least_time`` steps apart."""
+    """Plan of parallel tempering with at least ``least_time`` steps between draws."""
     if task.settings.step_size is not None or not task.settings.uses_curvature:
         return finish_given(task, replace(tune_given(task, sampler), why_sampler=why))
     run, batches = draft_adjusted(task, sampler)
@@ -95,7 +94,7 @@ def _temper_far(task: Task) -> Plan:
     assert far is not None
     sampler = ParallelTempering(step_range=max(64.0, 10.0 * far.distance))
     why = f"{far.share:.0%} of the mass is some {far.distance:.3g} sds from the mode"
-    # a step finds a part that is so narrow by chance
+    # a step finds so narrow a part only by chance
     least_time = min(60.0, 0.06 * far.distance)
     return _temper(task.found(mode=far.as_mode), sampler, why, least_time)
 

@@ -133,8 +133,8 @@ def run_parts(
     while True:
         steps, rest = rest.cut(size)
         begin = perf_counter()
-        # the caller keeps each state but the first: to copy 64 streams takes 5 times as long
-        # as to make them
+        # later states belong to the caller and are copied; the first is not, because copying its
+        # random streams takes 5 times as long as making them
         own = deepcopy(state) if n_made or state is start else state
         part = advance(run, own, steps, block_size, progress)
         n_made, duration = n_made + steps.n_steps, duration + perf_counter() - begin

@@ -1,1 +1,1 @@
-"""Few rows a parameter: centres and coordinates that suit them, and trajectories along rows."""
+"""Few rows per parameter: centres and coordinates that suit them, and trajectories along rows."""

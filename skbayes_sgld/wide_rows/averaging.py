@@ -1,8 +1,8 @@
-"""The normal distribution nearest to a posterior whose rows are averaged over it.
+"""The normal distribution nearest to a posterior, by rows that are averaged over it.
 
 With few rows per parameter, the bulk of a classifier's posterior lies far from its mode: at the
-mode most rows are classified with certainty, and the curvature comes from the few that are not. So
-it is with counts, whose rows of 0 have hardly any curvature at the mode. The normal distribution
+mode most rows are classified with certainty, and the curvature comes from the few that are not. The
+same holds for counts: at the mode, rows of 0 have hardly any curvature. The normal distribution
 nearest to the posterior in expectation (Opper & Archambeau 2009, eq. 8 and 9) has its mean where
 the averaged gradient vanishes, and the averaged curvature as its precision.
 """
@@ -28,8 +28,8 @@ from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
 from skbayes_sgld.wide_rows.whitened import sparse_rows, whiten_rows
 
 # Root mean square of the log variances' change, and of the mean's in sds: enough for the metric of
-# a pilot. Of 3,000 rows and 2,100 columns five rounds end 0.1 from the posterior mean, and ten 0.16
-# (root mean square): the averages are approximations
+# a pilot. With 3,000 rows and 2,100 columns five rounds end 0.1 from the posterior mean, and ten
+# 0.16 (root mean square): the averages are approximations
 _CHANGE = 0.35
 
 
@@ -39,10 +39,10 @@ class AveragedNormal(NamedTuple):
     Attributes
     ----------
     mean : ndarray of shape (P,)
-    precision : ndarray of shape (P, P), or (P,) where it is diagonal
+    precision : ndarray of shape (P, P), or (P,) if it is diagonal
         At temperature 1.
     whitened : WhitenedPosterior or None
-        The posterior in its coordinates, where trajectories there are cheaper.
+        The posterior in the coordinates of this distribution, if trajectories there are cheaper.
     """
 
     mean: Array
@@ -62,7 +62,7 @@ class AveragedKernel(RowKernel):
         return AveragedKernel(self.likelihood, self.y[at], self.variance[at])
 
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
-        """Averaged score and curvature; the log density, which nobody asks for, is nan."""
+        """Averaged score and curvature; the log density, which is not needed, is nan."""
         score, curvature = self.likelihood.error_averaged(u, self.variance, self.y)
         return np.full_like(score[:, 0], np.nan), score, curvature[:, None]
 
@@ -75,22 +75,22 @@ def averaged_normal(
     Parameters
     ----------
     posterior : GLMPosterior
-        Far from its mode, for lack of rows.
+        A posterior whose mass is far from its mode, because it has few rows.
     theta : ndarray of shape (P,)
         Mode of the posterior, or a point near it, from which the rounds begin.
     temperature : float
     collapse : bool, default=True
-        Whether the sampler may be the one that rows without their own noise need.
+        Whether rows may have their own noise integrated out (``collapsed_rows.py``).
 
     Returns
     -------
     normal : AveragedNormal or None
-        None where the rounds do not converge.
+        None if the rounds do not converge.
     """
     if theta.size > MAX_DENSE:
         rows: WhitenedPosterior | None = None
         if issparse(posterior.X):
-            # at another temperature it would be the tempered likelihood that is integrated
+            # at another temperature the tempered likelihood would have to be integrated
             collapse = collapse and temperature == 1.0
             rows = collapsed_rows(posterior, theta) if collapse else None
             rows = rows or sparse_rows(posterior, theta)
@@ -107,8 +107,8 @@ def _rounds(
 ) -> AveragedNormal | None:
     """Normal distribution nearest in expectation, by rounds from ``theta (P,)``."""
     variances = _row_variances(posterior, _factor(posterior.curvature(theta), dtype)) * temperature
-    # A row's variance times its curvature is below 1 in the end. Labels do not reach 10 at first,
-    # but averages of a rate grow as the exponential of the variance does
+    # A row's variance times its curvature is below 1 in the end. With labels it does not reach 10
+    # at first, but the average of a rate grows exponentially with the variance
     while True:
         with np.errstate(over="ignore", invalid="ignore"):
             grad, H, weights = _error_averaged(posterior, theta, variances, dtype)
@@ -134,7 +134,7 @@ def _factor(H: Array, dtype: type) -> Array:
 
 
 def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
-    """Variance of each row's predictor where the precision of theta is ``lower lower^T``."""
+    """Variance of each row's predictor, if the precision of theta is ``lower lower^T``."""
 
     def block_variances(rows: slice) -> Array:
         design = as_array(posterior.design(rows)).astype(lower.dtype)
@@ -142,7 +142,7 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
         return np.einsum("pn,pn->n", whitened, whitened)
 
     n, P = posterior.n_samples, posterior.n_params
-    parts = equal_slices(n, 2 * max(1, round(n / (2 * P))))  # two threads take as many rows each
+    parts = equal_slices(n, 2 * max(1, round(n / (2 * P))))  # two threads take equally many rows
     return np.concatenate(in_threads(block_variances, parts)).astype(float)
 
 
@@ -151,7 +151,7 @@ def _error_averaged(
 ) -> tuple[Array, Array, Array]:
     """Gradient and curvature of the log posterior, averaged over the rows' predictors.
 
-    The last array is each row's curvature ``(n,)``.
+    The last array is the curvature of each row ``(n,)``.
     """
     y: Array = posterior.y if posterior.likelihood.totals else posterior.y.astype(dtype)
     averaged = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))

@@ -1,4 +1,4 @@
-"""Hamiltonian Monte Carlo of a likelihood whose row-wise normal noise is integrated out."""
+"""Hamiltonian Monte Carlo of a likelihood with normal noise of each row integrated out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.samplers.hmc import HMC
 
-# First trajectories, from the prior's mean, which are never rejected: leapfrog steps raise the
+# The first trajectories, from the prior's mean, are never rejected: leapfrog steps raise the
 # energy systematically there, and a chain that rejects would not leave
 _FREE, _FREE_STEP = 8, 0.16  # their number, and their step size relative to the rows' softness
 _SEEDS = 4  # normals of a step that seed its generator

@@ -1,20 +1,20 @@
-r"""Sparse rows whose predictors have noise of their own, which is integrated out of the likelihood.
+r"""Sparse rows whose predictors have independent noise, which is integrated out of the likelihood.
 
 Under independent normal priors the predictors of n rows are ``u = m + A z``, z standard normal, and
-have the covariance ``K = A A^T``. Where the rows are linearly independent ``K - D`` is positive
-definite for a diagonal D, and u is the sum of v, of covariance ``K - D``, and of independent noise
-of variance D, which can be integrated out row by row: the logistic function becomes one as wide as
-the noise, and steps of leapfrog are as long (a collapsed likelihood; Liu 1994). The logistic
-distribution is nearly a normal one beside that noise, which is several times as wide: the sum of
-both is taken for normal, and the likelihood of v for a product of normal distribution functions.
+have the covariance ``K = A A^T``. If the rows are linearly independent, ``K - D`` is positive
+definite for some diagonal D, and u is the sum of v, of covariance ``K - D``, and of independent
+noise of variance D, which can be integrated out row by row: the logistic function becomes as wide
+as the noise, and leapfrog steps as long (a collapsed likelihood; Liu 1994). The noise is several
+times as wide as the logistic distribution, so their sum is nearly normal: the likelihood of v is
+approximated by a product of normal distribution functions.
 
-With ``v = (K - D) a``, trajectories are of mass ``(K - D)^{-1}``: the prior turns a and its
-momentum as it does v, and a kick by the gradient g of the log likelihood is g in the one and
-``(K - D) g``, a product with the rows and back, in the other. What has been integrated out is drawn
-at the end: u given v and y, and z given u, by one linear system in K.
+With ``v = (K - D) a`` and the mass ``(K - D)^{-1}``, the prior rotates a and its momentum in the
+same way as v. A kick by the gradient g of the log likelihood adds g to the momentum of a, and
+``(K - D) g``, a product with the rows and their transpose, to that of v. What has been integrated
+out is drawn at the end: u given v and y, and z given u, by one linear system in K.
 
 A default fit to 5,000 documents of 12,500 words (``benchmarks/text.py``) takes 42 s of processor
-time for 1,248 to 2,225 effective draws a word; along
+time for 1,248 to 2,225 effective draws per word; along
 :class:`~skbayes_sgld.wide_rows.whitened.SparseRows` it takes 123 s for 52 to 340.
 """
 
@@ -37,26 +37,26 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior
 from skbayes_sgld.priors import Normal
 
 _LOGISTIC = np.pi**2 / 3.0  # variance of the logistic distribution
-_ERROR, _PROBES = 3e-3, 16  # relative error of the series; vectors that test it
+_ERROR, _PROBES = 3e-3, 16  # relative error of the series; number of vectors that test it
 
 
 class CollapsedRows(CollapsedPosterior):
     """Posterior of sparse rows in the prior's coordinates, with the rows' own noise split off.
 
-    Chains are at duals ``(C, n + 1)``: a, and last the intercept in a unit of its own. A pair
-    ``(2, C, n + 1)`` holds duals and their values, v and the intercept.
+    The position of a chain is its dual ``(C, n + 1)``: a, and last the intercept in its own unit. A
+    pair ``(2, C, n + 1)`` holds duals and their values, v and the intercept.
 
     Parameters
     ----------
     posterior : GLMPosterior
-        Of sparse rows without weights, with a logistic likelihood and independent normal priors.
+        It has sparse rows without weights, a logistic likelihood and independent normal priors.
     theta : ndarray of shape (P,)
-        Any parameters; the intercept is taken about its value there.
+        Any parameters; the intercept is measured from its value there.
 
     Raises
     ------
     ValueError, ArpackNoConvergence
-        Where the rows are not independent enough, or too short.
+        If the rows are not independent enough, or too short.
     """
 
     n_fewest = 8
@@ -65,15 +65,15 @@ class CollapsedRows(CollapsedPosterior):
         P, n = posterior.n_params, posterior.n_samples
         self.n_rows, self.n_params = n, P
         own, pull = posterior.prior_diagonal(theta), posterior.grad_log_prior(theta[None])[0]
-        flat = own <= 0.0  # of the intercept
+        flat = own <= 0.0  # the intercept's
         self.inverse = np.where(flat, 1.0, own)
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
         d, design = posterior.n_features, posterior.design(slice(0, n))
         at_center = design.apply(self.center[None, None], design)[0, 0].astype(np.float32)
         unit = 1.0 / np.sqrt(self.inverse[:d])
-        # Rows about their mean add up to 0; about 0 they have a direction in common, which would be
-        # the steepest by far. About a share of their mean they are independent, and the intercept
-        # is elsewhere
+        # Rows minus their mean add up to 0; without that they have a direction in common, which
+        # would be the steepest by far. Minus a share of their mean they are independent, with
+        # another intercept
         mean = design.center * unit
         steepness = np.sqrt(np.sum(1.0 / design.lengths(unit))) * np.linalg.norm(mean)
         share = 1.0 / max(1.0, steepness)
@@ -84,25 +84,25 @@ class CollapsedRows(CollapsedPosterior):
         self._unit, self._offset = self._signs / self._norms, self._signs * at_center
         gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
         probes = probe_generator().standard_normal((_PROBES, n), dtype=np.float32)
-        # at most ten restarts of 40 products; the eigenvalues that it finds are inside the spectrum
+        # at most ten restarts of 40 products; the computed eigenvalues are inside the spectrum
         options = {"which": "BE", "ncv": min(n, 40), "maxiter": 10, "tol": 0.01}
         eigenvalues = eigsh(gram, 2, v0=probes[0], **options)[0]
         low, high = self._bounds = 0.9 * float(eigenvalues[0]), 1.05 * float(eigenvalues[-1])
-        self._own = 0.5 * low  # noise of the rows' own
-        # below an eigenvalue of 0.02, or a noise of 4 logits in some row, it does not pay
+        self._own = 0.5 * low  # variance of the independent noise
+        # it does not pay with an eigenvalue below 0.02, or noise below 4 logits in some row
         if low < 0.02 or np.sqrt(self._own) * self._norms.min() < 4.0:
             raise ValueError("the rows are too dependent on each other, or too short")
         self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, _ERROR)
         self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, _ERROR)
-        # eigsh may pass over eigenvalues of 0, such as those of rows that are there twice: there
-        # the series are wrong, and of some normal vector out of 16 the part there is not small
+        # eigsh may miss eigenvalues of 0, such as those of duplicate rows. In their directions the
+        # series are wrong, and one of 16 normal vectors has a component there that is not small
         error = self._gram(self._polynomial(self._inverse_terms, probes)) - probes
         if np.any(_sums(np.square(error)) > np.square(1.5 * _ERROR) * _sums(np.square(probes))):
             raise ValueError("the rows are dependent on each other")
         self._noise = np.float32(np.sqrt(self._own)) * self._norms
         self._total = np.sqrt(np.square(self._noise) + np.float32(_LOGISTIC))
-        # a flat prior of the intercept is followed in the unit that the rows give it: of a row's
-        # curvature the coefficients leave 0.015, over that of its noise
+        # under a flat prior the intercept's unit comes from the rows: beside the coefficients, a
+        # row leaves it a curvature of 0.015 over that of its noise
         row_precision = 0.015 * float(np.sum(1.0 / np.square(self._total), dtype=float))
         self.inverse = np.where(flat, row_precision, self.inverse)
         self.inverse_t = np.sqrt(self.inverse)
@@ -110,17 +110,17 @@ class CollapsedRows(CollapsedPosterior):
         self._level = np.float32(self.root[-1] * (d < P))  # unit of the intercept, if there is one
         self._slope = (share * mean * self.inverse_t[-1]).astype(np.float32)
         self.softness = float(np.sqrt(self._own))
-        # a multiplication of a sparse product of 16 columns takes 9 times one of a dense one
+        # in products with 16 columns a sparse multiplication takes 9 times as long as a dense one
         self.work = 9.0 * 2.0 * posterior.X.nnz
 
     def work_of(self, n_steps: int) -> float:
-        """Multiplications of a trajectory, its momentum and the draw at its end."""
+        """Cost of a trajectory, its momentum and the draw at its end, in multiplications."""
         return self.work * (n_steps + len(self._root_terms) + len(self._inverse_terms))
 
     # ---- products -----------------------------------------------------------------------------
 
     def _predictors(self, z: Array) -> Array:
-        """``A z (C, n)`` for z ``(C, d)``, the intercept left out: rows are signed, of length 1."""
+        """``A z (C, n)`` for z ``(C, d)``, without the intercept; rows have signs and length 1."""
         return self._unit * self._design.apply(z[:, None], self._design)[:, 0]
 
     def _back(self, x: Array) -> Array:
@@ -141,7 +141,7 @@ class CollapsedRows(CollapsedPosterior):
         """Chebyshev series in K, applied to ``x (C, n)``."""
         low, high = self._bounds
 
-        def product(x: Array) -> Array:  # with K, whose bounds are mapped to -1 and 1
+        def product(x: Array) -> Array:  # with K, scaled such that its spectrum is in [-1, 1]
             return (2.0 * self._gram(x) - (high + low) * x) / (high - low)
 
         before, now = x, product(x)
@@ -154,7 +154,7 @@ class CollapsedRows(CollapsedPosterior):
     # ---- likelihood of the values --------------------------------------------------------------
 
     def _logits(self, value: Array) -> Array:
-        """Signed predictors ``(C, n)`` over the sd of both noises."""
+        """Signed predictors ``(C, n)`` in units of the sd of both noises together."""
         logits = self._norms * value[:, :-1] + self._signs * (self._level * value[:, -1:])
         return (logits + self._offset) / self._total
 
@@ -172,10 +172,10 @@ class CollapsedRows(CollapsedPosterior):
     def move(
         self, dual: Array, step: Array, n_steps: int, generators: list[np.random.Generator]
     ) -> tuple[Array, Array]:
-        """Ends ``(C, n + 1)`` of trajectories from duals, and their gain of log density ``(C,)``.
+        """Ends ``(C, n + 1)`` of trajectories from duals, and their gains in log density ``(C,)``.
 
-        The prior turns position and momentum by half a step at the beginning and the end, and by a
-        whole one between two kicks.
+        The prior rotates position and momentum by half a step at the beginning and the end, and by
+        a whole step between two kicks.
         """
         normals = self._normals(generators, self.n_rows + 1)
         normals[:, :-1] = self._polynomial(self._root_terms, normals[:, :-1])
@@ -188,12 +188,12 @@ class CollapsedRows(CollapsedPosterior):
             place, momentum = cos * place + sin * momentum, cos * momentum - sin * place
             if number < n_steps:
                 force = self._force(place[1])
-                force[:, -1] += place[1, :, -1]  # by a flat prior the intercept is not turned
+                force[:, -1] += place[1, :, -1]  # a flat prior does not rotate the intercept
                 momentum += self._pair(step * force)
         return place[0], energy - self._energy(place, momentum)
 
     def _energy(self, place: Array, momentum: Array) -> Array:
-        """Minus the log density ``(C,)`` of pairs of a place and of a momentum."""
+        """Minus the log density ``(C,)`` of pairs of a position and a momentum."""
         quadratic = _sums(place[0, :, :-1] * place[1, :, :-1]) + _sums(momentum[0] * momentum[1])
         return 0.5 * quadratic - _sums(log_ndtr(self._logits(place[1])))
 
@@ -203,7 +203,7 @@ class CollapsedRows(CollapsedPosterior):
         value = self._pair(dual.astype(np.float32))[1]
         normals = self._normals(generators, 2 * n + d)
         x = self._logits(value).astype(float)
-        # of both noises together, given that the label is as it is
+        # both noises together, given the label
         both = -ndtri(ndtr(normals[:, :n].astype(float)) * ndtr(x))
         both = np.where(np.isfinite(both), both, -x).astype(np.float32)
         other = self._noise * np.float32(np.sqrt(_LOGISTIC)) * normals[:, n : 2 * n]
@@ -215,16 +215,16 @@ class CollapsedRows(CollapsedPosterior):
         return np.column_stack([z, level]) if self._level > 0 else z
 
     def _normals(self, generators: list[np.random.Generator], size: int) -> Array:
-        """Standard normals ``(C, size)``, those of each chain from a generator of its own."""
+        """Standard normals ``(C, size)``, those of each chain from its own generator."""
         return np.array([rng.standard_normal(size, dtype=np.float32) for rng in generators])
 
     def matched(self, draws: Array, temperature: float) -> CollapsedRows:
-        """Itself: the metric is the prior's, whatever the draws."""
+        """Itself: the metric is that of the prior, whatever the draws are."""
         return self
 
 
 def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
-    """Sparse rows with noise of their own split off; None where they cannot be, or need not."""
+    """Sparse rows with independent noise integrated out; None if that is impossible or useless."""
     prior = posterior.prior
     alike = posterior.weight is None and posterior.offset is None
     separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
@@ -239,7 +239,7 @@ def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | Non
 
 
 def _terms(function: Any, low: float, high: float, error: float) -> list[float]:
-    """Coefficients of as many Chebyshev polynomials on an interval as leave this relative error."""
+    """Chebyshev coefficients on an interval, as many as this relative error needs."""
     x = np.linspace(low, high, 1001)
     for degree in range(2, 200):
         series = Chebyshev.interpolate(function, degree, [low, high])
@@ -249,5 +249,5 @@ def _terms(function: Any, low: float, high: float, error: float) -> list[float]:
 
 
 def _sums(x: Array) -> Array:
-    """Sums ``(C,)`` over the rows ``(C, n)``, in double precision, whatever the other chains."""
+    """Sums ``(C,)`` over the rows ``(C, n)``, in double precision, independent of other chains."""
     return x.astype(float).sum(axis=1)

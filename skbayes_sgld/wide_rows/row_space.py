@@ -1,19 +1,19 @@
-r"""Few rows and many columns: the model in the space that the rows span.
+r"""The model in the space that few rows of many columns span.
 
-Under a normal prior the coefficients over the prior sds are a priori
+Under a normal prior the coefficients divided by the prior sds are a priori
 :math:`\beta / s \sim N(\mu / s, v I)`, with v equal to 1 or to the noise variance. With an
 orthonormal basis Q of the scaled rows, ``X diag(s) = L Q'`` (for a prior covariance matrix, its
-root replaces diag(s)), the likelihood depends on them through :math:`a = Q' \beta / s` alone:
+root replaces diag(s)), the likelihood depends on them only through :math:`a = Q' \beta / s`:
 
 .. math:: X \beta = L a, \quad a \sim N(Q' \mu / s, v I),
 
-a model of the same kind with as many columns as there are rows. Given a and v, the rest of the
-coefficients follows the prior, from which it is drawn (Matheron's rule; Wilson et al. 2021, eq. 8):
+a model of the same kind with as many columns as there are rows. Given a and v, the other directions
+of the coefficients are drawn from the prior (Matheron's rule; Wilson et al. 2021, eq. 8):
 
 .. math:: \beta / s = e + Q (a - Q' e), \quad e \sim N(\mu / s, v I).
 
-A common scale tau that is learned multiplies s, and with it the prior sds of a and e: the model of
-a has the same learned scale.
+A learned common scale tau multiplies s, and so the prior sds of a and e: the model of a has the
+same learned scale.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from skbayes_sgld.priors.noise import NoisePrior
 class RowSpacePosterior(GLMPosterior):
     """A generalised linear model under a normal prior, in the space of its rows.
 
-    Its coefficients are a, with the intercept and the noise unchanged. Reported are
-    the coefficients of X; their part outside the row space is drawn from the prior.
+    Its coefficients are a, with the intercept and the noise unchanged. The coefficients of X are
+    reported; their part outside the row space is drawn from the prior.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class RowSpacePosterior(GLMPosterior):
         Posterior with a :class:`~skbayes_sgld.priors.Normal` or
         :class:`~skbayes_sgld.priors.ConjugateNormal` prior, and fewer rows than columns.
     temperature : float
-        Temperature tau that the sampler is to use, which tempers all parameters together.
+        Temperature tau of the sampler, which tempers all parameters together.
     """
 
     def __init__(self, posterior: GLMPosterior, temperature: float = 1.0) -> None:
@@ -98,10 +98,10 @@ class RowSpacePosterior(GLMPosterior):
         return Reported(names, *maps, self.parameters.moves, self.coords)
 
     def to_reported(self, theta: Array, scale: Array | None = None) -> Array:
-        """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space.
+        """Reported parameters ``(S, P)`` at ``theta``, which has the width of the row space.
 
-        The part outside the row space is random, seeded by the first draw itself: the same draws
-        always give the same parameters, and other draws give independent ones. ``scale (S,)``
+        The part outside the row space is random, with a seed made from the first draw: the same
+        draws always give the same parameters, and other draws independent ones. ``scale (S,)``
         multiplies the prior sds.
         """
         inner, full = self.parameters, self.inner.parameters
@@ -144,13 +144,13 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
     posterior : HierarchicalPosterior
         Posterior with one common scale, and fewer rows than columns.
     temperature : float
-        Temperature tau that the sampler is to use, which tempers all parameters together.
+        Temperature tau of the sampler, which tempers all parameters together.
     """
 
     def __init__(self, posterior: HierarchicalPosterior, temperature: float) -> None:
         model = RowSpacePosterior(posterior.model, temperature)
         super().__init__(model, posterior.prior)
-        # the prior knows the model of all columns; the scale is the sd of each direction
+        # the prior was made for all columns; here the scale is the sd of each direction
         prior = copy(posterior.prior)
         prior.scale = np.ones(model.n_features)
         self.scales = replace(self.scales, parts=((slice(None), prior),))
@@ -170,7 +170,7 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
         return replace(super().reported, names=self.inner.reported.names)
 
     def to_reported(self, theta: Array) -> Array:
-        """Reported parameters ``(S, P)`` at ``theta``, whose width is that of the row space."""
+        """Reported parameters ``(S, P)`` at ``theta``, which has the width of the row space."""
         base, h, _ = self.split(theta)
         values = self._rows.to_reported(base, np.exp(self.scales.log_scale(h)[:, 0]))
         return np.hstack([values, np.exp(h)])
@@ -183,7 +183,7 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
 class _Basis:
     """Orthonormal basis Q ``(d, m)`` of the rows of X, and X in it ``(n, m)``.
 
-    That of sparse rows is never formed. With the eigenvectors U and eigenvalues D of ``X X^T`` it
+    For sparse rows Q is never formed. With the eigenvectors U and eigenvalues D of ``X X^T`` it
     is ``Q = X^T U D^{-1/2}``; directions that have less than 1e-12 of the largest eigenvalue are
     rounding errors, and are left out.
     """

@@ -1,4 +1,4 @@
-"""Few rows a parameter: most of the posterior is far from its mode, and trajectories follow rows.
+"""Few rows per parameter: most of the posterior is far from its mode; trajectories follow rows.
 
 At the mode most rows are certain, and the curvature comes from the few others. Centre and metric
 are those of the normal distribution nearest in expectation. In its coordinates trajectories take
@@ -43,8 +43,8 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.averaging import averaged_normal
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 
-# squared distance to the mode a parameter, where the tuning moves on to a centre far from it: of
-# 3,000 rows and 2,100 columns at a squared distance of 5.0. The search takes 3 s rather than 8 s
+# Squared distance to the mode, per parameter, at which the search stops: the centre is far from it
+# (at 5.0 for 3,000 rows and 2,100 columns). The search then takes 3 s instead of 8 s
 _NEAR = 0.01
 
 
@@ -53,12 +53,12 @@ class Wide(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether chains may accept or reject: all is left to the tuning, or the user says so."""
+        """Whether chains may accept or reject: by the user's settings, or because none is given."""
         return task.settings.left_to_tuning or tunes_named(task.settings)
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
-        """Plan of trajectories about another centre than the mode, if there is one."""
+        """Plan of trajectories about a centre other than the mode, if there is one."""
         task = task.found(mode=task.mode_within(_NEAR * task.posterior.n_params))
         named = task.settings.sampler
         run, batches = draft_adjusted(task, named or HMC())
@@ -68,7 +68,7 @@ class Wide(Strategy):
         why, rows = GIVEN, center.whitened
         if named is None:
             why = f"{SGLD()}: the posterior is far from its mode, with few rows per parameter"
-            # acceptance aimed at in many dimensions: Beskos et al. (2013)
+            # target acceptance in many dimensions: Beskos et al. (2013)
             sampler = HMC(target_acceptance=0.65) if rows is None else hmc_along(rows)
             run = replace(run, sampler=sampler)
             if task.settings.gradient is None:
@@ -83,9 +83,9 @@ class Wide(Strategy):
 
 
 def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
-    """Normal distribution nearest in expectation; the mode where no such one is found.
+    """Normal distribution nearest in expectation; the mode if none is found.
 
-    ``collapse`` says whether the sampler may be the one that a collapsed posterior needs.
+    With ``collapse`` the sampler may be the one for collapsed rows.
     """
     posterior = run.dynamics.gradient.posterior
     assert isinstance(posterior, GLMPosterior)
@@ -115,7 +115,7 @@ def _finish_along(task: Task, batches: Batches, tuned: AdaptedRun, rows: Whitene
 
 
 def lengths_along(task: Task, tuned: AdaptedRun, in_time: int, collapsed: bool) -> Lengths:
-    """Lengths of a run whose walkers share products: a shorter burn-in, and walkers by the draws.
+    """Lengths of a run whose walkers share products: a shorter burn-in, and the number of walkers.
 
     ``in_time`` is the number of draws that time allows.
     """
@@ -134,9 +134,9 @@ def lengths_along(task: Task, tuned: AdaptedRun, in_time: int, collapsed: bool) 
 def _shared_trajectories(
     task: Task, tuned: AdaptedRun, rows: WhitenedPosterior
 ) -> tuple[AdaptedRun, int]:
-    """Run, several of whose draws may be of one trajectory, and the draws that time allows.
+    """Run, which may take several draws from a trajectory, and the number of draws in the time.
 
-    Fewer trajectories than draws are enough for intervals where they mix as well as the pilot's.
+    If trajectories mix as well as the pilot's, fewer of them than draws are enough for intervals.
     """
     settings, n_asked = task.settings, task.settings.n_draws
     work = rows.work_of(tuned.run.sampler.gradients(tuned.run.step_size))
@@ -146,7 +146,7 @@ def _shared_trajectories(
     if rows.collapsed or given or not task.may_have_walkers:
         return tuned, in_time
     few = in_time < n_asked
-    # 200 effective draws a chain are twice the limit of the warning
+    # 200 effective draws per chain are twice the limit of the warning
     enough = in_time if few else 200.0 * tuned.pilot_time
     n_points = int(np.clip(n_asked / enough, 1, 4 if few else 2))
     if n_points == 1:
@@ -167,5 +167,5 @@ def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:
         # of 1,050 columns, nearly separated): 0.85, 1.1 and 1.3 for means, 1.24, 0.95 and 0.46 for
         # squares
         sampler = HMC(path_length=2.0, target_acceptance=0.8, n_points=n_points)
-    sampler.most_steps = 1000  # the cost was bounded beforehand
+    sampler.most_steps = 1000  # the cost has been limited already
     return sampler

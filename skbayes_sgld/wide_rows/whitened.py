@@ -1,13 +1,14 @@
 r"""Rows of a generalised linear model in the coordinates of a metric: no product with the metric.
 
-With centre m and a metric ``R R^T = H^{-1}``, ``H = X^T W X + Lambda``, W a weight a row and Lambda
-the precision of a normal prior, ``theta = m + R z``. The predictors are ``u = X m + A z`` with
-``A = X R``, and since ``R^T Lambda R = I - A^T W A`` the log posterior is, but for a constant,
+With centre m and a metric ``R R^T = H^{-1}``, ``H = X^T W X + Lambda``, W with a weight for each
+row and Lambda the precision of a normal prior, ``theta = m + R z``. The predictors are
+``u = X m + A z`` with ``A = X R``, and since ``R^T Lambda R = I - A^T W A`` the log posterior is,
+up to a constant,
 
 .. math:: \log L(X m + A z) + (R^T s)^T z + \tfrac12 \sum_i W_i (A z)_i^2 - \tfrac12 z^T z,
 
-with s the gradient of the log prior at m: neither it nor its gradient takes a product with a matrix
-of parameters by parameters. A step of leapfrog reads A once, in single precision.
+with s the gradient of the log prior at m: neither it nor its gradient needs a product with a matrix
+of parameters by parameters. A leapfrog step reads A once, in single precision.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
-# Positions of a product, whose rounding then does not depend on how many there are: a product of
-# 64 takes 1.5 times as long as one of 32, and that 1.3 times as long as one of 16
+# Positions in a product, always this many, so that rounding does not depend on their number. A
+# product of 64 takes 1.5 times as long as one of 32, and that 1.3 times as long as one of 16
 _GROUP = 64
-_BLOCK = 1024  # rows
-_PARTS = 4  # of products that are made once
+_BLOCK = 1024  # rows of a block
+_PARTS = 4  # parts into which products that are made once are split
 
 
 class QuadraticKernel(RowKernel):
-    """Rows of a kernel at ``v + offset``, plus ``curvature v^2 / 2``."""
+    """Kernel at ``v + offset``, plus ``curvature v^2 / 2``."""
 
     def __init__(self, kernel: RowKernel, offset: Array, curvature: Array) -> None:
         self.kernel, self.offset, self.curvature = kernel, offset, curvature
@@ -58,21 +59,21 @@ class QuadraticKernel(RowKernel):
 
 
 class WhitenedRows(WhitenedPosterior):
-    """The posterior of z, for any number of positions.
+    """Posterior of z, for any number of positions.
 
     Parameters
     ----------
     posterior : GLMPosterior
-        With one linear predictor and a normal prior.
+        It has one linear predictor and a normal prior.
     center : ndarray of shape (P,)
-        m.
+        Centre m.
     weights : ndarray of shape (n,)
-        W, positive.
+        Weights W, positive.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        When H is not positive definite.
+        If H is not positive definite.
     """
 
     n_together = n_fewest = group = _GROUP
@@ -81,7 +82,7 @@ class WhitenedRows(WhitenedPosterior):
         self.center, self._posterior = center, posterior
         n, P = posterior.n_samples, posterior.n_params
         self.n_params = P
-        # the metric stays positive definite
+        # keeps the metric positive definite
         weights = np.maximum(weights, 1e-3 * weights.mean())
         with one_blas_thread():
             H = posterior.row_sum(np.float32).gram(weights)
@@ -90,7 +91,8 @@ class WhitenedRows(WhitenedPosterior):
             inverse, _ = linalg.lapack.dtrtri(lower, lower=1)
             self.inverse, self.root, self.inverse_t = H, np.ascontiguousarray(inverse.T), lower
             self._rows, lengths = _whiten(posterior, center, weights, self.root.astype(np.float32))
-        # a wall throws a trajectory away that enters it by one step; scores of labels are bounded
+        # a trajectory that enters a wall by one step is thrown far away; scores of labels are
+        # bounded
         walls = not posterior.likelihood.bounded_curvature
         self.softness = float(1.0 / np.sqrt(lengths.max() if walls else np.median(lengths)))
         self.work = float(2 * n * P)
@@ -109,10 +111,10 @@ class WhitenedRows(WhitenedPosterior):
         return self.value_and_grad(z)[0]
 
     def value_and_grad(self, z: Array) -> tuple[Array, Array]:
-        """Log density ``(C,)`` and gradient ``(C, P)``; only functions of rows are rounded."""
+        """Log density ``(C,)`` and gradient ``(C, P)``; functions of rows are float32."""
         value, grad = self._rows.value_and_grad(z, _GROUP)
         value += self._level
-        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        # einsum, unlike matmul, rounds a chain's values the same way with any number of chains
         value += np.einsum("cp,p->c", z, self._slope) - 0.5 * np.einsum("cp,cp->c", z, z)
         grad += self._slope
         grad -= z
@@ -131,14 +133,14 @@ class WhitenedRows(WhitenedPosterior):
         is too narrow: their inverse is no wider than the covariance, and much narrower where the
         rows bound their predictors as walls do.
 
-        A row that is mostly certain has its curvature from the few draws that are near its wall.
-        The mean is over a smooth density of its predictor, of normal kernels that leave its
-        variance as it is (Jones 1991): few draws are then worth as much as many.
+        The mean curvature of a row that is mostly certain comes from the few draws near its wall.
+        It is taken over a smooth density of the row's predictor, by normal kernels that preserve
+        the variance (Jones 1991), so that few draws are as good as many.
         """
         posterior, center = self._posterior, draws.mean(axis=0)
         weights, variance = np.empty((2, posterior.n_samples))
-        # share of the variance (Silverman 1986, eq. 3.28); kernels would reach through walls, whose
-        # curvature is not bounded
+        # the kernels' share of the variance (Silverman 1986, eq. 3.28); without a bound on the
+        # curvature kernels would reach through walls
         walls = not posterior.likelihood.bounded_curvature
         smoothing = 0.0 if walls else min((4.0 / (3.0 * len(draws))) ** 0.4, 1.0)
         with one_blas_thread():
@@ -163,9 +165,9 @@ class WhitenedRows(WhitenedPosterior):
 
 
 def whiten_rows(posterior: GLMPosterior, center: Array, weights: Array) -> WhitenedRows | None:
-    """Rows in the metric of the weights; None where rounding shows.
+    """Rows in the metric of the weights; None if rounding is too coarse.
 
-    It shows on nearly collinear columns, whose coefficients cancel.
+    It is too coarse for nearly collinear columns, whose coefficients cancel.
     """
     if not posterior.facts.light_tailed or posterior.n_predictors > 1 or issparse(posterior.X):
         return None
@@ -173,31 +175,32 @@ def whiten_rows(posterior: GLMPosterior, center: Array, weights: Array) -> White
         rows = WhitenedRows(posterior, center, weights)
     except np.linalg.LinAlgError:
         return None
-    # an acceptance ratio changes by as little
+    # rounding changes an acceptance ratio by this much
     return rows if rows.rounding(posterior) < 0.02 else None
 
 
 class SparseRows(WhitenedPosterior):
-    """The posterior of z with ``theta = m + r z``, r a number a parameter, for sparse rows.
+    """The posterior of z with ``theta = m + r z`` for sparse rows, with one r for each parameter.
 
-    It is for classifiers of thousands of columns. Few rows a column hardly narrow the posterior of
-    any of them, which is a prior's cut by a soft wall a row: the metric is nearly the prior's, and
-    a leapfrog step as long as the walls are soft. Sums over rows are in single precision.
+    It is for classifiers with thousands of columns. With few rows per column the posterior is
+    hardly narrower than the prior: each row cuts it by a soft wall. The metric is nearly that of
+    the prior, and a leapfrog step is as long as the walls are soft. Sums over rows are in single
+    precision.
 
     Parameters
     ----------
     posterior : GLMPosterior
-        Of sparse rows, with one linear predictor and independent normal priors.
+        It has sparse rows, one linear predictor and independent normal priors.
     center : ndarray of shape (P,)
-        m.
+        Centre m.
     row_curvature : ndarray of shape (P,)
-        What the rows add to the prior's precisions in the metric, ``1 / r^2``.
+        Curvature that the rows add to the prior's precisions in the metric, ``1 / r^2``.
     """
 
     def __init__(self, posterior: GLMPosterior, center: Array, row_curvature: Array) -> None:
         self.center, self._posterior = center, posterior
         self.n_params = posterior.n_params
-        # rounding, or a column of zeros, may leave none
+        # rounding, or a column of zeros, may leave no curvature
         row_curvature = np.maximum(row_curvature, 1e-6 * max(row_curvature.max(), 1.0))
         self.inverse = posterior.prior_diagonal(center) + row_curvature
         self.inverse_t = np.sqrt(self.inverse)
@@ -205,7 +208,7 @@ class SparseRows(WhitenedPosterior):
         self._rows = posterior.row_sum(np.float32)
         squares = self._rows.design.lengths(self.root[: posterior.n_features])
         self.softness = float(1.0 / np.sqrt(np.median(squares)))
-        # a multiplication of a sparse product takes 14 times one of a dense one, 16 columns wide
+        # in products with 16 columns a sparse multiplication takes 14 times as long as a dense one
         self.work = 14.0 * 2.0 * posterior.X.nnz
 
     def log_density(self, z: Array) -> Array:
@@ -224,8 +227,8 @@ class SparseRows(WhitenedPosterior):
     def matched(self, draws: Array, temperature: float) -> SparseRows:
         """Rows about the mean of ``draws (S, P)`` of theta, in a metric that fits these.
 
-        What the rows add is in proportion to their mean curvature, and such that the mean variance
-        of the whitened draws is the temperature.
+        The curvature that the rows add is in proportion to their mean curvature, and such that the
+        mean variance of the whitened draws is the temperature.
         """
         posterior, center = self._posterior, draws.mean(axis=0)
         own, variance = posterior.prior_diagonal(center), draws.var(axis=0, ddof=1)
@@ -235,7 +238,7 @@ class SparseRows(WhitenedPosterior):
 
 
 def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
-    """Sparse rows in the metric of the curvature's diagonal; None where rounding shows."""
+    """Sparse rows in the metric of the curvature's diagonal; None if rounding is too coarse."""
     if not posterior.facts.light_tailed or posterior.n_predictors > 1:
         return None
     rows = SparseRows(posterior, center, posterior.row_sum().hessian_diagonal(center))
@@ -245,7 +248,7 @@ def sparse_rows(posterior: GLMPosterior, center: Array) -> SparseRows | None:
 def _whiten(
     posterior: GLMPosterior, center: Array, weights: Array, root: Array
 ) -> tuple[RowSum, Array]:
-    """Sum over rows whose design is that of the posterior times the root, and their squares."""
+    """Sum over rows with the posterior's design times the root, and the design's squares."""
     n, P = posterior.n_samples, posterior.n_params
     whitened, offset = np.empty((n, P), np.float32), np.empty(n, np.float32)
 

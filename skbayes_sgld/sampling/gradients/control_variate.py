@@ -67,7 +67,7 @@ class ExpandedGradient(MinibatchGradient):
         T, C, B = idx.shape
         if self.rows:
             at_center, W = (of_row.take(idx)[:, :, None, None] for of_row in self.rows)
-        else:  # one product for each step of each chain, so that all round alike
+        else:  # one product for each step of each chain: its rounding depends on no other
             values = expand_rows(self.posterior, self.expansion, idx.reshape(-1, B))
             at_center, W = (a.reshape(T, C, *a.shape[1:]) for a in values)
             at_center = at_center[:, :, None]

@@ -37,7 +37,7 @@ class Underdamped(Sampler):
         return normals * scale[:, None, None]
 
     def step_and_time(self, rates: Array, step: float | None = None) -> tuple[float, float]:
-        """A step of 0.1 in the steepest direction, and the steps that the slowest one takes."""
+        """A step of 0.1 in the steepest direction, and the number that the slowest needs."""
         step = step or 0.1 / rates[-1]
         return step, 2.0 * max(1.0 / self.friction, self.friction / (step * rates[0]))
 

@@ -50,7 +50,7 @@ class Reading(NamedTuple):
 
     @property
     def told(self) -> str:
-        """Words on the rows that every batch reads, for the reason in the plan."""
+        """Phrase on the rows that every batch reads, for the reasons in the plan."""
         m = self.posterior.n_always
         rows = "a row" if m == 1 else f"{m:,} rows"
         verb = "is" if m == 1 else "are"
@@ -65,7 +65,7 @@ def least_bound(posterior: BasePosterior) -> float:
 def read_always(
     posterior: BasePosterior, mode: Mode, bound: float = THRESHOLDS.leverages[0]
 ) -> Reading:
-    """Reading of a posterior whose rows of leverage above ``bound`` are in every batch."""
+    """Posterior that reads all rows of leverage above ``bound`` in every batch."""
     P = posterior.n_params
     units = np.eye(P) if P <= MAX_DENSE else probe_generator().standard_normal((_PROBES, P))
     moves = mode.metric.sqrt(units if P <= MAX_DENSE else units / np.sqrt(_PROBES))

@@ -1,8 +1,8 @@
 """The mode of a likelihood's own parameters, the coefficients integrated out.
 
-With few rows per column the joint mode is no centre: some rows are fitted so closely that the noise
-goes to zero, at a point of high density and little mass. Laplace's approximation integrates out the
-coefficients b given own parameters o,
+With few rows per column the joint mode is far from most of the mass: some rows are fitted so
+closely that the noise goes to zero, at a point of high density and little mass. Laplace's
+approximation integrates out the coefficients b given own parameters o,
 
     f(o) = max_b log p(b, o) - log |H(o)| / 2,
 
@@ -26,7 +26,7 @@ _STEP = 0.1  # step of the differences, in logs of own parameters
 _LONGEST = 1.0  # largest move of an own parameter in a step
 _INNER = 1e-4  # tolerance of the inner search: squared distance to the mode, in sds
 _OUTER = 0.02  # tolerance of the outer search: any centre near the mode is good enough
-_CENTRAL = 9.0  # squared distance, in sds, beyond which a joint mode is no centre
+_CENTRAL = 9.0  # squared distance, in sds, beyond which a joint mode is too far from the mass
 _MARGIN = 2.0  # nats by which f at the model's start may exceed f at a valid mode
 _MOST = 25  # largest number of steps of either search
 
