@@ -38,10 +38,12 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC, SGLD
+from skbayes_sgld.sampling.tuning.adaptation import USUAL
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.averaging import averaged_normal
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
+from skbayes_sgld.wide_rows.pilot import PilotAlongRows
 
 # Squared distance to the mode, per parameter, at which the search stops: the centre is far from it
 # (at 5.0 for 3,000 rows and 2,100 columns). The search then takes 3 s instead of 8 s
@@ -75,10 +77,11 @@ class Wide(Strategy):
                 all_rows = reason_for_all_rows(task.posterior, expected_walkers(task))
                 told = {name: each._replace(why=all_rows) for name, each in batches.choices.items()}
                 batches = batches._replace(choices=told)
-        tuned = adapt_run(task, run, center, why)
+        pilot = USUAL if rows is None else PilotAlongRows()
+        tuned = adapt_run(task, run, center, why, pilot)
         rows = tuned.run.dynamics.whitened
         if rows is None:
-            return finish_adapted(task, batches, tuned)
+            return finish_adapted(task, batches, tuned, pilot)
         return _finish_along(task, batches, tuned, rows)
 
 
@@ -107,7 +110,7 @@ def _finish_along(task: Task, batches: Batches, tuned: AdaptedRun, rows: Whitene
         run,
         batches.choices | chosen(run, tuned.why_sampler, tuned.why_step_size),
         lengths,
-        accepted_start(task, run, tuned.center, lengths.n_walkers),
+        accepted_start(task, run, tuned.center, lengths.n_walkers, PilotAlongRows()),
         mode=task.mode,
         center=tuned.center,
         bias=(0.0, 0.0),

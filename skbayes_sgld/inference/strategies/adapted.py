@@ -32,18 +32,15 @@ from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning.adaptation import (
+    USUAL,
+    Pilot,
     adapt,
     affordable,
-    leave_dead_ends,
-    move_into_posterior,
     nearer_to_mode,
     recentred,
-    soften,
 )
 from skbayes_sgld.sampling.tuning.mode import Mode
-from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
-
-_ACCEPTED = 0.01  # log acceptance ratios change by about as much as the whitened gradient
+from skbayes_sgld.sampling.tuning.precision import round_gradient
 
 
 class Adapted(Strategy):
@@ -114,24 +111,22 @@ class AdaptedRun:
     n_settling: int
 
 
-def adapt_run(task: Task, run: Run, center: Mode, why: str) -> AdaptedRun:
+def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL) -> AdaptedRun:
     """Adapt metric and step size from a centre; where nothing is given, steps may vary in length.
 
     ``why`` is the reason for the sampler.
     """
     settings, mode = task.settings, task.mode
-    if center.whitened is None:
-        dynamics = round_gradient(soften(run.dynamics, mode), center, _ACCEPTED)
-        run = replace(run, dynamics=round_density(dynamics, center))
-    adapted = adapt(run, center, task.seed)
+    run = pilot.prepared(run, mode, center)
+    adapted = adapt(run, center, task.seed, pilot)
     # log-linear noise of 17 to 45 rows with three for each column: 4 to 7 % of the trajectories had
     # an acceptance probability of 0, and a chain stood still for 40 to 160 of them; with steps of
     # varied size for 20
-    may_vary = settings.sampler is None and settings.clip is None and center.whitened is None
+    may_vary = settings.sampler is None and settings.clip is None and pilot is USUAL
     if may_vary and adapted.lost > 0.03 and isinstance(run.sampler, HMC):
         why += f"; {adapted.lost:.0%} of a pilot's trajectories entered parts too narrow for them"
         run = replace(run, sampler=replace(run.sampler, step_range=64.0))  # longest over shortest
-        adapted = adapt(run, center, task.seed)
+        adapted = adapt(run, center, task.seed, pilot)
     dynamics = recentred(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
@@ -157,7 +152,7 @@ def adapt_run(task: Task, run: Run, center: Mode, why: str) -> AdaptedRun:
     )
 
 
-def finish_adapted(task: Task, batches: Batches, tuned: AdaptedRun) -> Plan:
+def finish_adapted(task: Task, batches: Batches, tuned: AdaptedRun, pilot: Pilot = USUAL) -> Plan:
     """Plan of a run that a pilot has adapted."""
     run, ends = at_first(tuned.run, tuned.run.step_size), tuned.ends
     lengths = adapted_lengths(task, replace(tuned, run=run))
@@ -166,7 +161,7 @@ def finish_adapted(task: Task, batches: Batches, tuned: AdaptedRun) -> Plan:
         why = f"final positions of the pilot's chains{walkers(lengths.n_walkers)}"
         start = ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
     else:
-        start = accepted_start(task, run, tuned.center, lengths.n_walkers)
+        start = accepted_start(task, run, tuned.center, lengths.n_walkers, pilot)
     return finish(
         task,
         run,
@@ -199,16 +194,17 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
     return Lengths(n_draws, n_burnin, thin, n_walkers)
 
 
-def accepted_start(task: Task, run: Run, center: Mode, n_walkers: int) -> tuple[Array, Choice]:
+def accepted_start(
+    task: Task, run: Run, center: Mode, n_walkers: int, pilot: Pilot = USUAL
+) -> tuple[Array, Choice]:
     """Starting points, moved to where proposals are accepted."""
     start, (name, why) = choose_start(task, center, n_walkers)
     if task.continues:
         return start, Choice(name, why)
-    position = move_into_posterior(run, start, center, task.seed)
+    position = pilot.start(run, start, center, task.seed)
     if name != "mode":
         position = nearer_to_mode(run, position, center)
-    if center.whitened is None:
-        position = leave_dead_ends(run, position, center, task.seed)
+    position = pilot.leave(run, position, center, task.seed)
     if name != "mode" and not np.array_equal(position, start):
         why += "; moved towards the mode, as trajectories from so far out are not accepted"
     return position, Choice(name, why)

@@ -14,25 +14,23 @@ from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.loop import draw_normals, run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, RunState
-from skbayes_sgld.sampling.samplers.hmc import along_rows
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
 
-_VERY_LARGE = 1e9  # multiplications of a trajectory from which a pilot makes as few as it can
 _MIN_CHAINS = 16
 _LEARNING = 5  # fewest trajectories of a round that learns its step, unless it is the last
 _APART = 2  # trajectories between the positions that a pilot hands on: one may be rejected
-_SOFT = 0.75  # leapfrog step, relative to the rows' softness
-_NEARER = 0.1  # share of the way from the mode to a start that is too far out
+NEARER = 0.1  # share of the way from the mode to a start that is too far out
+_ACCEPTED = 0.01  # log acceptance ratios change by about as much as the whitened gradient
 _CHANCE = 5.0  # nats, and some a parameter: a larger fall of the log density is not chance
 _TYPICAL = 3.0  # a start is too far out if its log density is this many sds below normal draws'
 _MANY = 300  # parameters beyond which few draws do not determine a covariance
@@ -69,7 +67,52 @@ class Adapted:
     lost: float = 0.0
 
 
-def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
+class Pilot:
+    """A pilot of a chain that accepts or rejects: its size, its starts, and its draws' metric."""
+
+    hands_on = True  # whether chains of the run may begin where those of the pilot end
+
+    def size(self, run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
+        """Number of chains, trajectories of each round, and the first step size."""
+        n = max(run.n_samples, 1)
+        little = n * mode.theta.size < 1_000_000  # else the pilot runs few chains
+        n_chains = int(np.clip(24_000 // n, _MIN_CHAINS if little else 4, 32))
+        # A metric that begins at a third of the right width ends too narrow by 14 to 19 % after
+        # rounds of 4, 8 and 8 trajectories, by 8 to 10 % after 4, 4, 6 and 8, and by 1 to 3 %
+        # after 4, 8, 8 and 10, which cost a third more
+        rounds = (4, 4, 6, 8) if little else (15, 15, 20)
+        return n_chains, rounds, 0.5 * run.sampler.largest_step
+
+    def prepared(self, run: Run, mode: Mode, center: Mode) -> Run:
+        """Run whose trajectories follow what is smooth and, if that is safe, rounded."""
+        dynamics = round_gradient(soften(run.dynamics, mode), center, _ACCEPTED)
+        return replace(run, dynamics=round_density(dynamics, center))
+
+    def start(
+        self, run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
+    ) -> Array:
+        """Starting points ``(C, P)``, those too far out moved into the posterior."""
+        return move_into_posterior(run, position, mode, seed, first_chain)
+
+    def leave(self, run: Run, position: Array, mode: Mode, seed: int) -> Array:
+        """Starting points of a run, moved until some step can leave each of them."""
+        return leave_dead_ends(run, position, mode, seed)
+
+    def learn(
+        self, draws: Array, mode: Mode, center: Mode, run: Run, step_size: float
+    ) -> tuple[Mode, float]:
+        """Centre and metric from draws ``(C, S, P)``, and the step size in that metric.
+
+        ``mode`` is where the pilot began, ``center`` the metric of the draws.
+        """
+        tau, posterior = float(run.dynamics.temperature), run.dynamics.gradient.posterior
+        return _metric(draws, mode, tau, posterior), step_size
+
+
+USUAL = Pilot()
+
+
+def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adapted:
     """Adapt a run that accepts and rejects, from the mode and its curvature.
 
     Every round of the pilot continues the last one. The metric becomes the covariance of the draws.
@@ -79,59 +122,36 @@ def adapt(run: Run, mode: Mode, seed: int) -> Adapted:
     acceptance.
     """
     P, tau = mode.theta.size, float(run.dynamics.temperature)
-    n_chains, rounds, step_size = _pilot_of(run, mode)
+    n_chains, rounds, step_size = pilot.size(run, mode)
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
     position = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
-    position = move_into_posterior(run, position, mode, seed, FIRST_CHAIN)
+    position = pilot.start(run, position, mode, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
     center, history = mode, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(rounds):
-        pilot = replace(run, dynamics=recentred(run.dynamics, center))
+        now = replace(run, dynamics=recentred(run.dynamics, center))
         last = number == len(rounds) - 1
         learns = n_steps >= _LEARNING or (last and n_steps > 1)
         draws, step_size, acceptance, lost = _run_pilot(
-            pilot, position, streams, step_size, n_steps, learns
+            now, position, streams, step_size, n_steps, learns
         )
         position = draws[:, -1]
         if number > 0 and not last:  # the first round only forgets the start
             history = np.concatenate([history, draws], axis=1)
-            recent, before = history[:, history.shape[1] // 3 :], center.whitened
-            center = _metric(recent, mode, tau, run.dynamics.gradient.posterior)
-            if before is not None and center.whitened is not None:
-                step_size *= center.whitened.softness / before.softness
+            recent = history[:, history.shape[1] // 3 :]
+            center, step_size = pilot.learn(recent, mode, center, run, step_size)
     if not learns and acceptance < 0.4:
         step_size *= 0.7
     step_size = run.sampler.whole_steps(step_size)
     # drop chains that never moved; neighbouring draws may be equal
     mobile = draws[(draws != position[:, None]).any(axis=(1, 2))]
-    has_ends = n_chains >= _MIN_CHAINS and learns and mode.whitened is None
+    has_ends = n_chains >= _MIN_CHAINS and learns and pilot.hands_on
     by_chain = mobile[:, ::-_APART] if has_ends else draws[:, :0]
     ends = by_chain.swapaxes(0, 1).reshape(-1, P)
     n_settling = sum(rounds) - (n_steps - 1) // _APART * _APART
     time = _autocorrelation(np.concatenate([history, draws], axis=1), center)
     return Adapted(center, step_size, acceptance, time, ends, n_settling, lost)
-
-
-def _pilot_of(run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
-    """Number of chains, trajectories of each round, and the first step size."""
-    n, step_size, rows = max(run.n_samples, 1), 0.5 * run.sampler.largest_step, mode.whitened
-    if rows is None:
-        little = n * mode.theta.size < 1_000_000  # else the pilot runs few chains
-        n_chains = int(np.clip(24_000 // n, _MIN_CHAINS if little else 4, 32))
-        # A metric that begins at a third of the right width ends too narrow by 14 to 19 % after
-        # rounds of 4, 8 and 8 trajectories, by 8 to 10 % after 4, 4, 6 and 8, and by 1 to 3 %
-        # after 4, 8, 8 and 10, which cost a third more
-        return n_chains, (4, 4, 6, 8) if little else (15, 15, 20), step_size
-    if rows.collapsed:  # at softness / n^(1/4) the acceptance is 0.85
-        return rows.n_fewest, (1,), 2.4 * rows.softness * n**-0.25
-    step_size = min(step_size, _SOFT * rows.softness)
-    work = rows.work_of(run.sampler.gradients(step_size))
-    if work > _VERY_LARGE:
-        return rows.n_fewest, (1, 1, 1), step_size
-    # a product of whitened rows costs nearly as much with few positions as with many; the pilot
-    # learns a single factor of the metric
-    return rows.n_together, (1, 1, 3) if work > 1e8 else (4, 4, 6), step_size
 
 
 def recentred(dynamics: Dynamics, mode: Mode) -> Dynamics:
@@ -204,11 +224,6 @@ def move_into_posterior(
     """
     if run.dynamics.gradient.posterior.facts.steep:
         return nearer_to_mode(run, position, mode, steep=True)
-    if mode.whitened is not None and mode.whitened.collapsed:
-        # the sampler's first trajectories are never rejected, and soon reach the typical distance
-        return mode.theta + _NEARER * (position - mode.theta)
-    if mode.whitened is not None:
-        return _move_along_rows(mode.whitened, position, mode, run, seed ^ 0x5E771E, first_chain)
     before, P = _values(run, position), position.shape[1]
     low = np.flatnonzero(~(before >= _values(run, mode.theta[None]) - _typical_fall(run, P)))
     if not len(low):
@@ -225,7 +240,7 @@ def move_into_posterior(
         gain = _values(run, ends) - before[low]
     away = np.abs((ends - mode.theta) / mode.metric.marginal_sd).max(axis=1)
     holds = (away < 30.0) & (gain > -run.dynamics.temperature * (_CHANCE + P))
-    nearer = mode.theta + _NEARER * (position[low] - mode.theta)
+    nearer = mode.theta + NEARER * (position[low] - mode.theta)
     landing = position.copy()
     landing[low] = np.where(holds[:, None], ends, nearer)
     return landing
@@ -286,35 +301,10 @@ def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -
     return position
 
 
-def _move_along_rows(
-    rows: WhitenedPosterior, position: Array, mode: Mode, run: Run, seed: int, first_chain: int
-) -> Array:
-    """Starting points moved along trajectories that are never rejected, in whitened coordinates.
-
-    The energy that leapfrog steps conserve differs from the exact one by more within the posterior
-    than at its mode, on each of thousands of rows: chains that reject would stay at the mode.
-    """
-    length = 1.5  # nearly a quarter of a period
-    n_steps = int(np.ceil(length / (_SOFT * rows.softness)))
-    step = np.full((len(position), 1), length / n_steps)
-    z = _NEARER * mode.metric.whiten(position - mode.theta)
-    heat = np.sqrt(run.dynamics.temperature)
-    costly = rows.work_of(n_steps) > _VERY_LARGE
-    for number in range(1 if costly else 2):
-        chains = range(first_chain, first_chain + len(z))
-        momentum = heat * start_normals(seed + number, chains, rows.n_params)
-        with one_blas_thread(), np.errstate(all="ignore"):
-            z, _ = along_rows(rows, z, momentum, step, n_steps)
-    finite = np.isfinite(z).all(axis=1, keepdims=True)
-    return np.where(finite, rows.locate(z), position)
-
-
 def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> Mode:
     """Centre and metric from draws; with few draws the metric is shrunk towards the mode's."""
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
-    if mode.whitened is not None:
-        return Mode.from_whitened(mode.whitened.matched(flat, tau))
     center = flat.mean(axis=0)
     u = mode.metric.whiten(flat - center) / np.sqrt(tau)
     variances = np.square(u).mean(axis=0)

@@ -1,0 +1,87 @@
+"""The pilot of trajectories along whitened rows: few costly ones, which share products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbayes_sgld._linalg import one_blas_thread
+from skbayes_sgld._random import start_normals
+from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.whitening import WhitenedPosterior
+from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.samplers.hmc import along_rows
+from skbayes_sgld.sampling.tuning.adaptation import NEARER, Pilot
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+_VERY_LARGE = 1e9  # multiplications of a trajectory from which a pilot makes as few as it can
+_SOFT = 0.75  # leapfrog step, relative to the rows' softness
+
+
+class PilotAlongRows(Pilot):
+    """A pilot in the coordinates of whitened rows."""
+
+    hands_on = False
+
+    def size(self, run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
+        """Number of chains, trajectories of each round, and the first step size."""
+        rows, n = _rows(mode), max(run.n_samples, 1)
+        if rows.collapsed:  # at softness / n^(1/4) the acceptance is 0.85
+            return rows.n_fewest, (1,), 2.4 * rows.softness * n**-0.25
+        step_size = min(0.5 * run.sampler.largest_step, _SOFT * rows.softness)
+        work = rows.work_of(run.sampler.gradients(step_size))
+        if work > _VERY_LARGE:
+            return rows.n_fewest, (1, 1, 1), step_size
+        # a product of whitened rows costs nearly as much with few positions as with many; the pilot
+        # learns a single factor of the metric
+        return rows.n_together, (1, 1, 3) if work > 1e8 else (4, 4, 6), step_size
+
+    def prepared(self, run: Run, mode: Mode, center: Mode) -> Run:
+        """Run as it is: whitened rows are smooth, and in single precision."""
+        return run
+
+    def start(
+        self, run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
+    ) -> Array:
+        """Starting points moved along trajectories that are never rejected.
+
+        The energy that leapfrog steps conserve differs from the exact one by more within the
+        posterior than at its mode, on each of thousands of rows: chains that reject would stay at
+        the mode.
+        """
+        rows = _rows(mode)
+        if rows.collapsed:
+            # the sampler's first trajectories are never rejected, and soon reach the typical
+            # distance
+            return mode.theta + NEARER * (position - mode.theta)
+        seed ^= 0x5E771E
+        length = 1.5  # nearly a quarter of a period
+        n_steps = int(np.ceil(length / (_SOFT * rows.softness)))
+        step = np.full((len(position), 1), length / n_steps)
+        z = NEARER * mode.metric.whiten(position - mode.theta)
+        heat = np.sqrt(run.dynamics.temperature)
+        costly = rows.work_of(n_steps) > _VERY_LARGE
+        for number in range(1 if costly else 2):
+            chains = range(first_chain, first_chain + len(z))
+            momentum = heat * start_normals(seed + number, chains, rows.n_params)
+            with one_blas_thread(), np.errstate(all="ignore"):
+                z, _ = along_rows(rows, z, momentum, step, n_steps)
+        finite = np.isfinite(z).all(axis=1, keepdims=True)
+        return np.where(finite, rows.locate(z), position)
+
+    def leave(self, run: Run, position: Array, mode: Mode, seed: int) -> Array:
+        """Starting points as they are, which trajectories have reached."""
+        return position
+
+    def learn(
+        self, draws: Array, mode: Mode, center: Mode, run: Run, step_size: float
+    ) -> tuple[Mode, float]:
+        """Centre and metric from draws ``(C, S, P)``, and the step size in that metric."""
+        tau, before = float(run.dynamics.temperature), _rows(center)
+        after = _rows(mode).matched(draws.reshape(-1, draws.shape[2]), tau)
+        return Mode.from_whitened(after), step_size * after.softness / before.softness
+
+
+def _rows(mode: Mode) -> WhitenedPosterior:
+    """Whitened rows of a mode that has them."""
+    assert mode.whitened is not None
+    return mode.whitened
