@@ -285,7 +285,6 @@ def test_the_log_of_a_target_is_compared_in_the_units_of_the_target(try_only):
     )
 
 
-@pytest.mark.slow
 def test_squares_of_a_column_are_added_beneath_a_search(try_only):
     try_only("columns")
     y = FAULTS["curved column"][1](np.random.default_rng(5))

@@ -27,7 +27,7 @@ from skbayes_sgld import (
 from skbayes_sgld.optimizers import Box, SVRGDescent
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
 from skbayes_sgld.rows.targets import Totals
-from skbayes_sgld.sampling import SGLD, Curvature, Minibatch, NormClip, Polynomial
+from skbayes_sgld.sampling import SGLD, Curvature, Harmonic, Minibatch, NormClip, Polynomial
 
 # 100 draws and fewer are too few for the summaries to be relied on, and the estimators say so
 pytestmark = [
@@ -219,7 +219,7 @@ COMPONENTS = {
     "prior": ConjugateNormal(scale=2.0),
     "noise_prior": InverseGamma(shape=2.0),  # whose scale="auto" is resolved in fit
     "sampler": SGLD(integrator="euler"),
-    "schedule": Polynomial(power=0.3),
+    "schedule": Harmonic(t0=2.0),
     "gradient": Minibatch(replacement=False),
     "preconditioner": Curvature(),
     "clip": NormClip(threshold=50.0),
