@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from skbayes_sgld.estimators.classification import LinearClassifier
@@ -12,6 +13,7 @@ from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor, RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.rows.scores import D2_GAMMA
+from skbayes_sgld.rows.stream import next_batch
 
 __all__ = [
     "SGLDBetaBinomialRegressor",
@@ -136,7 +138,7 @@ class SampledClassifier(LinearClassifier, SampledEstimator):
         stream = self._earlier()
         known, order = self._known_classes(classes, starts=not stream.n_batches)
         stream = replace(stream, classes=known, order=order)
-        return self._fit(X, y, sample_weight, by_row, stream)
+        return self._fit(X, y, sample_weight, by_row, partial(next_batch, stream))
 
 
 @parameters

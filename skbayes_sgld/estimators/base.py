@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import fields, replace
@@ -45,7 +45,7 @@ from skbayes_sgld.rows.arguments import (
     check_names,
     metadata_requests,
 )
-from skbayes_sgld.rows.arrays import checked_X, checked_y
+from skbayes_sgld.rows.arrays import Arrays, checked_X, checked_y
 from skbayes_sgld.rows.checks import check_finite
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.reading import read_rows
@@ -218,14 +218,19 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     @with_callbacks
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        by_row: dict[str, Any],
+        read: Callable[..., Any] = read_rows,
     ) -> Self:
-        """Fit to all rows, or to one more batch of a ``stream``: rows, model, posterior, result."""
+        """Fit to the rows that ``read`` makes of the arguments: rows, model, posterior, result."""
         check_names(self, by_row)
         with fit_task(self, X, y, sample_weight, by_row):
             settings = self._settings()
-            given = self._read(X, y, sample_weight, by_row, stream)
-            target, rows = given.encode(self._target(given.given, stream), self)
+            given = read(X, y, sample_weight, by_row, self)
+            target, rows = given.encode(self._target(given), self)
             # with few columns, passes over rows share the cores: threads of BLAS would compete
             with one_blas_thread() if rows.n_features < 500 else nullcontext():
                 model = self._model(settings, target.likelihood, rows, target.class_names)
@@ -234,15 +239,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             self._write(fitted)
         return self
 
-    def _read(
-        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
-    ) -> Any:
-        """Rows as they are given: arrays, or what an annex reads."""
-        check_names(self, by_row)
-        return read_rows(X, y, sample_weight, by_row, self)
-
-    def _target(self, given: str, stream: Any = None) -> Target:
-        """Kind of target of rows with the argument by row ``given``, or with none, ""."""
+    def _target(self, rows: Any) -> Target:
+        """Kind of target that the rows have, which are not checked yet."""
         raise NotImplementedError
 
     def _check_values(self, X: Array, names: list[str] | None, fitting: bool) -> None:
@@ -306,7 +304,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_names(self, by_row)
         if self._fitted is not None:
             return self._fitted.target
-        return self._target(next((name for name, v in by_row.items() if v is not None), ""))
+        return self._target(Arrays(None, None, None, by_row))
 
     def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, Array | None]:
         """Checked rows to predict, and the offset of their linear predictors if they have one."""

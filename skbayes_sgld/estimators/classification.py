@@ -20,10 +20,12 @@ from skbayes_sgld.likelihoods import Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.wrappers import unless_random_walks
-from skbayes_sgld.rows.arguments import check_by_row_given
+from skbayes_sgld.rows.arguments import check_by_row_given, check_names
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_classes, check_weight
+from skbayes_sgld.rows.reading import read_rows
 from skbayes_sgld.rows.scores import ACCURACY, share_of_hits
+from skbayes_sgld.rows.stream import Batch
 from skbayes_sgld.rows.targets import Labels, Target, TotalsOfLabels
 
 
@@ -57,7 +59,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         "offset": "the log odds have no known part; give a column of X",
     }
 
-    def _target(self, given: str, stream: Any = None) -> Target:
+    def _target(self, rows: Any) -> Target:
         return Labels(class_weight=self.class_weight, make=self._label_likelihood)
 
     def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
@@ -278,7 +280,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         score : float
             NaN, with a warning, where the chains are no better than random walks.
         """
-        rows = self._read(X, y, sample_weight, by_row)
+        check_names(self, by_row)
+        rows = read_rows(X, y, sample_weight, by_row, self)
         if not isinstance(rows, Arrays):
             return unless_random_walks(self, rows.score(self, ACCURACY))
         check_by_row_given(self, by_row, "score", in_search=True)
@@ -316,13 +319,14 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         "row once."
     )
 
-    def _target(self, given: str, stream: Any = None) -> Target:
-        if given == "n_trials":
+    def _target(self, rows: Any) -> Target:
+        if rows.given == "n_trials":
             return TotalsOfLabels(class_weight=self.class_weight)
-        return Labels(**self._of_labels(stream))
+        return Labels(**self._of_labels(rows))
 
-    def _of_labels(self, stream: Any) -> dict[str, Any]:
+    def _of_labels(self, rows: Any) -> dict[str, Any]:
         """Arguments of the target of labels."""
+        stream = rows.earlier if isinstance(rows, Batch) else None
         # classes without rows stay in the model where later rows or a prior inform them
         stay = stream is not None or not self.fit_intercept
         stay = stay or self._resolve("intercept_prior").proper
@@ -330,7 +334,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         more["make"] = self._label_likelihood
         if stream is None:
             return more
-        return more | {"known": True, "classes": stream.classes, "first": not stream.n_batches}
+        return more | {"known": True, "classes": stream.classes}
 
     def _known_classes(self, classes: Any, starts: bool) -> tuple[Array, Array | None]:
         """Classes of a stream, and their order if the type of ``classes`` has one.

@@ -46,7 +46,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
     }
     _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
 
-    def _target(self, given: str, stream: Any = None) -> Target:
+    def _target(self, rows: Any) -> Target:
         return Counts(family=self._likelihood(), takes_rates=self._takes_rates)
 
 
@@ -72,5 +72,5 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
         "offset": "the log odds have no known part; give a column of X",
     }
 
-    def _target(self, given: str, stream: Any = None) -> Target:
+    def _target(self, rows: Any) -> Target:
         return Totals(family=self._likelihood())

@@ -15,6 +15,7 @@ from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.likelihoods import LabelLikelihood, Ordinal
 from skbayes_sgld.prediction.wrappers import unless_random_walks
 from skbayes_sgld.rows.scores import ACCURACY
+from skbayes_sgld.rows.stream import Batch
 from skbayes_sgld.rows.targets import OrderedLabels, Target
 from skbayes_sgld.rows.targets.labels import check_two, unique_labels
 from skbayes_sgld.rows.targets.ordered_labels import in_order, order_of, plain
@@ -68,9 +69,9 @@ class OrdinalClassifier(LinearClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _target(self, given: str, stream: Any = None) -> Target:
-        order = None if stream is None else stream.order
-        return OrderedLabels(**self._of_labels(stream), order=order)
+    def _target(self, rows: Any) -> Target:
+        order = rows.earlier.order if isinstance(rows, Batch) else None
+        return OrderedLabels(**self._of_labels(rows), order=order)
 
     def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
         return Ordinal(n_classes)

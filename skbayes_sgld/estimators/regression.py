@@ -32,6 +32,7 @@ from skbayes_sgld.prediction.wrappers import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names
 from skbayes_sgld.rows.arrays import Arrays, has_outputs
 from skbayes_sgld.rows.checks import check_weight
+from skbayes_sgld.rows.reading import read_rows
 from skbayes_sgld.rows.scores import R2, Score
 from skbayes_sgld.rows.targets import Measurements, Numbers, Target
 from skbayes_sgld.rows.targets.numbers import of_averages
@@ -52,7 +53,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         tags.target_tags.positive_only = self._positive
         return tags
 
-    def _target(self, given: str, stream: Any = None) -> Target:
+    def _target(self, rows: Any) -> Target:
         return Numbers(family=self._likelihood())
 
     def _likelihood(self) -> Likelihood:
@@ -282,7 +283,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         score : float
             NaN, with a warning, where the chains are no better than random walks.
         """
-        rows = self._read(X, y, sample_weight, by_row)
+        check_names(self, by_row)
+        rows = read_rows(X, y, sample_weight, by_row, self)
         if not isinstance(rows, Arrays):
             return unless_random_walks(self, rows.score(self, self._score))
         check_is_fitted(self)
@@ -316,11 +318,8 @@ class NormalModel(RegressionModel):
 
     noise_distribution = "normal"  # a parameter of SGLDLinearRegression alone
 
-    def _target(self, given: str, stream: Any = None) -> Target:
-        first = stream is None or not stream.n_batches
-        return Measurements(
-            family=self._likelihood(), noise_distribution=self.noise_distribution, first=first
-        )
+    def _target(self, rows: Any) -> Target:
+        return Measurements(family=self._likelihood(), noise_distribution=self.noise_distribution)
 
     def _likelihood(self) -> Likelihood:
         family = self.noise_distribution
@@ -367,15 +366,15 @@ class NormalRegressor(NormalModel, LinearEstimator):
         return tags
 
     def _fit(
-        self, X: Any, y: Any, sample_weight: Any, by_row: dict[str, Any], stream: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        by_row: dict[str, Any],
+        read: Callable[..., Any] = read_rows,
     ) -> Self:
-        if not has_outputs(y):
-            return super()._fit(X, y, sample_weight, by_row, stream)
-        if stream is not None:
-            raise ValueError(
-                f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape "
-                "(n_samples,). Use an estimator for each output."
-            )
+        if read is not read_rows or not has_outputs(y):
+            return super()._fit(X, y, sample_weight, by_row, read)
         check_names(self, by_row)
         self._write(fit_outputs(self, X, y, sample_weight, by_row))
         return self

@@ -29,8 +29,7 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
-from skbayes_sgld.rows.arrays import Arrays
-from skbayes_sgld.rows.stream import Batch, Stream
+from skbayes_sgld.rows.stream import Stream, next_batch
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
@@ -272,31 +271,12 @@ class SampledEstimator(RunSettings, LinearEstimator):
         ValueError, TypeError
             As of ``fit``, and where the number of columns changes or is 3,000 or more.
         """
-        return self._fit(X, y, sample_weight, by_row, self._earlier())
+        return self._fit(X, y, sample_weight, by_row, partial(next_batch, self._earlier()))
 
     def _earlier(self) -> Stream:
         """Earlier batches: none after ``fit``."""
         stream = None if self._fitted is None else self._fitted.stream
         return Stream() if stream is None else stream
-
-    def _read(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        by_row: dict[str, Any],
-        stream: Stream | None = None,
-    ) -> Any:
-        """Rows as they are given: all of a fit, or one more batch."""
-        rows = super()._read(X, y, sample_weight, by_row)
-        if stream is None:
-            return rows
-        if not isinstance(rows, Arrays):
-            raise TypeError(
-                f"partial_fit takes the rows of one block, and X is {type(rows.source).__name__}; "
-                "call it once a block, or call fit."
-            )
-        return Batch(X, y, sample_weight, by_row, stream, float(self.forgetting))
 
 
 def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,8 +58,8 @@ class Arrays:
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Rows]:
         """Target of the rows, and the rows as the model takes them, both checked."""
         _check_one_column(self.y, estimator._advice_on_columns)
-        target, y = target.read(self.y)
-        first = target.first
+        first = not self.n_batches
+        target, y = replace(target, first=first).read(self.y)
         X, names = checked_X(estimator, self.X, target.fewest_rows if first else 1, first=first)
         y = checked_y(estimator, y, X, target.numeric)
         estimator._check_values(X, names, fitting=True)

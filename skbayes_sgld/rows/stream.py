@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,9 +17,10 @@ from skbayes_sgld.posterior.propriety import check_proper, intercept_is_proper
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import PRIORS
-from skbayes_sgld.rows.arrays import Arrays
+from skbayes_sgld.rows.arrays import Arrays, has_outputs
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.model import LinearModel, Priors, check_sums
+from skbayes_sgld.rows.reading import read_rows
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets import Target
 
@@ -58,6 +60,24 @@ class Stream:
     order: Array | None = None
 
 
+def next_batch(
+    earlier: Stream, X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
+) -> Batch:
+    """One more batch after the earlier ones, as ``partial_fit`` is given it."""
+    rows = read_rows(X, y, sample_weight, by_row, estimator)
+    if not isinstance(rows, Arrays):
+        raise TypeError(
+            f"partial_fit takes the rows of one block, and X is {type(rows.source).__name__}; "
+            "call it once a block, or call fit."
+        )
+    if has_outputs(y) and estimator.__sklearn_tags__().target_tags.multi_output:
+        raise ValueError(
+            f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape (n_samples,). "
+            "Use an estimator for each output."
+        )
+    return Batch(X, y, sample_weight, by_row, earlier, float(estimator.forgetting))
+
+
 @dataclass(frozen=True)
 class Batch(Arrays):
     """One more batch as ``partial_fit`` is given it, before any check.
@@ -71,6 +91,11 @@ class Batch(Arrays):
 
     earlier: Stream = Stream()
     forgetting: float = 1.0
+
+    @property
+    def n_batches(self) -> int:  # type: ignore[override]
+        """Number of batches before this one."""
+        return self.earlier.n_batches
 
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Any]:
         """Target of the batches, and the batch as the model takes it, both checked."""

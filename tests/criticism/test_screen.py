@@ -344,7 +344,7 @@ def test_fit_tells_what_thirds_show_together():
 
 @pytest.mark.parametrize("n", [10, 100, 500, 10**6])
 def test_its_numbers_of_rows_and_draws_are_bounded(n):
-    model = SGLDLinearRegression()._target("").likelihood
+    model = SGLDLinearRegression()._likelihood()
     rows, draws = screen.screen_size(n, model)
     assert rows == min(n, 500) and 10 <= draws <= 400 and rows * draws <= 15_000
     assert screen.screen_size(9, model) == (0, 0)

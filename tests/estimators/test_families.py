@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse, special
 
 from skbayes_sgld import SGLDGammaRegressor
-from skbayes_sgld.estimators import sampled
 from skbayes_sgld.likelihoods import (
     BetaBinomial,
     Binomial,
@@ -16,6 +15,7 @@ from skbayes_sgld.likelihoods import (
     as_totals,
 )
 from skbayes_sgld.priors import Exponential, Normal
+from skbayes_sgld.rows import stream as streams
 from tests.blocks.windows import blocks_of
 from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass
 from tests.marks import slow
@@ -68,7 +68,7 @@ def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, mon
     }
     fits["sparse"].fit(sparse.csr_array(X), y, **family.given(row))
     fits["blocks"].fit(blocks)
-    monkeypatch.setattr(sampled, "_KEPT_BATCHES", 800)  # a normal density for all but the last
+    monkeypatch.setattr(streams, "_KEPT", 800)  # a normal density for all but the last
     for some in parts:
         of_rows = family.given(None if row is None else row[some])
         fits["batches"].partial_fit(X[some], y[some], **of_rows)

@@ -8,10 +8,10 @@ from scipy import sparse, stats
 from sklearn.model_selection import KFold, cross_val_score
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDOrdinalClassifier
-from skbayes_sgld.estimators import sampled
 from skbayes_sgld.likelihoods import Ordinal
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import LogNormal, Normal
+from skbayes_sgld.rows import stream as streams
 from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.blocks.windows import blocks_of
 from tests.marks import quick
@@ -141,7 +141,7 @@ def test_weights_sparse_rows_and_blocks_are_the_same_rows(model):
 
 
 def test_batches_are_one_fit_and_keep_the_order_of_the_classes(model, monkeypatch):
-    monkeypatch.setattr(sampled, "_KEPT_BATCHES", 100)
+    monkeypatch.setattr(streams, "_KEPT", 100)
     stream = SGLDOrdinalClassifier(prior=Normal(scale=1.0), n_draws=1000, random_state=0)
     classes = pd.Categorical(NAMES, NAMES, ordered=True)
     for start in range(0, N, 80):

@@ -56,7 +56,7 @@ class Of20Trials(Totals):
 class OfAnyTarget(SGLDBetaBinomialRegressor):
     """Whole numbers of 20 trials for any y: scikit-learn's checks of regressors have no totals."""
 
-    def _target(self, given, stream=None):
+    def _target(self, rows):
         return Of20Trials(family=self._likelihood())
 
     def __sklearn_tags__(self):

@@ -68,7 +68,7 @@ class Of100Trials(Totals):
 class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     """Totals of 100 trials where none are given: the other families are given X and y alone."""
 
-    def _target(self, given, stream=None):
+    def _target(self, rows):
         return Of100Trials(family=self._likelihood())
 
 

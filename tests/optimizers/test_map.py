@@ -251,7 +251,7 @@ def test_a_start_at_the_mode_of_the_noise_alone_has_a_finite_distance():
     y = 5.0 + X[:, 0] + rng.standard_normal(200)
     model = SGDMAPRegressor(prior="laplace")
     settings, rows = model._settings(), Rows(X, y)
-    likelihood = model._target("").likelihood
+    likelihood = model._likelihood()
     posterior, _ = model._bind(settings, model._model(settings, likelihood, rows), rows)
     start = posterior.start()
     assert posterior.grad(start[None])[0, -1] == 0.0  # where the distance was 0 / 0
