@@ -107,8 +107,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
         Returns
         -------
-        mean : ndarray of shape (n_samples,)
-        std : ndarray of shape (n_samples,)
+        mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+        std : ndarray of the shape of mean
             Where ``return_std``.
         """
         check_flag(return_std, "return_std")
@@ -187,7 +187,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         Returns
         -------
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
-            With the coverages last where several are given.
+            With the coverages last where several are given. Of several outputs the ends come after
+            the outputs, ``(n_samples, n_outputs, 2)``.
         """
         return equal_tailed(self._quantiles(X, kind, by_row), coverage)
 
@@ -257,7 +258,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
         Returns
         -------
-        log_density : ndarray of shape (n_samples,)
+        log_density : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Log of the density's mean over the draws.
         """
         return self._predictions_of(X, y, by_row).log_density()
