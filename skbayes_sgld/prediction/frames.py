@@ -44,6 +44,11 @@ def shown(values: Array, X: Any, as_frame: bool, axes: Sequence[Axis]) -> Any:
     """
     if not check_flag(as_frame, "as_frame"):
         return values
+    if not isinstance(values, np.ndarray):
+        raise TypeError(
+            f"as_frame=True is for rows in memory, and X is {type(X).__name__}; leave it False, "
+            "and make a frame of each block."
+        )
     names, labels = zip(*axes, strict=True)
     if len(axes) == 1:
         columns = pd.Index(labels[0])

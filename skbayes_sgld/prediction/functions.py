@@ -174,7 +174,12 @@ def predict_interval(
     """
     check_levels(coverage, "coverage")
     unwrapped = unwrap_for("predict_interval", "predict_interval", estimator, X)
-    values = equal_tailed(lambda levels: unwrapped.quantiles(levels, kind=kind, **by_row), coverage)
+    if unwrapped.transformers:
+        values = equal_tailed(
+            lambda levels: unwrapped.quantiles(levels, kind=kind, **by_row), coverage
+        )
+    else:
+        values = unwrapped.model.predict_interval(unwrapped.X, coverage, kind, **by_row)
     axes = [*components_of(unwrapped.model), ENDS, *levels_of("coverage", coverage)]
     return shown(values, X, as_frame, axes)
 

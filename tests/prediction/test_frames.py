@@ -9,6 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
+    RowBlocks,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     predict_interval,
@@ -114,6 +115,16 @@ def test_rows_of_polars_give_a_frame_of_pandas_unless_scikit_learn_is_told_other
 def test_as_frame_is_true_or_false():
     with pytest.raises(TypeError, match="as_frame='pandas'"):
         predict_interval(LINEAR, X, as_frame="pandas")
+
+
+# X had names in fit
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+def test_rows_in_blocks_have_no_frame():
+    blocks = RowBlocks(lambda: iter([(X.to_numpy(), Y.to_numpy())]))
+    (ends,) = predict_interval(BOTH, blocks)
+    assert_array_equal(ends, BOTH.predict_interval(X))
+    with pytest.raises(TypeError, match="as_frame=True is for rows in memory, and X is RowBlocks"):
+        predict_interval(BOTH, blocks, as_frame=True)
 
 
 def test_a_method_names_the_function_that_gives_a_frame():
