@@ -33,9 +33,10 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     The model is :math:`y_i \sim N(x_i^\top \beta + \beta_0, \sigma^2)`, with priors on the
     coefficients :math:`\beta`, the intercept :math:`\beta_0` and the noise variance
     :math:`\sigma^2`. The draws are of :math:`\theta = (\beta, \beta_0, \log \sigma^2)`, by
-    :class:`skbayes_sgld.sampling.SGLD`. Nothing has to be tuned. If y are means
-    of several observations, pass their numbers to ``fit`` as ``n_averaged``: the variances are
-    then :math:`\sigma^2` divided by these.
+    :class:`skbayes_sgld.sampling.SGLD`, or by :class:`~skbayes_sgld.sampling.HMC` where a pilot
+    finds an error in it. Nothing has to be tuned. If y are means of several observations, pass
+    their numbers to ``fit`` as ``n_averaged``: the variances are then :math:`\sigma^2` divided by
+    these.
 
     y may have a column for each of several outputs. Given X they are independent, each with its own
     noise and coefficients: ``estimators_`` holds the model of each, as if each output were fitted
@@ -148,7 +149,9 @@ class SGLDLogisticRegression(SampledClassifier):
     Two classes have one linear predictor :math:`\eta_i = x_i^\top \beta + \beta_0` and the
     probability :math:`P(y_i = 1) = 1 / (1 + e^{-\eta_i})`. More classes have a predictor each, and
     :math:`P(y_i = k) = e^{\eta_{ik}} / \sum_l e^{\eta_{il}}`. Their coefficients are reported with
-    sum zero over the classes, which the data determine. Nothing has to be tuned.
+    sum zero over the classes, which the data determine. Nothing has to be tuned: the sampler is
+    :class:`~skbayes_sgld.sampling.SGLD`, or :class:`~skbayes_sgld.sampling.HMC` where a pilot finds
+    an error in it, as ``print(result_.plan)`` tells.
 
     See Also
     --------

@@ -168,6 +168,11 @@ def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
     np.testing.assert_allclose(moved.predict(X / unit) / scale, plain.predict(X), rtol=1e-6)
 
 
+def test_an_own_parameter_names_its_prior_so_that_estimators_find_it():
+    with pytest.raises(ValueError, match=r"^argument='excess' of 'excess' must .*'excess_prior'"):
+        OwnParameter("excess", "excess", "exponential")
+
+
 def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_estimator():
     @dataclass(eq=False, repr=False)
     class Family(likelihoods.NegativeBinomial):

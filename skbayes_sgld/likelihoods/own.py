@@ -26,7 +26,8 @@ class OwnParameter:
     name : str
         Name in ``summary()`` and of the fitted attribute, such as ``"dispersion"``.
     argument : str
-        Argument of an estimator that sets the prior, such as ``"dispersion_prior"``.
+        Argument of an estimator that sets the prior, such as ``"dispersion_prior"``; it ends in
+        ``"_prior"``.
     default : str
         Name of the default prior.
     is_noise : bool, default=False
@@ -48,7 +49,12 @@ class OwnParameter:
     unit: float = 1.0
 
     def __post_init__(self) -> None:
-        """Raise if the transform is not known."""
+        """Raise if the transform is not known, or the argument is not named after a prior."""
+        if not self.argument.endswith("_prior"):
+            raise ValueError(
+                f"argument={self.argument!r} of {self.name!r} must end in '_prior', by which "
+                f"estimators find priors; give '{self.name}_prior'."
+            )
         object.__setattr__(self, "transform", resolve(self.transform, TRANSFORMS, "transform"))
 
     @property
