@@ -20,7 +20,7 @@ from skbayes_sgld.likelihoods.student_t import StudentTNoise
 
 _FEWEST = 20  # rows below which a rank correlation is not approximately normal
 _MOST = 0.5  # leverage beyond which a residual is uninformative
-_LEVEL = 5e-6  # level of the screen, as of its other tests
+_LEVEL = 5e-6  # level of this test, like that of the other tests of the screen
 _DECISIVE = 12.0  # log density of residuals as those of averages, minus that as weighted rows
 
 

@@ -252,7 +252,7 @@ def group_size(run: Run, n_chains: int) -> int | None:
     stays_in_cache = n_chains * numbers <= 2**16
     if stays_in_cache or numbers < 2**12 or cpu_count() == 1 or not run.dynamics.facts.thread_safe:
         return None
-    # as many as fit in the cache, and enough that threads do not wait for the interpreter
+    # as many chains as fit in the cache, and enough that threads do not wait for the interpreter
     most = min(ceil(n_chains / cpu_count()), n_sharing * 2**19 / numbers)
     size = max(most, 2**15 / numbers)
     # products with a dense metric, or with rows that walkers share, take several chains at once
@@ -292,7 +292,7 @@ def advance_together(
             block = draw_block(run, dynamics, state, streams, first, length)
             path: list[Array] = []
             next_kept = n_burnin + (n_kept + 1) * thin - 1 - n_made
-            next_look = (-1 - first) % _LOOK  # whatever the block size
+            next_look = (-1 - first) % _LOOK  # at the same steps for every block size
             every = None
             if slope is not None:  # positions after every step of the block
                 every = separate_path(state["theta"], block.eta, block.noise, dynamics, slope)
