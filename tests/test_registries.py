@@ -26,6 +26,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.likelihoods.given import GivenOwn
 from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
+from skbayes_sgld.priors.hierarchical import SideBySide
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
@@ -81,6 +82,7 @@ NAMELESS = {
     sampling.Matrix: "an array stands for it",
     ByColumn: "a dict of priors stands for it",
     LearnedByColumn: "a dict of priors stands for it",
+    SideBySide: "it is of columns that are given several such priors",
     GivenOwn: "it is another likelihood whose own parameters are known",
     CollapsedHMC: "it needs a posterior that the automatic settings find",
     JumpingHMC: "it needs modes that the automatic settings find",

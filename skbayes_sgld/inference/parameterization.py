@@ -179,7 +179,7 @@ def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float
 
     It is measured at the conditional modes, one sd of the log common scale apart.
     """
-    if posterior.model.likelihood.quadratic or not posterior.scales.common:
+    if posterior.model.likelihood.quadratic or not posterior.scales.prior.common:
         return 0.0
     ends = [posterior.given(np.append(eta[0] + shift, eta[1:])) for shift in (0.0, sd)]
     modes = [newton_mode(conditional, start) for conditional in ends]

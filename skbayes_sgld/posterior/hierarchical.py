@@ -62,11 +62,12 @@ class HierarchicalPosterior(BasePosterior):
     @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
-        whole = isinstance(self.scales.columns, slice)
-        spans = whole and self.scales.common and "row_space" in self.model.facts.parameterizations
+        common = self.scales.prior.common
+        of_all = common and isinstance(self.scales.columns, slice)
+        spans = of_all and "row_space" in self.model.facts.parameterizations
         return Facts(
             hierarchical=True,
-            one_mode=self.scales.common,  # given one scale, coefficients have one mode
+            one_mode=common,  # given one scale, coefficients have one mode
             n_predictors=self.n_predictors,
             parameterizations=("noncentered", "row_space") if spans else ("noncentered",),
         )
@@ -77,7 +78,7 @@ class HierarchicalPosterior(BasePosterior):
         return self._given_scales(h).given_own(own)
 
     def _given_scales(self, h: Array) -> GLMPosterior:
-        return self._under(Normal(np.exp(self.scales.log_scale(h[None])[0])))
+        return self._under(Normal(np.exp(self.scales.prior.log_scale(h[None])[0])))
 
     def _under(self, prior: CoefficientPrior) -> GLMPosterior:
         """The model under a given prior of the coefficients whose scales are learned."""
@@ -93,7 +94,7 @@ class HierarchicalPosterior(BasePosterior):
 
     def hyper_value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
         """Log density of the hyperparameters, and its gradients in h and in gamma."""
-        return self.scales.value_and_grad(h, gamma)
+        return self.scales.prior.value_and_grad(h, gamma)
 
     def _add_scales(self, theta: Array, value: Array | float, grad: Array) -> tuple[Array, Array]:
         """Add the log density of the coefficients given h, and of h, and its gradient in theta.
@@ -103,7 +104,7 @@ class HierarchicalPosterior(BasePosterior):
         """
         (base, h, gamma), blocks = self.split(theta), self.model.parameters
         coef, columns = blocks.coef(base), self.scales.columns
-        of_coef, in_coef, in_h = self.scales.given(coef[..., columns], h)
+        of_coef, in_coef, in_h = self.scales.prior.given(coef[..., columns], h)
         blocks.coef(grad)[..., columns] += in_coef
         of_h, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
         if gamma is not None:
@@ -189,13 +190,13 @@ class HierarchicalPosterior(BasePosterior):
         return self._with_scales(self.model.zeros())
 
     def _with_scales(self, base: Array) -> Array:
-        return self.parameters.join(base[None], self.scales.start()[None], "scales")[0]
+        return self.parameters.join(base[None], self.scales.prior.start()[None], "scales")[0]
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
         """Reported parameters ``(C, P)`` from the prior, as those of the model."""
         gamma = self.model.parameters.at_one(self.model.zeros())[1]
         values = []
         for rng in generators:
-            h = self.scales.sample(rng, gamma)
+            h = self.scales.prior.sample_hyper(rng, gamma)
             values.append(np.append(self._given_scales(h).draw_prior([rng])[0], np.exp(h)))
         return np.array(values)

@@ -42,7 +42,7 @@ import numpy as np
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.linear_prior import LinearPrior
-from skbayes_sgld.priors.hierarchical import HierarchicalPrior
+from skbayes_sgld.priors.hierarchical import HierarchicalPrior, SideBySide
 from skbayes_sgld.priors.noise import NoisePrior
 from skbayes_sgld.transforms import by_name
 
@@ -262,69 +262,17 @@ class Scales(Block):
 
     @cached_property
     def columns(self) -> Columns:
-        """Columns of all parts, in the order of :meth:`log_scale`."""
+        """Columns of all parts, one part after the other."""
         each = [columns for columns, _ in self.parts]
         if len(each) == 1:
             return each[0]
         return np.concatenate([np.arange(len(self.features))[columns] for columns in each])
 
-    @property
-    def common(self) -> bool:
-        """Whether one hyperparameter multiplies the scales of all parts, and there is no other."""
-        return len(self.parts) == 1 and self.parts[0][1].common
-
-    def _each(self, h: Array) -> list[tuple[HierarchicalPrior, Array]]:
-        """Prior of each part, and its hyperparameters."""
-        if len(self.parts) == 1:
-            return [(self.parts[0][1], h)]
-        ends = np.cumsum([prior.start().size for _, prior in self.parts])[:-1]
-        parts = np.split(h, ends, axis=1)
-        return [(prior, part) for (_, prior), part in zip(self.parts, parts, strict=True)]
-
-    def log_scale(self, h: Array) -> Array:
-        """Logs of the prior standard deviations ``(C, d)`` of :attr:`columns`."""
-        return _side_by_side([prior.log_scale(part) for prior, part in self._each(h)])
-
-    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
-        """Gradient in h ``(C, m)`` from that in the logs of the scales."""
-        each, found, first = self._each(h), [], 0
-        for prior, part in each:
-            last = first + np.size(prior.scale)
-            found.append(prior.pull_back(part, in_log_scale[:, first:last]))
-            first = last
-        return _side_by_side(found)
-
-    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
-        """Log density of h up to a constant ``(C,)``, and its gradients in h and in gamma."""
-        values, in_h, in_gamma = zip(
-            *(prior.value_and_grad(part, gamma) for prior, part in self._each(h)), strict=True
-        )
-        return sum(values[1:], values[0]), _side_by_side(in_h), sum(in_gamma[1:], in_gamma[0])
-
-    def given(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
-        """Log density of ``coef (C, K, d)`` of :attr:`columns` given h, and its gradients.
-
-        Returns
-        -------
-        value : ndarray of shape (C,)
-        in_coef : ndarray of shape (C, K, d)
-        in_h : ndarray of shape (C, m)
-        """
-        each, found, first = self._each(h), [], 0
-        for prior, part in each:
-            last = first + np.size(prior.scale)
-            found.append(prior.given(coef[..., first:last], part))
-            first = last
-        values, in_coef, in_h = zip(*found, strict=True)
-        return sum(values[1:], values[0]), _side_by_side(in_coef), _side_by_side(in_h)
-
-    def start(self) -> Array:
-        """A point h ``(m,)`` in the middle of the prior."""
-        return np.concatenate([prior.start() for _, prior in self.parts])
-
-    def sample(self, rng: np.random.Generator, gamma: float | None) -> Array:
-        """Draw of h ``(m,)``."""
-        return np.concatenate([prior.sample_hyper(rng, gamma) for _, prior in self.parts])
+    @cached_property
+    def prior(self) -> Any:
+        """Prior of the hyperparameters, and of the coefficients of :attr:`columns` given them."""
+        (_, first), *others = self.parts
+        return first if not others else SideBySide([prior for _, prior in self.parts])
 
     def to_reported(self, values: Array, theta: Array, at: slice) -> None:
         """Write the scales."""
@@ -333,10 +281,6 @@ class Scales(Block):
     def from_reported(self, theta: Array, at: slice) -> None:
         """Replace scales by their logarithms."""
         theta[:, at] = np.log(theta[:, at])
-
-
-def _side_by_side(parts: Sequence[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
 
 
 class Parameters:

@@ -9,7 +9,7 @@ standard deviations of the coefficients, the same for each linear predictor.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -128,6 +128,54 @@ class HierarchicalPrior(Prior):
         """Coefficients ``(K, d)`` drawn from the prior, with hyperparameters drawn first."""
         h = self.sample_hyper(rng, float(np.log(noise_variance)))
         return rng.standard_normal(shape) * np.exp(self.log_scale(h[None]))
+
+
+class SideBySide(HierarchicalPrior):
+    """Priors of neighbouring coefficients, each with scales of its own that are learned.
+
+    Parameters
+    ----------
+    priors : sequence of HierarchicalPrior
+        With numbers for their scales.
+    """
+
+    def __init__(self, priors: Sequence[HierarchicalPrior]) -> None:
+        self.priors = priors
+        self._in_h = np.cumsum([prior.start().size for prior in priors])[:-1]
+        self._in_coef = np.cumsum([np.size(prior.scale) for prior in priors])[:-1]
+
+    def _each(self, h: Array) -> Iterator[tuple[HierarchicalPrior, Array]]:
+        return zip(self.priors, np.split(h, self._in_h, axis=1), strict=True)
+
+    def start(self) -> Array:
+        """A point h ``(m,)`` in the middle of each."""
+        return np.concatenate([prior.start() for prior in self.priors])
+
+    def log_scale(self, h: Array) -> Array:
+        """Logs of the prior standard deviations ``(C, d)``."""
+        return np.hstack([prior.log_scale(part) for prior, part in self._each(h)])
+
+    def pull_back(self, h: Array, in_log_scale: Array) -> Array:
+        """Gradient in h ``(C, m)`` from that in the logs of the scales ``(C, d)``."""
+        parts = zip(self._each(h), np.split(in_log_scale, self._in_coef, axis=1), strict=True)
+        return np.hstack([prior.pull_back(part, slope) for (prior, part), slope in parts])
+
+    def given(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
+        """Log density of ``coef (C, K, d)`` given h, and its gradients."""
+        parts = zip(self._each(h), np.split(coef, self._in_coef, axis=2), strict=True)
+        found = [prior.given(own, part) for (prior, part), own in parts]
+        value, in_coef, in_h = zip(*found, strict=True)
+        return np.sum(value, axis=0), np.concatenate(in_coef, axis=2), np.hstack(in_h)
+
+    def value_and_grad(self, h: Array, gamma: Array | None) -> tuple[Array, Array, Array]:
+        """Log density of h ``(C,)``, and its gradients in h and in gamma."""
+        found = [prior.value_and_grad(part, gamma) for prior, part in self._each(h)]
+        value, in_h, in_gamma = zip(*found, strict=True)
+        return np.sum(value, axis=0), np.hstack(in_h), np.sum(in_gamma, axis=0)
+
+    def sample_hyper(self, rng: np.random.Generator, gamma: float | None) -> Array:
+        """Draw of h ``(m,)``."""
+        return np.concatenate([prior.sample_hyper(rng, gamma) for prior in self.priors])
 
 
 def log_half_cauchy(log_ratio: Array) -> tuple[Array, Array]:

@@ -172,7 +172,7 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
     def to_reported(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, which has the width of the row space."""
         base, h, _ = self.split(theta)
-        values = self._rows.to_reported(base, np.exp(self.scales.log_scale(h)[:, 0]))
+        values = self._rows.to_reported(base, np.exp(self.scales.prior.log_scale(h)[:, 0]))
         return np.hstack([values, np.exp(h)])
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:

@@ -45,39 +45,40 @@ class HyperScales:
     """
 
     def __init__(self, posterior: HierarchicalPosterior, theta: Array, known: Array) -> None:
-        self._posterior, self._scales = posterior, posterior.scales
+        self._posterior, self._prior = posterior, posterior.scales.prior
+        self._columns = posterior.scales.columns
         base, h, _ = posterior.split(theta[None])
         self._blocks, self._m = posterior.model.parameters, h.shape[1]
         self._known = known
         self._noise = NoiseScale.of(posterior.flat, base[0]) if posterior.infers_noise else None
         self._constant = 0.0 if self._noise else float(posterior.flat.log_density(base)[0])
-        self._log_scale = self._scales.log_scale(h)[0]
+        self._log_scale = self._prior.log_scale(h)[0]
 
     def log_precision(self, eta: Array) -> Array:
         """Logs of the prior precisions ``(C, L)``; minus infinity for intercepts."""
         full = np.tile(self._known, (len(eta), 1))
-        log_scale = self._scales.log_scale(eta[:, : self._m])
-        self._blocks.coef(full)[..., self._scales.columns] = -2.0 * log_scale[:, None]
+        log_scale = self._prior.log_scale(eta[:, : self._m])
+        self._blocks.coef(full)[..., self._columns] = -2.0 * log_scale[:, None]
         return full
 
     def at(self, eta: Array) -> tuple[Array, Array]:
         """Log r and log t."""
         log_t = self._noise.at(eta)[1] if self._noise else np.zeros(len(eta))
-        if not self._scales.common:
+        if not self._prior.common:
             return self.log_precision(eta), log_t
-        log_scale = self._scales.log_scale(eta[:, : self._m])
+        log_scale = self._prior.log_scale(eta[:, : self._m])
         return -2.0 * (log_scale[:, 0] - self._log_scale[0]), log_t
 
     def pull_back(self, eta: Array, in_log_r: Array, in_log_t: Array) -> Array:
         """Gradient in eta ``(C, m)``."""
-        if self._scales.common:
+        if self._prior.common:
             in_log_scale = np.zeros((len(eta), len(self._log_scale)))
             in_log_scale[:, 0] = -2.0 * in_log_r
         else:
-            learned = self._blocks.coef(in_log_r)[..., self._scales.columns]
+            learned = self._blocks.coef(in_log_r)[..., self._columns]
             in_log_scale = -2.0 * learned.sum(axis=1)
         in_eta = np.zeros_like(eta)
-        in_eta[:, : self._m] = self._scales.pull_back(eta[:, : self._m], in_log_scale)
+        in_eta[:, : self._m] = self._prior.pull_back(eta[:, : self._m], in_log_scale)
         if self._noise:
             in_eta[:, self._m] = -in_log_t
         return in_eta
@@ -86,9 +87,9 @@ class HyperScales:
         """Log density at the origin ``(C,)``, of one predictor, and its gradient."""
         h, gamma = eta[:, : self._m], eta[:, self._m] if self._noise else None
         value, in_h, in_gamma = self._posterior.hyper_value_and_grad(h, gamma)
-        log_scale = self._scales.log_scale(h)
+        log_scale = self._prior.log_scale(h)
         value = value + self._constant - log_scale.sum(axis=1)
-        in_h = in_h + self._scales.pull_back(h, np.full(log_scale.shape, -1.0))
+        in_h = in_h + self._prior.pull_back(h, np.full(log_scale.shape, -1.0))
         if self._noise is None:
             return value, in_h
         noise_value, slope = self._noise.value_and_grad(eta)
@@ -123,7 +124,7 @@ def noncentered_scales(
     L, rows, log_known = blocks.n_linear, flat, np.full((1, blocks.n_linear), -np.inf)
     origin = posterior.start()[:L]  # coefficients of 0: no digits are lost to the level of y
     known = independent_normal(flat.prior, posterior.model.n_features)
-    if not posterior.scales.common and known is not None:
+    if not posterior.scales.prior.common and known is not None:
         # each precision is a column's own, and those that are known need not count as the rows'
         location, scale = known
         blocks.coef(origin[None])[...] = location
@@ -135,7 +136,7 @@ def noncentered_scales(
     g = H @ (center - origin) + smooth.grad(at[None])[0, :L]
     scales = HyperScales(posterior, np.append(origin, eta), log_known[0])
     coefficients: EigenScales | CholeskyScales = CholeskyScales(H, g)
-    if posterior.scales.common:
+    if posterior.scales.prior.common:
         prior = np.exp(scales.log_precision(eta[None])[0])
         unit = inverse_root(H + np.diag(prior))
         share, vectors = np.linalg.eigh(unit.T @ (prior[:, None] * unit))
