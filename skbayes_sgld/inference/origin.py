@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from time import monotonic
 from typing import Any, Protocol
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld._typing import Array
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.sampling.run import Chains
+
+FILES = Door("skbayes_sgld.checkpoints", "Files")
 
 
 @dataclass(frozen=True)
@@ -67,5 +69,5 @@ def open_journal(settings: Settings, inputs: dict[str, Any], origin: Origin) -> 
     """Files that the settings name, by which checkpoints come in; None where they name none."""
     if not settings.names_files:
         return None
-    journal: Journal = import_module("skbayes_sgld.checkpoints").Files(settings, inputs, origin)
+    journal: Journal = FILES.open()(settings, inputs, origin)
     return journal

@@ -8,21 +8,18 @@ from types import NoneType
 import numpy as np
 
 from skbayes_sgld._doors import Door
-from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, describe_point, firmer_priors
+from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, firmer_priors
 from skbayes_sgld.inference.energy import energy_problem
-from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.mode_problems import TO_CROSS, mode_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.samplers import ParallelTempering
-from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 OF_OWN_MODELS = Door("skbayes_sgld.own_models.problems", "find_problems")
-TO_CROSS = "raise the sampler's max_temperature and n_temperatures, or sample each mode alone"
 
 
 def find_problems(result: SamplingResult) -> list[str]:
@@ -48,8 +45,8 @@ def find_problems(result: SamplingResult) -> list[str]:
     problems += undefined_problem(*result.undefined, result.acceptance is None)
     flat = result.theta.reshape(-1, result.theta.shape[2])
     if np.isfinite(flat).all():
-        missed = isinstance(result.plan.run.sampler, JumpingHMC)
-        problems += crossing_problem(result) if missed else missed_problem(result.plan, flat)
+        if result.plan.modes:
+            problems += mode_problems(result, flat)
         if result.plan.posterior.facts.user_defined:
             problems += OF_OWN_MODELS.open()(result.plan, flat)
     problems += energy_problem(result.plan, result.energy)
@@ -170,59 +167,4 @@ def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
         f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
         f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "
         "give the range of a parameter (transforms={'s': 'positive'}), or mend the function"
-    ]
-
-
-# ---- several modes ------------------------------------------------------------------------------
-
-
-def crossing_problem(result: SamplingResult) -> list[str]:
-    """Sentence on chains that jump between modes too seldom to tell their shares.
-
-    A share p that chains enter and leave n times in all has a standard error of about
-    ``p (1 - p) sqrt(2 / n)``.
-    """
-    plan, modes = result.plan, result.plan.modes
-    C, S, P = result.theta.shape
-    falls = [mode.falls(result.theta.reshape(-1, P)) for mode in modes]
-    nearest = np.argmin(falls, axis=0).reshape(C, S)
-    within = np.arange(1, S) % plan.n_each > 0  # walkers follow one another
-    n = int(np.sum((nearest[:, 1:] != nearest[:, :-1])[:, within]))
-    share = float(np.mean(nearest == np.bincount(nearest.ravel()).argmax()))
-    error = share * (1.0 - share) * np.sqrt(2.0 / max(n, 1))
-    if error <= 0.05:
-        return []
-    return [
-        f"chains jumped between modes {n} times in {C * S:,} draws, and {share:.0%} of the draws "
-        f"are of the mode that has most of them: this share may be off by {2.0 * error:.0%}; raise "
-        "n_draws"
-    ]
-
-
-def missed_problem(plan: Plan, flat: Array) -> list[str]:
-    """Sentence on a mode that has too few of the draws ``(S, P)``."""
-    if not plan.modes:
-        return []
-    nearest = np.argmin([mode.falls(flat) for mode in plan.modes], axis=0)
-    shares = np.bincount(nearest, minlength=len(plan.modes)) / len(flat)
-    missed = [
-        k
-        for k, mode in enumerate(plan.modes)
-        if shares[k] < 0.25 * mode.share and mode.share > 0.01
-    ]
-    if not missed:
-        return []
-    worst = max(missed, key=lambda k: plan.modes[k].share)
-    mode = plan.modes[worst]
-    remedy = "set sampler='parallel_tempering'"
-    if not plan.posterior.facts.user_defined:  # what is given keeps "auto" from jumping
-        names = "sampler", "step_size", "gradient", "batch_size", "preconditioner"
-        given = [name for name in names if plan.choices[name].given]
-        remedy = f"set {' and '.join(given) or 'every setting'} to 'auto'"
-    elif isinstance(plan.run.sampler, ParallelTempering):
-        remedy = TO_CROSS
-    where = describe_point(plan.posterior, mode.theta)
-    return [
-        f"a mode at {where} has about {mode.share:.0%} of the posterior, by its "
-        f"curvature, and {shares[worst]:.1%} of the draws: chains do not cross to it; {remedy}"
     ]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld.inference.mode_problems import TO_CROSS
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.problems import TO_CROSS
 from skbayes_sgld.own_models.search import energy_error, n_trajectories
 
 
