@@ -4,7 +4,7 @@ import numpy as np
 from scipy import optimize
 
 from skbayes_sgld.likelihoods import LabelLikelihood
-from tests.posterior.likelihoods.known import reference
+from tests.likelihoods.known import reference
 
 
 def check_start(name, likelihood):

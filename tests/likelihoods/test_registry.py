@@ -7,7 +7,7 @@ from scipy import stats
 from skbayes_sgld._components import resolve
 from skbayes_sgld.likelihoods import LIKELIHOODS, Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.likelihoods.mixture import solve_quantile
-from tests.posterior.likelihoods import averages, of_density, shape, start, sums, tails
+from tests.likelihoods import averages, of_density, shape, start, sums, tails
 
 
 def check_own(likelihood):

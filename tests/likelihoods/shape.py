@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.posterior.likelihoods.known import reference, wide
+from tests.likelihoods.known import reference, wide
 
 
 def check_shape(name, likelihood):

@@ -4,8 +4,8 @@ import numpy as np
 
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
+from tests.likelihoods.known import reference
 from tests.numeric import assert_derivative, derivative_by_chain
-from tests.posterior.likelihoods.known import reference
 
 N, D, CHAINS = 400, 3, 5  # enough numbers for sums in single precision
 ROUNDED = 5e-5  # of the largest: a score that is off by a thousandth is not within it

@@ -3,7 +3,7 @@
 import numpy as np
 
 from skbayes_sgld.likelihoods import LabelLikelihood
-from tests.posterior.likelihoods.known import reference, wide
+from tests.likelihoods.known import reference, wide
 
 
 def accepts(likelihood, y):

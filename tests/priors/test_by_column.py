@@ -26,7 +26,7 @@ from skbayes_sgld.priors.by_column import (
     replaced,
 )
 from tests.numeric import assert_derivative, derivative_by_chain
-from tests.posterior.priors import test_registry as registry
+from tests.priors import test_registry as registry
 
 V = np.array([[1.0, 0.5], [0.5, 2.0]])
 COEF = np.random.default_rng(0).standard_normal((4, 2, 3))
