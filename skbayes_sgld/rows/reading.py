@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld.rows.arrays import Arrays
 
-# Functions of (X, y, sample_weight, by_row, estimator) by the class of X, or by its library. They
-# return rows, or None for ordinary arrays. An annex adds its own when it is imported.
-READERS: dict[Any, Callable[..., Any]] = {}
-_ANNEXES = {"dask": "skbayes_sgld.blocks", np.memmap: "skbayes_sgld.blocks"}
+BLOCKS = Door("skbayes_sgld.blocks.rows", "read_blocks")
+# Doors to functions of (X, y, sample_weight, by_row, estimator) by the class of X, or its library.
+# They return rows, or None for ordinary arrays. An annex adds the classes of its own.
+READERS: dict[Any, Door] = {"dask": BLOCKS, np.memmap: BLOCKS}
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any) -> Any:
@@ -25,11 +25,11 @@ def read_rows(X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], est
 
 def reader_of(X: Any) -> Callable[..., Any] | None:
     """Reader of an annex for rows of this type; None for arrays, frames and sparse matrices."""
-    kinds = [*type(X).__mro__, type(X).__module__.partition(".")[0]]
-    for kind in kinds:
-        if kind in _ANNEXES:
-            import_module(_ANNEXES[kind])
-    return next((READERS[kind] for kind in kinds if kind in READERS), None)
+    for kind in (*type(X).__mro__, type(X).__module__.partition(".")[0]):
+        if kind in READERS and READERS[kind].is_there:
+            reader: Callable[..., Any] = READERS[kind].open()
+            return reader
+    return None
 
 
 def live_elsewhere(X: Any) -> bool:
