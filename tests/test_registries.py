@@ -453,6 +453,15 @@ class StrongDrift(sampling.SGLD):
         state["theta"] = state["theta"] + 1.03 * eta * dynamics.drift(state["theta"], batch) + noise
 
 
+class StrongDriftOfWaves(sampling.SGLD):
+    """The same of steps that are not linear on a normal target, so that draws have to show it."""
+
+    def step(self, state, eta, noise, batch, dynamics):
+        theta = state["theta"]
+        move = 1.03 * eta * dynamics.drift(theta, batch) + 1e-4 * np.sin(30.0 * theta)
+        state["theta"] = theta + move + noise
+
+
 class StrongProposals(sampling.MALA):
     """The same of one that accepts or rejects, whose draws are right, and fewer are independent."""
 
@@ -537,6 +546,7 @@ PLANTED = {
     TooWide: ("SAMPLERS", "variance"),
     StrongForce: ("SAMPLERS", "variance"),
     StrongDrift: ("SAMPLERS", "variance"),
+    StrongDriftOfWaves: ("SAMPLERS", "variance"),
     StrongProposals: ("SAMPLERS", "rejections"),
     Uphill: ("OPTIMIZERS", "sds away"),
     TooFast: ("OPTIMIZERS", "step_size"),
