@@ -181,9 +181,9 @@ class MAPEstimator(LinearEstimator):
         free = not self.fit_intercept or posterior.linear_prior.intercept.flat
         if free or not settings.uses_curvature or not isinstance(rows, Rows):
             return posterior, rows
-        start, at = posterior.start(), posterior.n_features
-        by_rows = posterior.row_sum().hessian_diagonal(start)[at]
-        by_prior = posterior.prior_diagonal(start)[at]
+        start, blocks = posterior.start(), posterior.parameters
+        by_rows = blocks.intercept(posterior.row_sum().hessian_diagonal(start)[None])[0, 0, 0]
+        by_prior = blocks.intercept(posterior.prior_diagonal(start)[None])[0, 0, 0]
         if by_prior > by_rows:
             posterior = replace(model, centers=False).bind(rows)
         return posterior, rows

@@ -220,21 +220,26 @@ def _estimate(
     itself, or if the steps do not end, as with separated classes.
     """
     (K, d), (H, g) = sds.shape, expansion
-    width, determined = len(g) // K, np.zeros((K, d), dtype=bool)
+    blocks, determined = posterior.parameters, np.zeros((K, d), dtype=bool)
+
+    def coefficients(linear: Array) -> Array:
+        return _without_shift(blocks.coef(linear[None])[0])
+
     for _ in range(20):  # where classes are separated they do not end
         if not (np.isfinite(H).all() and np.isfinite(g).all()):
             break
         if K > 1:  # hold the common shift of softmax predictors, which changes nothing
-            by_column = np.diagonal(H).reshape(K, width).mean(axis=0)
+            by_column = blocks.linear(np.diagonal(H)[None])[0].mean(axis=0)
             H = H + np.kron(np.ones((K, K)), np.diag(by_column))
         unit = np.sqrt(np.maximum(np.diagonal(H), 0.0))
         unit = np.where(unit > 0.0, unit, 1.0)
         rates, ways = linalg.eigh(H / np.outer(unit, unit))
         ways = ways / unit[:, None]
         curved = rates > _LEAST * rates[-1]
-        flat_ways = _without_shift(ways[:, ~curved].reshape(K, width, -1)[:, :d])
-        loose = np.abs(flat_ways).max(axis=2, initial=0.0) / sds
-        own = np.diagonal(H).reshape(K, width)[:, :d] * np.square(sds)
+        loose = np.zeros((K, d))
+        for way in ways[:, ~curved].T:
+            loose = np.maximum(loose, np.abs(coefficients(way)) / sds)
+        own = blocks.coef(np.diagonal(H)[None])[0] * np.square(sds)
         determined = (loose <= 1e-3 * loose.max(initial=0.0)) & (own > _LEAST)
         step = ways[:, curved] @ ((ways[:, curved].T @ g) / rates[curved])
         rise = g @ step
@@ -246,14 +251,14 @@ def _estimate(
                 break  # not beyond the maximum along it by nearly as much as before it
             step, rise = 0.5 * step, 0.5 * rise
         theta = landing
-        moving = np.abs(_without_shift(step.reshape(K, width)[:, :d])) > 0.1 * sds
+        moving = np.abs(coefficients(step)) > 0.1 * sds
         if not (moving & determined).any():
             break
     else:
         determined = determined & ~moving
     if separated(posterior, theta):
         determined = np.zeros((K, d), dtype=bool)
-    return theta[: K * width].reshape(K, width)[:, :d], determined
+    return blocks.coef(theta[None])[0], determined
 
 
 def _without_shift(coef: Array) -> Array:
