@@ -44,7 +44,8 @@ def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
     )
     if plan.diagnose is not None:
         diagnosis = plan.diagnose(plan, chains)
-        return replace(result, predictions=diagnosis, problems=tuple(diagnosis.problems))
+        plan = replace(plan, diagnose=None)  # it is done
+        return replace(result, plan=plan, predictions=diagnosis, problems=tuple(diagnosis.problems))
     result = replace(
         result,
         noise_ratio=_noise_ratio(plan, chains),
