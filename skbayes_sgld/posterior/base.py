@@ -32,6 +32,8 @@ class BasePosterior:
         Number of rows that are read at every step beside a batch of these.
     facts : Facts
         Facts about its shape and cost.
+    inner : BasePosterior or None
+        The same posterior in the model's own coordinates; None where these are its own.
     abilities : frozenset of str
         What the subclass defines itself, by the names of ``protocol.MEMBERS``.
     """
@@ -40,6 +42,7 @@ class BasePosterior:
     param_names: list[str]
     n_samples: int = 0
     n_always: int = 0
+    inner: Any = None
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

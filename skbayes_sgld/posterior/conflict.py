@@ -187,7 +187,7 @@ def own_pull(posterior: Any, values: Array) -> tuple[str, str, float] | None:
 
 def _innermost(posterior: Any) -> GLMPosterior | None:
     """Linear model inside other coordinates; None for other models."""
-    while hasattr(posterior, "inner"):
+    while posterior.inner is not None:
         posterior = posterior.inner
     return posterior if isinstance(posterior, GLMPosterior) else None
 

@@ -101,7 +101,7 @@ def reference(model: str) -> tuple[np.ndarray, np.ndarray]:
 @contextmanager
 def counted(sampler: type) -> Iterator[list[int]]:
     """Steps of the chains until an overflow was found, without pilots and what comes after."""
-    step, begin, explain = sampler.step, running.run_parts, running.explain_overflow
+    step, begin, explain = sampler.step, running.run_chains, running.explain_overflow
     counts, seen, made = [0], [], []
 
     def started(*args, **kwargs):
@@ -119,7 +119,7 @@ def counted(sampler: type) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sampler, "step", counting)
-        patch.setattr(running, "run_parts", started)
+        patch.setattr(running, "run_chains", started)
         patch.setattr(running, "explain_overflow", explaining)
         yield made
 
