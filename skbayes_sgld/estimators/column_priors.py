@@ -33,12 +33,6 @@ class ColumnPriors:
     given: dict[Any, Any]
     others: Any
 
-    @property
-    def learned(self) -> list[Any]:
-        """Keys of the priors whose scale is learned; "other columns" stands for the others."""
-        priors = {**self.given, "other columns": self.others}
-        return [key for key, prior in priors.items() if prior.hierarchical]
-
     def positions(self, d: int, names: Sequence[str] | None) -> dict[Any, NDArray[np.intp]]:
         """Columns of each key, among d that may have names.
 

@@ -230,6 +230,12 @@ def test_names_need_columns_that_have_them():
         SGLDLinearRegression(intercept_prior={"age": "normal"}, **QUICK).fit(FRAME, Y)
 
 
+@pytest.mark.parametrize("prior", [{"age": Normal(scale=0.01)}, {"bmi": Normal(scale=100.0)}])
+def test_a_conflict_with_a_given_scale_is_told_and_with_an_automatic_one_is_not(prior):
+    model = SGLDLinearRegression(prior=prior, random_state=0).fit(FRAME, Y)
+    assert ("coef[age] is" in str(model.diagnose())) is ("age" in prior)
+
+
 # ---- parameters of parameters -------------------------------------------------------------------
 
 GIVEN = {"age": Normal(scale=1.0), "bmi": "laplace", ("x__y",): StudentT(df=3.0)}
