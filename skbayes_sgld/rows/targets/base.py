@@ -96,6 +96,10 @@ class Target(ABC):
         """Fingerprint without the sums that this target changes."""
         return found
 
+    def data(self, rows: Rows) -> tuple[Array, ...]:
+        """X, the numbers and, if there is one, the offset of encoded rows."""
+        return tuple(each for each in (rows.X, rows.y, rows.offset) if each is not None)
+
     # ---- later calls --------------------------------------------------------------------------
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:

@@ -64,6 +64,10 @@ class Totals(Target):
         """Checked numbers of trials ``(n,)``; 1 where they are not given."""
         return super().values(X, by_row) or {"n_trials": trials_of(1, X)}
 
+    def data(self, rows: Rows) -> tuple[Array, ...]:
+        """X, and the numbers of successes and of trials, of encoded rows."""
+        return rows.X, rows.y["successes"], rows.y["trials"]
+
     def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
         """NaN for y, which no scale depends on, the likelihood, and no labels."""
         return np.full(n_rows, np.nan), self.likelihood, None
