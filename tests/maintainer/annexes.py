@@ -21,7 +21,10 @@ from pathlib import Path
 from tests.test_layers import ANNEXES
 
 ROOT = Path(__file__).parents[2]
-CORE = ("estimators", "inference", "posterior", "prediction", "rows", "sampling", "test_layers.py")
+CORE = (
+    *("estimators", "inference", "likelihoods", "posterior", "prediction", "priors", "rows"),
+    "sampling",
+)
 
 
 def without(annex: str, folder: Path) -> None:
