@@ -190,9 +190,15 @@ def _unbounded(posterior: GLMPosterior) -> ImproperPosteriorError:
     )
 
 
-def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
+def _flat_columns(posterior: GLMPosterior) -> tuple[Any, Array]:
+    """Columns of X under a flat prior, and their positions; all of X is not copied."""
     flat = columns_where(posterior.prior, posterior.n_features, "proper", False)
-    X, d, names = posterior.X[:, flat], len(flat), [names[j] for j in flat]
+    return posterior.X if len(flat) == posterior.n_features else posterior.X[:, flat], flat
+
+
+def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
+    X, flat = _flat_columns(posterior)
+    d, names = len(flat), [names[j] for j in flat]
     free = posterior.intercept_is_free  # under a proper prior the data need not determine it
     mean = column_moments(X, posterior.weight)[0] if free else np.zeros(d)
     low, high = column_ranges(X)
@@ -219,8 +225,7 @@ def _check_directions(posterior: GLMPosterior) -> None:
     A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's
     :meth:`~skbayes_sgld.likelihoods.Likelihood.gains`.
     """
-    flat = columns_where(posterior.prior, posterior.n_features, "proper", False)
-    X, K = posterior.X[:, flat], posterior.n_predictors
+    (X, _), K = _flat_columns(posterior), posterior.n_predictors
     free = posterior.intercept_is_free
     n, width = X.shape[0], X.shape[1] + free
     if n * width * max(K - 1, 1) * 2 > _MAX_LP:
