@@ -31,14 +31,14 @@ def to_arviz(
 
 
 def _check_fits(model: Any, X: Any, names: Sequence[str]) -> None:
-    """Raise where the groups of rows take more memory than is available."""
+    """Raise if the groups of rows take more memory than is available."""
     large = arviz.BY_ROW_AND_DRAW & set(names)
     with naming("X"):
         n = _num_samples(X)
     n_draws, n_outputs = len(model.posterior_.flat), len(getattr(model, "estimators_", [0]))
     n_arrays = len(large) * n_outputs
     if n_outputs > 1 and large:
-        n_arrays += n_outputs  # of the group that is joined
+        n_arrays += n_outputs  # for the arrays of the group that are joined
     check_memory(
         8 * n * n_draws * n_arrays,
         f"to_arviz of X with {n} rows, under {n_draws} draws, for the groups "
@@ -50,7 +50,7 @@ def _check_fits(model: Any, X: Any, names: Sequence[str]) -> None:
 def _groups(
     model: Any, X: Any, y: Any, random_state: Any, names: Sequence[str], by_row: dict[str, Any]
 ) -> dict[str, Any]:
-    """Data set of each group by its name; more than are wanted where they cost nothing."""
+    """Data set of each group by its name; some that cost nothing even if they are not asked for."""
     models = vars(model).get("estimators_")
     if models is not None:
         columns, stream = split_columns(y, len(models)), as_random_state(random_state)
@@ -79,14 +79,14 @@ def _row_groups(
     else:
         rows, observed, *offsets = model._observed(X, y, by_row)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
-    labels = {}  # meanings of the numbers, by the CF conventions
+    labels = {}  # what the numbers stand for, by the CF conventions
     if hasattr(model, "classes_"):
         classes = list(map(str, model.classes_))
         labels = {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
     row_coords = {arviz.ROWS: np.arange(rows.shape[0])}
 
     def by_draw(name: str, make: Any, attrs: dict[str, Any]) -> Any:
-        """Data set of y under every draw; empty where nobody asked for the group."""
+        """Data set of y under every draw; empty if the group is not asked for."""
         data = {}
         if name in groups:
             values = make().T.reshape(*shape, -1)

@@ -74,25 +74,27 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         "intercept_prior": PRIORS,
         "noise_model": NOISE_MODELS,
     }
-    _doc_link_module = "skbayes_sgld"  # scikit-learn's names, for the link of the HTML
+    _doc_link_module = "skbayes_sgld"  # for the link to the documentation in scikit-learn's HTML
     _doc_link_template = property(lambda self: doc_link_template())
     _takes_sparse: ClassVar[bool] = False
     _takes_blocks: ClassVar[bool] = False
-    _row_arguments: ClassVar[tuple[str, ...]] = ()  # names in ROW_ARGUMENTS
-    _holds: ClassVar[str] = ""  # contents of y, for the notes
-    _advice_on_columns: ClassVar[str] = ""  # what to give instead of a y with several columns
-    # what to do instead of giving an argument that a method does not take
+    # names of arguments by row, out of ROW_ARGUMENTS
+    _row_arguments: ClassVar[tuple[str, ...]] = ()
+    _holds: ClassVar[str] = ""  # what y holds, for the notes of the docstring
+    _advice_on_columns: ClassVar[str] = ""  # what to do instead, if y has several columns
+    # what to do instead, if a method does not take an argument
     _argument_hints: ClassVar[dict[str, str]] = {
         **{name: each.elsewhere for name, each in ROW_ARGUMENTS.items()},
         "offset": "a known part of the mean is subtracted from y before the fit",
         "as_frame": "the functions of the same names, such as skbayes_sgld.predict_interval(model, "
         "X, as_frame=True), give a frame",
     }
-    _exponential: ClassVar[str] = ""  # name of the exponential of the only linear predictor
+    # name of the exponential of the linear predictor, if there is one predictor
+    _exponential: ClassVar[str] = ""
     _fitted: Any = None  # of the last fit; see estimators/fitted.py
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Ask scikit-learn for the arguments by row, and keep the caller's ``np.errstate`` out."""
+        """Request the arguments by row in scikit-learn, and ignore the caller's ``np.errstate``."""
         for name, request in metadata_requests(cls, cls._row_arguments).items():
             setattr(cls, name, request)
         super().__init_subclass__(**kwargs)
@@ -112,15 +114,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     @classmethod
     def _registry(cls, name: str) -> Registry[Any] | None:
-        """Registry of the components that a parameter takes; None where it takes no component.
+        """Registry of the components that a parameter takes; None if it takes no component.
 
-        Any prior that no class lists is that of one of the likelihood's own parameters.
+        A prior that no class lists is that of one of the likelihood's own parameters.
         """
         default = NOISE_PRIORS if name.endswith("_prior") else None
         return cls._registries.get(name, default)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of components too: ``set_params(prior__scale=0.5)``.
+        """Set parameters, also those of components: ``set_params(prior__scale=0.5)``.
 
         A component given by name is replaced by an instance when a parameter of its own is set;
         ``prior="auto"`` is then the normal prior.
@@ -159,9 +161,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return super().set_params(**params)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters, and with ``deep`` those of components: ``prior__scale``.
+        """Parameters, and if ``deep`` also those of components: ``prior__scale``.
 
-        Of priors of single columns they are ``prior__age`` and ``prior__age__scale``.
+        For priors of single columns they are ``prior__age`` and ``prior__age__scale``.
         """
         params: dict[str, Any] = super().get_params(deep)
         if deep and isinstance(params.get("prior"), Mapping):
@@ -175,7 +177,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return resolve(getattr(self, name), registry, name, also)
 
     def _settings(self) -> Any:
-        """Raise where a parameter is out of range, used or not; subclasses return settings."""
+        """Raise if a parameter, used or not, is out of range; subclasses return settings."""
         for name in self._get_param_names():
             if BayesianEstimator._registry(name) is not None:
                 self._resolve(name)
@@ -203,7 +205,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -212,7 +214,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            For data or parameters that cannot be used; the estimator stays as it was.
+            If data or parameters cannot be used; the estimator stays as it was.
         """
         return self._fit(X, y, sample_weight, by_row)
 
@@ -244,7 +246,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     def _check_values(self, X: Array, names: list[str] | None, fitting: bool) -> None:
-        """Raise where values of X cannot be used to fit, or to predict."""
+        """Raise if values of X cannot be used to fit, or to predict."""
         check_finite(X, names)
 
     def _model(
@@ -382,7 +384,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return self.posterior_.choose(n_samples, random_state)
 
     def log_likelihood(self, X: ArrayLike, y: ArrayLike, **by_row: Any) -> Array:
-        """Log density of every observation under every draw; of a label its log probability.
+        """Log density of every observation under every draw; for a label its log probability.
 
         Parameters
         ----------
@@ -390,13 +392,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             For a classifier labels among ``classes_``, or successes.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         log_likelihood : ndarray of shape (n_samples, n_draws) or (n_samples, n_outputs, n_draws)
-            Under the draws of all chains, in the order of ``posterior_.flat``. Under a decaying
-            schedule the draws have weights, ``posterior_.flat_weights``.
+            One column for each draw of all chains, in the order of ``posterior_.flat``. Under a
+            decaying schedule the draws have weights, ``posterior_.flat_weights``.
         """
         return self._predictions_of(X, y, by_row).log_likelihood()
 
@@ -411,12 +413,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         n_samples : int, default=1
         random_state : int, RandomState, Generator or None, default=0
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         y : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
-            Numbers; of a classifier labels, or successes.
+            Numbers; for a classifier labels, or successes.
         """
         check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
         rng = as_random_state(random_state)
@@ -424,7 +426,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return self._predictions(X, by_row, selection).sample(rng)
 
     def summary(self, coverage: float = 0.9, exponentiate: bool = False) -> pd.DataFrame:
-        """Summary table of the posterior, one row a parameter.
+        """Summary table of the posterior, one row for each parameter.
 
         Parameters
         ----------
@@ -488,13 +490,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             ``log_likelihood`` hold a number for every row and draw each, 8 bytes: for 20,000 rows
             and 4,000 draws 0.64 GB.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         data : arviz.InferenceData or xarray.DataTree
             The former with ArviZ before 1.0. Its groups are ``posterior``, with coordinates
-            ``feature`` and ``class``, and ``sample_stats`` where the posterior was sampled (see
+            ``feature`` and ``class``, and ``sample_stats`` if the posterior was sampled (see
             :meth:`~skbayes_sgld.SamplingResult.to_arviz`). X and y add ``posterior_predictive``,
             an observation of each row under every draw, ``log_likelihood``, ``observed_data`` and
             ``constant_data`` with exposures or trials; X alone adds ``predictions`` and
@@ -505,20 +507,20 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Where y is given without X, or X and y cannot be used; for a group that is not known.
+            If y is given without X, X and y cannot be used, or a group is not known.
         MemoryError
-            Before the groups are made, where they do not fit into the memory that is available.
+            If the groups do not fit into the available memory, before they are made.
         """
         return arviz.to_arviz(self, X, y, random_state, groups, by_row)
 
     def __getstate__(self) -> dict[str, Any]:
-        """State with the version, since another one may read the attributes otherwise."""
+        """State with the package's version: in another one attributes may have another meaning."""
         state = {**super().__getstate__(), _STAMP: version("skbayes-sgld")}
         folder = gathering_folder()  # removed at the end of the context
         return state if folder is None else {**state, _FOLDER: folder}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Warn where another version of the package made the pickle."""
+        """Warn if another version of the package made the pickle."""
         state = dict(state)
         gather_into(state.pop(_FOLDER, None))
         theirs, ours = state.pop(_STAMP, "unknown"), version("skbayes-sgld")
@@ -532,13 +534,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         super().__setstate__(state)
 
 
-@np.errstate(over="ignore")  # what floats do not hold is infinite
+@np.errstate(over="ignore")  # what is beyond the floats becomes infinite
 def exponentiated(draws: PosteriorDraws, coverage: float) -> pd.DataFrame:
-    """Summary table of exp(draws), without an overflow where only some of it is out of range."""
+    """Summary table of exp(draws), in which only the parts out of range are infinite."""
     unit = draws.values.max(axis=(0, 1))
     table = replace(draws, values=np.exp(draws.values - unit)).summary(coverage)
     for name in ("mean", "sd", "mcse_mean", "mcse_sd"):
-        with np.errstate(divide="ignore"):  # of an sd of 0
+        with np.errstate(divide="ignore"):  # an sd may be 0
             table[name] = np.exp(np.log(table[name]) + unit)
     ends = ["lower", "upper"]
     table[ends] = np.exp(draws.summary(coverage)[ends])

@@ -22,7 +22,7 @@ except ImportError:  # before scikit-learn 1.9
 
 __all__ = ["CallbackSupportMixin", "fit_task", "has_callbacks", "show_progress", "with_callbacks"]
 
-_TASKS = 50  # of a fit, whatever the number of its steps
+_TASKS = 50  # tasks of a fit, whatever the number of its steps
 
 
 def has_callbacks(estimator: Any) -> bool:
@@ -49,10 +49,10 @@ def fit_task(
 
 @contextmanager
 def show_progress(estimator: Any, n_steps: int, what: str) -> Iterator[Progress | None]:
-    """Context with a function that reports finished steps; None where nobody would see them.
+    """Context with a function that reports finished steps; None if nobody would see them.
 
-    It advances the bar of ``verbose``, and begins and ends the tasks of callbacks: a fiftieth of
-    the steps each. From the task on at whose end a callback asks to stop it answers True.
+    The function advances the bar of ``verbose``, and begins and ends the tasks of callbacks: a
+    fiftieth of the steps each. It returns True once a callback has asked to stop.
     """
     with progress_bar(estimator.verbose, n_steps, what) as advance:
         if not has_callbacks(estimator):
@@ -78,5 +78,5 @@ def show_progress(estimator: Any, n_steps: int, what: str) -> Iterator[Progress 
             return stops
 
         yield report
-        if n_ended < _TASKS:  # of a fit that needed fewer steps
+        if n_ended < _TASKS:  # the fit needed fewer steps
             task.call_on_fit_task_end(estimator=estimator)

@@ -37,9 +37,9 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     ----------
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, 0 or more, multiplied into ``sample_weight``. A class whose rows all
-        have weight zero stays in ``classes_``. Under a proper prior of the intercepts its posterior
-        is that of the model; where their prior is flat, as by default, its probability is 0, the
-        limit of ever wider priors, and of two classes both must have weight.
+        have weight zero stays in ``classes_``. Under a proper prior of the intercepts it has
+        a posterior like the others; if their prior is flat, as by default, its probability is 0,
+        the limit of ever wider priors, and with two classes both must have weight.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         return Labels(class_weight=self.class_weight, make=self._label_likelihood)
 
     def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
-        """Likelihood of so many classes."""
+        """Likelihood for this number of classes."""
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
@@ -80,15 +80,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         log_odds : ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Of the second class where there are two.
+            With two classes, the log odds of the second.
         """
         both = self._predictions(X, by_row).log_probability()
         log_odds = both[..., 0] - both[..., 1]
@@ -103,10 +103,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -124,10 +124,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -144,10 +144,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -174,10 +174,10 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Levels in (0, 1).
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -205,15 +205,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
             Posterior probability of the interval, in (0, 1); or several.
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, n_classes, 2)
-            With the coverages on a fourth axis where several are given.
+            Several coverages are a fourth axis.
         """
         return equal_tailed(self._predictions(X, by_row).probability_quantiles, coverage)
 
@@ -224,7 +224,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         random_state: Any = 0,
         **by_row: Any,
     ) -> Array:
-        """Draws of the probability of each class: under draws of the parameters.
+        """Probability of each class under draws of the parameters.
 
         Parameters
         ----------
@@ -234,13 +234,13 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         probability : ndarray of shape (n_rows, n_classes, n_samples)
-            Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
-            The mean over the draws of a sampled posterior is ``predict_proba``.
+            One entry for each draw of :meth:`sample_posterior` with the same arguments, in its
+            order. The mean over the draws of a sampled posterior is ``predict_proba``.
         """
         selection = self._choose_draws(n_samples, random_state)
         return self._predictions(X, by_row, selection).probability_draws()
@@ -254,17 +254,17 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         y : array-like of shape (n_samples,)
             Labels among ``classes_``, or successes.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         log_probability : ndarray of shape (n_samples,)
-            Of labels that of :meth:`predict_log_proba`.
+            For labels that of :meth:`predict_log_proba`.
         """
         return self._predictions_of(X, y, by_row).log_density()
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
-        """Share of the labels, or of the trials, that are predicted: the accuracy.
+        """Accuracy: the share of the labels, or of the trials, that are predicted.
 
         Parameters
         ----------
@@ -273,12 +273,12 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         score : float
-            NaN, with a warning, where the chains are no better than random walks.
+            NaN, with a warning, if the chains are no better than random walks.
         """
         check_names(self, by_row)
         rows = read_rows(X, y, sample_weight, by_row, self)
@@ -297,11 +297,11 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
 
 @parameters
 class LinearClassifier(ClassificationModel, LinearEstimator):
-    """A classifier with one linear predictor a class, or one for two classes.
+    """A classifier with one linear predictor for each class, or a single one for two classes.
 
-    A class whose rows all have weight zero is in the model as the others where the intercepts have
-    a proper prior. Where theirs is flat, its own intercept has no finite posterior: the model is
-    then the limit of ever wider priors, in which the class has probability 0, its intercept is
+    A class whose rows all have weight zero is in the model like the others if the intercepts have
+    a proper prior. If their prior is flat, the posterior of its intercept is not finite: the model
+    is then the limit of ever wider priors, in which the class has probability 0, its intercept is
     minus infinity, and the others are as if it were not there.
 
     Attributes
@@ -327,7 +327,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     def _of_labels(self, rows: Any) -> dict[str, Any]:
         """Arguments of the target of labels."""
         stream = rows.earlier if isinstance(rows, Batch) else None
-        # classes without rows stay in the model where later rows or a prior inform them
+        # classes without rows stay in the model if later rows or a prior may tell about them
         stay = stream is not None or not self.fit_intercept
         stay = stay or self._resolve("intercept_prior").proper
         more: dict[str, Any] = {"class_weight": self.class_weight, "keeps_absent": stay}

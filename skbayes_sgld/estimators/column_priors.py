@@ -25,21 +25,21 @@ class ColumnPriors:
     Attributes
     ----------
     given : dict
-        Component by the user's key.
+        Prior of each of the user's keys.
     others : Prior
-        That of the columns that are not named.
+        Prior of the columns that are not named.
     """
 
     given: dict[Any, Any]
     others: Any
 
     def positions(self, d: int, names: Sequence[str] | None) -> dict[Any, NDArray[np.intp]]:
-        """Columns of each key, among d that may have names.
+        """Positions of each key's columns; the d columns may have names.
 
         Raises
         ------
         ValueError
-            Naming a column that X does not have, or that two keys name.
+            If X does not have a column, or two keys name the same one; the error names it.
         """
         found: dict[Any, NDArray[np.intp]] = {}
         taken: dict[int, Any] = {}
@@ -63,7 +63,7 @@ class ColumnPriors:
         return np.setdiff1d(np.arange(d), np.concatenate(named))
 
     def bound(self, d: int, names: Sequence[str] | None) -> Any:
-        """Prior of all d columns."""
+        """Prior of all d columns together."""
         parts = []
         for key, at in self.positions(d, names).items():
             self.given[key].check(len(at), f"prior[{key!r}]")
@@ -79,9 +79,9 @@ class ColumnPriors:
 
 
 def resolve_columns(value: Mapping[Any, Any], registry: Registry[Any], others: Any) -> ColumnPriors:
-    """Components of the priors in ``value``; ``others`` is that of columns that it does not name.
+    """Priors for the names in ``value``; ``others`` is the prior of columns that it does not name.
 
-    A prior of ``"auto"`` is that of the others.
+    ``"auto"`` stands for the prior of the others.
     """
     given = {}
     for key, prior in value.items():
@@ -116,14 +116,14 @@ def nested_params(prior: Mapping[Any, Any]) -> dict[str, Any]:
 def with_params(
     prior: Mapping[Any, Any], params: dict[str, Any], registry: Registry[Any]
 ) -> dict[Any, Any]:
-    """Copy of the priors with parameters of theirs set: ``age__scale``; or a prior: ``age``."""
+    """Copy of the priors with other parameters (``age__scale``) or another prior (``age``)."""
     new, keys = dict(prior), {_label(key): key for key in prior}
-    # a column's name may hold two underscores, as those of ColumnTransformer do
+    # a column's name may contain two underscores, like those of ColumnTransformer
     found = {
         name: max((k for k in keys if name == k or name.startswith(f"{k}__")), key=len, default="")
         for name in params
     }
-    for name in sorted(params, key=len):  # a prior ahead of its parameters
+    for name in sorted(params, key=len):  # a prior is set before its parameters
         if name not in keys and not found[name]:
             listed = ", ".join(keys) or "none"
             raise ValueError(

@@ -15,8 +15,8 @@ from skbayes_sgld.rows.targets import Counts, Target, Totals
 class CountRegressor(RegressionModel, LinearEstimator):
     """A regressor of counts, each over an exposure.
 
-    The log of the exposure is an offset of the linear predictor. The scale of a column, which sets
-    that of an automatic prior, depends on the weights alone.
+    The log of the exposure is an offset of the linear predictor. The scale of a column, from which
+    that of an automatic prior is computed, depends on the weights and not on the exposures.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
         "offset": "an offset is the log of an exposure: exposure=np.exp(offset)",
         "n_averaged": "for means of several counts give their sums as y, and how many as exposure",
     }
-    _takes_rates = True  # the likelihood of rates weighted by exposures is that of the counts
+    _takes_rates = True  # rates weighted by exposures have the likelihood of the counts
 
     def _target(self, rows: Any) -> Target:
         return Counts(family=self._likelihood(), takes_rates=self._takes_rates)
@@ -52,7 +52,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
 
 @parameters
 class TotalsRegressor(RegressionModel, LinearEstimator):
-    """A regressor of numbers of successes among trials, by a logistic function of the columns.
+    """A regressor of numbers of successes among trials, with a logistic link.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ _CHECK_MODEL = Door("skbayes_sgld.criticism.report", "check_model")
 
 @numpy_defaults
 def diagnose(estimator: Any, X: Any = None, y: Any = None, **params: Any) -> Any:
-    """Diagnosis of the draws, and of the model where X and y are given.
+    """Diagnosis of the draws, and also of the model if X and y are given.
 
     The first part of the report asks whether the sampler worked, the second whether the model fits
     the data. Columns have the names that the steps of a pipeline give them.
@@ -39,16 +39,16 @@ def diagnose(estimator: Any, X: Any = None, y: Any = None, **params: Any) -> Any
         the chain's own transitions would have had; the distance from the Laplace approximation;
         clipped steps and divergent chains; how far the prior is from the data; and the problems,
         each with its remedy. ``model_check`` is the second part. It shows itself as a report, and a
-        script prints it. Of a network a ``NetworkDiagnosis``, and of several outputs a dict: one
-        for each, by its name.
+        script prints it. For a network it is a ``NetworkDiagnosis``, for several outputs a dict
+        with one for each, by its name.
 
     Raises
     ------
     TypeError
-        For a model whose posterior was not sampled.
+        If the model's posterior was not sampled.
     ValueError
-        For y without X, or X without y unless the model is a network; and for X and y of several
-        outputs that a ``TransformedTargetRegressor`` transforms together.
+        If y is given without X, or X without y unless the model is a network; or if X and y are
+        given for several outputs that a ``TransformedTargetRegressor`` transforms together.
 
     Examples
     --------
@@ -92,15 +92,15 @@ def diagnose(estimator: Any, X: Any = None, y: Any = None, **params: Any) -> Any
 
 
 class Reports(dict[str, Any]):
-    """Reports by the names of the outputs, which show themselves one below the other."""
+    """Reports by the names of the outputs, shown one below the other."""
 
     def __repr__(self) -> str:
-        """The reports, each below its name."""
+        """The reports, each under its output's name."""
         return "\n\n".join(f"{name}:\n{report}" for name, report in self.items())
 
 
 def _output_names(model: Any, y: Any) -> list[str] | None:
-    """Names of several outputs, each with an estimator of its own; None of other models."""
+    """Names of several outputs, each with its own estimator; None for other models."""
     from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 
     if isinstance(model, (MultiOutputRegressor, MultiOutputClassifier)):

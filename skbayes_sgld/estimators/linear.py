@@ -42,24 +42,24 @@ class LinearEstimator(BayesianEstimator):
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     intercept_prior : str or CoefficientPrior, default="flat"
-        Prior of the intercept: any that ``prior`` takes, of one number, such as
+        Prior of the intercept: any that ``prior`` takes for one number, such as
         ``Normal(scale=10.0)``. It acts on the intercept at X = 0.
 
     Attributes
     ----------
     prior_ : CoefficientPrior
-        The prior, with its scale as a number or one for each column.
+        The prior, whose scale is one number or one for each column.
     intercept_prior_, noise_prior_ : CoefficientPrior, NoisePrior
-        Priors of intercept and noise, with numbers for scales; None without one to infer.
+        Priors of intercept and noise, with numbers as scales; None if there is nothing to infer.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features,)
-        Where X had names.
+        Only if X had names of columns.
     """
 
     fit_intercept: bool = True
     intercept_prior: Any = "flat"
 
-    noise_model = "constant"  # a parameter of the normal model alone
+    noise_model = "constant"  # a parameter only of the normal model
 
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
@@ -71,9 +71,9 @@ class LinearEstimator(BayesianEstimator):
     _takes_blocks: ClassVar[bool] = True
 
     def _settings(self) -> Any:
-        """Raise where a parameter is out of range; subclasses return the settings.
+        """Raise if a parameter is out of range; subclasses return the settings.
 
-        These have ``uses_curvature``. Where it is true, the posterior is bound to centered X.
+        The settings have ``uses_curvature``. If it is true, the posterior is bound to centered X.
         """
         super()._settings()
         check_flag(self.fit_intercept, "fit_intercept")
@@ -88,7 +88,7 @@ class LinearEstimator(BayesianEstimator):
         return self._resolve("noise_model")
 
     def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
-        """Component that a parameter stands for; of priors of columns, one for each key."""
+        """Component that a parameter stands for; for priors of columns, one for each key."""
         if name == "prior" and isinstance(self.prior, Mapping):
             registry = self._registry(name)
             assert registry is not None
@@ -208,7 +208,7 @@ class LinearEstimator(BayesianEstimator):
         draws : Bunch
             ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
             (S,)`` or ``(S, n_classes)``, and what else was inferred, such as ``noise_variance
-            (S,)``. Of several outputs each has these as second axis.
+            (S,)``. With several outputs each array has them as its second axis.
         """
         return self._draws_at(self._choose_draws(n_samples, random_state))
 
@@ -234,9 +234,9 @@ class LinearEstimator(BayesianEstimator):
     ) -> Array:
         """Draws of y from the prior predictive distribution: from the prior and the likelihood.
 
-        They show what a prior implies for data. Each column has parameters of its own, the same for
-        all rows. All priors must be proper. By default the intercept's is flat, and that of the
-        noise of a linear model nearly so: set ``intercept_prior="normal"`` and
+        They show what a prior implies for data. Each column of the result has its own parameters,
+        the same for all rows. All priors must be proper. By default the intercept's is flat, and
+        that of a linear model's noise is nearly flat: set ``intercept_prior="normal"`` and
         ``noise_prior="half_normal"``.
 
         Parameters
@@ -251,7 +251,7 @@ class LinearEstimator(BayesianEstimator):
             and whose classes a classifier takes; 0 and 1 without it. Counts and totals do not use
             it.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -260,8 +260,8 @@ class LinearEstimator(BayesianEstimator):
         Raises
         ------
         ValueError
-            Naming ``prior``, ``intercept_prior`` or ``noise_prior``, where nothing can be drawn
-            from it or it needs ``y``.
+            If nothing can be drawn from ``prior``, ``intercept_prior`` or ``noise_prior``, or one
+            of them needs ``y``; the error names it.
 
         Examples
         --------

@@ -29,7 +29,7 @@ class OrdinalClassifier(LinearClassifier):
     ----------
     prior : str, Prior or dict, default="auto"
         Prior of the coefficients of the X that ``fit`` sees: one of ``"normal"``, ``"laplace"``,
-        ``"flat"``, or an instance such as ``Normal(scale=2.5)``; where the posterior is sampled
+        ``"flat"``, or an instance such as ``Normal(scale=2.5)``; if the posterior is sampled
         also ``"hierarchical_normal"`` and ``"horseshoe"``, whose scales are learned. By name its
         scale is in the units of each column, ``1 / sd(x_j)``, so that no prediction depends on
         them. ``"auto"`` is ``"normal"``. A dict such as ``{"age": Normal(scale=1.0)}`` gives some
@@ -37,23 +37,23 @@ class OrdinalClassifier(LinearClassifier):
     gap_prior : str or NoisePrior, default="log_normal"
         Prior of each gap between neighbouring cut points. The default is log-normal (Albert & Chib
         2001): the log of a gap is normal with sd 1.5 about a median of 1, so that 90 % of the gaps
-        are between 0.08 and 12 on the scale of log odds. Of K > 6 classes the median is 6 / K:
-        many gaps share one range. The first cut point is minus the intercept, and has minus its
-        prior, ``intercept_prior``.
+        are between 0.08 and 12 on the scale of log odds. With K > 6 classes the median is 6 / K,
+        because many gaps share one range. The first cut point is minus the intercept, and has minus
+        its prior, ``intercept_prior``.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        From the lowest to the highest: in the order of the categories where the type of y has
+        Classes from the lowest to the highest: in the order of the categories if the type of y has
         one (an ordered pandas categorical, a polars Enum, an ordered Arrow dictionary), else
         sorted.
     cut_points_ : ndarray of shape (n_classes - 1,)
-        Cut points between neighbouring classes, at X = 0; those with weight.
+        Cut points between neighbouring classes with weight, at X = 0.
     coef_ : ndarray of shape (1, n_features)
     intercept_ : ndarray of shape (1,)
         Minus the first cut point.
     gap_prior_ : NoisePrior
-        Prior of the gaps, of more than two classes.
+        Prior of the gaps, with more than two classes.
     """
 
     gap_prior: Any = "log_normal"
@@ -64,7 +64,7 @@ class OrdinalClassifier(LinearClassifier):
     )
 
     def __sklearn_tags__(self) -> Tags:
-        """Tags of scikit-learn: the classes of its checks have no order, and are predicted ill."""
+        """Tags of scikit-learn: the classes in its checks have no order, so scores are poor."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True
         return tags
@@ -80,7 +80,7 @@ class OrdinalClassifier(LinearClassifier):
         known = getattr(self, "classes_", None)
         if starts and classes is not None:
             known = order_of(classes)
-            if known is not None:  # with fractions they would be refused as numbers
+            if known is not None:  # scikit-learn would refuse labels with fractions as numbers
                 labels = unique_labels(np.asarray(plain(classes)))
                 return check_two(in_order(labels, known)), known
             return first_classes(classes, None), None
@@ -101,15 +101,15 @@ class OrdinalClassifier(LinearClassifier):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         score : float
-            NaN, with a warning, where the chains are no better than random walks.
+            NaN, with a warning, if the chains are no better than random walks.
         """
         check_is_fitted(self)
-        # scikit-learn's accuracy takes labels with fractions for a regression
+        # scikit-learn's accuracy refuses labels with fractions as a regression's
         if order_of(y) is None and self.classes_.dtype.kind != "f":
             return super().score(X, y, sample_weight, **by_row)
         accuracy = replace(ACCURACY, reference=None)

@@ -1,4 +1,4 @@
-"""Several outputs: a model for each column of y, fitted to the same rows, with noise of its own."""
+"""Several outputs: a model with its own noise for each column of y, fitted to the same rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ def fit_outputs(
     names = [str(name) for name in columns]
     last = vars(estimator).get("estimators_", [])
     warm = getattr(estimator, "warm_start", False) and len(last) == n_outputs
-    models = [clone(estimator) for _ in names]  # new ones, so that an error leaves those of before
+    # new ones, so that an error leaves the earlier ones as they are
+    models = [clone(estimator) for _ in names]
     for model, fitted in zip(models, last if warm else [], strict=False):
         vars(model).update(vars(fitted))
     settings = estimator.get_params(deep=False)
@@ -60,7 +61,7 @@ def fit_outputs(
 
 
 def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> PosteriorDraws:
-    """Draws of all outputs, whose names begin with the output's: ``coef[output, column]``."""
+    """Draws of all outputs; their names begin with the output's name: ``coef[output, column]``."""
     first = each[0]
     weights = [draws.weights for draws in each if draws.weights is not None]
     if any(not np.allclose(w, weights[0]) for w in weights):

@@ -22,8 +22,8 @@ def parameters(cls: Any) -> Any:
     Every parameter is written once, with its default, in the class that uses it, whose docstring
     documents it. The constructor, ``get_params`` and the signature have the fields of the class and
     its bases; the docstring has their ``Parameters``, in the same order, group by group, their
-    ``Attributes``, and as ``Notes`` what its rows have, and those of the nearest class that has
-    some. A class documents the parameters of the inference under ``Sampler``, ``Optimizer`` and
+    ``Attributes``, and as ``Notes`` paragraphs on the rows and the notes of the nearest class that
+    has some. A class documents the parameters of the inference under ``Sampler``, ``Optimizer`` and
     ``Run``.
     """
     cls = dataclass(cls, kw_only=True, eq=False, repr=False)
@@ -53,7 +53,7 @@ def parameters(cls: Any) -> Any:
 
 
 def _in_order(taken: Signature, documented: list[str]) -> Signature:
-    """Signature in the order of the documentation, which may name several parameters together."""
+    """Signature in the order of the documentation, where an entry may have several parameters."""
     rank, last = dict[str, int](), -1
     for name in taken.parameters:
         last = documented.index(name) if name in documented else last
@@ -80,20 +80,20 @@ def parameter_groups(cls: Any) -> dict[str, dict[str, str]]:
 
 
 def _sections_of(base: Any) -> dict[str, str]:
-    """Sections of a class's own docstring, of one that is no estimator too."""
+    """Sections of a class's own docstring, even if the class is not an estimator."""
     if "_documented" in vars(base) or "__dataclass_fields__" not in vars(base):
         return vars(base).get("_documented", {})
     return split_sections(cleandoc(base.__doc__ or ""))[1]
 
 
 def split_sections(doc: str) -> tuple[str, dict[str, str]]:
-    """Text in front of the first section, and the text of each section by its name."""
+    """Text before the first section, and the text of each section by its name."""
     text, *rest = re.split(r"^([A-Z][\w ]+)\n-{3,}\n", doc, flags=re.MULTILINE)
     return text.strip(), dict(zip(rest[::2], map(str.strip, rest[1::2]), strict=True))
 
 
 def _entries(sections: Iterable[str]) -> dict[str, str]:
-    """Entries of sections by the first name of each; the first of a name counts."""
+    """Entries of sections by the first name in each; of two with the same name the first counts."""
     entries: dict[str, str] = {}
     for entry in (e for section in sections for e in re.split(r"\n(?=\S)", section) if e):
         entries.setdefault(re.split(r"[ ,:]", entry, maxsplit=1)[0], entry)

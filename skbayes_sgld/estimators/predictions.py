@@ -1,4 +1,4 @@
-"""The one decorator of methods that predict rows: of what type, and of rows that live elsewhere."""
+"""The decorator of all methods that predict rows: types of results, and rows not in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ELSEWHERE = Door("skbayes_sgld.blocks.predictions", "predict_elsewhere")
 
 
 class LazyRows(Protocol):
-    """Rows that are computed later, and so are their predictions: Dask's."""
+    """Rows of Dask, which are computed later, as are their predictions."""
 
     def __dask_graph__(self) -> Any:
         """Tasks that make the rows."""
@@ -51,7 +51,7 @@ class Prediction(Protocol[P, R]):
 
 
 def prediction(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[P, R]:
-    """Decorator of methods that predict rows, of which those in memory go straight to the method.
+    """Decorator of methods that predict rows; rows in memory go straight to the method.
 
     Predictions of float32 rows are float32, as scikit-learn's are; labels have the type of
     ``classes_``. Rows in blocks or of Dask, and an array ``out`` to write into, go through the door
@@ -81,5 +81,5 @@ def _in_single(predictions: Any) -> Any:
         return tuple(map(_in_single, predictions))
     with np.errstate(over="ignore", under="ignore"):
         single = predictions.astype(np.float32, copy=False)
-    # numbers beyond its range, as those of a y in tiny units, stay float64
+    # numbers beyond its range, as for a y in tiny units, stay float64
     return single if np.isfinite(single).sum() == np.isfinite(predictions).sum() else predictions

@@ -25,7 +25,8 @@ from skbayes_sgld.rows.record import Rows
 
 Priors = tuple[Any, Any, tuple[NoisePrior, ...]]
 
-_TRIED = 1000  # variances drawn at least, so that chance does not decide which prior is refused
+# least number of variances drawn, so that chance does not decide which prior is refused
+_TRIED = 1000
 
 
 def draw_prior_predictive(
@@ -52,7 +53,7 @@ def draw_prior_predictive(
     else:
         check_real(X)
         names = _get_feature_names(X)
-        with naming("X"), np.errstate(invalid="ignore"):  # infinities are added
+        with naming("X"), np.errstate(invalid="ignore"):  # numbers are summed, some infinite
             X = as_rows(check_array(X, dtype=FLOATS, accept_sparse="csr", input_name="X"))
         check_columns(X, None)
         if y is not None:
@@ -83,7 +84,7 @@ def _priors_before_fit(model: Any, rows: Rows, likelihood: Likelihood) -> Priors
 
 
 def _check(priors: Priors, likelihood: Likelihood) -> None:
-    """Raise where nothing can be drawn; the error names every parameter to set."""
+    """Raise if nothing can be drawn; the error names every parameter to set."""
     prior, intercept, own = priors
     parts = [("prior", prior, "'normal'")]
     if intercept is not None:
@@ -119,7 +120,7 @@ def _check(priors: Priors, likelihood: Likelihood) -> None:
 
 
 def _is_unknown(prior: Any) -> bool:
-    """Whether a scale is to come from y, and is not a number yet."""
+    """Whether a scale depends on y, and is not known yet."""
     if isinstance(prior, ByColumn | LearnedByColumn):
         return any(_is_unknown(part.prior) for part in prior.parts)
     scale = getattr(prior, "scale", 0.0)
@@ -134,7 +135,7 @@ def _sample(
     rng: np.random.Generator,
     offset: Array | None,
 ) -> Array:
-    """Observations ``(n, n_samples)``, each column under parameters of its own."""
+    """Observations ``(n, n_samples)``; each column has its own parameters."""
     prior, intercept_prior, own_priors = priors
     K, d = likelihood.n_predictors, X.shape[1]
     own = np.empty((n_samples, len(own_priors)))
@@ -147,7 +148,7 @@ def _sample(
     if intercept_prior is not None:
         intercepts = [intercept_prior.sample(rng, (K, 1), variance) for variance in noise]
         intercept = np.array(intercepts)[..., 0]
-    theta = np.log(own) if own_priors else None  # whose exponentials have these priors
+    theta = np.log(own) if own_priors else None  # the exponentials of theta have these priors
     predictive = Predictive(LinearPredictor(coef, intercept), likelihood, theta)
     legacy = np.random.RandomState(rng.integers(np.iinfo(np.int32).max))
     return predictive.sample(X, legacy, offset)

@@ -96,20 +96,20 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         return_std : bool, default=False
-            Return its standard deviation too. It includes the noise, as that of
-            ``sklearn.linear_model.BayesianRidge`` does.
+            Also return its standard deviation. It includes the noise, like that of
+            ``sklearn.linear_model.BayesianRidge``.
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         mean : ndarray of shape (n_samples,) or (n_samples, n_outputs)
         std : ndarray of the shape of mean
-            Where ``return_std``.
+            Only if ``return_std``.
         """
         check_flag(return_std, "return_std")
         predictions = self._predictions(X, by_row)
@@ -140,10 +140,10 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Quantiles of a new observation, or of the regression function.
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -179,15 +179,15 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Intervals of a new observation, or of the regression function.
         out : ndarray or None, default=None
             Array that the result is written into, block by block: X may be a memory map, and so
-            may ``out``. Where X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
+            may ``out``. If X is :class:`~skbayes_sgld.RowBlocks`, the method returns a
             generator of the results of its blocks.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
-            With the coverages last where several are given. Of several outputs the ends come after
+            Several coverages are the last axis. Of several outputs the ends come after
             the outputs, ``(n_samples, n_outputs, 2)``.
         """
         return equal_tailed(self._quantiles(X, kind, by_row), coverage)
@@ -212,12 +212,13 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         mean : ndarray of shape (n_rows, n_samples) or (n_rows, n_outputs, n_samples)
-            Under the draws of :meth:`sample_posterior` for the same arguments, in their order.
+            One entry for each draw of :meth:`sample_posterior` with the same arguments, in its
+            order.
         """
         selection = self._choose_draws(n_samples, random_state)
         return self._predictions(X, by_row, selection).mean_draws()
@@ -226,21 +227,21 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         """Distribution function of the posterior predictive distribution.
 
         At the observations themselves it is their probability integral transform: uniform on
-        (0, 1) where the predictions are calibrated.
+        (0, 1) if the predictions are calibrated.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_points)
-            Points, one or several a row.
+            Points, one or several for each row.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         probability : ndarray of the shape of y
-            Probability of an observation of at most ``y``. For 200 rows and more it is accurate to
-            3e-6, for fewer to rounding.
+            Probability of an observation of at most ``y``. For 200 or more rows it is accurate to
+            3e-6, for fewer up to rounding.
         """
         check_by_row_given(self, by_row, "predict_cdf")
         predictions, points = self._predictions(X, by_row), as_array(y, "y", (1, 2))
@@ -254,7 +255,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -266,9 +267,9 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the deviance of y that the predictions explain, D^2.
 
-        The deviance is that of the family; of a normal model, the square of the residual, which
-        makes the score R^2. Of counts over exposures, or of totals of trials, it is that of
-        rates or shares, weighted by these; averages are weighted by their sizes.
+        The deviance is that of the family; for a normal model it is the squared residual, and the
+        score is R^2. For counts over exposures, or totals of trials, it is the deviance of rates
+        or shares, weighted by exposures or trials; averages are weighted by their sizes.
 
         Parameters
         ----------
@@ -277,12 +278,12 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), default=None
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
         score : float
-            NaN, with a warning, where the chains are no better than random walks.
+            NaN, with a warning, if the chains are no better than random walks.
         """
         check_names(self, by_row)
         rows = read_rows(X, y, sample_weight, by_row, self)
@@ -303,13 +304,13 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
 
 @parameters
 class NormalModel(RegressionModel):
-    """Normal observations around a regression function, of inferred or known variance.
+    """Normal observations around a regression function, with inferred or known variance.
 
     Parameters
     ----------
     noise_prior : str or NoisePrior, default="inverse_gamma"
         Prior of the noise: ``"inverse_gamma"`` on its variance, ``"flat"`` on its standard
-        deviation, or an instance. The default has next to no weight and follows the units of y.
+        deviation, or an instance. The default has almost no weight and follows the units of y.
     noise_variance : "infer" or float, default="infer"
         A number fixes the noise variance, in squared units of y.
     """
@@ -317,7 +318,7 @@ class NormalModel(RegressionModel):
     noise_prior: Any = "inverse_gamma"
     noise_variance: Any = "infer"
 
-    noise_distribution = "normal"  # a parameter of SGLDLinearRegression alone
+    noise_distribution = "normal"  # a parameter only of SGLDLinearRegression
 
     def _target(self, rows: Any) -> Target:
         return Measurements(family=self._likelihood(), noise_distribution=self.noise_distribution)
@@ -347,15 +348,15 @@ class NormalModel(RegressionModel):
 
 @parameters
 class NormalRegressor(NormalModel, LinearEstimator):
-    """A linear regression with normal noise; of several outputs, each is fitted on its own.
+    """A linear regression with normal noise; several outputs are fitted one by one.
 
     Attributes
     ----------
-    coef_ : ndarray of shape (n_features,), or (n_outputs, n_features) where y has columns
+    coef_ : ndarray of shape (n_features,), or (n_outputs, n_features) if y has columns
     intercept_, noise_variance_ : float, or ndarray of shape (n_outputs,)
     estimators_, output_names_ : list
-        Where y has columns: the model of each, and their names. The attributes below are then
-        those of the models, except ``posterior_``, the draws of all.
+        Only if y has columns: the model of each, and their names. The attributes below are then
+        those of these models, except ``posterior_``, the draws of all outputs.
     """
 
     _row_arguments = ("n_averaged",)
@@ -401,6 +402,6 @@ class NormalRegressor(NormalModel, LinearEstimator):
         return self._mixture(predictor, self._of_averages(likelihood), draws, selection)
 
     def _point_predictive(self) -> Predictive:
-        """Distribution with the mean by ``coef_`` and ``intercept_``; none reads its variance."""
+        """Distribution whose mean is by ``coef_`` and ``intercept_``; its variance is not used."""
         point = LinearPredictor(self.coef_[None, None], np.full((1, 1), self.intercept_))
         return Predictive(point, self._of_averages(NormalNoise()), np.zeros((1, 1)))

@@ -34,7 +34,7 @@ from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
 _KEPT = 2**22  # numbers in X, up to which a result keeps the rows: 32 megabytes
-_SAFE_SIZE = 1e12  # of y, up to which rounding errors hide no mode under a log link
+_SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
 _SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
 _RESOLVED = (
     "sampler",
@@ -57,12 +57,13 @@ class SampledEstimator(RunSettings, LinearEstimator):
     ----------
     prior : str, Prior or dict, default="auto"
         Prior of the coefficients of the X that ``fit`` sees. ``"auto"`` is ``"normal"``, or with
-        few rows a column ``"hierarchical_normal"``; ``print(result_.plan)`` tells which, and why.
+        few rows for each column ``"hierarchical_normal"``; ``print(result_.plan)`` shows which,
+        and why.
         Others are ``"laplace"``, ``"student_t"``, ``"cauchy"``, ``"horseshoe"``, ``"flat"``, in
         linear regression ``"conjugate_normal"``, whose scale is in units of the noise (the
         lecture's model), or an instance such as ``Normal(scale=2.5)``. By name its scale is in the
         units of each column, and in linear regression of y, so that no prediction depends on them.
-        The intercept has a prior of its own. A dict gives some columns priors of their own:
+        The intercept has its own prior. A dict gives some columns their own priors:
         ``{"age": Normal(scale=1.0), "bmi": "laplace"}``. A key is a column's name or position, or a
         tuple of these, whose coefficients then have one prior together; other columns have
         ``"auto"``.
@@ -79,12 +80,12 @@ class SampledEstimator(RunSettings, LinearEstimator):
     ----------
     posterior_ : PosteriorDraws
         The draws, ``(chain, draw, parameter)``, with the parameters' names. ``coef_`` and the like
-        are their means, weighted by step size where the schedule decays.
+        are their means, weighted by step size if the schedule decays.
     result_ : SamplingResult
         The result that :func:`~skbayes_sgld.sample` returns; ``print(result_.plan)`` is a table of
         every setting and the reason for it.
     sampler_, step_size_, batch_size_, gradient_, preconditioner_ : object
-        Values that were used; ``batch_size_`` is None where every step takes all rows.
+        Values that were used; ``batch_size_`` is None if every step takes all rows.
     parameterization_, init_, n_burnin_, thin_ : object
         Values that were used.
     clipped_fraction_ : float
@@ -203,9 +204,9 @@ class SampledEstimator(RunSettings, LinearEstimator):
         return (last.positions, self._fitted.n_fits) if self.warm_start and same else (None, 0)
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
-        """Diagnosis of the draws, and of the model where X and y are given.
+        """Diagnosis of the draws, and also of the model if X and y are given.
 
-        Of a pipeline or a search call :func:`skbayes_sgld.diagnose`, which names its columns.
+        For a pipeline or a search call :func:`skbayes_sgld.diagnose`, which names its columns.
 
         The first part of the report asks whether the sampler worked, the second whether the model
         fits the data.
@@ -227,13 +228,13 @@ class SampledEstimator(RunSettings, LinearEstimator):
             acceptance that the chain's own transitions would have had; the distance from the
             Laplace approximation; clipped steps and divergent chains; how far the prior is from
             the data; and the problems, each with its remedy. ``model_check`` is the second part.
-            It shows itself as a report. Of a fit of several outputs a dict: one for each, by its
+            It shows itself as a report. For several outputs it is a dict with one for each, by its
             name.
         """
         return diagnose(self, X, y, **params)
 
     def _diagnosis(self, X: Any = None) -> Diagnosis:
-        """Diagnosis of the draws, which no rows are needed for."""
+        """Diagnosis of the draws, for which no rows are needed."""
         diagnosis = self.result_.diagnose()
         assert isinstance(diagnosis, Diagnosis)
         return diagnosis
@@ -243,15 +244,15 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None, **by_row: Any) -> Self:
         """Fit with one more batch of rows.
 
-        The posterior is that of all rows since the first call, as one ``fit`` would have it, with
-        scales in the units of the first batch. ``forgetting`` multiplies the weights of all earlier
+        The posterior is that of a single ``fit`` to all rows since the first call, with scales in
+        the units of the first batch. ``forgetting`` multiplies the weights of all earlier
         rows.
 
-        Of a linear model with normal noise, sums of products are kept, and no rows. Of other models
-        rows are kept while they hold up to a million numbers; then a normal density takes the place
-        of their likelihood, with the gradient and the curvature that it has on average over the
-        draws. While all counts are zero, or all trials have one outcome, an intercept whose prior
-        is flat has that of ``intercept_prior="normal"``, and all rows are kept.
+        For a linear model with normal noise, sums of products are kept, and no rows. For other
+        models rows are kept while they hold up to a million numbers; then their likelihood is
+        replaced by a normal density whose gradient and curvature are the likelihood's average over
+        the draws. While all counts are zero, or all trials have the same outcome, a flat prior of
+        the intercept is replaced by that of ``intercept_prior="normal"``, and all rows are kept.
 
         Parameters
         ----------
@@ -260,7 +261,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative. A row of weight w counts as w rows.
         **by_row : array-like of shape (n_samples,) or number
-            Arguments by row, of the estimators that take some: see the notes of the class.
+            Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns
         -------
@@ -269,7 +270,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         Raises
         ------
         ValueError, TypeError
-            As of ``fit``, and where the number of columns changes or is 3,000 or more.
+            As for ``fit``, and if the number of columns changes or is 3,000 or more.
         """
         return self._fit(X, y, sample_weight, by_row, partial(next_batch, self._earlier()))
 
@@ -280,7 +281,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
 
 
 def _why_no_mode(error: Exception, posterior: GLMPosterior) -> str:
-    """Message of a fit without a mode, which names y where its size is the likelier reason."""
+    """Error message of a fit without a mode; it names y if its size is the likelier reason."""
     size = float(posterior.y.max()) if posterior.likelihood.log_link else 0.0
     if size > _SAFE_SIZE:
         return (

@@ -12,17 +12,17 @@ from skbayes_sgld._memory import check_memory
 from skbayes_sgld._typing import Array
 
 _FEWEST_ROWS = 8  # with fewer, a matrix product is as slow as products with vectors
-_FEWEST_TASKS = 8  # so that no thread waits long for the last one
+_FEWEST_TASKS = 8  # so that no thread waits long for the last task
 
 
 def block_size(n_numbers: int) -> int:
-    """Rows of a block whose temporaries hold ``n_numbers`` a row."""
+    """Number of rows of a block, if its temporaries hold ``n_numbers`` for each row."""
     # 2**20 numbers in all: with fewer, threads wait for the interpreter
     return max(_FEWEST_ROWS, 2**20 // max(n_numbers, 1))
 
 
 def _allocated(first: Array, n_rows: int) -> Array:
-    """Array with one entry a row, of the shape and dtype of the first block, which it holds."""
+    """Array with one entry for each row, of the first block's shape and dtype, and holding it."""
     shape = (n_rows, *first.shape[1:])
     what = f"X has {n_rows} rows, and a result of shape {shape}"
     check_memory(prod(shape) * first.itemsize, what, "give fewer rows at once")
@@ -55,7 +55,7 @@ def map_blocks(function: Callable[[slice], Array], n_rows: int, size: int) -> Ar
     -------
     values : ndarray of shape (n_rows, ...)
     """
-    if n_rows * _FEWEST_TASKS > size:  # fewer rows take less time than their threads
+    if n_rows * _FEWEST_TASKS > size:  # for fewer rows threads do not pay
         size = min(size, max(_FEWEST_ROWS, -(-n_rows // _FEWEST_TASKS)))
     # a thread takes at most 512 rows at once
     step = size * max(1, min(512 // size, n_rows // (size * _FEWEST_TASKS)))

@@ -36,9 +36,10 @@ from skbayes_sgld.prediction.factors import Columns, close_by, numbers_of, react
 from skbayes_sgld.prediction.tables import Table
 from skbayes_sgld.prediction.wrappers import components, layers, unwrap, unwrap_for
 
-_NUMBERS = 2**20  # of the response in a part of the rows: of more, most of the time is memory's
-_FEWEST = 32  # draws, beyond two for each parameter, that predict all rows where others do not
-_MOST_LEVELS = 50  # of a column that was not named; more are names, dates or codes
+# of the response in a part of the rows: with more, most of the time is spent on memory
+_NUMBERS = 2**20
+_FEWEST = 32  # draws that predict all rows if not all draws do, besides two for each parameter
+_MOST_LEVELS = 50  # in a column that was not named; with more they are names, dates or codes
 
 
 @dataclass(frozen=True)
@@ -56,10 +57,10 @@ class Response:
     n_rows : int or None
         Rows that are predicted under all draws, chosen at random; None: all.
     seed : int
-        Of the choice.
+        Seed of the choice of rows.
     to_all_draws : ndarray of shape (S, k) or None
-        Matrix from what some draws add to the mean, for all rows instead of a part, to what all
-        draws add.
+        Matrix that maps corrections of the mean (all rows instead of a part of them) under some
+        draws to corrections under all draws.
     rows : ndarray of int of shape (n,) or None
         Positions of the rows in the user's X; None: those of the table.
     """
@@ -99,7 +100,7 @@ class Response:
         return cls(estimator, table, by_row, n_rows, draw_seed(random_state), matrix)
 
     def columns(self, factors: Any) -> Columns:
-        """The columns: numbers or factors, those in ``factors`` by name or position included."""
+        """The columns: numbers or factors; ``factors`` names some of the latter."""
         prepared = any(layer.is_step and len(outer) > 1 for outer, layer in layers(self.estimator))
         # no encoder takes sparse rows
         see = self._seen if prepared and not sparse.issparse(self.table.X) else None
@@ -110,13 +111,13 @@ class Response:
         return unwrap(self.estimator, table.X).X
 
     def at_kind(self, kind: Any, columns: Columns) -> Self:
-        """Response at the rows, or at one row: means of numbers, most frequent levels of others."""
+        """Response at the rows, or at one row of mean numbers and most frequent levels."""
         check_choice(kind, "kind", ("average", "at_mean"))
         if kind == "average":
             return self
-        with np.errstate(over="ignore", invalid="ignore"):  # the model refuses infinities
+        with np.errstate(over="ignore", invalid="ignore"):  # the model raises for infinities
             by_row = {name: value.mean(keepdims=True) for name, value in self.by_row.items()}
-            if "n_trials" in by_row:  # whole numbers
+            if "n_trials" in by_row:  # trials are whole numbers
                 by_row["n_trials"] = by_row["n_trials"].round()
             return replace(self, table=columns.typical(), by_row=by_row)
 
@@ -171,9 +172,9 @@ class Response:
     def mean(self, scale: Array | None = None) -> Array:
         """Mean over the rows under every draw ``(S,)``, or ``(S, K)`` of classes and outputs.
 
-        ``scale (n,)`` multiplies the rows' responses. Of very many rows all draws predict a part,
-        and some of the draws predict all. By these, what the mean over all rows adds to that over
-        the part is known under every draw: it is nearly linear in the parameters.
+        ``scale (n,)`` multiplies the rows' responses. If there are very many rows, all draws
+        predict a part of them, and some of the draws predict all. The difference between the two
+        means is nearly linear in the parameters, so it is known under every draw by least squares.
         """
         n, size, matrix = self.table.n_rows, self.n_rows, self.to_all_draws
         scale = np.ones(n) if scale is None else scale
@@ -186,7 +187,7 @@ class Response:
         return self._total(part, of_part[part]) + np.tensordot(matrix, added, 1)
 
     def _total(self, rows: Array, weight: Array, n_draws: int | None = None) -> Array:
-        """Weighted sum over some rows under all draws, or under a few ``(S,)`` or ``(S, K)``."""
+        """Weighted sum over some rows ``(S,)`` or ``(S, K)``, under all draws or under a few."""
         unwrapped = unwrap(self.estimator, self.table.take(rows).X)
         seen, model = Table.of(unwrapped.X), unwrapped.model
         n_all = n_draws or len(model.posterior_.flat)
@@ -203,7 +204,7 @@ class Response:
                 self._refuse(rows[some], draws)
             return sums
 
-        with warnings.catch_warnings():  # of a row that is infinite, or nearly so
+        with warnings.catch_warnings():  # for a row whose response is infinite, or nearly so
             warnings.filterwarnings("ignore", ".*whose square is out of the range", UserWarning)
             return sum_in_threads(total, range(0, len(rows), size))
 
@@ -219,9 +220,9 @@ class Response:
         )
 
     def slope(self, j: int, spread: float, jumps: bool) -> Array:
-        """Mean over the rows of the derivative by a column of a spread, under every draw.
+        """Mean derivative by a column over the rows, under every draw; ``spread`` is its range.
 
-        Rows that a step before the model moves by a jump, as at the edge of a bin, have none.
+        Rows at which a step before the model jumps, as at the edge of a bin, are left out.
         """
         some, x = self.without_gaps(j)
         if jumps:
@@ -235,7 +236,7 @@ class Response:
 
 
 def _to_all_draws(draws: Any) -> Array | None:
-    """Matrix ``(S, k)`` from values at some draws to those at all.
+    """Matrix ``(S, k)`` that maps values at some draws to values at all draws.
 
     The values are of functions that are nearly linear in the parameters: least squares. None where
     two draws for each parameter would be most of them.
@@ -245,11 +246,13 @@ def _to_all_draws(draws: Any) -> Array | None:
         return None
     theta = draws.flat - draws.flat.mean(axis=0)
     sd = theta.std(axis=0)
-    z = (theta / np.where(sd > 0.0, sd, 1.0)).clip(-4.0, 4.0)  # no lever of a heavy tail
+    # so that a heavy tail has no leverage
+    z = (theta / np.where(sd > 0.0, sd, 1.0)).clip(-4.0, 4.0)
     z = np.column_stack([np.ones(len(z)), z])
     given, wanted = (z[draws.choose(size)] for size in (k, None))
     with one_blas_thread():
-        gram = given.T @ given + 1e-9 * k * np.eye(z.shape[1])  # of dependent parameters
+        # the ridge is for dependent parameters
+        gram = given.T @ given + 1e-9 * k * np.eye(z.shape[1])
         return wanted @ linalg.solve(gram, given.T, assume_a="pos")
 
 
@@ -271,7 +274,7 @@ def effects(
 
     Under every draw :math:`\theta_s` the effect of a column of numbers is the mean of the
     derivative of the expected response, and that of a level of a factor is the mean difference from
-    its first level, all other columns as they are:
+    its first level, with all other columns unchanged:
 
     .. math::
 
@@ -288,15 +291,15 @@ def effects(
     estimator : estimator
         Fitted estimator of this package, or a ``Pipeline``, a search, a
         ``TransformedTargetRegressor`` or a classifier of a chosen threshold around one, in any
-        order. Of a transformed target the response is the inverse of the transformed mean, as
-        ``predict`` gives it: for a log of the target the median of y.
+        order. For a transformed target the response is what ``predict`` returns, the inverse of
+        the transformed mean: with a log of the target it is the median of y.
     X : array-like of shape (n_samples, n_features)
-        Rows to average over, as the outermost wrapper takes them; those of ``fit``, usually.
+        Rows to average over, as the outermost wrapper takes them; usually those of ``fit``.
     columns : str, int or list of these, default=None
         Columns of X by name, or by position. None: all that change predictions.
     kind : {"average", "at_mean"}, default="average"
-        ``"average"``: the mean effect over the rows. ``"at_mean"``: the effect in one row, of the
-        mean of every column of numbers and the most frequent level of every other.
+        ``"average"``: the mean effect over the rows. ``"at_mean"``: the effect in one row, with
+        the mean of every column of numbers and the most frequent level of every other column.
     factors : str, int or list of these, default=None
         Columns of numbers whose values are compared as the levels of a factor, besides those that
         are factors anyway (see Notes).
@@ -307,30 +310,30 @@ def effects(
         Probability of the equal-tailed credible interval, in (0, 1).
     n_rows : int or None, default=2000
         Number of rows, chosen at random, that are predicted under all draws. The other rows are
-        predicted under some of the draws, two for each parameter and 32, which corrects for the
-        choice: the table is that of all rows, to a few hundredths of an sd or better. None, or
-        where these would be more than half of the draws: all draws predict all rows.
+        predicted under 32 draws and two more for each parameter, which corrects for the choice:
+        the table is that of all rows, to a few hundredths of an sd or better. If it is None, or
+        if these would be more than half of the draws, all draws predict all rows.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows.
     **by_row : dict
-        Arguments by row that the model takes. With ``exposure`` effects are on the mean count of
-        each row, without on the rate; with ``n_trials`` a beta-binomial model's are on the
-        successes, without on their share. Sizes of averages, and a classifier's trials, change no
-        mean response.
+        Arguments by row that the model takes. With ``exposure`` the effects are on the mean count
+        of each row, without it on the rate; with ``n_trials`` the effects of a beta-binomial model
+        are on the number of successes, without it on their share. Sizes of averages, and a
+        classifier's trials, change no mean response.
 
     Returns
     -------
     table : pandas.DataFrame
-        One row for each column of numbers and for each level of a factor but the first; of a
-        classifier for each class, of several outputs for each output.
+        One row for each column of numbers, and for each level of a factor but the first; for a
+        classifier one for each of these and each class, for several outputs one for each output.
 
         ``column``
             Name of the column; ``x0``, ``x1``, ... of an array.
         ``contrast``
             ``dy/dx``, ``+step``, or ``b - a`` for the levels b and a.
         ``class`` or ``output``
-            Of a classifier, or of several outputs. Effects on the probabilities of all classes add
-            up to 0.
+            Only for a classifier, or for several outputs. Effects on the probabilities of all
+            classes add up to 0.
         ``sd``, ``estimate``, ``lower``, ``upper``
             Posterior sd and mean, and the ends of the interval, whose coverage is in ``attrs``. The
             sd comes first because a narrow screen leaves out the middle of a table.
@@ -338,34 +341,33 @@ def effects(
     Raises
     ------
     ValueError
-        For columns that X does not have, or that have no effect to measure: one level, or where
-        columns is None more than 50 of them; and for a row whose response under a draw is infinite,
-        as of counts far beyond the rows of the fit.
+        If X does not have a column, or a column has no effect to measure: it has one level, or more
+        than 50 and ``columns`` is None; or if the response of a row under a draw is infinite, as
+        with counts for rows far beyond those of the fit.
 
     Warns
     -----
     UserWarning
-        Where the predictions do not change with a column although its values differ, as where a
-        ``ColumnTransformer`` drops it. Without ``columns`` it has no row in the table, and its
-        effects are 0 where it is named.
+        If the predictions do not change with a column although its values differ, for example
+        because a ``ColumnTransformer`` drops it. Such a column has no row in the table, or effects
+        of 0 if it is in ``columns``.
 
     Notes
     -----
     A factor is a column that holds no numbers (text, categories or truth values), a column of
-    numbers that are all 0 or 1, and a column of numbers that the steps before the model take for
-    codes, such as a ``OneHotEncoder``, ``OrdinalEncoder``, ``TargetEncoder`` or
-    ``KBinsDiscretizer`` or a function of your own, even if they also pass it on as a number. It is
-    found by what the steps make of numbers close by. Of values that the steps do not tell apart,
-    such as those in a bin, each range is one level, ``[a, b]``.
+    numbers that are all 0 or 1, and a column of numbers that a step before the model treats as
+    codes: a ``OneHotEncoder``, ``OrdinalEncoder``, ``TargetEncoder``, ``KBinsDiscretizer`` or a
+    function of your own, even if it is also passed on as a number. Such a column is found by what
+    the steps do to slightly different numbers. If the steps make no difference between some values,
+    such as those in a bin, their range ``[a, b]`` is one level.
 
-    The levels are those in X, in the order of their categories, or sorted, with numbers in text
-    taken for numbers; for another reference reorder the categories of ``X``. Rows in which a number
-    is missing have no derivative by it and are left out of its mean. So are rows at which what the
-    model sees of a number jumps, such as the edge of a bin.
+    The levels are those in X, in the order of their categories, or sorted (numbers within a text by
+    size); for another reference reorder the categories of ``X``. Rows in which a number is missing
+    have no derivative by it and are left out of its mean. So are rows at which a step before the
+    model jumps, such as the edge of a bin.
 
-    The interval is that of the mean over these very rows. That other rows could have been drawn is
-    not part of it. After five seconds lines on standard error name the column that is being
-    measured.
+    The interval is that of the mean over the rows of X. The chance that chose these rows is not
+    part of it. After five seconds, lines on standard error name the column that is being measured.
 
     Examples
     --------
@@ -413,7 +415,7 @@ def effects(
 
 
 def _used(known: Columns) -> list[int]:
-    """Positions of the columns without those whose values the model does not see; warn of these."""
+    """Positions of the columns; those that the model does not see are left out, with a warning."""
     names = known.table.names
     left_out = [j for j in range(len(names)) if known.is_left_out(j)]
     if len(left_out) == len(names):
@@ -485,9 +487,9 @@ def dependence(
 def _contrasts(
     rows: Response, at: Response, known: Columns, j: int, step: float | None, is_named: bool
 ) -> dict[str, Array]:
-    """Draws of the effects of a column by the contrasts' names.
+    """Draws of the effects of a column, by the names of the contrasts.
 
-    ``rows`` have the levels and the spread of the column; effects are averaged over ``at``.
+    The column's levels and range are those in ``rows``; effects are averaged over ``at``.
     """
     levels = known.levels(j)
     if levels is not None:

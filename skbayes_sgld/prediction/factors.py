@@ -1,9 +1,9 @@
 """Factors among the columns of a table, and their levels.
 
-A column is a factor where it holds no numbers, where its numbers are 0 and 1, and where the steps
-before the model take its numbers for codes. The last is found by what the steps do to numbers
-close by, whatever their names: an encoder refuses these or turns them into something far away, and
-bins do not tell them apart.
+A column is a factor if it holds no numbers, if all its numbers are 0 or 1, or if a step before the
+model treats its numbers as codes. The last is found by what the steps do to slightly different
+numbers, whatever the classes of the steps: an encoder refuses these or turns them into something
+far away, and bins make no difference between them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.prediction.tables import Table
 
 _PROBED = 200  # rows whose numbers are moved
-_SEEN = 20_000  # rows with other levels, and as many levels at most
-_DENSE = 2**24  # numbers that the model sees of these rows, beyond which no bins are looked for
+_SEEN = 20_000  # rows that are given other levels, and at most as many levels
+_DENSE = 2**24  # numbers that the model sees of these rows; with more, bins are not looked for
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -36,11 +36,11 @@ class Levels:
     Attributes
     ----------
     values : list
-        A value of each level.
+        One value of each level.
     names : list
-        Names of the levels: values, or ranges of bins.
+        Names of the levels: their values, or the ranges of bins.
     upper : list
-        Largest number of each level.
+        Largest number in each level.
     """
 
     values: list[Any]
@@ -49,11 +49,11 @@ class Levels:
 
     @classmethod
     def of_values(cls, values: list[Any]) -> Levels:
-        """Levels that are called by their values."""
+        """Levels whose names are their values."""
         return cls(values, [_name(value) for value in values], values)
 
     def most_frequent(self, x: Array) -> Any:
-        """Value of the level that most of the numbers ``x (n,)`` have."""
+        """Value of the level to which most of the numbers ``x (n,)`` belong."""
         return self.values[np.bincount(np.searchsorted(self.upper, x)).argmax()]
 
 
@@ -65,7 +65,7 @@ class Columns:
     ----------
     table : Table
     see : callable or None
-        Function from a table to the rows that the model sees; None where it sees the table itself.
+        Function from a table to the rows that the model sees; None if it sees the table itself.
     named : collection of int
         Positions of columns of numbers that the user calls factors.
     """
@@ -81,13 +81,13 @@ class Columns:
         if not _is_numbers(column):
             return Levels.of_values(_ordered(column))
         values = set(_distinct(column))
-        if values == {0, 1}:  # of which both are known to the steps
+        if values == {0, 1}:  # the steps have seen both
             return Levels.of_values([0, 1])
         codes = self._codes(j)
         return Levels.of_values([0, 1]) if codes is None and values <= {0, 1} else codes
 
     def is_open(self, j: int) -> bool:
-        """Whether a factor's values may be names or dates: text, or codes that nobody named."""
+        """Whether values of a factor may be names or dates: text, or codes nobody named."""
         column = self.table.column(j)
         declared = isinstance(column.dtype, pd.CategoricalDtype) or is_bool_dtype(column)
         return not declared and j not in self.named
@@ -99,8 +99,8 @@ class Columns:
     def is_left_out(self, j: int) -> bool:
         """Whether the values of a column differ, and the model sees no difference between them.
 
-        Every row gets the first value, then another one. Few values come first: they tell of most
-        columns that they are used.
+        Every row gets the first value, then another one. A few values are tried first: for most
+        columns that is enough to see a difference.
         """
         column = self.table.column(j)
         if self.see is None or column.nunique() < 2:
@@ -111,7 +111,7 @@ class Columns:
         return all(self._are_alike(self.see, j, _thinned(values, n)) for n in (_PROBED, _SEEN))
 
     def _are_alike(self, see: Callable[[Table], Any], j: int, values: list[Any]) -> bool:
-        """Whether the model sees the first of the values at rows that have the others."""
+        """Whether the model sees no difference if rows have the first value instead of others."""
         n = max(_PROBED, len(values))
         rows = self.table.take(np.linspace(0, self.table.n_rows - 1, n).astype(int))
         others = [values[k % len(values)] for k in range(n)]
@@ -120,7 +120,7 @@ class Columns:
         return not (changed.nnz if sparse.issparse(changed) else changed.any())
 
     def typical(self) -> Table:
-        """One row: means of columns of numbers, the most frequent levels of others."""
+        """One row: the means of columns of numbers, and the most frequent levels of factors."""
         if self.see is None and not self.named and self.table.is_matrix:
             return self.table.means()
         row = self.table.take(np.arange(1))
@@ -144,7 +144,7 @@ class Columns:
         return self._reaction(j)[0]
 
     def _reaction(self, j: int) -> tuple[Levels | None, bool]:
-        """Levels of a column of codes, and whether there are jumps in one of numbers."""
+        """Levels of a column if its numbers are codes, and whether the steps have jumps."""
         if self.see is None:
             return None, False
         if j not in self._found:
@@ -165,7 +165,7 @@ class Columns:
             return None, bool((moves < 0).any())
         of_value = self._alike(see, j, values)
         n_groups = of_value[-1] + 1 if np.all(np.diff(of_value) >= 0) else len(values)
-        if not of_value.any():  # alike, all of them
+        if not of_value.any():  # no difference between any of them
             ends = values if len(values) == 1 else [values[0], values[-1]]
             return (Levels.of_values(ends) if (moves < 0).any() else None), False
         if n_groups == len(values):
@@ -176,7 +176,7 @@ class Columns:
         return Levels(middles, _ranges(bins), [one[-1] for one in bins]), False
 
     def _alike(self, see: Callable[[Table], Any], j: int, values: list[Any]) -> Array:
-        """Numbers of the groups of values, from 0, between which the model sees no difference."""
+        """Number, from 0, of each value's group; within a group the model sees no difference."""
         values[:] = _thinned(values, _SEEN)
         size = len(values)
         n_bases = int(np.clip(_SEEN // size, 1, 3))
@@ -198,32 +198,32 @@ def numbers_of(column: pd.Series) -> Array:
 
 
 def spread_of(x: Array) -> float:
-    """Range of numbers, or their size where all are equal."""
+    """Range of numbers, or their size if all are equal."""
     x = x[np.isfinite(x)]
     return float(np.ptp(x) or np.abs(x).max() or 1.0)
 
 
 def close_by(x: Array, spread: float) -> Array:
-    """Distance to numbers close by.
+    """A small step in each number, by which derivatives are measured.
 
-    The error of a difference over it is below that of rounding, 1e-8, and no value of a column of
+    The derivative's error by it is below that by rounding, 1e-8, and no value of a column of
     positive numbers becomes negative, unless it is a ten millionth of the range.
     """
     return np.clip(1e-4 * np.abs(x), 1e-7 * spread, 1e-4 * spread)
 
 
 def reactions(see: Callable[[Table], Any], table: Table, j: int, x: Array, width: Array) -> Array:
-    """Reactions of each row that the model sees to numbers close by ``(n,)``.
+    """How each row that the model sees reacts to a small step in the column ``(n,)``.
 
-    1 where it moves in proportion, 0 where it does not move, -1 where it jumps or where there is no
-    such row.
+    1 if it moves in proportion, 0 if it does not move, -1 if it jumps or the steps raise an
+    error.
     """
     here = see(table)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of unknown categories
+            warnings.simplefilter("ignore")  # about unknown categories
             ends = [_matrix(see(table.moved(j, x + to * width))) for to in (-1.0, 1.0)]
-    except Exception:  # a user's transformer may raise anything where it knows no such code
+    except Exception:  # a user's transformer may raise anything for a code that it does not know
         return np.full(len(x), -1)
     here, (low, high) = _matrix(here), ends
     if not here.shape == low.shape == high.shape:
@@ -266,7 +266,7 @@ def _thinned(values: list[Any], n: int) -> list[Any]:
 
 
 def _ranges(bins: list[list[Any]]) -> list[str]:
-    """Names of bins ``[lowest, highest]``, of as few digits as tell their ends apart."""
+    """Names of bins ``[lowest, highest]``, with as few digits as make their ends different."""
     ends = {value for one in bins for value in (one[0], one[-1])}
     digits = next((k for k in range(3, 12) if len({f"{v:.{k}g}" for v in ends}) == len(ends)), 12)
     return [
@@ -295,7 +295,7 @@ def _ordered(column: pd.Series) -> list[Any]:
 
 
 def _natural(levels: list[Any]) -> Callable[[Any], Any] | None:
-    """Sorting key that takes numbers in text for numbers: 2 before 10, g2 before g10."""
+    """Sorting key for text in which numbers are compared by size: 2 before 10, g2 before g10."""
     if not all(isinstance(one, str) for one in levels):
         return None
     try:

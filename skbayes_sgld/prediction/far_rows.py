@@ -1,8 +1,9 @@
-"""Predictions of rows so far out that a mean under a draw, or its square, overflows.
+"""Predictions of rows so far out that their mean under some draw, or its square, overflows.
 
-Under a log link a row of a value ten times as large as those of the fit may have a mean of exp(400)
-under some draw. Its mean may then be infinite, and its intervals open. All other rows are predicted
-as without it. :func:`predict_apart` is called once a row has been found to be so far out.
+Under a log link, a row with a value ten times as large as those of the fit may have a mean of
+exp(400) under some draw. Its predicted mean and the ends of its intervals may then be infinite. All
+other rows are predicted as if it were not there. :func:`predict_apart` is called if such a row has
+been found.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods.base import HIGHEST
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 
-_FAR = HIGHEST - 1.0  # least log mean of a far row: the search for them may round otherwise
+# least log mean of a far row; 1 below the limit, as the search may round differently
+_FAR = HIGHEST - 1.0
 _LARGEST = np.exp(345.0)  # beyond it a quantile is infinite
 _PER_ROW = "offset", "y", "t"
 
 
 def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, Any]) -> Any:
-    """Result of a method of ``predictive``, of which far rows are computed apart, with a warning.
+    """Result of a method of ``predictive``; far rows are computed on their own, with a warning.
 
     ``arguments`` are the method's by name, without X.
     """
@@ -72,7 +74,7 @@ def find_far_rows(predictive: Any, X: Array, offset: Array | None) -> Array:
 
 
 def named(rows: Array) -> str:
-    """Beginning of a sentence about the rows of X that a mask has, with "has" or "have"."""
+    """Beginning of a sentence about the rows of X in a mask, up to "has" or "have"."""
     first, number = int(rows.argmax()), int(rows.sum())
     if number == 1:
         return f"Row {first} of X (from 0) has"
@@ -91,7 +93,7 @@ def _means(predictive: Any, X: Array, offset: Any) -> Array:
 
 def _mean(predictive: Any, X: Array, offset: Array | None = None) -> Array:
     share = predictive.share
-    some = share > 0.0  # infinity times a weight of 0 is no number
+    some = share > 0.0  # infinity times a weight of 0 is nan
 
     def mean_of(X: Array, offset: Any) -> Array:
         with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""Predictions as tables: the index of X, and a named column for each end, level, class or draw."""
+"""Predictions as tables: the index of X, and named columns for ends, levels, classes or draws."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ ENDS: Axis = ("end", ("lower", "upper"))
 
 
 def levels_of(name: str, levels: Any) -> list[Axis]:
-    """Axis of levels, unless there is one alone: that has no axis."""
+    """Axis of levels; a single level has no axis."""
     return [(name, np.asarray(levels, dtype=float).tolist())] if np.ndim(levels) else []
 
 
 def shown(values: Array, X: Any, as_frame: bool, axes: Sequence[Axis]) -> Any:
-    """Predictions ``(n, ...)``, as they are or as a frame.
+    """Predictions ``(n, ...)``, unchanged or as a frame.
 
     Parameters
     ----------
@@ -33,13 +33,14 @@ def shown(values: Array, X: Any, as_frame: bool, axes: Sequence[Axis]) -> Any:
         Rows, whose index the frame has if they are of pandas.
     as_frame : bool
     axes : sequence of (str, list)
-        Names and labels of the axes after that of the rows. Of several the columns are a
-        MultiIndex.
+        Names and labels of the axes after that of the rows. With several of them the columns are
+        a MultiIndex.
 
     Returns
     -------
     predictions : ndarray, or a frame
-        Of pandas, unless ``sklearn.set_config(transform_output="polars")`` was called. Polars has
+        The frame is one of pandas, unless ``sklearn.set_config(transform_output="polars")`` was
+        called. Polars has
         no index, and no columns of several levels: their labels are joined by underscores.
     """
     if not check_flag(as_frame, "as_frame"):

@@ -74,8 +74,8 @@ def predict_quantiles(
     Raises
     ------
     ValueError
-        Where the inverse of the target's transformation is not monotone, or not linear with
-        ``kind="mean"``. A decreasing inverse swaps the levels.
+        If the inverse of the target's transformation is not monotone, or not linear with
+        ``kind="mean"``. (A decreasing inverse is allowed: it swaps the levels.)
 
     See Also
     --------
@@ -151,10 +151,10 @@ def predict_interval(
     Returns
     -------
     interval : ndarray of shape (n_samples, 2) or (n_samples, 2, n_coverages)
-        Lower and upper end; with the coverages last where several are given, and the outputs before
-        the ends where y has several. Or a frame, of pandas unless
-        ``sklearn.set_config(transform_output="polars")`` was called: with several coverages or
-        outputs its columns are a MultiIndex, in the order of the array's axes.
+        Lower and upper end. Several coverages are the last axis, several outputs that before the
+        ends. Or a frame, of pandas unless ``sklearn.set_config(transform_output="polars")`` was
+        called: with several coverages or outputs its columns are a MultiIndex, in the order of
+        the array's axes.
 
     Examples
     --------
@@ -256,15 +256,15 @@ def predict_proba_interval(
     coverage : float or array-like of shape (n_coverages,), default=0.9
         Posterior probability of the interval, in (0, 1); or several.
     as_frame : bool, default=False
-        Return a frame with the index of X, whose columns are the classes and, of each, ``lower``
-        and ``upper``.
+        Return a frame with the index of X, whose columns are the classes and, for each class,
+        ``lower`` and ``upper``.
     **by_row : dict
         Arguments by row that the model takes.
 
     Returns
     -------
     interval : ndarray of shape (n_samples, n_classes, 2) or (n_samples, n_classes, 2, n_coverages)
-        Lower and upper end; with the coverages last where several are given. Or a frame.
+        Lower and upper end; several coverages are the last axis. Or a frame.
 
     Examples
     --------
@@ -364,7 +364,8 @@ def summary(estimator: Any, coverage: float = 0.9, exponentiate: bool = False) -
     Returns
     -------
     table : pandas.DataFrame
-        One row a parameter, in the units of the columns and of the target that the model sees.
+        One row for each parameter, in the units of the columns and of the target that the model
+        sees.
 
     Examples
     --------

@@ -15,7 +15,7 @@ def check_levels(q: Any, argument: str = "q") -> Array:
     """Levels, or coverages, as an array; raise if there is none, or one is not inside (0, 1)."""
     try:
         levels = np.atleast_1d(np.asarray(q))
-    except ValueError:  # of lists of several lengths
+    except ValueError:  # from lists of different lengths
         levels = np.atleast_1d(np.asarray(q, dtype=object))
     if not levels.size:
         raise ValueError(f"{argument}={q!r} is empty; give a number in (0, 1), or several.")

@@ -1,10 +1,10 @@
-"""Quantiles of mixtures of normal distributions, one mixture a row.
+"""Quantiles of mixtures of normal distributions, one mixture for each row.
 
 A row's mixture has one component for each draw, with the draw's predictor as mean and the sd of the
-draw's noise as sd. If the components differ little, the moments of the predictors give the
-quantiles of all levels (:class:`MixtureMoments`, :func:`expand`): predictive intervals take a
-seventh of the time. Otherwise the distribution function is computed (:func:`search`), usually once
-a level, since the expansion gives the start.
+draw's noise as sd. If the components differ little, the quantiles of all levels are
+computed from the moments of the predictors (:class:`MixtureMoments`, :func:`expand`), in a seventh
+of the time. Otherwise the distribution function is computed (:func:`search`), usually once for each
+level, beginning at the quantile of the expansion.
 
 Conventions
 -----------
@@ -30,7 +30,7 @@ from skbayes_sgld.prediction.predictors import Spread
 
 _ByPower = dict[tuple[int, int], Any]
 
-_ORDER = 6  # of the moments
+_ORDER = 6  # largest order of the moments
 _REACH = 5.5  # beyond it the distribution function is 0 or 1 in single precision
 
 
@@ -42,7 +42,7 @@ class NormalMixtures:
     spread : Spread
         Mean and deviations of the rows' predictors.
     scale, share : ndarray of shape (S,)
-        The scale in units ``(n,)`` of each row, which the methods take.
+        The scale is in the units ``(n,)`` of the rows, an argument of the methods.
     """
 
     def __init__(self, spread: Spread, scale: Array, share: Array) -> None:
@@ -70,7 +70,7 @@ class NormalMixtures:
         return center[:, None] + unit[:, None] * t
 
     def cdf(self, X: Array, unit: Array, t: Array) -> Array:
-        """Probabilities ``(n, m)`` of at most each of ``t``; nan where the moments do not tell."""
+        """Probabilities ``(n, m)`` of at most each of ``t``; nan if the expansion is inaccurate."""
         center, moments = self._moments(X, unit)
         with np.errstate(all="ignore"):  # a series that diverges has a large error
             sd = np.sqrt(1.0 + moments[2, 0])
@@ -83,7 +83,7 @@ class NormalMixtures:
         return cdf
 
     def _moments(self, X: Array, unit: Array) -> tuple[Array, _ByPower]:
-        """Centres ``(n,)`` and moments of the rows."""
+        """Means ``(n,)`` and moments of the rows' predictors."""
 
         def moments_of(rows: slice) -> Array:
             center, deviation = self._spread.deviations(X[rows], unit[rows])
@@ -99,8 +99,8 @@ class NormalMixtures:
 class MixtureMoments:
     """Function from deviations to their moments ``E[deviation^i excess^j]``, ``i + 2j <= 6``.
 
-    The excess is the variance of a draw's noise relative to the mean variance, minus 1. Like the
-    square of a deviation it is small of second order.
+    The excess is the variance of a draw's noise relative to the mean variance, minus 1. It counts
+    as two powers, because it is of the order of a squared deviation.
     """
 
     def __init__(self, scale: Array, share: Array) -> None:
@@ -145,7 +145,8 @@ def expand(moments: _ByPower, q: Array, noise: float) -> Array:
         From :meth:`MixtureMoments.by_power`.
     q : ndarray of shape (m,)
     noise : float
-        Monte Carlo error of a mean over the draws, in sds: the root of the sum of squared shares.
+        Monte Carlo error of a mean over the draws, in their sds: the root of the sum of squared
+        shares.
 
     Returns
     -------
@@ -170,14 +171,14 @@ def expand(moments: _ByPower, q: Array, noise: float) -> Array:
 
 
 def _series(x: Array, c: dict[int, Any]) -> tuple[Array, Array, Array]:
-    """Distribution function by the series, the normal density and Hermite polynomials at x."""
+    """The series' distribution function, the normal density, and the Hermite polynomials at x."""
     hermite = np.polynomial.hermite_e.hermevander(x, max(c)).T
     normal = np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
     return ndtr(x) - normal * sum(c[k] * hermite[k - 1] for k in c), normal, hermite
 
 
 def _remainder(hermite: Array, last: dict[int, Any]) -> Any:
-    """Size of the last terms of the series. A polynomial has zeros, where the next one is large."""
+    """Size of the last two terms of the series: at a zero of one polynomial the other is large."""
     return sum(np.abs(last[k]) * (np.abs(hermite[k - 1]) + 0.3 * np.abs(hermite[k])) for k in last)
 
 
@@ -202,7 +203,7 @@ def _coefficients(
 
     orders = range(3, _ORDER + 1)
     c3, c4, c5, c6 = (sum(term(k - 2 * j, j) for j in range(k // 2 + 1)) for k in orders)
-    own = c6 - 0.5 * c3**2  # without the product of lower orders
+    own = c6 - 0.5 * c3**2  # minus the product of lower orders
     # c5 and c6 may be nearly 0 by chance; the unknown part of c7 has this Monte Carlo error
     c7 = noise * (term(4, 0) + term(0, 2)) ** 1.75
     c9, c10 = c3 * own + c4 * c5 + c3**3 / 6.0, c4 * own + 0.5 * (c5**2 + c3**2 * c4)
@@ -230,10 +231,10 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
     quantile : ndarray of shape (n,)
         Accurate to 1e-5 of the mixture's sd.
     """
-    if q > 0.5:  # a small probability keeps its digits
+    if q > 0.5:  # so that the smaller of the two probabilities is computed
         mirrored = start * [[-1.0], [1.0], [1.0]]
         return -search(-deviation, scale, share, 1.0 - q, mirrored)
-    # single precision has too few digits far out, and no inverse of a tiny or huge width
+    # single precision is too coarse far out, and cannot hold the inverse of a tiny or huge width
     if q < 1e-3 or not 1e-30 < scale.min() <= scale.max() < 1e30:
         deviation = deviation.astype(np.float64, copy=False)
     inverse, weight = (1.0 / scale).astype(deviation.dtype), share.astype(deviation.dtype)
@@ -249,7 +250,7 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
         return (cdf_of(z, out=z) @ weight).astype(float)
 
     t, density, error = start
-    # relative error of the density, over that of the quantile; a series that diverges has any error
+    # relative error of the density, from that of the quantile; a series that diverges has any error
     doubt = 4.0 * np.minimum(error, 1.0)
     return solve_quantile(cdf, q, center, width, start=(t, density, doubt))
 
@@ -273,10 +274,10 @@ def _logit_polynomial() -> Array:
 
 
 def _normal_cdf(z: Array, out: Array) -> Array:
-    """``Phi(z)`` in single precision, accurate relative to itself from -5.5 to 5.5.
+    """``Phi(z)`` in single precision, with a small relative error from -5.5 to 5.5.
 
-    It takes a third of the time of ``ndtr``; predictive intervals of 100,000 rows of 20 columns
-    (``python -m benchmarks``) take 0.7 of the time.
+    It takes a third of the time of ``ndtr``; with it, predictive intervals of 100,000 rows of 20
+    columns (``python -m benchmarks``) take 0.7 of the time.
     """
     np.clip(z, -_REACH, _REACH, out=z)
     first, *others, last = _logit_polynomial()

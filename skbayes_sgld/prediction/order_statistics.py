@@ -1,4 +1,4 @@
-"""Quantiles over draws, from order statistics of each row."""
+"""Quantiles over draws, by order statistics of each row."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def _in_order(values: Array, positions: Array) -> Array:
         return values[:, positions]
     selection, first = np.empty((len(values), len(positions)), values.dtype), 0
     for number, position in enumerate(positions):
-        rest = values[:, first:]  # all smaller values stand before it
-        if number and position == first:  # the next position: a minimum is enough
+        rest = values[:, first:]  # all smaller values are before these
+        if number and position == first:  # the next position is that of the least of the rest
             selection[:, number] = rest.min(axis=1)
         else:
             rest.partition(position - first, axis=1)

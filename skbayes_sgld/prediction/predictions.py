@@ -1,4 +1,4 @@
-"""Predictions: the predictive distributions of rows as one value; several outputs are stacked."""
+"""Predictions: the predictive distributions of rows as one object, for one output or several."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Predictions:
     of_draws : callable
         Function that makes the :class:`Predictive` distribution under the draws.
     of_point : callable
-        Function that makes the distribution that the mean and the probabilities are of: the same,
-        or that of an estimate.
+        Function that makes the distribution whose mean and probabilities are reported: the same,
+        or that at a point estimate.
     X : ndarray or csr_array of shape (n, d)
     offset : ndarray of shape (n,) or None
         As :class:`Predictive` takes it.
     y : ndarray of shape (n,) or None
-        Observations, as the likelihood takes them, where densities are asked for.
+        Observations as the likelihood takes them, for densities.
     classes : ndarray of shape (n_classes,) or None
         Labels of a classifier.
     """
@@ -51,7 +51,7 @@ class Predictions:
 
     @cached_property
     def point(self) -> Predictive:
-        """Distribution that the mean and the probabilities are of."""
+        """Distribution whose mean and probabilities are reported."""
         return self.of_point()
 
     def mean(self) -> Array:
@@ -73,12 +73,12 @@ class Predictions:
         return self.predictive.cdf(self.X, points, self.offset).reshape(t.shape)
 
     def sample(self, rng: np.random.RandomState) -> Array:
-        """An observation under each draw ``(n, S)``; labels, unless trials are given."""
+        """An observation under each draw ``(n, S)``; a label, unless trials are given."""
         sample = self.predictive.sample(self.X, rng, self.offset)
         return sample if self.classes is None or self.offset is not None else self.classes[sample]
 
     def log_density(self) -> Array:
-        """Log density of the observations ``(n,)``; of labels the log of their probability."""
+        """Log density of the observations ``(n,)``; for labels the log of their probability."""
         assert self.y is not None
         if self.classes is None or self.offset is not None:
             law = self.predictive if self.classes is None else self.point
@@ -106,7 +106,7 @@ class Predictions:
         return self.point.probability(self.X)
 
     def log_probability(self) -> Array:
-        """Logs ``(n, n_classes, 2)`` of the probability of each class, and of the others."""
+        """Logs ``(n, n_classes, 2)`` of the probabilities of each class and of all others."""
         return self.point.log_probability(self.X)
 
     def probability_quantiles(self, q: Array) -> Array:
@@ -119,7 +119,7 @@ class Predictions:
 
 
 class Outputs:
-    """Predictions of several outputs: each method's arrays have the outputs as second axis.
+    """Predictions of several outputs: each method's arrays have the outputs as their second axis.
 
     The methods are those of :class:`Predictions`. Random numbers come from one stream, which makes
     the draws of the outputs independent.
@@ -129,7 +129,7 @@ class Outputs:
         self._each = each
 
     def __getattr__(self, name: str) -> Callable[..., Array]:
-        """Method of all outputs."""
+        """A method that calls those of all outputs."""
         methods = [getattr(predictions, name) for predictions in self._each]
         return lambda *given: stacked(method(*given) for method in methods)
 
@@ -140,12 +140,12 @@ class Outputs:
 
 
 def of_outputs(each: Iterable[Predictions]) -> Predictions:
-    """Predictions of several outputs as those of one."""
+    """Predictions of several outputs as one object; those of a single output are returned."""
     return cast(Predictions, Outputs(list(each)))
 
 
 def split_columns(y: Any, n_outputs: int) -> list[Any]:
-    """Columns of y, one an output; None for each where y is None."""
+    """Columns of y, one for each output; None for each if y is None."""
     if y is None:
         return [None] * n_outputs
     values = np.asarray(y)

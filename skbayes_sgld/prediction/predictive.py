@@ -23,7 +23,7 @@ from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
 
 
 def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
-    """Method that predicts rows apart whose means overflow under a draw."""
+    """Method that predicts rows on their own whose means overflow under some draw."""
     expected = signature(method)
 
     @wraps(method)
@@ -42,7 +42,7 @@ class Predictive:
     """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
     Methods take rows ``X (n, d)`` and an optional ``offset (n,)``, which is added to their
-    predictors. Of totals it is the number of trials instead, and of averages a part of the log
+    predictors. For totals it is the number of trials instead, and for averages a part of the log
     spread, minus the log of their size. Predictions of many rows are in
     single precision. Its error, 1e-6, is far below that of the draws.
 
@@ -54,15 +54,15 @@ class Predictive:
     own : ndarray of shape (S, n_own) or None
         Coordinates of the likelihood's own parameters under each draw; None without any.
     weights : ndarray of shape (S,) or None
-        Weights of the draws; None where they are equal.
+        Weights of the draws; None if they are equal.
     present : ndarray of int or None
-        Positions among all classes of those that have rows, of which the likelihood is; the others
-        have probability 0. None: all classes have rows, or an observation is no label.
+        Positions, among all classes, of the classes that have rows, which the likelihood knows; the
+        others have probability 0. None: all classes have rows, or observations are not labels.
     n_classes : int
-        Number of all classes, with ``present``.
+        Number of all classes, if there is ``present``.
     is_far : bool
-        Whether means beyond exp(350) count as that, as those of far rows do under a log link
-        (``prediction/far_rows.py``). If not, they are a FarRowError.
+        Whether means beyond exp(350) are allowed, as those of far rows under a log link
+        (``prediction/far_rows.py``). If not, they raise a FarRowError.
     """
 
     predictor: Predictor
@@ -74,7 +74,7 @@ class Predictive:
     is_far: bool = False
 
     def at_mean(self) -> Predictive | None:
-        """Distribution at the posterior mean of the parameters; None where that mean means nothing.
+        """Distribution at the posterior mean of the parameters; None if such a mean has no meaning.
 
         The likelihood's own parameters are averaged as coordinates, such as log variances.
         """
@@ -107,9 +107,9 @@ class Predictive:
 
     @property
     def _allows_quadrature(self) -> bool:
-        """Whether averages over the draws may be those over a few nodes of a quadrature.
+        """Whether averages over the draws may be computed by a quadrature with a few nodes.
 
-        Several predictors, or cut points, would take too many nodes.
+        With several predictors, or cut points, it would take too many nodes.
         """
         alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
         has_cut_points = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
@@ -137,13 +137,13 @@ class Predictive:
         return self._beside(self._with_own(eta), offset)
 
     def _of_predictor(self, offset: Array | float) -> Array | float:
-        """Offset of the predictors: 0 where it is of trials or of the log spread."""
+        """Offset of the predictors: 0 if the offset is a number of trials or of the log spread."""
         return 0.0 if self.likelihood.totals or self.likelihood.offset_at else offset
 
     def _beside(self, u: Array, offset: Array | float) -> Array:
-        """Local parameters with what the offset means beside the predictors, if it is given.
+        """Local parameters with the offset, if given, where it is not one of the predictors.
 
-        Numbers of trials are a last row, and the sizes of averages are in the log spread.
+        Numbers of trials are appended, and the sizes of averages are added to the log spread.
         """
         likelihood = self.likelihood
         if not np.ndim(offset) or not (likelihood.totals or likelihood.offset_at):
@@ -171,10 +171,10 @@ class Predictive:
         *more: Array | None,
         each: int | None = None,
     ) -> Array:
-        """Values of ``function(X, *more)``, computed by blocks of rows.
+        """Values of ``function(X, *more)``, computed in blocks of rows.
 
         A row has ``copies`` temporaries of ``each`` numbers; None: as many as its predictors. Each
-        of ``more`` has one entry a row; None, an absent offset, becomes 0.
+        of ``more`` has one entry for each row; None, an absent offset, becomes 0.
         """
 
         def values_of(rows: slice) -> Array:
@@ -368,11 +368,11 @@ class Predictive:
 
     @_far_rows_apart
     def cdf(self, X: Array, t: Array, offset: Array | None = None) -> Array:
-        """Probability of an observation of at most each of ``t (n, m)``, of its shape.
+        """Probability of an observation of at most each of ``t (n, m)``, in its shape.
 
-        Of many rows the error is below 3e-6.
+        For many rows the error is below 3e-6.
         """
-        # sums over all draws are exact, and of few rows as fast
+        # sums over all draws are exact, and for few rows as fast
         likelihood, many = self.likelihood, X.shape[0] >= 200
 
         def mixture_cdf(average: Average, n: int, t: Array) -> Array:
@@ -429,7 +429,7 @@ class Predictive:
     def probability(self, X: Array) -> Array:
         """Posterior mean of the probability of each class ``(n, n_classes)``.
 
-        A tiny probability keeps its digits.
+        A tiny probability is as precise as others.
         """
         return self._among_all(self._probability(X), 0.0)
 
@@ -453,9 +453,9 @@ class Predictive:
         return p / p.sum(axis=1, keepdims=True)
 
     def log_probability(self, X: Array) -> Array:
-        """Logs ``(n, n_classes, 2)`` of the mean probability of each class, and of the others.
+        """Logs ``(n, n_classes, 2)`` of the mean probability of each class, and of all others.
 
-        Each is accurate even where the other is near log 1.
+        Each is accurate even if the other is near log 1.
         """
         likelihood, share = self._label_likelihood(), self.share
         log_share = np.log(share, where=share > 0, out=np.full_like(share, -np.inf))
@@ -465,9 +465,9 @@ class Predictive:
             return np.stack([np.logaddexp.reduce(p, axis=-1) for p in logs], axis=-1)
 
         p = self._probability(X)
-        rest = p @ (1.0 - np.eye(p.shape[1]))  # 1 - p would lose digits where p is near 1
+        rest = p @ (1.0 - np.eye(p.shape[1]))  # 1 - p would lose precision where p is near 1
         both = np.stack([p, rest], axis=-1)
-        # single precision has lost draws that matter
+        # single precision has rounded draws to 0 that matter
         tiny = (both < 1e-30).any(axis=(1, 2))
         with np.errstate(divide="ignore"):
             log_mean = np.log(both)
@@ -496,7 +496,7 @@ class Predictive:
         def quantiles_of(X: Array) -> Array:
             eta = spread.predictors(spread.coordinates(X))
             p = likelihood.mean(self._with_own(eta))
-            if p.ndim == 2:  # two classes, of which it is the second's probability
+            if p.ndim == 2:  # two classes: p is the probability of the second
                 p = np.stack([1.0 - p, p], axis=1)
             each = [draw_quantiles(values, q, self.weights) for values in p.swapaxes(0, 1)]
             return np.stack(each, axis=1)

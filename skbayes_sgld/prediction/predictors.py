@@ -5,7 +5,7 @@ Conventions
 A :class:`Predictor` maps n rows to their K predictors under each of S draws, ``(K, n, S)``;
 ``share (S,)`` holds the probabilities of the draws. A :class:`Spread` has the same predictors as
 their mean over the draws and each draw's deviation from it. It is made once for ``n_rows`` rows,
-which are mapped block by block: what is worth computing beforehand depends on that number.
+which are mapped block by block: how much is computed beforehand depends on that number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Predictor:
         raise NotImplementedError
 
     def at_mean(self, share: Array) -> Predictor | None:
-        """Predictor of the mean of the draws; None where the mean of parameters means nothing."""
+        """Predictor at the mean of the draws; None if a mean of parameters has no meaning."""
         return None
 
     def spread(self, share: Array, n_rows: int) -> Spread:
@@ -81,9 +81,9 @@ class Spread:
         return variance
 
     def deviations(self, X: Array, unit: Array | float = 1.0) -> tuple[Array, Array]:
-        """Mean ``(n,)`` of the first predictor, and its deviations ``(n, S)`` over the unit.
+        """Mean ``(n,)`` of the first predictor, and its deviations ``(n, S)`` in units of ``unit``.
 
-        The unit is a number, or one for each row ``(n,)``.
+        ``unit`` is one number, or a number for each row ``(n,)``.
         """
         coordinates = self.coordinates(X)[0]
         mean = coordinates[:, -1].copy()
@@ -105,7 +105,7 @@ class LinearPredictor(Predictor):
 
     @cached_property
     def _by_draw(self) -> tuple[Array, Array]:
-        """Slopes ``(K, d, S)`` and levels ``(K, 1, S)``, contiguous along the draws."""
+        """Slopes ``(K, d, S)`` and intercepts ``(K, 1, S)``, contiguous along the draws."""
         slopes = np.ascontiguousarray(self._coef.transpose(1, 2, 0))
         return slopes, np.ascontiguousarray(self._intercept.T)[:, None]
 
@@ -115,7 +115,7 @@ class LinearPredictor(Predictor):
         return LinearPredictor(coef[None], intercept[None])
 
     def spread(self, share: Array, n_rows: int) -> Spread:
-        """Mean and deviations; of many rows from the draws, factored."""
+        """Mean and deviations; for many rows the draws are factored."""
         enough = n_rows >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
         if enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS:
             return _Factored(self._coef, self._intercept, share)
@@ -123,7 +123,7 @@ class LinearPredictor(Predictor):
 
 
 class _Factored(Spread):
-    """Mean of slope and level, and the draws' deviations from them as a product.
+    """Mean of slopes and intercepts, and the draws' deviations from them as a product.
 
     A row x, with a one appended, has the deviations ``directions^T (R x)``. The directions are of
     order 1, so cancellation between columns of X, or between them and the intercept, happens in the
@@ -133,7 +133,7 @@ class _Factored(Spread):
 
     def __init__(self, coef: Array, intercept: Array, share: Array) -> None:
         root = np.sqrt(share)
-        some = root > 1e-8 * root.max()  # draws of less weight have no digits in the factor
+        some = root > 1e-8 * root.max()  # draws of less weight are lost to rounding in the factor
         inverse = np.divide(1.0, root, where=some, out=np.zeros_like(root))
         rows, directions = [], []
         for k in range(coef.shape[1]):
@@ -155,9 +155,9 @@ class _Factored(Spread):
         return _affine(X, self._slopes, self._levels)
 
     def predictors(self, coordinates: Array) -> Array:
-        """Predictors, in single precision where that holds them."""
+        """Predictors, in single precision if that can hold them."""
         size = max(coordinates.max(initial=0.0), -coordinates.min(initial=0.0))
-        # the largest numbers whose squares single precision holds
+        # single precision can hold the squares of such numbers
         directions = self._single if size < 1e15 else self._directions
         if coordinates.ndim == 2:
             directions = directions[0]
@@ -172,7 +172,7 @@ class _Factored(Spread):
 
 
 def _affine(X: Array, slopes: Array, levels: Array) -> Array:
-    """Products ``(K, n, m)`` of the rows with slopes ``(K, d, m)``, plus levels ``(K, 1, m)``."""
+    """Products ``(K, n, m)`` of rows with slopes ``(K, d, m)``, plus intercepts ``(K, 1, m)``."""
     # a sparse array's product takes one matrix
     product = np.stack([X @ slope for slope in slopes]) if issparse(X) else X @ slopes
     product += levels

@@ -1,10 +1,11 @@
-"""Means of smooth functions of one predictor and of own parameters, from a few nodes a row.
+"""Means of smooth functions of one predictor and of own parameters, from a few nodes for each row.
 
-A quadrature has the Chebyshev moments of the draws of a row's predictor. Its mean
-``E f(eta) = sum_j w_j f(eta_j)`` is exact for polynomials of lower degree than the number of nodes,
-and nearly so for functions whose Chebyshev coefficients fall off. The last coefficients of a
-function estimate the error; rows with a larger error are averaged over all draws. The likelihood's
-own parameters have nodes too, the same for all rows; moments are of products of polynomials.
+The weights of a quadrature are made from the Chebyshev moments of the draws of a row's predictor.
+Its mean ``E f(eta) = sum_j w_j f(eta_j)`` is exact for polynomials of lower degree than the number
+of nodes, and nearly so for functions whose Chebyshev coefficients fall off. The last coefficients
+of a function estimate the error; rows with a larger error are averaged over all draws. The
+likelihood's own parameters have nodes too, the same for all rows; the moments are then those of
+products of polynomials.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import numpy as np
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.base import Average
 
-_ERROR = 1e-6  # of a mean, relative to the function's largest value: single precision has no more
-# Nodes for each draw, beyond which all draws cost less: of 40 rows with t-distributed noise 7,125
-# nodes took 10 times as long as 4,000 draws, of 200 rows 1,920 nodes 1.1 times, of 600 rows 1,089
-# nodes half.
+_ERROR = 1e-6  # of a mean, relative to the function's largest value: about that of single precision
+# Nodes for each draw; with more, sums over all draws cost less: for 40 rows with t-distributed
+# noise 7,125 nodes took 10 times as long as 4,000 draws, for 200 rows 1,920 nodes 1.1 times, for
+# 600 rows 1,089 nodes half.
 _NODES = 0.4
-_MOST = 24  # largest degree; beyond it, all draws cost less
+_MOST = 24  # largest degree; beyond it, sums over all draws cost less
 
 
 def quadrature(
@@ -43,7 +44,7 @@ def quadrature(
     share : ndarray of shape (S,)
         Probabilities of the draws.
     rate : ndarray of shape (n,)
-        How fast functions of the predictor change: as the normal distribution function of the
+        How fast functions of the predictor change: like the normal distribution function of the
         predictor times the rate.
     exact : callable
         Function from positions of rows to their local parameters under all draws
@@ -54,8 +55,8 @@ def quadrature(
     Returns
     -------
     mean : callable
-        Takes a function of local parameters ``(r, n_local, m)`` and of the rows' positions
-        ``(r,)``, and these positions; its means over the draws ``(r,)``.
+        From a function of local parameters ``(r, n_local, m)`` and of the rows' positions
+        ``(r,)``, and from these positions, its means over the draws ``(r,)``.
     """
     low, high = deviation.min(axis=1).astype(float), deviation.max(axis=1).astype(float)
     middle, reach = 0.5 * (low + high), 0.5 * (high - low)
@@ -63,7 +64,7 @@ def quadrature(
     degree = _degree(float((reach * rate).max()))
     at, to_coefficients = _chebyshev(degree)
     n, J = len(center), len(own.nodes)
-    if len(at) * J > _NODES * len(share):  # wide own parameters, of few rows
+    if len(at) * J > _NODES * len(share):  # own parameters that vary much, and few rows
         every = exact(np.arange(n))
         return lambda function, rows: (
             function(every if len(rows) == n else every[rows], rows) @ share
@@ -106,9 +107,9 @@ class OwnNodes:
     values : ndarray of shape (S, J)
         Products of Chebyshev polynomials at the draws.
     to_coefficients : ndarray of shape (J, J)
-        From values at the nodes to coefficients of these products.
+        Matrix from values at the nodes to coefficients of these products.
     last : ndarray of bool of shape (J,)
-        The products with a polynomial of the two largest degrees.
+        Which products have a polynomial of one of the two largest degrees.
     """
 
     def __init__(self, own: Array) -> None:
@@ -134,7 +135,7 @@ def _chebyshev(degree: int) -> tuple[Array, Array]:
     """Nodes in (-1, 1), and the matrix from values there to Chebyshev coefficients."""
     angle = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
     orders = np.arange(degree + 1)
-    values = np.cos(np.outer(orders, angle))  # of the polynomials at the nodes
+    values = np.cos(np.outer(orders, angle))  # values of the polynomials at the nodes
     return np.cos(angle), values * np.where(orders > 0, 2.0, 1.0)[:, None] / (degree + 1)
 
 
@@ -165,6 +166,6 @@ def _moments(deviation: Array, reach: Array, weight: Array, degree: int) -> Arra
     for k in range(2, degree + 1):
         moments[:, k] = last @ weight
         np.multiply(twice, last, out=product)
-        np.subtract(product, before, out=before)  # its polynomial is used up
+        np.subtract(product, before, out=before)  # into memory that is not needed any more
         before, last = last, before
     return moments

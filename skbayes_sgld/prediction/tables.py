@@ -17,14 +17,14 @@ from skbayes_sgld._typing import Array
 
 
 class Table:
-    """Rows of one kind.
+    """Rows in one kind of table.
 
     Attributes
     ----------
     X : DataFrame, Table, csr_array or ndarray
         Rows as the outermost wrapper takes them.
     names : list
-        Names of the columns, or x0, x1, ....
+        Names of the columns; x0, x1, ... without names.
     """
 
     def __init__(self, X: Any) -> None:
@@ -40,7 +40,7 @@ class Table:
             return _Polars(X)
         if module == "pyarrow" and hasattr(X, "set_column"):
             return _Arrow(X)
-        if isinstance(X, (list, tuple)):  # an encoder takes its numbers for objects
+        if isinstance(X, (list, tuple)):  # as an array of objects: encoders see lists as such
             with naming("X"):
                 X = np.asarray(X, dtype=object)
         keeps_type = isinstance(X, np.ndarray) and X.dtype.kind in "OSUbiu"
@@ -64,7 +64,7 @@ class Table:
         return False
 
     def means(self) -> Self:
-        """One row of the means of a matrix's columns, of the numbers that are not missing."""
+        """One row: the means of a matrix's columns, over the numbers that are not missing."""
         raise NotImplementedError
 
     def column(self, j: int) -> pd.Series:
@@ -72,7 +72,7 @@ class Table:
         raise NotImplementedError
 
     def take(self, rows: Array) -> Self:
-        """Some of the rows, or some of them several times."""
+        """Rows at positions, which may repeat."""
         raise NotImplementedError
 
     def replaced(self, j: int, values: Any) -> Self:
@@ -80,7 +80,7 @@ class Table:
         raise NotImplementedError
 
     def moved(self, j: int, numbers: Array) -> Self:
-        """Rows with other numbers in a column, which becomes one of floats."""
+        """Rows with other numbers in a column, which becomes a column of floats."""
         raise NotImplementedError
 
 

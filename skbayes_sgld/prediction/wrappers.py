@@ -30,7 +30,7 @@ class Unwrapped:
     X : array-like or None
         Rows as the model takes them.
     transformers : tuple of transformers
-        Of the target, the outermost first.
+        Transformers of the target, the outermost first.
     """
 
     model: Any
@@ -38,24 +38,24 @@ class Unwrapped:
     transformers: tuple[Any, ...] = ()
 
     def to_model(self, y: Any) -> Any:
-        """Values of the target as the model sees them; the values as given without transformers."""
+        """Values of the target as the model sees them; unchanged if there are no transformers."""
         for transformer in self.transformers:
             y = _by_column(transformer.transform, y)
         return y
 
     def from_model(self, z: Array) -> Array:
         """Values of the model's target, in the units of the user's target."""
-        with np.errstate(over="ignore"):  # of a row far out the inverse is infinite
+        with np.errstate(over="ignore"):  # for a row far out the inverse is infinite
             for transformer in reversed(self.transformers):
                 z = _by_column(transformer.inverse_transform, z)
         return z
 
     def slope(self, z: Array, sd: Array) -> Array:
-        """Absolute derivative of :meth:`from_model` at ``z``, with predictions of sd ``sd``."""
+        """Absolute derivative of :meth:`from_model` at ``z``; ``sd`` is that of the prediction."""
         if not self.transformers:
             return np.ones(z.shape)
         step = 1e-5 * sd
-        with np.errstate(invalid="ignore"):  # of a row far out both are infinite
+        with np.errstate(invalid="ignore"):  # for a row far out both are infinite
             rise = self.from_model(z + step) - self.from_model(z - step)
         return np.abs(rise) / (2.0 * step)
 
@@ -85,7 +85,7 @@ class Unwrapped:
         return values
 
     def _is_decreasing(self, z: Array, linear: bool) -> bool:
-        """Direction of the inverse on the range of ``z``; an error where it has none."""
+        """Whether the inverse decreases on the range of ``z``; raise if it is not monotone."""
         values = self.from_model(np.linspace(z.min(), z.max(), 1001))
         values = values[np.isfinite(values)]
         rises, falls = np.all(np.diff(values) >= 0), np.all(np.diff(values) <= 0)
@@ -137,7 +137,7 @@ def unwrap(estimator: Any, X: Any = None) -> Unwrapped:
 def _transformed(pipeline: Any, X: Any) -> Any:
     """Rows as the last step takes them.
 
-    ``pipeline[:-1].transform`` would refuse a user's transformer that sets nothing in ``fit``.
+    ``pipeline[:-1].transform`` would raise for a user's transformer that sets nothing in ``fit``.
     """
     for _, step in pipeline.steps[:-1]:
         if step is not None and step != "passthrough":
@@ -163,13 +163,14 @@ def unless_random_walks(model: Any, score: float) -> float:
     return float("nan")
 
 
-_JUDGED: WeakValueDictionary[int, Any] = WeakValueDictionary()  # results, to judge each once
+# results that were judged: each is judged once
+_JUDGED: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 def warn_of_random_walks(model: Any) -> None:
-    """Warn, once a fit, where predictions are those of chains that never left their starts.
+    """Warn, once for each fit, if predictions are those of chains that never left their starts.
 
-    Scorers of scikit-learn by name see predictions alone, which are as good as those of the mode.
+    scikit-learn's scorers by name see only predictions, which are as good as those of the mode.
     """
     result = vars(model).get("result_")
     if result is None or _JUDGED.get(id(result)) is result:
@@ -192,9 +193,9 @@ class Layer:
     Attributes
     ----------
     estimator : estimator
-        Fitted where the wrapper is.
+        Fitted if the wrapper is.
     parameter : str or None
-        Parameter of the wrapper that it is; None for a search, which found it.
+        Parameter of the wrapper that holds it; None for a search.
     is_step : bool
         Whether it is the last step of a pipeline.
     transformer : transformer or None
@@ -208,7 +209,7 @@ class Layer:
 
 
 def wrapped(outer: Any) -> Layer | None:
-    """The estimator inside scikit-learn's wrapper; None where the estimator wraps nothing.
+    """The estimator inside scikit-learn's wrapper; None if the estimator wraps nothing.
 
     The imports are here because they would double the time of importing the package.
     """
@@ -236,16 +237,16 @@ def wrapped(outer: Any) -> Layer | None:
 
 
 def layers(estimator: Any) -> Iterator[tuple[Any, Layer]]:
-    """Each wrapper, from the outermost on, and the estimator inside it."""
+    """Each wrapper, beginning with the outermost, and the estimator inside it."""
     while (layer := wrapped(estimator)) is not None:
         yield estimator, layer
         estimator = layer.estimator
 
 
 def changes_columns(estimator: Any) -> bool:
-    """Whether a step before the model may give other columns in ``fit`` than for the rows later.
+    """Whether a step before the model may make other columns in ``fit`` than for later rows.
 
-    A step does that looks at y, as TargetEncoder, or that draws at random, as IterativeImputer.
+    That is so for a step that uses y, like TargetEncoder, or random numbers, like IterativeImputer.
     """
     steps = [
         step
@@ -261,9 +262,9 @@ def changes_columns(estimator: Any) -> bool:
 
 
 def rewrapped(estimator: Any, model: Any) -> Any:
-    """Fitted pipelines and transformed targets around another model than theirs.
+    """Fitted pipelines and transformed targets around another model.
 
-    The model is one output of several. Searches are left out.
+    It is used for the model of one output of several. Searches are left out.
     """
     layer = wrapped(estimator)
     if layer is None:
@@ -279,7 +280,7 @@ def rewrapped(estimator: Any, model: Any) -> Any:
 
 
 def column_names(estimator: Any) -> list[str] | None:
-    """Names of the columns that the model inside the wrappers sees; None where it has no names."""
+    """Names of the columns that the model inside the wrappers sees; None if it has no names."""
     model = unwrap(estimator).model
     names = getattr(model, "feature_names_in_", None)
     if names is None:
@@ -311,7 +312,7 @@ _KINDS = {
 def unwrap_for(
     caller: str, member: str, estimator: Any, X: Any = None, params: Iterable[str] = ()
 ) -> Unwrapped:
-    """Model inside the wrappers; raise, naming the caller, where the model lacks the member.
+    """Model inside the wrappers; raise, naming the caller, if the model lacks the member.
 
     ``params`` are names of arguments that the member must take.
     """
@@ -336,7 +337,7 @@ def unwrap_for(
 
 
 def _instead(model: Any, member: str) -> str:
-    """Sentence on what has the intervals or quantiles of a classifier."""
+    """Sentence that names the method for intervals or quantiles of a classifier."""
     of_totals = getattr(model, "_by_row", "") == "n_trials"
     of_proba = member.replace("predict_", "predict_proba_")
     if member in ("predict_interval", "predict_quantiles") and not of_totals:
@@ -350,7 +351,7 @@ def _instead(model: Any, member: str) -> str:
 
 
 def components_of(model: Any) -> list[Axis]:
-    """Axis of the classes or of several outputs of predictions; none of other models."""
+    """Axis of the classes or of several outputs in predictions; none for other models."""
     kind, names = components(model)
     return [] if kind is None else [(kind, names)]
 

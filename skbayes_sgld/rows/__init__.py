@@ -1,1 +1,1 @@
-"""Rows as one record, whose target is an object: how they are read, checked, encoded and bound."""
+"""Rows of a fit in one record, and its target: how they are read, checked, encoded and bound."""

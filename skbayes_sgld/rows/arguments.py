@@ -40,8 +40,8 @@ class RowArgument:
         Function of the argument and the rows X that returns floats ``(n,)``; errors name the
         argument.
     offset : callable
-        Function from these numbers to the offset of a local parameter; trials are returned as
-        they are.
+        Function from these numbers to the offset of a local parameter; trials are returned
+        unchanged.
     fitted_to : str
         What a model with this argument was fitted to, for errors.
     elsewhere : str

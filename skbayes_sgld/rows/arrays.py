@@ -40,7 +40,7 @@ class Arrays:
     X : array-like or sparse matrix of shape (n, d)
     y, sample_weight : array-like of shape (n,), or None
     by_row : dict
-        Arguments by row; None where they are not given.
+        Arguments by row; None if they are not given.
     """
 
     X: Any
@@ -72,18 +72,18 @@ class Arrays:
 
 
 def _check_one_column(y: Any, advice: str) -> None:
-    """Raise where y has several columns, and an estimator has advice on what to give instead."""
+    """Raise if y has several columns, with the estimator's advice on what to give instead."""
     if advice and has_outputs(y) and np.asarray(y).shape[1] > 1:
         raise ValueError(f"y has shape {np.asarray(y).shape}; {advice}")
 
 
 def has_outputs(y: Any) -> bool:
-    """Whether y has a column for each output, one column included."""
-    if type(y).__module__.startswith("dask."):  # which as an array would be computed
+    """Whether y is two-dimensional, with one column for each output."""
+    if type(y).__module__.startswith("dask."):  # making an array of it would compute it
         return False
     try:
         return np.asarray(y).ndim == 2
-    except ValueError:  # lists of unequal lengths, which the validation refuses
+    except ValueError:  # lists of unequal lengths: the validation raises later
         return False
 
 
@@ -92,8 +92,8 @@ def checked_X(
 ) -> tuple[Any, list[str] | None]:
     """Rows checked by scikit-learn, sparse ones in compressed form; and the columns' names.
 
-    ``first`` is whether a fit begins with them; others must have the columns of the fit. Values may
-    still be infinite, or missing.
+    ``first`` says whether a fit begins with these rows; others must have the columns of the fit.
+    Values may still be infinite, or missing.
     """
     check_real(X)
     checks = {
@@ -102,7 +102,7 @@ def checked_X(
         "ensure_all_finite": False,
         "ensure_min_samples": fewest_rows,
     }
-    with np.errstate(all="ignore"), naming("X"):  # infinities are added
+    with np.errstate(all="ignore"), naming("X"):  # numbers are summed, some infinite
         if first:
             names = _get_feature_names(X)
             rows = check_array(X, estimator=estimator, input_name="X", **checks)
@@ -113,7 +113,7 @@ def checked_X(
 
 
 def checked_y(estimator: Any, y: Any, X: Any, numeric: bool) -> Array:
-    """Observations, one a row of X."""
+    """Observations, one for each row of X."""
     check_collected(y, "y")
     if y is None:
         raise ValueError(

@@ -107,7 +107,7 @@ def check_weight_sizes(weight: Array, argument: str) -> None:
 
 
 def one_a_row(row_values: Any, argument: str, X: Any) -> Array:
-    """Numbers as floats, one for each row of X; a single number stands for all."""
+    """Numbers as floats, one for each row of X; a single number counts for all."""
     with naming("X"):
         n = _num_samples(X)
     with naming(argument):
@@ -122,12 +122,12 @@ def one_a_row(row_values: Any, argument: str, X: Any) -> Array:
 
 
 def check_exposure(exposure: Any, X: Any) -> Array:
-    """Exposures of the rows X as floats; one number stands for all."""
+    """Exposures of the rows X as floats; one number counts for all."""
     return _positive(exposure, "exposure", X, "exposures must be positive and finite")
 
 
 def check_n_averaged(n_averaged: Any, X: Any) -> Array:
-    """Sizes of averages of the rows X as floats; one number stands for all."""
+    """Sizes of averages of the rows X as floats; one number counts for all."""
     accepted = "y is a mean of one observation at least; leave rows without any out"
     return _positive(n_averaged, "n_averaged", X, accepted)
 
@@ -144,7 +144,7 @@ def _positive(row_values: Any, argument: str, X: Any, accepted: str) -> Array:
 
 
 def trials_of(n_trials: Any, X: Any) -> Array:
-    """Numbers of trials of the rows X as floats; one number stands for all."""
+    """Numbers of trials of the rows X as floats; one number counts for all."""
     values = one_a_row(n_trials, "n_trials", X)
     check_trials(values)
     return values
@@ -177,7 +177,7 @@ def warn_of_fraction(fraction: float | None, with_exposure: bool) -> None:
 
 def warn_of_few_rows(weight: Array | None, n_rows: int, n_columns: int) -> None:
     """Warn if the conjugate prior of a linear model would make the noise far too small."""
-    if weight is not None:  # another warning tells of light rows
+    if weight is not None:  # light rows have another warning
         n_rows = max(int(np.count_nonzero(weight)), int(weight.sum()))
     # at two rows per column 90 % intervals under the conjugate prior cover 76 %
     if n_rows < 2.0 * n_columns:

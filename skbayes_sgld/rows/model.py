@@ -22,29 +22,29 @@ Priors = tuple[CoefficientPrior, CoefficientPrior, tuple[NoisePrior, ...]]
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Likelihood and priors of a linear model, which :meth:`bind` gives rows.
+    """Likelihood and priors of a linear model; :meth:`bind` makes the posterior given rows.
 
     Attributes
     ----------
     likelihood : Likelihood
     prior : CoefficientPrior
-        Of the coefficients; of one whose scale is learned, the prior given its scale.
+        Prior of the coefficients; if its scale is learned, the prior given its scale.
     intercept_prior : CoefficientPrior
     own_priors : tuple of NoisePrior
-        Of the likelihood's own parameters; "auto" scales are in units of the rows.
+        Priors of the likelihood's own parameters; "auto" scales are in units of the rows.
     noise : NoiseModel
-        How the noise depends on the row; constant of models without noise.
+        How the noise depends on the row; constant for models without noise.
     fit_intercept : bool
     centers : bool
         Whether theta has the intercept at the mean of X, where it is easier to sample.
     class_names : list of str or None
-        Names of the classes that have a linear predictor each.
+        Names of the classes that have their own linear predictors.
     hierarchical : Any
-        The prior of the coefficients where its scale is learned; None otherwise.
+        The prior of the coefficients if its scale is learned; None otherwise.
     choice : Any
-        Automatic choice of the prior, with its reason; None where it was given.
+        Automatic choice of the prior, with its reason; None if it was given.
     prior_as_given : Any
-        Parameter of the estimator, for errors.
+        The estimator's parameter, for errors.
     """
 
     likelihood: Likelihood
@@ -78,7 +78,7 @@ class LinearModel:
             "columns": rows.columns,
             "offset": rows.offset,
         }
-        # models without noise have the constant one, which binds a plain GLMPosterior
+        # models without noise count as constant noise, which makes a plain GLMPosterior
         return self.noise.bind(
             rows.X,
             rows.y,
@@ -94,14 +94,14 @@ class LinearModel:
         )
 
     def checked(self, rows: Rows) -> GLMPosterior:
-        """Posterior of these rows, checked to be proper."""
+        """Posterior of these rows; raise if it is not proper."""
         posterior = self.bind(rows)
         check_proper(posterior)
         check_weights(posterior)
         return posterior
 
     def check_known_scale(self, taker: str) -> None:
-        """Raise where the prior learns its scale."""
+        """Raise if the prior learns its scale."""
         if self.hierarchical is not None:
             raise ValueError(
                 f"prior={self.prior_as_given!r} learns its scale from all rows; {taker} takes a "
@@ -110,7 +110,7 @@ class LinearModel:
 
 
 def check_sums(estimator: Any, n_columns: int, taker: str) -> None:
-    """Raise where an estimator's model is not one whose rows can be added up part by part."""
+    """Raise if the estimator's model is not one whose rows can be added up part by part."""
     if n_columns >= MAX_DENSE:
         raise ValueError(
             f"X has {n_columns} columns; {taker} adds up a matrix of parameters by parameters, "

@@ -1,4 +1,4 @@
-"""Rows that ``fit`` is given, whatever they are: arrays, or what an annex reads."""
+"""Rows of any kind that ``fit`` takes: arrays, or what an annex reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READERS: dict[Any, Door] = {"dask": BLOCKS, np.memmap: BLOCKS}
 
 
 def read_rows(X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any) -> Any:
-    """Rows before any check but that of their kind; they have ``given`` and ``encode``."""
+    """Rows of a known kind, not yet checked; they have ``given`` and ``encode``."""
     read = reader_of(X)
     rows = None if read is None else read(X, y, sample_weight, by_row, estimator)
     return Arrays(X, y, sample_weight, by_row) if rows is None else rows

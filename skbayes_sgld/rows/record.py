@@ -1,4 +1,4 @@
-"""Rows in memory: one record of everything that each row of a fit has."""
+"""Rows in memory: everything that the rows of a fit have, in one record."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.rows.fingerprint import Fingerprint
 
-_KEPT = 2**22  # numbers in X, up to which a fit keeps a copy: 32 megabytes
+_KEPT = 2**22  # up to this many numbers in X a fit keeps a copy: 32 megabytes
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Rows:
     ----------
     X : ndarray or csr_array of shape (n, d)
     y : ndarray of shape (n,)
-        As the user gave it; once a target has encoded it, numbers as the likelihood takes them.
+        As given by the user; after a target has encoded it, numbers as the likelihood takes them.
     weight : ndarray of shape (n,) or None, default=None
-        Once a target has encoded the rows: positive, and None where all are 1.
+        After a target has encoded the rows: positive, or None if all are 1.
     offset : ndarray of shape (n,) or None, default=None
         Known part of a local parameter of each row.
     by_row : dict of ndarray of shape (n,), default={}
-        Arguments by row that were given, by their names; a target makes the offset of them.
+        Arguments by row that were given, by their names; a target turns them into the offset.
     columns : tuple of two ndarrays of shape (d,) or None, default=None
-        Mean and spread of each column, in place of those of X.
+        Mean and spread of each column, if they are not those of X.
     names : list of str or None, default=None
         Names of the columns.
     """
@@ -64,7 +64,7 @@ class Rows:
         return next(iter(self.by_row), "")
 
     def weighing(self, weight: Array | None) -> Rows:
-        """Rows with these weights, if they are positive; weights are None where all are 1."""
+        """Rows with a positive weight, with these weights, which are None if all are 1."""
         if weight is None or np.all(weight == 1.0):
             return replace(self, weight=None)
         if weight.all():
@@ -74,39 +74,39 @@ class Rows:
         return replace(self, X=self.X[some], y=self.y[some], by_row=by_row).weighing(weight[some])
 
     def total(self, likelihood: Likelihood) -> float:
-        """Number of observations that the rows count as."""
+        """Number of observations that the rows stand for."""
         weight = likelihood.trial_weight(self.y, self.weight)
         return float(len(self.y) if weight is None else weight.sum())
 
     def copied(self) -> Rows:
-        """Copy of rows that the caller's arrays cannot change."""
+        """Copy of rows that does not share memory with the caller's arrays."""
         weight, offset = (None if v is None else v.copy() for v in (self.weight, self.offset))
         return replace(self, X=self.X.copy(), y=self.y.copy(), weight=weight, offset=offset)
 
     # ---- what rows in blocks and batches of partial_fit do in their own way ---------------------
 
     def kept(self) -> Rows:
-        """Rows for a result that measures on them: a copy where they are few."""
+        """Rows for a result that uses them later: a copy, if they are few."""
         return self.copied() if self.X.size <= _KEPT else self
 
     def bind(self, model: Any) -> tuple[Any, Any]:
-        """Posterior under a model, checked to be proper, and the rows that later calls need."""
+        """Posterior under a model (raise if it is improper), and the rows that later calls need."""
         return model.checked(self), self
 
     @property
     def screened(self) -> Rows | None:
-        """Rows that the screen of the model may leave out; None where not all are at hand."""
+        """Rows that the check of the model may leave out; None if not all are in memory."""
         return self
 
     def fingerprint(self, target: Any) -> Fingerprint | None:
-        """Sums by which a later call finds out whether it is given the same rows."""
+        """Sums by which a later call recognises the same rows."""
         y = target.among_all(self.y)
         return target.fingerprint(Fingerprint.of(self.X, y, self.offset, self.weight))
 
     def stream(self, posterior: Any, draws: Any, target: Any) -> Any:
-        """State that the next call of ``partial_fit`` goes on from; None after ``fit``."""
+        """State from which the next call of ``partial_fit`` continues; None after ``fit``."""
         return None
 
     def workers(self, n_jobs: int | None) -> Any:
-        """Workers that run chains where the rows are; None: processes of this machine."""
+        """Workers that run chains at the place of the rows; None: processes of this machine."""
         return None

@@ -1,4 +1,4 @@
-"""Scores of predictions: of arrays as scikit-learn computes them, of blocks from one pass."""
+"""Scores of predictions: for arrays as in scikit-learn, for blocks from one pass over them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Tally:
     total : float
         Weight of the rows.
     loss : float
-        Weight of the hits, or half the deviance that the predictions leave.
+        Weight of the correct labels, or half the deviance of the predictions.
     mean, squares : float
         Mean of y, and the sum of squares about it.
     saturated : float
-        Sum of the score's function ``saturated`` of y.
+        Sum of ``saturated(y)``, a function of the score.
     """
 
     total: float
@@ -53,15 +53,16 @@ class Tally:
 
 @dataclass(frozen=True)
 class Score:
-    """Share of the labels that are predicted, or of a deviance that the predictions explain.
+    """Accuracy, or the share of a deviance that the predictions explain.
 
     Attributes
     ----------
     loss : callable
-        From y and its predictions ``(n,)``: 1 where a label is predicted, or half the deviance.
+        From y and its predictions ``(n,)``: 1 if the label is predicted, else 0; or half the
+        deviance.
     saturated : callable or None
-        The best constant mean leaves the sum of ``saturated(y)`` less that of ``saturated`` at the
-        mean of y. None: the sum of squares about the mean.
+        Half the deviance of the best constant prediction is the sum of ``saturated(y)`` minus that
+        of ``saturated`` at the mean of y. None: it is the sum of squares about the mean.
     reference : callable or None
         scikit-learn's score, if it has one, from ``(y, predicted, sample_weight=)``.
     numeric : bool
@@ -105,12 +106,12 @@ class Score:
 
 
 def within_squares(predicted: Array) -> Array:
-    """Predictions whose squares, and sums of these, are numbers: a far row's may be infinite."""
+    """Predictions, clipped so that sums of squares are finite: a far row's may be infinite."""
     return np.clip(np.asarray(predicted, dtype=float), -1e150, 1e150)
 
 
 def share_of_hits(share: Array, predicted: Array) -> Array:
-    """Share of each row's trials that ended as predicted, 1 being a success."""
+    """Share of each row's trials that ended as predicted; a prediction of 1 is success."""
     return np.where(predicted == 1, share, 1.0 - share)
 
 

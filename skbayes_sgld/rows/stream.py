@@ -1,4 +1,4 @@
-"""Batches of ``partial_fit``: the rows of the last, and earlier ones, kept or as a density."""
+"""Batches of ``partial_fit``: rows of the last one, and earlier rows, kept or as a density."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skbayes_sgld.rows.reading import read_rows
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets import Target
 
-_KEPT = 2**20  # numbers in X, y and the weights of a stream's rows: 8 megabytes
+_KEPT = 2**20  # limit of the numbers in X, y and weights of the batches' rows: 8 megabytes
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Stream:
     ----------
     n_batches : int
     summary : GaussianStatistics, Expansion or None
-        Their likelihood: sums of products of a normal model; of others a normal density for the
-        rows that are no longer kept, None while all are.
+        Their likelihood: for a normal model sums of products; for others a normal density for the
+        rows that are no longer kept, or None while all are kept.
     rows : Rows or None
-        Rows that are kept, of a model that has no sums over rows.
+        Rows that are kept, for a model without sums over rows.
     priors : tuple or None
         Priors of the coefficients, the intercept and the noise in the units of the first batch.
     target : Target or None
         Target of the batches so far.
     fingerprint : Fingerprint or None
     classes : ndarray of shape (n_classes,) or None
-        All labels that there will be.
+        All labels, those of later batches included.
     order : ndarray or None
-        Categories of the type of the labels, from the lowest; None where it has no order.
+        Categories of the type of the labels, from the lowest; None if it has no order.
     """
 
     n_batches: int = 0
@@ -80,7 +80,7 @@ def next_batch(
 
 @dataclass(frozen=True)
 class Batch(Arrays):
-    """One more batch as ``partial_fit`` is given it, before any check.
+    """One more batch as given to ``partial_fit``, before any check.
 
     Attributes
     ----------
@@ -113,14 +113,14 @@ class Batch(Arrays):
 
 @dataclass(frozen=True)
 class BatchRows:
-    """Rows of the last batch, beside those of the earlier ones.
+    """Rows of the last batch, and the earlier batches.
 
     Attributes
     ----------
     rows : Rows
-        Of the last batch.
+        Rows of the last batch.
     earlier : Stream
-        Once bound, with the last batch in its summary or its rows.
+        Earlier batches; after :meth:`bind` its summary or its rows include the last batch.
     forgetting : float
     """
 
@@ -152,15 +152,15 @@ class BatchRows:
         return self.rows.names
 
     def total(self, likelihood: Any) -> float:
-        """Number of observations that the rows of the last batch count as."""
+        """Number of observations that the rows of the last batch stand for."""
         return self.rows.total(likelihood)
 
     def kept(self) -> BatchRows:
-        """These rows: what is kept of them is copied where they are bound."""
+        """These rows: what is kept of them is copied in :meth:`bind`."""
         return self
 
     def workers(self, n_jobs: int | None) -> Any:
-        """No workers but processes of this machine."""
+        """None: chains run in processes of this machine."""
         return None
 
     def fingerprint(self, target: Target) -> Fingerprint | None:
@@ -169,7 +169,7 @@ class BatchRows:
         return found if earlier is None or found is None else earlier.plus(found)
 
     def stream(self, posterior: GLMPosterior, draws: Any, target: Target) -> Stream:
-        """Batches once their posterior is sampled: a normal density stands for rows not kept."""
+        """The batches after sampling: a normal density replaces rows that are not kept."""
         stream = self.earlier
         if stream.rows is None and not posterior.likelihood.quadratic:
             share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
@@ -179,7 +179,7 @@ class BatchRows:
         return replace(stream, n_batches=self.n_batches + 1, target=target, fingerprint=found)
 
     def bind(self, model: LinearModel) -> tuple[GLMPosterior, BatchRows]:
-        """Posterior of all batches, and the batches with these rows."""
+        """Posterior of all batches, and the batches including these rows."""
         model.check_known_scale("partial_fit")
         add = self._add_to_sums if model.likelihood.quadratic else self._add_to_rows
         posterior, stream = add(model)
@@ -187,7 +187,7 @@ class BatchRows:
         return posterior, replace(self, earlier=stream)
 
     def _add_to_sums(self, model: LinearModel) -> tuple[GLMPosterior, Stream]:
-        """Posterior by the sums of products of all batches, which are all a normal model needs."""
+        """Posterior by the sums of products of all batches, all that a normal model needs."""
         rows, stream = self.rows, self.earlier
         if stream.priors is None:
             stream = replace(stream, priors=_priors_of(replace(model, centers=False).bind(rows)))
@@ -205,8 +205,9 @@ class BatchRows:
         """Posterior of the rows of all batches, or with a normal density for the earlier ones.
 
         Rows are kept while they are few; then a normal density replaces their likelihood, with the
-        mean gradient and the mean curvature over the draws. Rows stay as long as the intercept has
-        a flat prior and they do not hold it, as counts that are all 0; its prior is normal then.
+        mean gradient and the mean curvature over the draws. As long as the intercept has a flat
+        prior and the rows do not determine it (all counts are 0, say), its prior is normal and all
+        rows are kept.
         """
         stream, power = self.earlier, self.forgetting
         rows = self.rows.copied() if stream.rows is None else joined(stream.rows, power, self.rows)

@@ -1,4 +1,4 @@
-"""Kinds of targets, a file each: numbers, counts, totals, labels and ordered labels."""
+"""Kinds of targets, one file for each: numbers, counts, totals, labels and ordered labels."""
 
 from skbayes_sgld.rows.targets.base import Target
 from skbayes_sgld.rows.targets.counts import Counts

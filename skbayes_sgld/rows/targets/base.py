@@ -20,17 +20,17 @@ from skbayes_sgld.rows.record import Rows
 class Target(ABC):
     """A kind of target, made from the parameters of an estimator.
 
-    :meth:`encode` returns a copy that has seen the rows of a fit, and the rows with numbers for y.
-    The copy checks and encodes the observations of later calls, and decodes predictions.
+    :meth:`encode` returns a copy that knows the rows of a fit, and the rows with numbers for y. The
+    copy checks and encodes the observations of later calls, and decodes predictions.
 
     Attributes
     ----------
     first : bool, default=True
-        Whether a fit begins with the rows to encode; later batches of ``partial_fit`` go on.
+        Whether a fit begins with the rows to encode; False for later batches of ``partial_fit``.
     given : str, default=""
-        Name of the argument by row that the fit had.
+        Name of the argument by row in the fit.
     classes : ndarray of shape (n_classes,) or None, default=None
-        Labels, of a target that holds some.
+        Labels, for a target that has labels.
     present : ndarray or None, default=None
         Codes of the classes that are in the model; None for all.
     """
@@ -42,23 +42,23 @@ class Target(ABC):
 
     numeric: ClassVar[bool] = True  # whether y must hold numbers
     fewest_rows: ClassVar[int] = 1
-    has_labels: ClassVar[bool] = False  # whether blocks are read for the labels that there are
-    takes_rates = False  # whether fractions that have weights are rates
+    has_labels: ClassVar[bool] = False  # whether blocks are read for their labels first
+    takes_rates = False  # whether fractions with weights are rates
 
     @property
     @abstractmethod
     def likelihood(self) -> Likelihood:
-        """Distribution of an observation; of labels it is known once they are."""
+        """Distribution of an observation; for labels it is known after these are."""
 
     @property
     def class_names(self) -> list[str] | None:
-        """Names of the classes that have a linear predictor each; None without classes."""
+        """Names of the classes that have their own linear predictors; None without classes."""
         return None
 
     # ---- a fit --------------------------------------------------------------------------------
 
     def read(self, y: Any) -> tuple[Self, Any]:
-        """Target that knows what the type of y tells, and y as scikit-learn's checks take it."""
+        """Target with what the type of y shows, and y as scikit-learn's checks take it."""
         return self, y
 
     @abstractmethod
@@ -66,11 +66,11 @@ class Target(ABC):
         """Target of these rows, and the rows of positive weight with numbers for y."""
 
     def of_blocks(self, given: str) -> Self:
-        """Target of rows in blocks, which have the argument by row of this name, or "" for none."""
+        """Target of rows in blocks; ``given`` is the name of their argument by row, or ""."""
         return replace(self, given=given)
 
     def encode_labels(self, labels: Array, total: Array) -> tuple[Self, Array, Array]:
-        """Target, number and factor on the weight of each label that was read in blocks."""
+        """Target, and for each label read from blocks its number and the factor on its weight."""
         raise NotImplementedError
 
     def join(self, y: Array, values: Array | None) -> tuple[Array, Array | None]:
@@ -81,19 +81,19 @@ class Target(ABC):
         return y, offset
 
     def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers ``(n,)`` of the arguments by row that a fit is given."""
+        """Checked numbers ``(n,)`` of the argument by row in a fit."""
         return self.values(X, by_row)
 
     def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        """Numbers for y (NaN if not given), the likelihood, and labels its draws are positions of.
+        """Numbers for y (NaN if not given), the likelihood, and the labels that its draws point to.
 
-        Labels are None where y is a number.
+        Labels are None if y holds numbers.
         """
         y = np.full(n_rows, np.nan) if y is None else self.likelihood.check_target(np.asarray(y))
         return y, self.likelihood, None
 
     def fingerprint(self, found: Fingerprint) -> Fingerprint:
-        """Fingerprint without the sums that this target changes."""
+        """The fingerprint without the sums that this target changes."""
         return found
 
     def data(self, rows: Rows) -> tuple[Array, ...]:
@@ -103,55 +103,55 @@ class Target(ABC):
     # ---- later calls --------------------------------------------------------------------------
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers ``(n,)`` of the arguments by row that are given."""
+        """Checked numbers ``(n,)`` of the argument by row."""
         given = {name: value for name, value in by_row.items() if value is not None}
         return {name: ROW_ARGUMENTS[name].check(value, X) for name, value in given.items()}
 
     def offset(self, values: Mapping[str, Array]) -> Array | None:
-        """Arguments by row ``(n,)`` as a predictive distribution takes them; None without any."""
+        """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
         for name, each in values.items():
             return ROW_ARGUMENTS[name].offset(each)
         return None
 
     @abstractmethod
     def numbers(self, y: Array) -> Array:
-        """Observations as numbers of the likelihood, checked."""
+        """Observations as checked numbers for the likelihood."""
 
     def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, ...]:
-        """Numbers of the likelihood, and the offset if there is one."""
+        """Numbers for the likelihood, and the offset if there is one."""
         numbers, offset = self.numbers(y).astype(float), self.offset(values)
         return (numbers,) if offset is None else (numbers, offset)
 
     def decode(self, sample: Array) -> Array:
-        """Observations as the user has them, from draws of the likelihood's numbers."""
+        """Observations in the user's form, from draws of the likelihood's numbers."""
         return sample
 
     def among_all(self, codes: Array) -> Array:
-        """Codes among all classes, from codes among those in the model; other numbers as given."""
+        """Codes among all classes, from codes among those in the model; other numbers unchanged."""
         return codes
 
     # ---- scores -------------------------------------------------------------------------------
 
     def are_rates(self, y: Array, weight: Array | None) -> bool:
-        """Whether y holds rates, which weights of their exposures make counts."""
+        """Whether y holds rates: with their exposures as weights they are counts."""
         return False
 
     def scored(self, y: Array) -> Array:
-        """Numbers of y, ``(n,)`` or ``(n, n_outputs)``, to score predictions by."""
+        """Numbers of y for a score, ``(n,)`` or ``(n, n_outputs)``."""
         return y
 
     def shares(self, y: Array, values: Array) -> Array:
-        """Observations as their predictions are, given the argument by row."""
+        """Observations on the scale of predictions, given the argument by row."""
         return y
 
     # ---- draws --------------------------------------------------------------------------------
 
     def parts(self, parts: dict[str, Array]) -> dict[str, Array]:
-        """Draws by part as predictions take them, from those of the model's parameters."""
+        """Draws, part by part, for predictions, from those of the model's parameters."""
         return parts
 
     def reported(self, parts: dict[str, Array]) -> dict[str, Array]:
-        """Draws by part as they are reported, of all classes."""
+        """Draws, part by part, as they are reported, for all classes."""
         return parts
 
     def own_coordinates(self, parts: dict[str, Array], names: list[str]) -> Array | None:
@@ -169,6 +169,6 @@ class Target(ABC):
 
 
 def of_one_predictor(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Fitted attributes of a regression, which has one linear predictor."""
+    """Fitted attributes of a model with one linear predictor, without its axis."""
     coef, intercept = attributes["coef_"][0], float(attributes["intercept_"][0])
     return attributes | {"coef_": coef, "intercept_": intercept}

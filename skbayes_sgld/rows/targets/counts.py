@@ -37,7 +37,7 @@ class Counts(Numbers):
         return super().numbers(y)
 
     def numbers(self, y: Array) -> Array:
-        """Observations as numbers of the likelihood, checked; whole ones."""
+        """Observations as checked, whole numbers for the likelihood."""
         numbers, fraction = super().numbers(y), first_fraction(y)
         if fraction is not None:
             raise ValueError(
@@ -47,19 +47,19 @@ class Counts(Numbers):
         return numbers
 
     def are_rates(self, y: Array, weight: Array | None) -> bool:
-        """Whether y holds rates, which weights of their exposures make counts."""
+        """Whether y holds rates: with their exposures as weights they are counts."""
         return self.takes_rates and weight is not None and first_fraction(y) is not None
 
     def scored(self, y: Array) -> Array:
-        """Numbers of y to score predictions of, rates too; an error names y."""
+        """Numbers of y for a score, which may be rates; an error names y."""
         return super().numbers(y)
 
     def shares(self, y: Array, values: Array) -> Array:
-        """Rates: counts over their exposures."""
+        """Rates: counts divided by their exposures."""
         return y / values
 
 
 def first_fraction(y: Array) -> float | None:
-    """The first number of y that is not whole; None without one."""
+    """The first number of y that is not whole; None if all are."""
     broken = y[y != np.floor(y)]
     return float(broken[0]) if len(broken) else None

@@ -28,14 +28,14 @@ class Labels(Target):
     Attributes
     ----------
     class_weight : dict, "balanced" or None, default=None
-        Weights of the classes, as of the estimator.
+        Weights of the classes, the estimator's parameter.
     keeps_absent : bool, default=True
-        Whether classes whose rows all have weight zero stay in the model: a prior of the intercepts
-        informs them, or later rows will.
+        Whether classes whose rows all have weight zero stay in the model: the prior of the
+        intercepts, or later rows, determine them.
     known : bool, default=False
         Whether the classes are those of the first call of ``partial_fit``, and not those of y.
     make : callable
-        Function that makes the likelihood of so many classes; used before the fit alone.
+        Function from a number of classes to the likelihood; used only before the fit.
     family : LabelLikelihood or None, default=None
         Likelihood of the classes in the model, once they are known.
     """
@@ -56,7 +56,7 @@ class Labels(Target):
         return self.family
 
     def _of_classes(self, classes: Array, codes: Array) -> Self:
-        """Target of these classes, given the codes of the rows with weight."""
+        """Target for these classes, given the codes of the rows with weight."""
         present = self._present(codes, classes)
         assert self.make is not None
         family = self.make(len(classes)) if present is None else self._of_present(len(present))
@@ -64,7 +64,7 @@ class Labels(Target):
 
     @staticmethod
     def _of_present(n_classes: int) -> LabelLikelihood:
-        """Likelihood of the classes with weight: if two are left, each keeps its own predictor."""
+        """Likelihood of the classes with weight: two of several keep their own predictors."""
         return Categorical(n_classes)
 
     @property
@@ -96,7 +96,7 @@ class Labels(Target):
 
         ``total`` is the weight of the rows of each label.
         """
-        y, weight = np.repeat(labels, 2), np.repeat(0.5 * total, 2)  # two rows stand for all
+        y, weight = np.repeat(labels, 2), np.repeat(0.5 * total, 2)  # two rows represent all
         classes = self._classes_of(y)
         codes = positions(y, classes)
         by_class = self._factors(y, classes, codes, weight)
@@ -120,7 +120,7 @@ class Labels(Target):
             codes_of(y, self.classes, "the first call of partial_fit")
             return self.classes
         classes = unique_labels(y)
-        # the check sorts its argument: the labels stand for y
+        # the check sorts its argument: the few labels are enough
         few = 2 * len(classes) <= len(y)
         with naming("y"), np.errstate(invalid="ignore"):  # the check rounds numbers beyond 2**63
             try:
@@ -132,7 +132,7 @@ class Labels(Target):
     def _factors(
         self, y: Array, classes: Array, codes: Array, weight: Array | None
     ) -> Array | None:
-        """Factor on the weights of the rows of each class; None where all are 1."""
+        """Factor on the weights of the rows of each class; None if all are 1."""
         if self.class_weight is None:
             return None
         factors = class_weights(self.class_weight, y, classes, codes, weight)
@@ -173,13 +173,13 @@ class Labels(Target):
         return codes.astype(float), self.make(len(labels)), labels
 
     def fingerprint(self, found: Fingerprint) -> Fingerprint:
-        """Fingerprint without the weights where those of classes are among them."""
+        """The fingerprint, without the weights if class weights are among them."""
         return found if self.class_weight is None else replace(found, weight=np.nan)
 
     # ---- later calls --------------------------------------------------------------------------
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Raise where numbers of trials are given: the fit was to labels."""
+        """Raise if numbers of trials are given: the fit was to labels."""
         if by_row.get("n_trials") is not None:
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
@@ -249,7 +249,7 @@ def class_weights(
 
 
 def codes_of(y: Array, classes: Array, known_from: str) -> Array:
-    """Positions of labels among the classes; raise for a label that is none of them."""
+    """Positions of labels among the classes; raise for another label."""
     member = np.isin(y, classes)
     if not member.all():
         raise ValueError(
@@ -260,7 +260,7 @@ def codes_of(y: Array, classes: Array, known_from: str) -> Array:
 
 
 def _hint_of_shares(y: Array) -> str:
-    """Words on what to give instead of shares of successes; "" where y has other values."""
+    """Advice if y holds shares of successes; "" if it does not."""
     if y.dtype.kind != "f" or not np.all((y >= 0) & (y <= 1)) or np.all(y == np.floor(y)):
         return ""
     return (
@@ -270,13 +270,13 @@ def _hint_of_shares(y: Array) -> str:
 
 
 def positions(y: Array, classes: Array) -> Array:
-    """Position of each label in ``classes``, which has them all, in any order."""
+    """Position of each label in ``classes``, which contains all and need not be sorted."""
     order = np.argsort(classes)
     return order[np.searchsorted(classes, y, sorter=order)]
 
 
 def check_two(classes: Array) -> Array:
-    """The classes, if there are two at least."""
+    """The classes; raise if there are fewer than two."""
     if len(classes) < 2:
         raise ValueError(
             f"y has one class, {classes.tolist()[0]!r}; a classifier needs at least two classes."
@@ -286,7 +286,7 @@ def check_two(classes: Array) -> Array:
 
 def unique_labels(y: Array) -> Array:
     """The different labels, sorted."""
-    if y.dtype.kind in "biu":  # by a hash table where they are numbers without fractions
+    if y.dtype.kind in "biu":  # for whole numbers a hash table is faster
         return np.sort(pd.unique(y))
     try:
         labels = np.unique(y)

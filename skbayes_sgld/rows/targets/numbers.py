@@ -19,7 +19,7 @@ _SQUARED = 1e150  # size of y whose square is still a number
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Numbers(Target):
-    """Numbers that the likelihood takes as they are.
+    """Numbers that the likelihood takes unchanged.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Numbers(Target):
         return replace(self, given=rows.given), replace(rows, by_row={})
 
     def _of_fit(self, y: Array) -> Array:
-        """Numbers of the likelihood, of the rows of a fit."""
+        """Checked numbers for the likelihood, in a fit."""
         return self.numbers(y)
 
     def numbers(self, y: Array) -> Array:
@@ -49,7 +49,7 @@ class Numbers(Target):
         return self.family.check_target(y)
 
     def scored(self, y: Array) -> Array:
-        """Numbers of y to score predictions of; an error names y."""
+        """Numbers of y for a score; an error names y."""
         return self.numbers(y)
 
     def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Numbers(Target):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Measurements(Numbers):
-    """Numbers of any sign around a mean, or means of several of them; two at least must differ.
+    """Numbers of any sign around a mean, or averages of several; at least two must differ.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Measurements(Numbers):
         return super().values(X, by_row)
 
     def _check_averages(self, given: bool) -> None:
-        """Raise where averages are given whose noise has another distribution."""
+        """Raise if averages are given and the noise is not normal."""
         if given and self.family.spread_at is None:
             raise ValueError(
                 f"n_averaged is given, and noise_distribution={self.noise_distribution!r}: a mean "
@@ -117,7 +117,7 @@ class Measurements(Numbers):
 
 
 def of_averages(family: Likelihood) -> Likelihood:
-    """Family whose rows may be means of several observations, where it has their distribution."""
+    """Family whose rows may be averages of several observations, if their distribution is known."""
     return family if family.spread_at is None else family.of_averages()
 
 

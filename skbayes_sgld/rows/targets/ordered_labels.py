@@ -22,7 +22,7 @@ class OrderedLabels(Labels):
     Attributes
     ----------
     order : ndarray or None, default=None
-        Categories of the type of y, from the lowest; None where the labels are sorted.
+        Categories of the type of y, from the lowest; None if the labels are sorted.
     """
 
     order: Array | None = None
@@ -71,12 +71,12 @@ class OrderedLabels(Labels):
 
     def parts(self, parts: dict[str, Array]) -> dict[str, Array]:
         """Draws by part, with all cut points; the first is minus the intercept."""
-        first = parts["intercept"]  # of theta's layout, which holds the first cut point
+        first = parts["intercept"]  # in theta it is the first cut point
         cut_points = np.column_stack([first, parts.get("cut_point", first[:, :0])])
         return {**parts, "intercept": -first, "cut_point": cut_points}
 
     def reported(self, parts: dict[str, Array]) -> dict[str, Array]:
-        """Draws by part: cut points are of the classes in the model."""
+        """Draws, part by part; the cut points are those between classes in the model."""
         return parts
 
     def own_coordinates(self, parts: dict[str, Array], names: list[str]) -> Array | None:
@@ -90,18 +90,18 @@ class OrderedLabels(Labels):
 
 
 def plain(y: Any) -> Any:
-    """Labels as scikit-learn takes them: of a frame its one column, and intervals by their text."""
+    """Labels as scikit-learn takes them: a frame's only column, and intervals as text."""
     column = _column(y)
     dtype = getattr(column, "dtype", None)
     kind = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
     if not isinstance(kind, pd.IntervalDtype):
         return column
-    # a gap stays a gap, whose error names the row
+    # a missing label stays missing, and the error names its row
     return np.array([each if pd.isna(each) else str(each) for each in column], dtype=object)
 
 
 def order_of(y: Any) -> Array | None:
-    """Categories, from the lowest, of labels whose type has an order; None of other labels."""
+    """Categories, from the lowest, of labels whose type has an order; None for other labels."""
     categories = _categories(_column(y))
     if categories is None:
         return None
@@ -111,12 +111,12 @@ def order_of(y: Any) -> Array | None:
 
 def _column(y: Any) -> Any:
     """The column of a frame or a table that has one; other labels as they are."""
-    names: Any = getattr(y, "column_names", getattr(y, "columns", ()))  # Arrow's, or a frame's
+    names: Any = getattr(y, "column_names", getattr(y, "columns", ()))  # of Arrow, or of a frame
     return y if callable(names) or len(names) != 1 else y[names[0]]
 
 
 def _categories(y: Any) -> Any:
-    """Categories of an ordered column; None of others."""
+    """Categories of an ordered column; None for others."""
     dtype: Any = getattr(y, "dtype", None)
     if isinstance(dtype, pd.CategoricalDtype):
         return dtype.categories if dtype.ordered else None

@@ -18,7 +18,7 @@ from skbayes_sgld.rows.targets.numbers import check_sizes
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Totals(Target):
-    """Numbers of successes, each among trials that ``n_trials`` gives.
+    """Numbers of successes, each among ``n_trials`` trials.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Totals(Target):
         """Target of these rows, and the rows with trials and a positive weight."""
         totals = totals_of(rows.X, rows.y, rows.by_row["n_trials"])
         weight, none = rows.weight, totals["trials"] == 0
-        if none.any():  # rows without trials say nothing
+        if none.any():  # rows without trials carry no information
             weight = np.where(none, 0.0, 1.0 if weight is None else weight)
         rows = replace(rows, y=totals, by_row={}).weighing(weight)
         return replace(self, given="n_trials"), rows
@@ -48,7 +48,7 @@ class Totals(Target):
         return replace(self, given=given)
 
     def join(self, y: Array, values: Array | None) -> tuple[Array, Array | None]:
-        """Records of successes and trials of a block; they have no offset."""
+        """Successes and trials of a block as one array of records; there is no offset."""
         return as_totals(y, 1.0 if values is None else values), None
 
     def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
@@ -61,7 +61,7 @@ class Totals(Target):
         return super().values(X, by_row)
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers of trials ``(n,)``; 1 where they are not given."""
+        """Checked numbers of trials ``(n,)``; 1 if they are not given."""
         return super().values(X, by_row) or {"n_trials": trials_of(1, X)}
 
     def data(self, rows: Rows) -> tuple[Array, ...]:
