@@ -117,14 +117,16 @@ def _name_columns(message: str, frames: Iterable[FrameType]) -> str:
     between may choose columns.
     """
     model: Any = None
+    rows: Any = None
     outermost: Any = None
     pipelines: list[Any] = []
     in_pipeline = False
     for frame in frames:
         module: str = frame.f_globals.get("__name__", "")
         outer: Any = frame.f_locals.get("self")
-        if module.startswith("skbayes_sgld.") and hasattr(outer, "n_features_in_"):
+        if module.startswith("skbayes_sgld.") and hasattr(outer, "fit"):
             model = outermost = outer
+            rows = frame.f_locals.get("rows", rows)  # of a fit, which writes nothing until its end
         if frame.f_code.co_name != "fit" or not module.startswith("sklearn."):
             continue
         last = getattr(outer, "regressor_", None)  # a TransformedTargetRegressor has it
@@ -134,9 +136,11 @@ def _name_columns(message: str, frames: Iterable[FrameType]) -> str:
             outermost = outer
             if hasattr(outer, "steps"):
                 pipelines.insert(0, outer)
-    if model is None or hasattr(model, "feature_names_in_"):
+    n_columns = getattr(rows, "n_features", getattr(model, "n_features_in_", None))
+    known = getattr(rows, "names", getattr(model, "feature_names_in_", None))
+    if n_columns is None or known is not None:
         return message
-    names = names_behind(pipelines, model.n_features_in_)
+    names = names_behind(pipelines, n_columns)
     if names is not None:
         return with_names(message, names)
     return message + _HINT if in_pipeline and _NUMBERED.search(message) else message
