@@ -40,8 +40,7 @@ def screen_fit(model: Any, rows: Any) -> None:
         return
     rng = screen_generator(result.plan.seed)
     sample = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
-    y = (rows.y,) if rows.y.dtype.names is None else (rows.y["successes"], rows.y["trials"])
-    data = tuple(each[sample] for each in (rows.X, *y, rows.offset) if each is not None)
+    data = tuple(each[sample] for each in target.data(rows))
     predictive = model._predictive(np.linspace(0, S - 1, n_draws).astype(int))
     if weighted:
         message = screen_weights(predictive, data, rows.weight[sample])

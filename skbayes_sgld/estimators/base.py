@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from copy import copy
 from dataclasses import fields, replace
 from functools import partial
 from html import escape
@@ -273,7 +272,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _as_written(self, fitted: Fitted) -> Self:
         """Copy of the estimator that keeps this fit."""
-        other = copy(self)
+        other = object.__new__(type(self))  # copy() would read the version for the pickle's stamp
+        other.__dict__.update(vars(self))
         other._write(fitted)
         return other
 
