@@ -32,8 +32,8 @@ def fit_outputs(
     warm = getattr(estimator, "warm_start", False) and len(last) == n_outputs
     # new ones, so that an error leaves the earlier ones as they are
     models = [clone(estimator) for _ in names]
-    for model, fitted in zip(models, last if warm else [], strict=False):
-        vars(model).update(vars(fitted))
+    for model, earlier in zip(models, last if warm else [], strict=False):
+        model._write(earlier._fitted)
     settings = estimator.get_params(deep=False)
     # one stream, so that the outputs' draws are independent of each other
     stream = as_random_state(estimator.random_state)
