@@ -485,11 +485,12 @@ class Predictive:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
         likelihood = self._label_likelihood()
         if likelihood.increasing:
-            # two classes: the quantile q of the first is 1 - the quantile 1 - q of the second
-            quantiles = replace(self, likelihood=likelihood).mean_quantiles(
-                X, np.concatenate([q, 1.0 - q])
-            )
-            at_q, at_rest = np.split(quantiles, 2, axis=1)
+            # Two classes, both with rows. The mean of a label, 0 or 1, is the probability of the
+            # second class; that of a total would be a number of successes. The quantile q of the
+            # first class's probability is 1 - the quantile 1 - q of the second's.
+            of_labels = replace(self, likelihood=likelihood)
+            second = of_labels.mean_quantiles(X, np.concatenate([q, 1.0 - q]))
+            at_q, at_rest = np.split(second, 2, axis=1)
             return np.stack([1.0 - at_rest, at_q], axis=1)
         spread = self._spread(X)
 

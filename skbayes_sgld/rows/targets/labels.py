@@ -71,11 +71,8 @@ class Labels(Target):
     def class_names(self) -> list[str]:
         """Names of the classes in the model."""
         assert self.classes is not None
-        return [escaped(c) for c in self.classes[slice(None) if self._all else self.present]]
-
-    @property
-    def _all(self) -> bool:
-        return self.present is None
+        in_model = self.classes if self.present is None else self.classes[self.present]
+        return [escaped(c) for c in in_model]
 
     # ---- a fit --------------------------------------------------------------------------------
 
