@@ -36,7 +36,7 @@ from skbayes_sgld.posterior import NOISE_MODELS
 from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_columns
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
-from skbayes_sgld.prediction.wrappers import warn_of_random_walks
+from skbayes_sgld.prediction.random_walks import warn_of_random_walks
 from skbayes_sgld.priors import NOISE_PRIORS, PRIORS
 from skbayes_sgld.rows.arguments import (
     ROW_ARGUMENTS,

@@ -13,7 +13,7 @@ from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.classification import LinearClassifier, first_classes
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.likelihoods import LabelLikelihood, Ordinal
-from skbayes_sgld.prediction.wrappers import unless_random_walks
+from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.scores import ACCURACY
 from skbayes_sgld.rows.stream import Batch
 from skbayes_sgld.rows.targets import OrderedLabels, Target

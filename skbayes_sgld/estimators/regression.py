@@ -28,7 +28,7 @@ from skbayes_sgld.likelihoods import (
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.wrappers import unless_random_walks
+from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names
 from skbayes_sgld.rows.arrays import Arrays, has_outputs
 from skbayes_sgld.rows.checks import check_weight

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,8 @@ class SamplingResult(PosteriorDraws):
         Reasons not to rely on one figure of the summary.
     predictions : Judgement or None
         Diagnosis of a network's predictions at some of the training rows; None of other models.
+    has_warned : bool
+        Whether predictions from these draws have warned of random walks, which they do once.
     """
 
     plan: Plan
@@ -230,6 +233,7 @@ class SamplingResult(PosteriorDraws):
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     predictions: Judgement | None = None
+    has_warned: bool = field(default=False, init=False)
 
     @property
     def draws(self) -> PosteriorDraws:
@@ -246,7 +250,7 @@ class SamplingResult(PosteriorDraws):
         """Temperature of the draws."""
         return self.plan.settings.tau
 
-    @property
+    @cached_property
     def are_random_walks(self) -> bool:
         """Whether the chains are no better than random walks from their starts.
 

@@ -27,7 +27,8 @@ from skbayes_sgld.metrics.intervals import (
 )
 from skbayes_sgld.metrics.probabilities import brier_score, calibration_error
 from skbayes_sgld.prediction.functions import predict_interval, predict_quantiles
-from skbayes_sgld.prediction.wrappers import unless_random_walks, unwrap, unwrap_for
+from skbayes_sgld.prediction.random_walks import unless_random_walks
+from skbayes_sgld.prediction.wrappers import unwrap, unwrap_for
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, check_by_row_given
 
 _LEVELS = tuple(np.round(np.arange(0.05, 0.96, 0.05), 2).tolist())

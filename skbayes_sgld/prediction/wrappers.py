@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakValueDictionary
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import naming
@@ -143,47 +141,6 @@ def _transformed(pipeline: Any, X: Any) -> Any:
         if step is not None and step != "passthrough":
             X = step.transform(X)
     return X
-
-
-def unless_random_walks(model: Any, score: float) -> float:
-    """Score of the model, or nan, with a warning, if its chains are no better than random walks.
-
-    Steps that are far too short keep chains near their starts. Starts around the mode predict as
-    well as the mode, so a search by accuracy would choose them.
-    """
-    models = getattr(model, "estimators_", [model])
-    results = [vars(one).get("result_") for one in models]
-    if not any(result is not None and result.are_random_walks for result in results):
-        return score
-    warn(
-        f"The score of {type(model).__name__} is nan: its chains are no better than random walks, "
-        "so the draws are not a posterior; set step_size='auto', or a longer step.",
-        ConvergenceWarning,
-    )
-    return float("nan")
-
-
-# results that were judged: each is judged once
-_JUDGED: WeakValueDictionary[int, Any] = WeakValueDictionary()
-
-
-def warn_of_random_walks(model: Any) -> None:
-    """Warn, once for each fit, if predictions are those of chains that never left their starts.
-
-    scikit-learn's scorers by name see only predictions, which are as good as those of the mode.
-    """
-    result = vars(model).get("result_")
-    if result is None or _JUDGED.get(id(result)) is result:
-        return
-    _JUDGED[id(result)] = result
-    if not result.are_random_walks:
-        return
-    warn(
-        f"{type(model).__name__}: the chains are no better than random walks from their starts, so "
-        "these predictions are not those of a posterior, however well they score; set "
-        "step_size='auto', or a longer step.",
-        ConvergenceWarning,
-    )
 
 
 @dataclass(frozen=True)
