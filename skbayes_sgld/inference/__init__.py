@@ -1,1 +1,1 @@
-"""Inference: settings and posterior to a plan, the plan to a result, the result to a diagnosis."""
+"""Inference: from settings and posterior to a plan, a result and a diagnosis."""

@@ -1,4 +1,4 @@
-"""Draws as xarray and ArviZ hold them: variables with named dimensions, in groups.
+"""Draws for xarray and ArviZ: variables with named dimensions, in groups.
 
 The groups and their names are those of ArviZ's schema. ArviZ before 1.0 keeps them in an
 ``InferenceData``, later releases in an ``xarray.DataTree``; the data sets within are the same.
@@ -25,7 +25,7 @@ ROWS = "obs_id"
 def posterior_dataset(
     values: Array, names: Sequence[str], coords: Coords, settings: Mapping[str, str]
 ) -> Any:
-    """Data set of the draws ``(chain, draw, parameter)``, a variable for every common name.
+    """Data set of the draws ``(chain, draw, parameter)``, one variable for each shared name.
 
     The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
     is that of ``coords`` with these labels, or several of them.
@@ -41,7 +41,7 @@ def posterior_dataset(
 
 
 def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, Any]:
-    """Dimensions of a variable, with their labels; one of its own where none of ``coords`` fits."""
+    """Dimensions of a variable, with their labels; a new one if none of ``coords`` fits."""
     if labels == [""]:
         return {}
     for size in range(1, len(coords) + 1):
@@ -53,7 +53,7 @@ def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, A
 
 
 def sample_stats(shape: tuple[int, int], figures: Mapping[str, Any]) -> Any:
-    """Data set of statistics of every draw, ``(chain, draw)`` each; without those that are None."""
+    """Data set of statistics of each draw ``(chain, draw)``, without those that are None."""
     data = {
         name: (DRAWS, np.broadcast_to(np.asarray(values, dtype=float), shape))
         for name, values in figures.items()
@@ -65,7 +65,7 @@ def sample_stats(shape: tuple[int, int], figures: Mapping[str, Any]) -> Any:
 def log_densities(posterior: BasePosterior, theta: Array) -> Array:
     """Log posterior density of the draws ``theta (C, S, P)``, up to a constant ``(C, S)``."""
     flat = theta.reshape(-1, theta.shape[2])
-    size = max(32, 2**16 // max(posterior.n_samples, 1))  # draws at a time
+    size = max(32, 2**16 // max(posterior.n_samples, 1))  # draws to compute at a time
     parts = [posterior.log_density(flat[k : k + size]) for k in range(0, len(flat), size)]
     return np.concatenate(parts).reshape(theta.shape[:2])
 
@@ -114,7 +114,7 @@ def join_outputs(parts: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[
     output = xarray.DataArray(np.array(names), dims="output", name="output")
     joined = {}
     for group in list(parts[0]):
-        each = [part.pop(group) for part in parts]  # so that it is freed once it is joined
+        each = [part.pop(group) for part in parts]  # so that its memory is freed once it is joined
         if group.endswith("constant_data"):
             joined[group] = each[0]
             continue
@@ -126,11 +126,11 @@ def join_outputs(parts: Sequence[dict[str, Any]], names: Sequence[str]) -> dict[
 
 
 def as_arviz(groups: Mapping[str, Any]) -> Any:
-    """Groups of data sets as the installed ArviZ takes them: InferenceData, or DataTree."""
+    """Groups of data sets in the type of the installed ArviZ: InferenceData, or DataTree."""
     groups = {name: group for name, group in groups.items() if group.data_vars}
     try:
         inference_data = int(version("arviz").partition(".")[0]) < 1
-    except PackageNotFoundError:  # arviz-base and its kin take trees
+    except PackageNotFoundError:  # arviz-base and the packages around it take trees
         inference_data = False
     if inference_data:
         from arviz import InferenceData
@@ -140,14 +140,14 @@ def as_arviz(groups: Mapping[str, Any]) -> Any:
 
 
 def draw_coords(shape: tuple[int, ...]) -> dict[str, Any]:
-    """Coordinates of chains and draws, whose numbers are the first two of a shape."""
+    """Coordinates of chains and draws, the first two axes of a shape."""
     return {name: np.arange(size) for name, size in zip(DRAWS, shape[:2], strict=True)}
 
 
 def dataset(
     data: Mapping[str, Any], coords: Mapping[str, Any], settings: Mapping[str, str] | None = None
 ) -> Any:
-    """Data set of variables by name, whose attributes name the library and its settings."""
+    """Data set of variables by name; its attributes hold the library and the settings."""
     library = {
         "inference_library": "skbayes-sgld",
         "inference_library_version": version("skbayes-sgld"),

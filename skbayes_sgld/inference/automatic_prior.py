@@ -1,4 +1,4 @@
-"""The automatic prior of the coefficients: with few rows a column its scale is learned."""
+"""The automatic prior of the coefficients: with few rows per column its scale is learned."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-_TOO_FEW = 2.5  # rows, or their weights: level and noise leave no upper end to a learned scale
+_TOO_FEW = 2.5  # weight of the rows up to which nothing bounds a learned scale from above
 
 
 def choose_prior(
     shape: tuple[int, int], likelihood: Likelihood, weight: float, obstacle: str = ""
 ) -> Choice:
-    """Name of the prior of the coefficients: with few rows a column its scale is learned.
+    """Name of the prior of the coefficients: with few rows per column its scale is learned.
 
     Parameters
     ----------
@@ -21,11 +21,11 @@ def choose_prior(
         Numbers of rows and columns.
     likelihood : Likelihood
     weight : float
-        Sum of the weights of the rows; of trials, their number.
+        Sum of the weights of the rows; for totals, the number of trials.
     obstacle : str, default=""
-        Setting that a learned scale does not go with; empty if there is none.
+        Setting that excludes a learned scale; empty if there is none.
     """
-    several = max(likelihood.n_predictors - 1, 1)  # one of the predictors of classes is redundant
+    several = max(likelihood.n_predictors - 1, 1)  # one class's predictor is redundant
     each, of = weight / (shape[1] * several), "column" if several == 1 else "free coefficient"
     why = f"{each:{'.3g' if each < 1000 else ',.0f'}} rows a {of}"
     fewest = THRESHOLDS.few_rows_each * (2.0 if getattr(likelihood, "n_classes", 2) > 2 else 1.0)
@@ -34,7 +34,7 @@ def choose_prior(
     if weight < _TOO_FEW:
         obstacle = obstacle or f"no scale is learned from {weight:.3g} rows in all"
     if likelihood.infers_noise and not likelihood.quadratic:
-        # 15 rows of 30 columns with t-distributed noise take minutes, under a known scale seconds
+        # with t-distributed noise 15 rows of 30 columns take minutes; under a known scale, seconds
         obstacle = obstacle or "chains mix slowly where the tails of the noise are inferred too"
     n_values = min(shape) * likelihood.n_predictors
     if n_values > (MAX_DENSE if likelihood.quadratic else THRESHOLDS.learned_parameters):

@@ -1,4 +1,4 @@
-"""Resolved settings: the value of each, and the reason for it."""
+"""Resolved settings, each with its value and the reason for it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def as_given(settings: Settings) -> Choices:
 
 
 def in_order(choices: Choices) -> Choices:
-    """Choices in the order of the table."""
+    """Choices in the order of the plan's table."""
     return {name: choices[name] for name in _ORDER.split() if name in choices}
 
 
@@ -69,5 +69,5 @@ def as_line(choices: Choices) -> str:
 
 
 def shown(value: Any) -> str:
-    """Value of a setting as tables and reprs show it."""
+    """Text of a setting's value for tables and reprs."""
     return f"{value:.3g}" if isinstance(value, float) else str(value)

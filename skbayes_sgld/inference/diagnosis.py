@@ -18,9 +18,9 @@ from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds: within both, the Laplace approximation would do
+NORMAL_SHIFT, NORMAL_WIDTH = 0.1, 0.05  # in sds; within both, the Laplace approximation is good
 
-# Reasons for a run to end before its last draw, and the remedy of each
+# reasons for a run to end before its last draw, with the remedy of each
 EARLY_ENDS = {"max_time": "raise max_time", "callback": "let the callback stop later"}
 
 
@@ -31,12 +31,12 @@ class Judgement:
     ----------
     problems : list of str
     model_check : ModelCheck or None
-        Whether the model fits, where the estimator's ``diagnose`` had the rows.
+        Check of the model, if the estimator's ``diagnose`` had the rows.
     """
 
     problems: list[str]
     model_check: Any = None
-    _of_estimator = False  # whether the report has a second part, on the model
+    _of_estimator = False  # whether the report has a second part about the model
 
     @property
     def usable(self) -> bool:
@@ -45,11 +45,11 @@ class Judgement:
 
     @property
     def verdict(self) -> str:
-        """Verdict on the draws, as the report has it: "usable" or "not usable"."""
+        """Verdict on the draws, as in the report: "usable" or "not usable"."""
         return "usable" if self.usable else "not usable"
 
     def with_model_check(self, check: Any) -> Self:
-        """Diagnosis with a check of the model, or with the words that there was none."""
+        """Diagnosis with a check of the model, or with a line that there was none."""
         diagnosis = copy(self)
         diagnosis.model_check, diagnosis._of_estimator = check, True
         return diagnosis
@@ -66,7 +66,7 @@ class Judgement:
         raise NotImplementedError
 
     def renamed(self, rename: Callable[[str], str]) -> Self:
-        """Diagnosis with other names of columns, by a function of text that has them."""
+        """Diagnosis with ``rename`` applied to all texts; it puts in the names of columns."""
         return self
 
     def _verdict(self) -> list[str]:
@@ -78,53 +78,54 @@ class Judgement:
 
 @dataclass(repr=False)
 class Diagnosis(Judgement):
-    """Findings on the draws of a fit; it shows itself as a report.
+    """Diagnosis of the draws of a fit; it prints as a report.
 
     Attributes
     ----------
     table : pandas.DataFrame
-        The summary by parameter, with the Monte Carlo standard errors of mean and sd over the sd
-        (``error_mean``, ``error_sd``).
+        Summary by parameter, with the Monte Carlo standard errors of mean and sd in units of the
+        sd (``error_mean``, ``error_sd``).
     noise_ratio : float
-        alpha, the variance of the minibatches' noise over that of the injected noise, in the
-        direction where it is largest (Welling & Teh 2011, Section 4.2). Posterior variances grow
-        by the factor 1 + alpha; standard deviations by half of alpha, where it is small.
+        alpha, the ratio of the variance of minibatch noise to that of the injected noise, in the
+        direction in which it is largest (Welling & Teh 2011, Section 4.2). Posterior variances
+        grow by the factor 1 + alpha; if alpha is small, standard deviations grow by half of it.
     bias, bias_error : float
         Largest bias of the step size (means in posterior sds, sds relative), with twice its
-        standard error. Where no pilot has measured it, the bias of the draws' sds, which includes
-        the noise of minibatches.
+        standard error. If no pilot has measured it, the bias of the draws' sds, which includes the
+        effect of minibatch noise.
     halved_bias : float
-        Bias at half the step size: where it is much smaller, shorter steps help.
+        Bias at half the step size; if it is much smaller, shorter steps help.
     acceptance : float
-        Mean Metropolis acceptance: of the chains' transitions or, where the sampler accepts all, of
-        Euler transitions from the draws. nan where the data were not kept: after pickling, and for
-        more than four million numbers in X.
+        Mean Metropolis acceptance of the chains' transitions; if the sampler accepts all, of Euler
+        transitions from the draws. nan if the data were not kept: after pickling, and with more
+        than four million numbers in X.
     shift, width : float
         Distance from the Laplace approximation in the worst parameter: mean in sds, sd relative.
     clipped : float
         Share of the steps on which the gradient was clipped.
     divergent : list of int
-        Chains that stayed far from the mode.
+        Numbers of the chains that stayed far from the mode.
     conflict : PriorConflict or None
-        How far the prior of the coefficients is from the data: the ``probability`` of data at
-        least as far, were they drawn from the prior (Evans & Moshonov 2006); the ``distance`` of
-        each coefficient from the prior's centre, in sds (Box 1980); and the ``pull`` of the prior
-        of all coefficients on each: from the maximum likelihood estimate to the posterior, in
-        posterior sds. None where the scale is learned or the data were not kept. Notes tell a
-        low probability with a visible pull of a scale that was given, and under any scale a pull
-        of more than 2 sds and coefficients that the data alone do not determine.
+        Conflict of the prior of the coefficients with the data. ``probability``: that data drawn
+        from the prior are at least as far from it (Evans & Moshonov 2006). ``distance``: of each
+        coefficient from the prior's centre, in sds (Box 1980). ``pull``: how far the prior moves
+        each coefficient from the maximum likelihood estimate, in posterior sds. None if the scale
+        is learned or the data were not kept. Notes report a low probability with a visible pull,
+        for a scale that was given; and for any scale a pull of more than 2 sds, and coefficients
+        that the data alone do not determine.
     own_pull : tuple or None
-        Own parameter of the likelihood (a dispersion, a gap) that its prior moves most, the setting
-        that is this prior, and the move in posterior sds. A note tells more than 2 sds.
+        Own parameter of the likelihood, such as a dispersion, that its prior moves most, the
+        setting of this prior, and the move in posterior sds. A note reports more than 2 sds.
     problems : list of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : list of str
-        Remarks that do not make the draws unusable: the part of Condition 27 that the schedule
-        breaks, a prior far from the data, few rows under a wide prior.
+        Remarks that do not make the draws unusable: a schedule that violates Condition 27, a prior
+        far from the data, few rows under a wide prior.
     bfmi, diverged : float
-        Of Hamiltonian trajectories: the energy's fraction of missing information (E-BFMI,
-        Betancourt 2016), which is 0.5 for a normal posterior, and the share that diverged. Low and
-        high together show a funnel, whose narrow part chains miss. nan and 0 of other samplers.
+        For Hamiltonian trajectories: the energy's fraction of missing information (E-BFMI,
+        Betancourt 2016), 0.5 for a normal posterior, and the share that diverged. A low fraction
+        with divergences shows a funnel whose narrow part chains miss. nan and 0 for other
+        samplers.
     """
 
     table: pd.DataFrame
@@ -145,7 +146,7 @@ class Diagnosis(Judgement):
     diverged: float = 0.0
 
     def renamed(self, rename: Callable[[str], str]) -> Self:
-        """Diagnosis with other names of columns, by a function of text that has them."""
+        """Diagnosis with ``rename`` applied to all texts; it puts in the names of columns."""
         conflict = self.conflict
         if conflict is not None:
             conflict = replace(conflict, names=[rename(name) for name in conflict.names])
@@ -161,7 +162,7 @@ class Diagnosis(Judgement):
         table = self.table
         near = abs(self.shift) <= NORMAL_SHIFT and abs(self.width) <= NORMAL_WIDTH
         normality = "a normal approximation would do" if near else "not normal: the samples matter"
-        if not self.usable:  # the distance may be that of the draws from the posterior
+        if not self.usable:  # the draws themselves may be far from the posterior
             normality = ""
         halved = "" if np.isnan(self.halved_bias) else f"; {self.halved_bias:.1%} at half of it"
         wider = f"an sd is {np.sqrt(1.0 + self.noise_ratio) - 1.0:.1%} too wide at most"
@@ -171,7 +172,7 @@ class Diagnosis(Judgement):
             alone = "" if np.isfinite(pull) else ": not determined by the data"
             pulled = self.conflict.names[worst] + alone
         energy = []
-        if not np.isnan(self.bfmi):  # of Hamiltonian trajectories
+        if not np.isnan(self.bfmi):  # a sampler with trajectories
             energy = [
                 _figure("energy: E-BFMI", self.bfmi, ".2f"),
                 _figure("trajectories that diverged", self.diverged, ".1%"),
@@ -204,13 +205,13 @@ class Diagnosis(Judgement):
 
 
 def as_report(lines: Iterable[str]) -> str:
-    """Text whose lines are at most 100 columns wide."""
+    """Text wrapped to 100 columns."""
     wrapped = (wrap(line, 100, subsequent_indent="    ") for line in lines)
     return "\n".join("\n".join(several) for several in wrapped)
 
 
 def _figure(label: str, value: float, fmt: str, about: str = "", why_not: str = "") -> str:
-    """Line of a figure; one that is nan was not measured."""
+    """Line of a figure; a figure of nan was not measured."""
     if np.isnan(value):
         return f"  {label:46s}not measured{why_not}"
     return f"  {label:34s}{value:>10{fmt}}  {about}"
@@ -224,9 +225,9 @@ def _line(label: str, column: str, table: pd.DataFrame, *, largest: bool, fmt: s
 
 
 def condition_27_notes(schedule: Schedule) -> list[str]:
-    """Sentence on the part of Condition 27 (Karagiannis, Handout 6) that a schedule breaks, if any.
+    """Sentence on the part of Condition 27 (Karagiannis, Handout 6) that a schedule violates.
 
-    To meet it costs more than the bias of a constant step, so there is no advice against that one.
+    None for a constant step size, whose bias costs less than meeting the condition.
     """
     if schedule.satisfies_condition_27 is not False:
         return []
@@ -254,12 +255,12 @@ def condition_27_notes(schedule: Schedule) -> list[str]:
 
 
 def prior_notes(conflict: PriorConflict | None) -> list[str]:
-    """Sentences on a prior that the data contradict or that dominates them, and on few rows."""
+    """Sentences on a prior that contradicts or dominates the data, and on few rows."""
     if conflict is None:
         return []
     notes, (worst, pull) = [], conflict.furthest
     name, loose = conflict.names[worst], int(np.isinf(conflict.pull).sum())
-    # improbable data alone are no conflict to report, if the prior does not pull (posterior sds)
+    # improbable data are not reported unless the prior pulls too (in posterior sds)
     far = conflict.probability < 1e-3 and pull > 1.0
     if far and not conflict.from_data:
         worst = int(np.abs(conflict.distance).argmax())
@@ -276,7 +277,7 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
             "are too few, or classes are separated. How large these are comes from the prior too; "
             "see how they change under another scale."
         )
-    # at most 1.9 in default fits of six rows a column and more, without nearly dependent columns
+    # at most 1.9 in default fits with at least six rows per column and no nearly dependent columns
     elif pull > 2.0:
         notes.append(
             f"the prior moves {name} by {pull:.3g} posterior sds from its estimate without a "
@@ -295,7 +296,7 @@ def prior_notes(conflict: PriorConflict | None) -> list[str]:
 
 
 def own_prior_notes(pull: tuple[str, str, float] | None) -> list[str]:
-    """Sentence on a prior that decides where a parameter of the likelihood is."""
+    """Sentence on a prior that determines a parameter of the likelihood."""
     if pull is None or abs(pull[2]) <= 2.0:
         return []
     name, argument, move = pull
@@ -313,7 +314,7 @@ def describe_point(posterior: BasePosterior, theta: Array) -> str:
 
 
 def firmer_priors(n_rows: float, names: list[str]) -> str:
-    """Clause that recommends narrower priors, where rows are few for the named parameters."""
+    """Clause that recommends narrower priors, if rows are few for the named parameters."""
     if not 0 < n_rows < THRESHOLDS.warn_rows * len(names):
         return ""
     few = f"; or, as {n_rows:.0f} rows say little of {len(names)} parameters, give"
@@ -327,7 +328,7 @@ def firmer_priors(n_rows: float, names: list[str]) -> str:
 
 
 def cap_problem(stopped_by: Choice | None) -> list[str]:
-    """Sentence on a run that made ten times ``n_draws`` and did not reach ``target_ess``."""
+    """Sentence on a run that did not reach ``target_ess`` with ten times ``n_draws``."""
     if stopped_by is None or stopped_by.value != "cap":
         return []
     return [f"{stopped_by.why}; raise n_draws, or lower target_ess"]

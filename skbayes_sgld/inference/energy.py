@@ -1,9 +1,10 @@
-"""Energy of Hamiltonian trajectories: what it tells of parts of a posterior that chains miss.
+"""Energy of Hamiltonian trajectories, which shows if chains miss parts of a posterior.
 
-A trajectory keeps the sum of potential energy, minus the log density, and kinetic energy. Only the
-fresh momentum of the next one changes it, by little where parameters are few. Where the log density
-varies much more than that, as in a funnel, chains reach its narrow and wide parts slowly
-(Betancourt 2016). Trajectories into a part too narrow for their steps diverge, and are rejected.
+A trajectory conserves the sum of potential energy (minus the log density) and kinetic energy. Only
+the new momentum of the next trajectory changes it, and with few parameters by little. If the log
+density varies much more than that, as in a funnel, chains move slowly between its narrow and wide
+parts (Betancourt 2016). Trajectories into a part too narrow for their steps diverge, and are
+rejected.
 """
 
 from __future__ import annotations
@@ -26,10 +27,11 @@ class Energy(NamedTuple):
     Attributes
     ----------
     bfmi : float
-        Variance of the kinetic energy over that of the whole: Bayesian fraction of missing
-        information, E-BFMI. A normal posterior has 0.5. nan of samplers without trajectories.
+        Variance of the kinetic energy over that of the total energy: the Bayesian fraction of
+        missing information, E-BFMI, 0.5 for a normal posterior. nan for samplers without
+        trajectories.
     diverged : float
-        Share of the trajectories whose energy has grown by more than 1,000, within the support.
+        Share of the trajectories within the support whose energy grew by more than 1,000.
     """
 
     bfmi: float = np.nan
@@ -46,14 +48,14 @@ def energy_of(plan: Plan, chains: Chains) -> Energy:
     some = flat[:: -(-len(flat) // affordable)]
     with np.errstate(all="ignore"):
         potential = plan.posterior.log_density(some) / plan.settings.tau
-        kinetic = 0.5 * flat.shape[1]  # variance of half a chi-square
+        kinetic = 0.5 * flat.shape[1]  # variance of half a chi-square variable
         bfmi = float(kinetic / (kinetic + potential.var()))
     return Energy(bfmi, float(counts.mean() / max(chains.state.step, 1)))
 
 
 def energy_problem(plan: Plan, energy: Energy) -> list[str]:
     """Sentence on a funnel, whose narrow part makes trajectories diverge."""
-    # swaps of temperatures, and jumps between modes, refresh the energy too
+    # swaps of temperatures and jumps between modes change the energy too
     swaps = isinstance(plan.run.sampler, ParallelTempering) or bool(plan.modes)
     if swaps or not (energy.bfmi < _LEAST_BFMI and energy.diverged > _MOST_DIVERGED):
         return []

@@ -1,4 +1,4 @@
-"""Runs that may stop before their last draw, or are written to a file: their chains in parts."""
+"""Runs made in parts, since they may stop early or are written to a file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from skbayes_sgld.sampling.loop import run_parts
 from skbayes_sgld.sampling.run import Chains, Steps, join_parts, reported_draws
 from skbayes_sgld.sampling.workers import Workers
 
-_SECONDS = 1.0  # longest part, about
-_MOST = 10  # times n_draws: largest number of draws with target_ess
+_SECONDS = 1.0  # approximate length of the longest part
+_MOST = 10  # largest number of draws with target_ess, in units of n_draws
 
 
 def stopping_points(n_draws: int, target_ess: float | None) -> list[int]:
-    """Numbers of draws a chain at which a run may end; they depend on no result of it."""
+    """Numbers of draws per chain at which a run may end, independent of its results."""
     if target_ess is None:
         return [n_draws]
     counts = {round(n_draws * 1.25**k) for k in range(-10, 11)}
@@ -36,13 +36,13 @@ def draw_in_parts(
     progress: Progress | None,
     workers: Workers | None,
 ) -> tuple[Chains, Choice | None]:
-    """Chains of a plan, run until the draws are made, are enough or the time is up.
+    """Run the chains of a plan until all draws are made, they are enough, or the time is up.
 
     Parameters
     ----------
     plan : Plan
     begin : float
-        When the work began, on the monotonic clock.
+        Start of the work, on the monotonic clock.
     journal : Journal or None
         Files of the run.
     progress : callable or None
@@ -55,16 +55,16 @@ def draw_in_parts(
     chains : Chains
         Chains of all walkers.
     stopped_by : Choice or None
-        Reason why the run ended; None where only the number of draws could end it.
+        Reason why the run ended; None if only the number of draws could end it.
 
     Raises
     ------
     ValueError
-        Where the run is ended before the first draw, or the checkpoint is of another run.
+        If the run is ended before the first draw, or the checkpoint is of another run.
     OSError
-        Where the checkpoint cannot be written at the beginning.
+        If the checkpoint cannot be written at the beginning.
     KeyboardInterrupt
-        Where the user interrupts; the checkpoint is written once more.
+        If the user interrupts; the checkpoint is then written again.
     """
     settings = plan.settings
     limit = begin + (settings.max_time or np.inf)
@@ -78,7 +78,7 @@ def draw_in_parts(
                 progress(saved.n_steps)
         opened = journal.open(plan, saved)
         parts = parts if opened is None else [opened]
-    # at least 20 parts where the time is bounded
+    # at least 20 parts if the time is bounded
     seconds = min(_SECONDS, (settings.max_time or np.inf) / 20)
     how: dict[str, Any] = {"progress": progress, "seconds": seconds, "workers": workers}
     how |= {"seed": plan.seed, "n_jobs": settings.n_jobs}
@@ -118,7 +118,7 @@ def draw_in_parts(
 
 
 def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
-    """Reason for the run to end here; None where it continues."""
+    """Reason for the run to end here; None if it continues."""
     n_draws, target = chains.draws.shape[1], plan.settings.target_ess
     if late and n_draws < end:
         why = f"{plan.settings.max_time:g} s were up after {n_draws} draws a chain"
@@ -143,6 +143,6 @@ def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
 
 
 def stopped_by_callback(chains: Chains) -> Choice:
-    """Reason for a run that ended before its last draw since progress was told to stop."""
+    """Reason of a run that a callback ended before its last draw."""
     n_draws = chains.draws.shape[1]
     return Choice("callback", f"a callback asked to stop after {n_draws} draws a chain")

@@ -1,4 +1,4 @@
-"""Figures of a run's draws: the noise of minibatches, the bias of the steps, and their problems."""
+"""Figures of a run's draws: minibatch noise, bias of the step size, and problems."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         return result
     is_given = result.choices["step_size"].given
     remedy = "set step_size to 'auto'" if is_given else "take quantiles in its place"
-    # a variance or a scale, whose logarithm is sampled, has such a tail wherever data are few
+    # with few data, a variance or scale whose logarithm is sampled always has such a tail
     sampled = posterior.param_names
     if not posterior.facts.user_defined:
         sampled = [n for n in uncertain if n.startswith(("coef[", "intercept"))]
@@ -73,9 +73,9 @@ def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
 def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
     """Share of the proposals whose density is not a number, and the parameters at one of them.
 
-    A sampler that accepts every step follows the gradient alone, and may go where the density is 0:
-    the share is then of the draws. No parameters are named where those of a linear model, whose
-    density is positive everywhere, overflowed.
+    A sampler that accepts every step uses only the gradient, and may reach points of density 0: the
+    share is then that of the draws. For a linear model, whose density is positive everywhere, such
+    a point is an overflow, and no parameters are named.
     """
     share, theta = chains.undefined
     with np.errstate(all="ignore"):
@@ -94,9 +94,9 @@ def _undefined(posterior: BasePosterior, chains: Chains) -> tuple[float, str]:
 
 
 def _noise_ratio(plan: Plan, chains: Chains) -> float:
-    """Alpha: variance of the minibatches' noise over that of the injected noise.
+    """Alpha: variance of minibatch noise over that of the injected noise.
 
-    It is measured around the mode, or around the chains' mean where nothing asked for the mode.
+    It is measured around the mode, or around the chains' mean if no mode was needed.
     """
     run, tau = plan.run, plan.settings.tau
     if run.batch_size is None:
@@ -106,10 +106,10 @@ def _noise_ratio(plan: Plan, chains: Chains) -> float:
         gradient, metric = plan.choices["gradient"].value, run.dynamics.metric
         center = plan.center_of(chains.draws)
         sampled = run.dynamics.gradient.posterior
-        if sampled is not plan.posterior:  # the expansion that is known is that of all rows
+        if sampled is not plan.posterior:  # the known expansion is that of all rows
             center = center._replace(expansion=None)
         level = measure_noise(sampled, gradient, center, tau, 0, metric)
-    # the mean step over the draws, each weighted by its step size as the draws are
+    # mean step size over the draws, which are weighted by their step sizes
     eta = float(np.average(chains.weights, weights=chains.weights))
     return level.inflation(eta, run.batch_size, tau) * run.sampler.noise_gain
 
@@ -124,36 +124,36 @@ def _bias(plan: Plan, chains: Chains) -> tuple[float, float]:
 
 
 def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
-    """Largest relative error of the draws' sds, and its part that chance explains.
+    """Largest relative error of the draws' sds, and the part that chance explains.
 
-    Step size and minibatch noise cause it together. Under every density
-    ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts); the variances of a chain
-    whose steps are too long exceed theirs by the same factor. Chains that have not mixed show
-    nothing.
+    It includes the effects of step size and minibatch noise. Under every density
+    ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts). For steps that are too
+    long, this mean and the variances are too large by the same factor. The error of chains that
+    have not mixed is not seen.
     """
     theta, weights = chains.draws, chains.weights
     posterior, tau, (n_chains, n_draws, P) = plan.posterior, plan.settings.tau, theta.shape
-    n_batches = max(1, 20 // n_chains)  # batch means give the Monte Carlo error
-    # multiplications that the gradients at the draws may take
+    n_batches = max(1, 20 // n_chains)  # for the Monte Carlo error by batch means
+    # largest number of multiplications for gradients at the draws
     affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
     each = min(max(affordable, 2), n_draws // n_batches)
     if plan.run.sampler.adjusted or each < 2:
         return 0.0, 0.0
-    # a draw at random from each of so many equal parts of the weight: their means are weighted
-    # means, and none of them meets a cycle of the steps always at the same phase
+    # a random draw from each of equal parts of the total weight: means over them are weighted, and
+    # do not meet a cycle of the step sizes always at the same phase
     parts = np.arange(each * n_batches) + np.random.default_rng(plan.seed).random(each * n_batches)
     edges = np.cumsum(weights) / weights.sum()
     positions = np.searchsorted(edges[:-1], parts / len(parts), side="right")
     some = theta[:, positions]
-    # a few draws at a time, whose temporaries stay in cache
+    # a few draws at a time, so that temporaries stay in cache
     size = max(1, 2**16 // max(posterior.n_samples, P))
     flat = some.reshape(-1, P)
     parts = [flat[a : a + size] for a in range(0, len(flat), size)]
-    grad = posterior.bind_grad(None)  # one product takes a part
+    grad = posterior.bind_grad(None)  # one product for each part
     gradient = np.concatenate([grad(part) for part in parts]).reshape(some.shape)
     virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
-    # one false alarm in a thousand fits, over all parameters
+    # one false alarm in a thousand fits over all parameters
     quantile = student_t.isf(1e-3 / P, len(batches) - 1)
     doubts = quantile * batches.std(axis=0, ddof=1) / np.sqrt(len(batches))
     errors, doubts = sd_error(batches.mean(axis=0) - 1.0, doubts)

@@ -22,16 +22,16 @@ def mode_problems(result: SamplingResult, flat: Array) -> list[str]:
 
 
 def crossing_problem(result: SamplingResult) -> list[str]:
-    """Sentence on chains that jump between modes too seldom to tell their shares.
+    """Sentence on chains that jump between modes too rarely to estimate the modes' masses.
 
-    A share p that chains enter and leave n times in all has a standard error of about
+    If chains enter and leave a mode of mass p n times in total, the standard error of p is about
     ``p (1 - p) sqrt(2 / n)``.
     """
     plan, modes = result.plan, result.plan.modes
     C, S, P = result.theta.shape
     falls = [mode.falls(result.theta.reshape(-1, P)) for mode in modes]
     nearest = np.argmin(falls, axis=0).reshape(C, S)
-    within = np.arange(1, S) % plan.n_each > 0  # walkers follow one another
+    within = np.arange(1, S) % plan.n_each > 0  # not between the draws of two walkers
     n = int(np.sum((nearest[:, 1:] != nearest[:, :-1])[:, within]))
     share = float(np.mean(nearest == np.bincount(nearest.ravel()).argmax()))
     error = share * (1.0 - share) * np.sqrt(2.0 / max(n, 1))
@@ -58,7 +58,7 @@ def missed_problem(plan: Plan, flat: Array) -> list[str]:
     worst = max(missed, key=lambda k: plan.modes[k].share)
     mode = plan.modes[worst]
     remedy = "set sampler='parallel_tempering'"
-    if not plan.posterior.facts.user_defined:  # what is given keeps "auto" from jumping
+    if not plan.posterior.facts.user_defined:  # given settings keep "auto" from jumping
         names = "sampler", "step_size", "gradient", "batch_size", "preconditioner"
         given = [name for name in names if plan.choices[name].given]
         remedy = f"set {' and '.join(given) or 'every setting'} to 'auto'"

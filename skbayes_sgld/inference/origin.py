@@ -1,4 +1,4 @@
-"""Where a run begins, and the door to files that it is resumed from and written to."""
+"""The start of a run, and the door to the files that it is resumed from and written to."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ FILES = Door("skbayes_sgld.checkpoints", "Files")
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a run begins.
+    """Start of a run: seed, positions and time.
 
     Attributes
     ----------
     seed : int
     positions : ndarray of shape (n_chains, n_params) or None
-        Last positions of an earlier fit, where the chains begin.
+        Last positions of an earlier fit, from which the chains start.
     finding : Finding or None
-        What was found against an earlier plan, which overflowed.
+        Finding against an earlier plan, which overflowed.
     begin : float
-        When the work began, on the monotonic clock.
+        Start of the work, on the monotonic clock.
     """
 
     seed: int
@@ -38,35 +38,35 @@ class Origin:
 
 
 class Journal(Protocol):
-    """The files of a run: the one that it resumes, and the one that it is written to."""
+    """Files of a run: the one that it resumes, and the one that it writes."""
 
     origin: Origin
 
     def resume(self, plan: Plan, most: int) -> Chains | None:
-        """Steps made so far, None where nothing is resumed; raise unless the plan is the same.
+        """Steps so far, None if nothing is resumed; raise unless the plan is the same.
 
-        ``most`` is the largest number of draws a chain that it may reach.
+        ``most`` is the largest number of draws per chain of the resumed run.
         """
 
     def open(self, plan: Plan, chains: Chains | None) -> Chains | None:
-        """Steps so far, written for the first time; None where nothing is written."""
+        """Write the steps so far for the first time; None if nothing is written."""
 
     @property
     def due(self) -> bool:
-        """Whether the run is to be written again."""
+        """Whether it is time to write the run again."""
 
     def write(self, chains: Chains, finished: bool = False) -> None:
         """Write the steps so far."""
 
     def begin_again(self, origin: Origin) -> None:
-        """Forget the steps so far: another plan begins."""
+        """Discard the steps so far, since another plan begins."""
 
     def interrupted(self) -> KeyboardInterrupt:
-        """Interrupt that names the file to resume from."""
+        """KeyboardInterrupt that names the file to resume from."""
 
 
 def open_journal(settings: Settings, inputs: dict[str, Any], origin: Origin) -> Journal | None:
-    """Files that the settings name, by which checkpoints come in; None where they name none."""
+    """Files that the settings name; None if they name none, and checkpoints are not imported."""
     if not settings.names_files:
         return None
     journal: Journal = FILES.open()(settings, inputs, origin)

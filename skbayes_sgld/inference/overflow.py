@@ -1,4 +1,4 @@
-"""The error that explains an overflow: where it happened, and a step size that held."""
+"""The error that explains an overflow: its place, and a step size that does not overflow."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, reported_draws
 
-_AT_ONCE = 10  # steps; an overflow within them comes of a far too long step size
-_FAR = 1e6  # distance, over the size of the start, from which a chain is about to overflow
+_AT_ONCE = 10  # steps within which an overflow means a far too long step size
+_FAR = 1e6  # distance, relative to the start's, at which a chain is about to overflow
 
 
 def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowError:
     """Error that names step, parameter and chain, and a smaller step size that did not overflow.
 
-    No step size is named for a network, whose chains take their metric from a long burn-in.
+    For a network no step size is named, since its metric comes from a long burn-in.
     """
     posterior, run, start, seed = plan.posterior, plan.run, plan.start, plan.seed
     is_given = plan.choices["step_size"].given
@@ -53,7 +53,7 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
     firmer = "" if is_given else firmer_priors(n_rows, names)
     nearer = ", or begin nearer to the mode with init='mode'" if error.rejected else ""
     if error.step < _AT_ONCE and start.any():
-        # chains may begin at far draws from the prior
+        # chains may start at distant draws from the prior
         from_zeros, n_first, _ = _trial(posterior, run, np.zeros_like(start), 50, seed, _FAR)
         if from_zeros:
             nearer = (
@@ -68,15 +68,15 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
 
 
 def _shorter_step(plan: Plan, after: int) -> tuple[float, int, bool]:
-    """Last step size that was tried, the steps of its trial, and whether it held.
+    """Last step size that was tried, the steps of its trial, and whether it did not overflow.
 
     ``after`` is the step at which the run overflowed. All trials together take about as many
-    gradients as the run was to take steps, or a few thousand where it was short.
+    gradients as the run has steps, or a few thousand if it is short.
     """
     run, start = plan.run, plan.start
     length = max(1, min(plan.n_steps, 200), plan.n_steps // 20)
     far = _FAR * max(1.0, float(np.abs(start).max()))
-    # gradients left: the run's, those of eight trials, or 6,000 (a second on few rows)
+    # gradients to spend: the run's, those of eight trials, or 6,000 (a second with few rows)
     budget, size, holds = max(plan.n_steps, 8 * length, 6000), run.step_size, False
     while not holds and budget > 0 and size > 1e-12 * min(run.step_size, 1.0):
         shorter = size * (1e-3 if after < _AT_ONCE else 0.25)
@@ -90,20 +90,20 @@ def _shorter_step(plan: Plan, after: int) -> tuple[float, int, bool]:
 def _trial(
     posterior: BasePosterior, run: Run, start: Array, length: int, seed: int, far: float
 ) -> tuple[bool, int, int]:
-    """Whether chains move, and nowhere beyond ``far``; the last step, and the steps they took."""
+    """Whether chains move but not beyond ``far``; the last step; and the number of steps made."""
     try:
-        # far too long steps overflow at once: few are made from one check to the next
+        # far too long steps overflow at once, so checks are frequent
         made = run_chains(run, start, n_draws=1, thin=length, seed=seed, block_size=32)
         reported_draws(posterior, made.draws, 0, length)
     except ChainOverflowError as error:
         return False, error.step, error.step + 1 + error.rejected
-    # where fewer proposals are accepted, a run with another seed may accept none
+    # with fewer accepted proposals, a run with another seed may accept none
     moves = made.acceptance is None or made.acceptance >= 0.01
     return bool(np.abs(made.draws).max() <= far) and moves, length, length
 
 
 def _without_gradient(posterior: BasePosterior, run: Run, start: Array, seed: int) -> str:
-    """Sentence on a point around the start where a user's gradient is not finite, if any."""
+    """Sentence on a point near the start at which a user's gradient is not finite, if any."""
     if posterior.facts.full_support:
         return ""
     normals = start_normals(seed, range(200), posterior.n_params)

@@ -1,4 +1,4 @@
-"""The coordinates in which a model is sampled, where others than its own are better."""
+"""The coordinates in which a model is sampled, if others are better than its own."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _NEEDS = {
 def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None, Choice]:
     """Posterior in the coordinates to be sampled, its mode there, if known, and the reason.
 
-    ``"auto"`` leaves the model's own coordinates only where the metric is the curvature's and
-    every step takes all rows: minibatches and other metrics refer to the coefficients themselves.
+    ``"auto"`` leaves the model's own coordinates only if the metric is the curvature's and every
+    step takes all rows: minibatches and other metrics refer to the coefficients themselves.
 
     Raises
     ------
     ValueError
-        Where the parameterization is not available for this model.
+        If the parameterization is not available for this model.
     """
     name, why = settings.parameterization, GIVEN
     offered = posterior.facts.parameterizations
@@ -79,7 +79,8 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return offered[0], "the model's own coordinates"
     if posterior.facts.hierarchical:
         n, d = posterior.n_samples, posterior.model.n_features
-        # in the row space 20 rows of 50 columns take a quarter of the time, 15 rows of 30 as long
+        # in the row space 20 rows of 50 columns take a quarter of the time, 15 rows of 30 the same
+        # time
         if d < 40:
             return "noncentered", "coefficients and their scale are then nearly independent"
         return "row_space", f"{n} rows say nothing of {d - n} directions of {d}"
@@ -88,10 +89,10 @@ def _choose(posterior: Any, settings: Settings) -> tuple[str, str]:
         return "centered", f"preconditioner={name!r} is of the model's own coordinates"
     if not settings.may_take_all_rows:
         return "centered", "minibatches are of the model's own coordinates"
-    # the basis of many sparse rows would be dense
+    # many sparse rows would have a dense basis
     spans = posterior.n_samples <= MAX_DENSE or not issparse(posterior.X)
-    # with half as many rows as columns or fewer, trajectories are cheap in the space of the rows
-    # alone. A linear model is normal given its noise, though, and those of labels take few steps
+    # with at most half as many rows as columns, only trajectories in the row space are cheap. But a
+    # linear model is normal given its noise, and models of labels take few steps
     likelihood = posterior.likelihood
     soft = likelihood.averages and likelihood.bounded_curvature
     costly = 2 * posterior.n_samples <= posterior.n_features and not (soft or likelihood.quadratic)
@@ -124,20 +125,20 @@ def integrate_mean(
 def noncenter(posterior: GLMPosterior, temperature: float) -> tuple[Reparameterized, Mode]:
     """Normal linear model in non-centered coordinates, and its mode there.
 
-    Under a normal prior all coordinates but the noise are standard normal: mode and metric are
-    known, the origin and the identity.
+    Under a normal prior all coordinates but the noise are standard normal: the mode is the origin
+    and the metric the identity.
     """
     start, spread = posterior.start(), None
     gamma = float(start[-1])
-    # where all priors follow the noise, neither mode nor coordinates depend on its level; otherwise
-    # two rounds find it, and the third is taken there
+    # if the noise scales all priors, mode and coordinates do not depend on its level; otherwise two
+    # rounds find the level, and the third uses it
     for _ in range(1 if posterior.linear_prior.follows_noise else 3):
         conditional = posterior.given_own(np.array([gamma]))
         center = newton_mode(conditional, start[:-1], spread=spread)
         root = center.metric.root
         transformed, line = noncentered(posterior, center.theta, root, gamma, temperature)
         distance = abs(line.level[0] - gamma)
-        # in sds of the log noise variance; the posterior is the same about any level
+        # in sds of the log noise variance; any level gives the same posterior
         if distance < 0.01 * line.root[0, 0]:
             break
         start, spread = np.append(center.theta, gamma), center.metric.marginal_sd
@@ -151,15 +152,15 @@ def standardise(
 ) -> tuple[Reparameterized, Mode]:
     """Posterior in coordinates about its mode in the hyperparameters, and its mode there.
 
-    Where z = 0 the log density is that of the hyperparameters with the coefficients integrated
-    out: exactly under a normal likelihood, otherwise by the Laplace approximation.
+    At z = 0 the log density is that of the hyperparameters with the coefficients integrated out:
+    exactly for a normal likelihood, otherwise by the Laplace approximation.
     """
     L = posterior.n_linear
     center, eta = np.split(posterior.start(), [L])
     if (model := posterior.model).facts.has_other_starts:  # under the prior's unit of scale
         best = survey(model, newton_mode(model, model.start()), temperature).mode.theta
         center, eta[-posterior.n_own :] = best[:L], best[L:]
-    for _ in range(3):  # each expands the likelihood where the last one found the mode
+    for _ in range(3):  # each expands the likelihood at the last one's mode
         center = newton_mode(posterior.given(eta), center).theta
         transformed = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
         shift, covariance = _marginal_mode(transformed, L)
@@ -192,7 +193,7 @@ def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float
 
 
 def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Array]:
-    """Mode in the hyperparameters where z = 0, and their covariance by the curvature there."""
+    """Mode in the hyperparameters at z = 0, and their covariance by the curvature there."""
 
     def at(v: Array) -> Array:
         return np.hstack([np.zeros((len(v), n_linear)), v])
@@ -208,8 +209,8 @@ def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Ar
     eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
     variances = 1.0 / np.maximum(eigenvalues, 3.0**-2)  # no log scale has an sd above 3
     covariance = (vectors * variances) @ vectors.T
-    # any coordinates do, and rounding errors of the data are to leave these: the mode to about a
-    # hundredth of an sd, and three digits of the covariance
+    # any coordinates are valid; these are rounded, the mode to about a hundredth of an sd and the
+    # covariance to three digits, so that rounding errors of the data do not change them
     unit = np.exp2(np.rint(0.5 * np.log2(np.diagonal(covariance))) - 6.0)
     digits = [float(f"{value:.2e}") for value in covariance.flat]
     return unit * np.rint(mode / unit), np.reshape(digits, covariance.shape)

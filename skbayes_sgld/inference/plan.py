@@ -35,33 +35,33 @@ class Plan:
     choices : dict of str to Choice
         Every setting, resolved.
     settings : Settings
-        The settings as the user wrote them.
+        Settings as given by the user.
     mode : Mode or None
-        Mode of the posterior and the curvature there; None where nothing asks for it. Where rows
-        are few, so that most of the posterior is far from its mode, the tuning looks for another
-        centre, and the mode is known to about 0.1 sds of each parameter (root mean square).
+        Mode of the posterior and the curvature there; None if no mode is needed. With few rows,
+        most of the posterior is far from its mode: the tuning then finds another centre, and the
+        mode is known only to about 0.1 sds of each parameter (root mean square).
     center : Mode or None
-        Centre and metric of the posterior by the tuning: the mode's, or of a pilot's draws.
+        Centre and metric from the tuning: those of the mode, or of a pilot's draws.
     bias : tuple of float
         Largest bias of the step size (means in sds, sds relative), with twice its standard error;
-        nan where it is measured once draws are made: without a mode, or under a schedule.
+        nan if it is measured after the run: without a mode, or under a schedule.
     noise : NoiseLevel or None
-        Noise of minibatches in the metric of the run, where it was measured.
+        Noise of minibatches in the metric of the run, if it was measured.
     n_walkers : int, default=1
-        Number of walkers whose draws, one after the other, are the draws of a chain. A step of many
-        positions costs little more than a step of four.
+        Number of walkers whose concatenated draws are the draws of a chain. A step of 32 positions
+        costs little more than one of four.
     modes : tuple of KnownMode
-        Modes that searches have found, where several have a part of the mass.
+        Modes found by searches, if several have some of the mass.
     far : FarPart or None
-        Part of a user's own model that is far from its mode, whose curvature shows nothing of it.
+        Part of a user's own model that is far from its mode, if there is one.
     n_training : int, default=0
-        Steps of Adam, before the burn-in, that lead each chain of an ensemble from ``start`` to a
-        mode of its own. In the plan of a result it is 0: the training is over.
+        Steps of Adam, before the burn-in, that take each chain of an ensemble from ``start`` to
+        its own mode. In the plan of a result it is 0, since the training is over.
     prepare : callable or None
-        Function that makes them, and the plan of the draws after them; None without such steps.
+        Function that makes these steps, and the plan of the draws after them; None without them.
     diagnose : callable or None
-        Function of the plan and its chains that judges them by predictions; None: they are judged
-        by their parameters.
+        Function of the plan and its chains that judges the chains by their predictions; None: they
+        are judged by their parameters.
     """
 
     posterior: BasePosterior
@@ -85,14 +85,14 @@ class Plan:
     diagnose: Callable[..., Any] | None = None
 
     def without_data(self) -> Plan:
-        """The plan as a record of what was chosen, without the data and what needs them."""
+        """Plan as a record of the choices, without data."""
         nothing: Any = None
         mode = None if self.mode is None else Mode(self.mode.theta, self.mode.metric.stored())
         return replace(self, posterior=nothing, run=nothing, mode=mode, center=None)
 
     @property
     def has_data(self) -> bool:
-        """Whether ``posterior`` and ``run``, which hold the data, are there rather than None."""
+        """Whether ``posterior`` and ``run``, which hold the data, are not None."""
         return self.posterior is not None
 
     @property
@@ -103,16 +103,16 @@ class Plan:
     @property
     def n_hot(self) -> int:
         """Steps before the final temperature."""
-        continues = self.choices["init"].value == "last positions"  # its chains have cooled
+        continues = self.choices["init"].value == "last positions"  # its chains have cooled already
         return 0 if continues else self.settings.n_hot
 
     @property
     def n_steps(self) -> int:
-        """Steps of each chain, those before the first draw included."""
+        """Steps of each chain, including those before the first draw."""
         return self.n_training + self.n_burnin + self.n_each * self.thin
 
     def center_of(self, draws: Array) -> Mode:
-        """Centre and metric by the tuning; of the draws ``(C, S, P)`` without one."""
+        """Centre and metric from the tuning; without tuning, those of the draws ``(C, S, P)``."""
         if self.center is not None:
             return self.center
         flat = draws.reshape(-1, draws.shape[2])

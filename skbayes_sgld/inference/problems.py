@@ -30,7 +30,7 @@ def find_problems(result: SamplingResult) -> list[str]:
         problems.append(f"{'; '.join(apart.values())}; {_remedy(set(apart), result)}")
     step_size = choices["step_size"]
     noisy = noise_problem(result.noise_ratio, choices["gradient"].given)
-    # chains that have not converged tell nothing of the bias
+    # chains that have not converged do not show the bias
     if result.mode is not None or not apart:
         remedy, schedule = remedy_of_bias(choices), choices["schedule"].value
         problems += bias_problem(*result.bias, step_size.value, remedy, bool(noisy), schedule)
@@ -57,7 +57,7 @@ def find_problems(result: SamplingResult) -> list[str]:
 def _remedy(apart: set[str], result: SamplingResult) -> str:
     """Remedy for chains that do not agree, or have too small an effective sample size.
 
-    ``apart`` says what is wrong, by the names of :func:`convergence_problems`.
+    ``apart`` has the problems by the names of :func:`convergence_problems`.
     """
     choices = result.choices
     stopped_by = choices.get("stopped_by")
@@ -67,13 +67,13 @@ def _remedy(apart: set[str], result: SamplingResult) -> str:
     settings = [name for name in ("step_size", "preconditioner") if choices[name].given]
     if "still" in apart and not result.plan.settings.init_is("auto"):
         settings = ["init", *settings]
-    # fewer than a fifth of the draws are effective: the settings are to blame
+    # fewer than a fifth of the draws are effective because of the settings
     slow = settings and least_ess(result.values)[0] < 0.2 * result.values[..., 0].size
     enough = enough_draws(result.values)
     if "n_draws" in apart and not slow:
         return f"set n_draws={enough}{firmer}"
     remedies = [f"set {' and '.join(settings)} to 'auto'"] if settings else []
-    if choices["schedule"].value.decay_power != 0.0:  # steps may have become too small to move
+    if choices["schedule"].value.decay_power != 0.0:  # steps may have become too short
         remedies.append("set schedule='constant'")
     if remedies:
         return ", and ".join(remedies)
@@ -99,7 +99,7 @@ def noise_problem(noise_ratio: float, is_given: bool) -> list[str]:
 
 
 def remedy_of_bias(choices: Mapping[str, Choice]) -> str:
-    """Remedy for a bias of the step size: what was given that "auto" would choose otherwise."""
+    """Remedy for a bias of the step size: given settings that "auto" would choose differently."""
     if choices["step_size"].given:
         return "set step_size='auto', or lower it"
     names = "sampler", "preconditioner", "gradient", "batch_size"

@@ -1,4 +1,4 @@
-"""The result of a run of chains: the draws, how they were made, and their diagnosis."""
+"""The result of a run of chains: the draws, their plan, and their diagnosis."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from skbayes_sgld.sampling.tuning.step_bias import step_bias
 @numpy_defaults
 @dataclass(repr=False, eq=False)
 class PosteriorDraws:
-    """Draws from a posterior, ``(chain, draw, parameter)``: a mapping of names to draws.
+    """Draws from a posterior ``(chain, draw, parameter)``: a mapping from names to draws.
 
-    ``in``, iteration, ``len``, ``keys`` and ``dict`` take the parameters' names; ``values`` is the
-    array of all draws.
+    ``in``, iteration, ``len``, ``keys`` and ``dict`` use the names of the parameters; ``values`` is
+    the array of all draws.
 
     Attributes
     ----------
     values : ndarray of shape (n_chains, n_draws, n_params)
     names : list of str
     weights : ndarray of shape (n_draws,) or None
-        Weights of the draws; those of a fit average 1. None where all are equal.
+        Weights of the draws; in a fit their mean is 1. None if all are equal.
     choices : dict of str to Choice
         Value of every setting, and the reason for it.
     coords : dict of str to list of str
@@ -79,8 +79,8 @@ class PosteriorDraws:
     def __getitem__(self, name: str) -> Array:
         """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name.
 
-        ``["coef[age]"]`` is one coefficient; ``["coef"]`` is all of them, in their order, on a
-        third axis.
+        ``["coef[age]"]`` is one coefficient; ``["coef"]`` has all of them, in order, on a third
+        axis.
         """
         if name in self.names:
             return self.values[..., self.names.index(name)]
@@ -106,7 +106,7 @@ class PosteriorDraws:
         return len(self.names)
 
     def _listed(self) -> list[str]:
-        """Names of the parameters, the middle ones left out where there are many."""
+        """Names of the parameters; with many, without those in the middle."""
         return self.names if len(self.names) <= 6 else [*self.names[:3], "...", *self.names[-2:]]
 
     def __repr__(self) -> str:
@@ -118,16 +118,16 @@ class PosteriorDraws:
 
     @property
     def flat(self) -> Array:
-        """The draws of all chains, one row a draw ``(n_chains * n_draws, n_params)``."""
+        """Draws of all chains ``(n_chains * n_draws, n_params)``, one row for each draw."""
         return self.values.reshape(-1, self.values.shape[2])
 
     @property
     def flat_weights(self) -> Array | None:
-        """The weights of :attr:`flat`, or None."""
+        """Weights of :attr:`flat`, or None."""
         return None if self.weights is None else np.tile(self.weights, self.values.shape[0])
 
     def to_frame(self) -> pd.DataFrame:
-        """Table of the draws, one row a draw, indexed by chain and draw."""
+        """Table of the draws, indexed by chain and draw."""
         n_chains, n_draws, _ = self.values.shape
         index = pd.MultiIndex.from_product([range(n_chains), range(n_draws)])
         return pd.DataFrame(self.flat, columns=self.names, index=index.set_names(["chain", "draw"]))
@@ -147,7 +147,7 @@ class PosteriorDraws:
         return arviz.posterior_dataset(self.values, self.names, self.coords, settings)
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
-        """Summary table of the posterior, one row a parameter.
+        """Summary table of the posterior, one row for each parameter.
 
         Parameters
         ----------
@@ -158,8 +158,8 @@ class PosteriorDraws:
         -------
         table : pandas.DataFrame
             Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
-            mean and sd (the latter is infinite under tails too heavy to know it), and the
-            interval's ends. ``attrs`` has the value of every setting by its name, and under
+            mean and sd (the latter is infinite if tails are too heavy to estimate it), and the
+            ends of the interval. ``attrs`` has the value of every setting by its name, and under
             ``"plan"`` a table of the values and their reasons.
         """
         check_number(coverage, "coverage", low=0, high=1)
@@ -170,7 +170,7 @@ class PosteriorDraws:
         return table
 
     def choose(self, n_samples: int | None = None, random_state: Any = 0) -> Array:
-        """Indices in :attr:`flat` of ``n_samples`` draws, chosen by their weights; None: all."""
+        """Indices in :attr:`flat` of ``n_samples`` draws, chosen by weight; None: all."""
         weights, total = self.flat_weights, len(self.flat)
         if weights is None and n_samples is None:
             return np.arange(total)
@@ -188,26 +188,26 @@ class SamplingResult(PosteriorDraws):
     Attributes
     ----------
     values, names, weights, choices, coords : object
-        Those of :class:`PosteriorDraws`.
+        As in :class:`PosteriorDraws`.
     plan : Plan
         Plan of the run; ``print(result.plan)`` is a table. The data are not pickled with it.
     theta : ndarray of shape (n_chains, n_draws, n_params)
-        The draws in the coordinates that were sampled.
+        Draws in the coordinates that were sampled.
     mean : ndarray of shape (n_params,)
-        Mean of each parameter, by the weights of the draws.
+        Weighted mean of each parameter.
     positions : ndarray of shape (n_chains, n_params)
-        Last positions of the chains, in the parameters' own units.
+        Last positions of the chains, as reported parameters.
     clipped : float
         Share of the steps on which the gradient was clipped.
     acceptance : float or None
-        Acceptance rate; None where the sampler accepts every step.
+        Acceptance rate; None if the sampler accepts every step.
     noise_ratio : float
-        Variance of the minibatches' noise over that of the injected noise.
+        Ratio of the variance of minibatch noise to that of the injected noise.
     bias : tuple of float
         Largest bias of the step size (means in sds, sds relative), with twice its standard error.
     undefined : tuple of float and str
-        Share of the proposals without a finite log density, and one of them; of the draws, where
-        the sampler accepts every step.
+        Share of the proposals without a finite log density, and one of them; if the sampler accepts
+        every step, share of the draws.
     energy : Energy
         Energy diagnostics of Hamiltonian trajectories.
     problems : tuple of str
@@ -215,7 +215,7 @@ class SamplingResult(PosteriorDraws):
     notes : tuple of str
         Reasons not to rely on one figure of the summary.
     predictions : Judgement or None
-        Diagnosis of a network's predictions at some of the training rows; None of other models.
+        Diagnosis of a network's predictions at some training rows; None for other models.
     has_warned : bool
         Whether predictions from these draws have warned of random walks, which they do once.
     """
@@ -237,12 +237,12 @@ class SamplingResult(PosteriorDraws):
 
     @property
     def draws(self) -> PosteriorDraws:
-        """The draws alone."""
+        """Draws without plan and diagnosis."""
         return PosteriorDraws(self.values, self.names, self.weights, self.choices, self.coords)
 
     @property
     def mode(self) -> Mode | None:
-        """Mode of the posterior and the curvature there; None where nothing asked for it."""
+        """Mode of the posterior and the curvature there; None if no mode was needed."""
         return self.plan.mode
 
     @property
@@ -254,28 +254,28 @@ class SamplingResult(PosteriorDraws):
     def are_random_walks(self) -> bool:
         """Whether the chains are no better than random walks from their starts.
 
-        It is False where the draws have no problems, and of an ensemble, whose starts are modes.
+        It is False if the draws have no problems, and for an ensemble, whose starts are modes.
         """
         ensemble = self.predictions is not None
         return bool(self.problems) and not ensemble and are_random_walks(self.values)
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ takes them; it needs the extra ``arviz``.
+        """Draws as an ArviZ object; needs the extra ``arviz``.
 
         Returns
         -------
         data : arviz.InferenceData or xarray.DataTree
-            The former with ArviZ before 1.0. Groups ``posterior``, as
-            :meth:`PosteriorDraws.to_xarray` has it, and ``sample_stats``: ``lp``, the log posterior
-            density up to a constant, in the coordinates that were sampled, while ``plan`` has data;
-            ``step_size``; ``acceptance_rate``, that of the whole run, 1 where the sampler accepts
-            every step; ``weight``, where a decaying schedule gives the draws weights, which ArviZ
-            leaves out of account.
+            The former with ArviZ before 1.0. It has the groups ``posterior``, as in
+            :meth:`PosteriorDraws.to_xarray`, and ``sample_stats``: ``lp``, the log posterior
+            density up to a constant in the sampled coordinates, if ``plan`` has data;
+            ``step_size``; ``acceptance_rate`` of the whole run, 1 if the sampler accepts every
+            step; and ``weight``, if a decaying schedule gives the draws weights, which ArviZ
+            ignores.
         """
         return arviz.as_arviz(self.arviz_groups())
 
     def arviz_groups(self, with_stats: bool = True) -> dict[str, Any]:
-        """The groups of :meth:`to_arviz`, with or without ``sample_stats``."""
+        """Groups of :meth:`to_arviz`, with or without ``sample_stats``."""
         groups = {"posterior": self.to_xarray()}
         if not with_stats:
             return groups
@@ -296,7 +296,7 @@ class SamplingResult(PosteriorDraws):
         Returns
         -------
         diagnosis : Diagnosis, or of a network a ``NetworkDiagnosis``
-            It shows itself as a report; a script prints it.
+            Prints as a report.
         """
         if self.predictions is not None:
             return self.predictions
@@ -307,7 +307,7 @@ class SamplingResult(PosteriorDraws):
         if self.plan.has_data:
             pull = own_pull(self.plan.posterior, self.mean)
             conflict = prior_conflict(self.plan.posterior, self.mean, table["sd"].to_numpy())
-        problems, divergent = [*self.problems], self.divergent(10.0)  # Laplace sds from the mode
+        problems, divergent = [*self.problems], self.divergent(10.0)  # in Laplace sds from the mode
         if divergent:
             remedy = "lower step_size" if self.choices["step_size"].given else "raise n_burnin"
             problems.append(f"chains {divergent} stayed far from the mode; {remedy}")
@@ -352,7 +352,7 @@ class SamplingResult(PosteriorDraws):
     def _mean_acceptance(self) -> float:
         """Mean Metropolis acceptance of the chains' transitions; nan without the data.
 
-        Where the sampler accepts every step, the acceptance of Euler transitions from some draws.
+        If the sampler accepts every step, that of Euler transitions from some draws.
         """
         if self.acceptance is not None:
             return self.acceptance
@@ -363,7 +363,7 @@ class SamplingResult(PosteriorDraws):
         affordable = 5e7 // (max(self.plan.posterior.n_samples, 1) * P)  # multiplications
         size = int(np.clip(affordable, 16, min(256, len(flat))))
         theta = flat[np.linspace(0, len(flat) - 1, size).astype(int)]
-        dynamics = self.plan.run.dynamics.for_thread()  # a copy, which counts what it clips
+        dynamics = self.plan.run.dynamics.for_thread()  # a copy, since it counts clipped gradients
         etas = self._step_sizes
         eta = float(np.average(etas, weights=etas))
         return transition_acceptance(theta, eta, dynamics)
@@ -380,7 +380,7 @@ class SamplingResult(PosteriorDraws):
     def divergent(self, limit: float) -> list[int]:
         """Chains whose mean is more than ``limit`` sds from the mode in any parameter.
 
-        None where several modes have mass, between which a mean may lie.
+        Empty if several modes have mass, since a mean may lie between them.
         """
         if self.mode is None or self.plan.modes:
             return []
@@ -398,5 +398,5 @@ class SamplingResult(PosteriorDraws):
         return vars(self.without_data())
 
     def without_data(self) -> SamplingResult:
-        """Result without the data, which parts of its diagnosis are measured on."""
+        """Result without the data, which parts of the diagnosis need."""
         return replace(self, plan=self.plan.without_data())

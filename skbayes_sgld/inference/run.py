@@ -1,4 +1,4 @@
-"""From plan to result: runs the chains of a plan, and plans again where they overflow."""
+"""From plan to result: run the chains of a plan, and plan again if they overflow."""
 
 from __future__ import annotations
 
@@ -41,23 +41,24 @@ def plan_and_run(
     watch: Watch | None = None,
     workers: Workers | None = None,
 ) -> SamplingResult:
-    """Result of a run by its settings; where steps that nobody chose overflow, of a second plan.
+    """Plan and run chains; if steps that the user did not choose overflow, make a second plan.
 
-    The second plan takes HMC, which cannot overflow, and names the overflow in its table. Where the
-    settings rule that out (minibatches, a bound on the gradient, another metric), it takes a
-    quarter of the step, from around the mode, and may do so again. All chains begin again,
-    whichever overflowed: only then do the draws of a chain depend on those that run beside it.
+    The second plan takes HMC, which cannot overflow, and its table names the overflow. If the
+    settings exclude HMC (minibatches, a bound on the gradient, another metric), the second plan
+    takes a quarter of the step size, from starts around the mode, and may be followed by another.
+    All chains start again, whichever overflowed: only in this case do the draws of a chain depend
+    on other chains.
 
-    ``inputs`` are the data and the settings, by name, by which a checkpoint knows its run. The
-    other parameters are those of :func:`~skbayes_sgld.inference.strategies.make_plan` and
-    :func:`run_plan`, and so are the errors; that of an overflow names a step size that held.
+    ``inputs`` are data and settings by name, by which a checkpoint recognises its run. Other
+    parameters and errors are those of :func:`~skbayes_sgld.inference.strategies.make_plan` and
+    :func:`run_plan`; the error of an overflow names a step size that does not overflow.
     """
     origin = Origin(seed, positions)
     journal = open_journal(settings, inputs, origin)
     if journal is not None:
         origin = journal.origin
     try:
-        n_left = 5  # second plans
+        n_left = 5  # further plans to try
         while True:
             plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.finding)
             try:
@@ -88,11 +89,11 @@ def run_plan(
     ----------
     plan : Plan
     watch : callable or None
-        Called with the number of steps and their name, it returns a context. The context's value
-        is a function to report finished steps to; it returns True to end the run with the draws so
-        far. None shows a bar where the plan's settings are verbose.
+        Function of the number of steps and their name that returns a context. The value of the
+        context is called with finished steps, and returns True to end the run with the draws so
+        far. None shows a progress bar if the settings are verbose.
     origin : Origin or None
-        Beginning of the run, from which its time counts; None: now.
+        Start of the run, from which its time counts; None: now.
     journal : Journal or None
         Files of the run.
     workers : Workers or None
@@ -106,7 +107,7 @@ def run_plan(
     Warns
     -----
     ConvergenceWarning
-        Where chains have not converged, or draws are biased: each problem, its figure and its
+        If chains have not converged, or draws are biased: each problem with its figure and its
         remedy.
     """
     begin = (origin or Origin(plan.seed)).begin
@@ -135,12 +136,12 @@ def _draw(
     progress: Progress | None,
     workers: Workers | None,
 ) -> tuple[Chains, Choice | None]:
-    """Chains whose walkers' draws follow one another, and the reason for an early end, if any.
+    """Run the chains and join their walkers; also return the reason of an early end, if any.
 
     Raises
     ------
     ValueError
-        Where the run is ended before the first draw.
+        If the run is ended before the first draw.
     """
     settings, stopped = plan.settings, None
     try:
@@ -169,7 +170,7 @@ def _draw(
 
 
 def _finding(error: ChainOverflowError, plan: Plan) -> Finding | None:
-    """Finding for a second plan after an overflow; None where the user chose the steps."""
+    """Finding for a second plan after an overflow; None if the user chose the step size."""
     settings, run = plan.settings, plan.run
     chosen_by_user = settings.sampler is not None or settings.step_size is not None
     if chosen_by_user or run.sampler.adjusted or plan.prepare is not None:

@@ -1,4 +1,4 @@
-"""Checks of settings: each takes a value and the setting's name, and returns what a run uses."""
+"""Checks of settings: functions of a value and the setting's name that return the used value."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from skbayes_sgld.sampling.preconditioners import preconditioner_of
 _PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
 _INITS = ("auto", "mode", "prior", "zeros")
 
-_TEMPERATURES = 1e-15, 1e15  # beyond them draws are the mode, or overflow
+_TEMPERATURES = 1e-15, 1e15  # beyond, draws equal the mode or overflow
 
-Check = Callable[[Any, str], Any]  # of a value and the name of the setting, to what a run uses
+Check = Callable[[Any, str], Any]  # from a value and the setting's name to the used value
 
 
 def component(registry: Registry[Any], *names: str) -> Check:
-    """Check of a component of a registry; one of ``names`` stands for None."""
+    """Check of a component from a registry; ``names`` stand for None."""
 
     def check(value: Any, name: str) -> Any:
         if isinstance(value, str) and value in names:
@@ -43,13 +43,13 @@ def optional(check: Check) -> Check:
 
 
 def number(low: float = 0, *, auto: bool = False, **bounds: Any) -> Check:
-    """Check of a number; where it may be "auto", None stands for that."""
+    """Check of a number; None stands for "auto", if that is accepted."""
 
     def check(value: Any, name: str) -> Any:
         if auto:
             return number_or_auto(value, name, low=low, **bounds)
         check_number(value, name, low=low, **bounds)
-        return int(value) if bounds.get("integer") else value  # one of NumPy's may overflow
+        return int(value) if bounds.get("integer") else value  # a small NumPy integer may overflow
 
     return check
 
@@ -60,7 +60,7 @@ def whole(low: int, **kind: Any) -> Check:
 
 
 def checked(check: Callable[..., Any]) -> Check:
-    """Check of a value that is used as it is."""
+    """Check of a value that is used unchanged."""
 
     def keep(value: Any, name: str) -> Any:
         check(value)
@@ -84,7 +84,7 @@ def processes(value: Any, name: str) -> int:
 
 
 def file_path(value: Any, name: str) -> Path:
-    """Check of the path of a file, which may not be there yet."""
+    """Check of the path of a file, which need not exist yet."""
     check_path(value, name)
     path = Path(value)
     if path.is_dir():
@@ -113,8 +113,8 @@ def resolve_temperature(value: float | str | Schedule) -> tuple[float, Schedule 
     Raises
     ------
     ValueError, TypeError
-        Where it is neither, or a schedule that never settles: its draws would not come from one
-        distribution.
+        If it is neither, or a schedule that never becomes constant: its draws would not come
+        from one distribution.
     """
     if not isinstance(value, (str, Component)):
         check_temperature(value)
@@ -173,7 +173,7 @@ def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
 
 
 def check_room(n_chains: int, n_draws: int, n_params: int) -> None:
-    """Raise MemoryError where the draws are more than the memory that is left."""
+    """Raise MemoryError if the draws do not fit in memory."""
     check_memory(
         8 * n_chains * n_draws * n_params,
         f"n_draws={n_draws} of {n_params} parameters from {n_chains} chains",
@@ -182,6 +182,6 @@ def check_room(n_chains: int, n_draws: int, n_params: int) -> None:
 
 
 def check_verbose(value: Any) -> None:
-    """Raise where ``verbose`` is neither a bool nor a whole number from 0 on."""
+    """Raise unless ``verbose`` is a bool or a whole number from 0 on."""
     if not isinstance(value, (bool, np.bool_)):
         check_number(value, "verbose", low=0, closed="left", integer=True)

@@ -1,7 +1,7 @@
 """The settings of a run of chains: name, default, documentation and check of each, written once.
 
-An estimator inherits them as its parameters, ``sample`` takes them as its arguments, and a run has
-them as :class:`Settings`.
+Estimators inherit them as parameters, ``sample`` takes them as arguments, and a run uses them as
+:class:`Settings`.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from skbayes_sgld.sampling import (
 
 
 def setting(default: Any, check: Check, registry: Registry[Any] | None = None) -> Any:
-    """Field of a setting: its default, its check, and the registry of the names that it takes."""
+    """Field of a setting: its default, its check, and the registry of its names."""
     return field(default=default, metadata={"check": check, "registry": registry})
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class RunSettings:
-    """Settings of a run, as a user writes them.
+    """Settings of a run, as written by the user.
 
     Sampler
     -------
     sampler : str or Sampler, default="auto"
-        ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC where a pilot finds an error in it. A named
+        ``"auto"`` is Leimkuhler-Matthews SGLD, or HMC if a pilot finds a bias in it. A named
         sampler never switches to another: ``"sgld"``, ``"psgld"``, ``"sghmc"``, ``"sgnht"``, which
         can take minibatches; ``"hmc"``, ``"mala"``, ``"random_walk"``, ``"parallel_tempering"``,
         which are exact and take all rows at every step; or an instance such as
@@ -57,39 +57,39 @@ class RunSettings:
     step_size : float or "auto", default="auto"
         eta of the recursion, in the preconditioned space. With the curvature preconditioner it has
         no unit: 0.2 moves a fifth of the way to the mode. Without a preconditioner it is in raw
-        units. The default is the largest at which a pilot finds no mean or standard deviation off
-        by more than 1 % of a standard deviation.
+        units. The default is the largest step size at which a pilot finds biases of at most 1 % of
+        a standard deviation in means and standard deviations.
     schedule : str or Schedule, default="constant"
-        How the step size changes: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
+        Change of the step size: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
         ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
     temperature : float, str or Schedule, default=1.0
-        tau; the chains sample the posterior density to the power 1 / tau. A schedule that settles,
-        such as ``"cooling"`` or ``Cooling(high=20.0)``, gives tau at every step: chains that start
-        hot cross from mode to mode. Draws begin once it has settled.
+        tau; the chains sample the posterior density to the power 1 / tau. A schedule that
+        becomes constant, such as ``"cooling"`` or ``Cooling(high=20.0)``, gives tau at every step:
+        chains that start hot cross between modes. Draws begin once it is constant.
     batch_size : int or "auto", default="auto"
         Rows of a minibatch. By default enough that their noise adds less than 0.5 % to any standard
-        deviation, or all rows where that costs no more.
+        deviation, or all rows if that costs no more.
     gradient : str or Gradient, default="auto"
         ``"full"``, ``"minibatch"``, ``"control_variate"``, ``"svrg"``, ``"saga"`` or an instance.
         By default the cheapest without visible noise.
     preconditioner : str, Preconditioner, array-like or None, default="auto"
         G of the recursion. ``"auto"`` chooses ``"curvature"``, the inverse curvature at the mode;
-        None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is a
-        matrix or a diagonal of your own. With None, a given ``step_size`` and a full or minibatch
-        gradient the fit is the published algorithm: it looks for no mode and forms no matrix.
+        None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is
+        your own matrix or diagonal. With None, a given ``step_size`` and a full or minibatch
+        gradient, the fit is the published algorithm: it looks for no mode and forms no matrix.
     parameterization : {"auto", "centered", "noncentered", "row_space"}, default="auto"
         Coordinates that the chains move in: ``"centered"`` are the model's own; in
         ``"noncentered"`` ones noise and coefficients are independent (a normal likelihood with
         inferred noise); ``"row_space"`` is the space of the rows (a normal prior and fewer rows
-        than columns). The posterior is the same. ``"auto"`` changes coordinates only where the
+        than columns). The posterior is the same. ``"auto"`` changes coordinates only if the
         preconditioner is the curvature and every step takes all rows.
     init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
         Starting points of the chains. ``"mode"``: overdispersed around the mode. ``"prior"``: draws
-        from the prior, or zeros where it is flat, with the noise variance at that of y.
+        from the prior, or zeros if it is flat, with the variance of y as noise variance.
         ``"zeros"``: zeros. An array has shape (n_params,) or (n_chains, n_params), in the order and
         the units of ``summary()``. ``"auto"`` is the prior, as published, unless the preconditioner
-        is the curvature: then it is the mode, or where the pilot chains of HMC and MALA ended if
-        the prior is log-concave.
+        is the curvature. Then it is the mode, or with HMC and MALA under a log-concave prior the
+        final positions of the pilot chains.
     clip : str, Clip or None, default=None
         Bound on the gradient: ``"norm"``, ``"value"`` or an instance such as
         ``NormClip(threshold=100.0)``. Clipping biases the posterior.
@@ -103,27 +103,25 @@ class RunSettings:
     thin : int or "auto", default="auto"
         Steps from draw to draw; by default enough that neighbours are nearly independent.
     n_chains : int, default=4
-        Chains. They start apart, so that R-hat can tell whether they have mixed.
+        Number of chains. They start apart, so that R-hat shows whether they have mixed.
     n_jobs : int or None, default=None
-        Processes that share the chains, as joblib counts them. They start, in seconds, once a run
-        is seen to take more than a minute; a shorter run stays in one process. The draws do not
-        depend on it.
+        Processes that share the chains, as joblib counts them. They take seconds to start,
+        and are used only if a run takes more than a minute. The draws do not depend on them.
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pilots and the chains.
     verbose : int, default=0
         1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
     checkpoint : str, path or None, default=None
-        File that the run is written to at intervals, for ``resume_from``. One file a fit: it is a
-        parameter, as ``memory`` is a pipeline's, so that pipelines and ``clone`` pass it on. The
-        file of an unfinished run is not replaced.
+        File to which the run is written at intervals, for ``resume_from``. Use one file for each
+        fit. The file of an unfinished run is not replaced.
     resume_from : str, path or None, default=None
-        Checkpoint to continue, to the draws of a run that was never stopped. Data and settings must
-        be the same; ``n_draws`` may be larger.
+        Checkpoint to continue; the draws equal those of a run that never stopped. Data and settings
+        must be the same; ``n_draws`` may be larger.
     max_time : float or None, default=None
-        Seconds after which no more draws are made, counted from the beginning of the fit.
+        Seconds from the beginning of the fit after which no more draws are made.
     target_ess : float or None, default=None
-        Draws are made until every parameter has this bulk effective sample size, from a tenth of
-        ``n_draws`` to ten times as many.
+        Bulk effective sample size of every parameter at which a run ends, after a tenth of
+        ``n_draws`` to ten times ``n_draws``.
     """
 
     sampler: Any = setting("auto", component(SAMPLERS, "auto"), SAMPLERS)
@@ -152,13 +150,13 @@ class RunSettings:
 
 
 def registries() -> dict[str, Registry[Any]]:
-    """Registries of the settings that are components, by the names of the settings."""
+    """Registries of the settings that are components, by setting."""
     found = {each.name: each.metadata["registry"] for each in fields(RunSettings)}
     return {name: registry for name, registry in found.items() if registry is not None}
 
 
 def as_arguments() -> list[Parameter]:
-    """The settings as keyword-only arguments of a function."""
+    """Settings as keyword-only parameters of a signature."""
     kind = Parameter.KEYWORD_ONLY
     return [
         Parameter(each.name, kind, default=each.default, annotation=each.type)
@@ -168,14 +166,14 @@ def as_arguments() -> list[Parameter]:
 
 @dataclass(kw_only=True, eq=False)
 class Settings(RunSettings):
-    """The settings of a run, checked; None stands for ``"auto"``.
+    """Checked settings of a run; None stands for ``"auto"``.
 
-    Components are instances, copied from the user's: where the user wrote ``preconditioner=None``
-    it is the identity. ``clip=None`` is no clip. ``init`` is a name, "auto" too, or an array.
-    ``tau`` is the temperature of the draws, and ``temperature`` the schedule that leads to it, None
-    where it is ``tau`` throughout: metric, step size, batch size and starting points are chosen for
-    ``tau``. ``prior`` is the choice of a linear model's prior, which is made before the run; None
-    elsewhere.
+    Components are instances, copied from the user's; the identity stands for the user's
+    ``preconditioner=None``. ``clip=None`` is no clip. ``init`` is a name, including "auto", or an
+    array. ``tau`` is the temperature of the draws, for which metric, step size, batch size and
+    starting points are chosen. ``temperature`` is the schedule that leads to it, None if it is
+    ``tau`` throughout. ``prior`` is the choice of a linear model's prior, made before the run; None
+    for other models.
     """
 
     tau: float = 1.0
@@ -183,14 +181,14 @@ class Settings(RunSettings):
 
     @classmethod
     def of(cls, owner: Any) -> Self:
-        """Settings of ``owner``, an estimator or a namespace, all checked, used or not.
+        """Checked settings of ``owner``, an estimator or a namespace.
 
-        A setting that ``owner`` lacks has its default.
+        A setting that ``owner`` lacks has its default. Unused settings are checked too.
 
         Raises
         ------
         ValueError, TypeError
-            Naming the setting, its value and what is accepted.
+            The error names the setting, its value and the accepted values.
         """
         values = {
             each.name: each.metadata["check"](getattr(owner, each.name, each.default), each.name)
@@ -201,12 +199,12 @@ class Settings(RunSettings):
 
     @property
     def names_files(self) -> bool:
-        """Whether the run is written to a file, or resumed from one."""
+        """Whether the run is written to a file or resumed from one."""
         return self.checkpoint is not None or self.resume_from is not None
 
     @property
     def in_parts(self) -> bool:
-        """Whether chains run in parts, since they may stop, are written or are resumed."""
+        """Whether chains run in parts: they may stop early, are written or are resumed."""
         may_stop = self.max_time is not None or self.target_ess is not None
         return may_stop or self.names_files
 
@@ -217,12 +215,12 @@ class Settings(RunSettings):
 
     @property
     def automatic(self) -> bool:
-        """Whether sampler, step size and metric are all left to the tuning."""
+        """Whether the tuning chooses sampler, step size and metric."""
         return self.sampler is None and self.step_size is None and self.uses_curvature
 
     @property
     def left_to_tuning(self) -> bool:
-        """Whether sampler, step size, metric and rows are, so that any sampler may be chosen."""
+        """Whether the tuning also chooses the rows, so that it may choose any sampler."""
         return self.automatic and self.may_take_all_rows and self.clip is None
 
     @property
@@ -236,7 +234,7 @@ class Settings(RunSettings):
 
     @property
     def allows_walkers(self) -> bool:
-        """Whether walkers may share the draws of a chain: it is stationary, and runs in one go."""
+        """Whether a chain's draws may come from walkers: if stationary and not run in parts."""
         steady = isinstance(self.schedule, Constant) and self.temperature is None
         return steady and not self.in_parts and isinstance(self.init, str)
 
@@ -244,7 +242,7 @@ class Settings(RunSettings):
     def may_take_all_rows(self) -> bool:
         """Whether neither ``batch_size`` nor ``gradient`` asks for minibatches.
 
-        If both are "auto", minibatches may still be the plan's choice.
+        If both are "auto", the plan may still choose minibatches.
         """
         minibatch = self.gradient is not None and self.gradient.minibatch
         return self.batch_size is None and not minibatch

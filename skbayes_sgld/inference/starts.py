@@ -1,4 +1,4 @@
-"""Starting points by their names, and those that the user gives."""
+"""Starting points by name, and starting points that the user gives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def named_start(
     Raises
     ------
     ValueError, TypeError
-        Where ``init`` is an array of another shape, or a prior that cannot be drawn from.
+        If ``init`` is an array of another shape, or a prior without draws.
     """
     why = GIVEN
     if not isinstance(init, str):
@@ -62,7 +62,7 @@ def _given_start(posterior: BasePosterior, init: Array, n_chains: int) -> Array:
 
 
 def _out_of_range(posterior: BasePosterior, init: Array) -> str:
-    """Message that names the first value of ``init (C, P)`` that has no coordinate."""
+    """Message that names the first value of ``init (C, P)`` that is out of range."""
     inside = posterior.reported.values(posterior.start()[None])
     for j, name in enumerate(posterior.reported.names):
         probe = np.repeat(inside, len(init), axis=0)

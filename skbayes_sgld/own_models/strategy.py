@@ -48,7 +48,7 @@ class OwnModel(Strategy):
                 return plan_published(task, ParallelTempering(), _SEVERAL)
             return _temper(_with_rows(task), ParallelTempering(), _SEVERAL)
         task = _with_rows(_looked_at(task))
-        all_rows = "batch_size" in task.told
+        all_rows = "batch_size" in task.choices
         if task.modes and settings.sampler is None and all_rows:
             return _temper(task, ParallelTempering(), _SEVERAL)
         if task.far is not None and settings.automatic and all_rows:
@@ -75,7 +75,7 @@ def _with_rows(task: Task) -> Task:
     if not task.settings.may_take_all_rows:
         return task
     choices = batches_of(task, task.settings.sampler or SGLD(), task.mode).choices
-    return task if choices["batch_size"].value else task.found(told=task.told | choices)
+    return task if choices["batch_size"].value else task.found(choices=task.choices | choices)
 
 
 def _temper(task: Task, sampler: Sampler, why: str, least_time: float = 0.0) -> Plan:

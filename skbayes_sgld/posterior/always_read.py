@@ -1,4 +1,4 @@
-"""A posterior some of whose rows are read in every batch, unscaled."""
+"""Posterior that reads some rows in every batch, unscaled."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 
 
 class AlwaysRead(BasePosterior):
-    """The posterior of a generalised linear model, whose batches are drawn from some of its rows.
+    """Posterior of a generalised linear model whose batches are drawn from some of its rows.
 
-    The other rows are read at every step, and count as part of the prior: ``grad_log_prior`` is the
-    gradient of the prior and of their log likelihood. Whatever estimates a gradient from batches of
-    this posterior reads them exactly, and scales the sampled rows by ``n_samples / B``. The density
-    is that of the whole posterior.
+    The other rows are read at every step and count as part of the prior: ``grad_log_prior`` is the
+    gradient of the prior and of their log likelihood. Any gradient estimator for this posterior
+    thus reads them exactly, and scales the sampled rows by ``n_samples / B``. The density is that
+    of the whole posterior.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class AlwaysRead(BasePosterior):
 
     @property
     def facts(self) -> Facts:
-        """Facts about the whole posterior; rows that count as prior leave it no constant slope."""
+        """Facts about the whole posterior; the prior with rows has no constant slope."""
         return replace(self.whole.facts, prior_slope=None)
 
     # ---- the density is that of the whole posterior ---------------------------------------------
@@ -70,7 +70,7 @@ class AlwaysRead(BasePosterior):
         return self.whole.bind_grad(group)
 
     def with_rounded_kinks(self, spread: Array) -> BasePosterior:
-        """The whole posterior with its kinks rounded; this one where there are none."""
+        """Whole posterior with its kinks rounded; this one if there are none."""
         rounded = self.whole.with_rounded_kinks(spread)
         return self if rounded is self.whole else rounded
 
@@ -116,7 +116,7 @@ class AlwaysRead(BasePosterior):
         return self.expansion(self.whole.expand_likelihood(theta, curvature))
 
     def expansion(self, of_all: Expansion) -> Expansion:
-        """Expansion of the sampled rows' log likelihood, given that of all rows."""
+        """Expansion of the sampled rows' log likelihood, from that of all rows."""
         exact = self._exact.row_sum().expand(of_all.theta)
         return Expansion(
             of_all.theta,
@@ -128,7 +128,7 @@ class AlwaysRead(BasePosterior):
 
 
 class _SomeRows:
-    """Batches whose rows are numbered among some of all rows."""
+    """Batches whose row numbers refer to a subset of the rows."""
 
     def __init__(self, batches: Batches, rows: Array) -> None:
         self._batches, self._rows = batches, rows

@@ -1,4 +1,4 @@
-"""The base of all posteriors: a default, or an error, for every method the package uses."""
+"""The base of all posteriors: a default or an error for every method that the package uses."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from skbayes_sgld.posterior.protocol import MEMBERS, Expansion, Facts, Reported
 
 
 class BasePosterior:
-    """A posterior with every method the package uses.
+    """A posterior with every method that the package uses.
 
     A subclass defines either ``log_density`` and ``grad``, or rows: ``n_samples``,
     ``log_likelihood``, ``grad_log_likelihood``, ``log_prior`` and ``grad_log_prior``. Every other
-    method has a default here, or raises an error that says what is missing.
+    method has a default here, or raises an error that names what is missing.
 
     Attributes
     ----------
@@ -29,13 +29,13 @@ class BasePosterior:
     n_samples : int
         Number of rows of data; 0 for a density without rows.
     n_always : int
-        Number of rows that are read at every step beside a batch of these.
+        Number of further rows that every step reads besides its batch.
     facts : Facts
-        Facts about its shape and cost.
+        Facts about the posterior's shape and cost.
     inner : BasePosterior or None
         The same posterior in the model's own coordinates; None where these are its own.
     abilities : frozenset of str
-        What the subclass defines itself, by the names of ``protocol.MEMBERS``.
+        Names in ``protocol.MEMBERS`` of what the subclass itself defines.
     """
 
     n_params: int
@@ -87,10 +87,10 @@ class BasePosterior:
         return self.log_density(theta), self.grad(theta)
 
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
-        """:meth:`grad` for one run in one thread, with what does not depend on theta computed once.
+        """:meth:`grad` for one run in one thread; computes what does not depend on theta once.
 
-        A matrix product takes ``group`` positions at a time: how a position is rounded depends on
-        the size of the groups, and not on their number. None takes all positions, for a pilot,
+        A matrix product takes ``group`` positions at a time, so that the rounding of a position
+        does not depend on the number of positions. None takes all positions at once, for a pilot,
         whose number of chains is fixed. Each call returns a new array.
         """
         return self.grad
@@ -100,7 +100,7 @@ class BasePosterior:
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, bound as :meth:`bind_grad` is.
 
-        The gradient is that of ``followed``, where trajectories follow another posterior.
+        The gradient is that of ``followed``, if trajectories follow another posterior.
         """
         if followed is None or followed is self:
             return self.value_and_grad
@@ -130,21 +130,21 @@ class BasePosterior:
         return Batches(self, batch_size)
 
     def leverages(self, at: Expansion | Array, moves: Array, least: float) -> Array | None:
-        """Leverages of each row ``(k, n)`` at a point, 0 where they are below ``least``.
+        """Leverages of each row ``(k, n)`` at a point; those below ``least`` may be 0.
 
-        The covariance of theta about it is ``moves^T moves``. None where they are not known.
+        The covariance of theta about the point is ``moves^T moves``. None if leverages are unknown.
         """
         return None
 
     def always_reading(self, rows: Array) -> Any:
-        """Posterior whose batches leave out some rows, which are read at every step."""
+        """Posterior whose batches exclude some rows, which every step reads."""
         raise NotImplementedError
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Log likelihood and its derivatives at one ``theta (P,)``.
 
-        Minus the Hessian is that of the rows, or ``curvature (P, P)`` where it is known nearly;
-        the value is not taken then.
+        Minus the Hessian is that of the rows, or an approximate ``curvature (P, P)``, if given; the
+        value is then not computed.
         """
         raise NotImplementedError
 
@@ -187,14 +187,14 @@ class BasePosterior:
         return rows._replace(grad=grad, curvature=H, value=value)
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
-        """Mean and precision of a normal near the posterior; None where the mode is its centre.
+        """Mean and precision of a normal near the posterior; None if the mode is a good centre.
 
-        With ``anyway`` no mode was found, and the normal is given wherever there is one.
+        With ``anyway``, since no mode was found, the normal is returned if there is one.
         """
         return None
 
     def mean_curvature(self, theta: Array) -> Array | None:
-        """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; None where it is not known."""
+        """Mean of the curvatures ``(P, P)`` at draws ``(S, P)``; None if unknown."""
         return None
 
     # ---- forms of the same posterior ----------------------------------------------------------
@@ -210,27 +210,27 @@ class BasePosterior:
     def rounded(self, density: bool = False) -> BasePosterior:
         """Posterior with a cheaper gradient, rounded to single precision; itself without one.
 
-        With ``density`` the log density that is bound with the gradient is rounded, too.
+        With ``density`` the log density that is bound with the gradient is rounded too.
         """
         return self
 
     def tempered(self, temperature: float) -> BasePosterior:
-        """Posterior to hand to a sampler that raises its density to the power 1 / temperature."""
+        """Posterior for a sampler that raises the density to the power 1 / temperature."""
         return self
 
     # ---- the reported parameters, and points in theta -----------------------------------------
 
     @property
     def reported(self) -> Reported:
-        """Reported parameters: their names, and the maps from and to theta."""
+        """Reported parameters: their names, and maps from and to theta."""
         return Reported(self.param_names)
 
     def other_starts(self) -> list[Array]:
-        """Further points ``(P,)`` to search for a mode from, where there may be several."""
+        """Further starting points ``(P,)`` of searches, if there may be several modes."""
         return []
 
     def start(self) -> Array:
-        """Point ``(P,)`` from which to search for the mode."""
+        """Starting point ``(P,)`` of a search for the mode."""
         return np.zeros(self.n_params)
 
     def zeros(self) -> Array:
@@ -238,16 +238,16 @@ class BasePosterior:
         return np.zeros(self.n_params)
 
     def draw_prior(self, generators: list[np.random.Generator]) -> Array | None:
-        """Reported parameters ``(C, n_reported)``, drawn from the prior; None where unknown."""
+        """Reported parameters ``(C, n_reported)`` drawn from the prior; None if it has none."""
         return None
 
 
 class Batches:
     """Batches of one size for the chains of one run, in one thread.
 
-    Rows are known by their local parameters u ``(C, n_local, B)``. Here these are theta itself: a
-    posterior whose rows see theta through fewer numbers has batches of its own. Results of
-    :meth:`gather` and of :meth:`local` are valid until the same method is called again.
+    Rows depend on theta through their local parameters u ``(C, n_local, B)``. Here u is theta; a
+    posterior whose rows have fewer local parameters defines its own batches. Results of
+    :meth:`gather` and of :meth:`local` are valid until the next call of the same method.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class Batches:
         self._posterior, self.size = posterior, size
 
     def gather(self, idx: Array) -> Sequence[Any]:
-        """Batches of the rows ``idx (T, C, B)``, one a step."""
+        """Batches of the rows ``idx (T, C, B)``, one for each step."""
         return list(idx)
 
     def local(self, theta: Array, batch: Any) -> Array:
@@ -269,7 +269,7 @@ class Batches:
 
     def score(self, u: Array, batch: Any) -> Array:
         """Gradient of each row's log likelihood in u, which may be overwritten."""
-        # every row is passed as a chain of its own
+        # every row is passed as a separate chain
         C, P, B = u.shape
         theta = np.ascontiguousarray(u.swapaxes(1, 2)).reshape(-1, P)
         grad = self._posterior.grad_log_likelihood(theta, batch.reshape(-1, 1))
@@ -284,7 +284,7 @@ class Batches:
         return np.array(self._posterior.grad_log_likelihood(theta, batch), dtype=float)
 
     def change(self, theta: Array, since: Array, batch: Any) -> Array:
-        """Gradient at theta less that at ``since (C, P)``, a new array."""
+        """Gradient at theta minus that at ``since (C, P)``, a new array."""
         return self.gradient(theta, batch) - self.gradient(since, batch)
 
     def score_and_curvature(self, u: Array, batch: Any) -> tuple[Array, Array]:
@@ -302,7 +302,7 @@ class Batches:
 def require(
     posterior: BasePosterior, ability: str, argument: str, value: object, remedy: str
 ) -> None:
-    """Raise where a posterior lacks an ability that a component needs.
+    """Raise if a posterior lacks an ability that a component needs.
 
     Parameters
     ----------
@@ -310,16 +310,16 @@ def require(
     ability : str
         Name in :data:`~skbayes_sgld.posterior.protocol.MEMBERS`, one of its ``requires``.
     argument : str
-        Argument that needs it: ``"gradient"``.
+        Argument that needs it, such as ``"gradient"``.
     value : object
-        What it is.
+        Value of the argument.
     remedy : str
-        Alternative to adding what is missing: ``"set gradient='svrg'"``.
+        Alternative to adding the ability, such as ``"set gradient='svrg'"``.
 
     Raises
     ------
     TypeError
-        When it is missing; the error names component, ability, missing members and remedy.
+        When the ability is missing; the error names component, ability, members and remedy.
     ValueError
         When the ability is not known.
     """

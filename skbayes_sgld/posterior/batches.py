@@ -1,4 +1,4 @@
-"""Batches of the rows of a generalised linear model: gathered rows of its design, and a kernel."""
+"""Batches of rows of a generalised linear model: gathered rows of the design, and a kernel."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from skbayes_sgld.posterior.sparse_design import SparseDesign
 class LinearBatches(Batches):
     """Batches of rows for ``n_chains`` chains of ``n_walkers`` neighbouring positions each.
 
-    The walkers of a chain share its batch: it is gathered once, and one product takes all of them
-    (a step is 1.5 to 4 times as fast).
+    The walkers of a chain share its batch. It is gathered once, and one product serves all walkers:
+    a step is 1.5 to 4 times as fast.
 
     Parameters
     ----------
     sums : RowSum
-        Sum over all rows, whose design and predictors they share; its dtype is that of products.
+        Sum over all rows, with the design and predictors to share; products have its dtype.
     posterior : GLMPosterior
     n_chains, batch_size, n_walkers : int
     """
@@ -38,19 +38,19 @@ class LinearBatches(Batches):
         design, predictors = self._design, self._predictors = sums.design, sums.predictors
         K = predictors.n_products
         self._u_shape = n_chains * n_walkers, K, batch_size
-        # one chain's products are of matrices, at half the cost of those of a stack
+        # for one chain, products of matrices cost half as much as those of a stack
         self._alone = n_chains == 1 and isinstance(design, DenseDesign)
         stack = () if self._alone else (n_chains,)
         self._stacked_shape = *stack, n_walkers * K, -1
         self._room: Array | None = None
         self._identity = type(predictors) is Predictors  # theta holds the coefficients in order
-        # products of two vectors give the same numbers, and make a step of one chain 1.3 times as
+        # for one chain, products of two vectors give the same numbers, and a step is 1.3 times as
         # fast
         whole = isinstance(design, DenseDesign) and design.held is not None
         self._one_position = whole and n_chains * n_walkers == 1 and self._identity and K == 1
 
     def gather(self, idx: Array) -> Sequence[Any]:
-        """Batches of the rows ``idx (T, C, B)``, one a step: their design and kernel."""
+        """Design and kernel of the rows ``idx (T, C, B)``, for each step."""
         gathered = [None if each is None else each.take(idx) for each in self._rows]
         if self._n_walkers > 1:
             n = self._n_walkers
@@ -95,7 +95,7 @@ class LinearBatches(Batches):
         return self.pullback(self.score(self.local(theta, batch), batch), batch)
 
     def change(self, theta: Array, since: Array, batch: Any) -> Array:
-        """Gradient at theta less that at ``since (C, P)``, in one product with the rows."""
+        """Gradient at theta minus that at ``since (C, P)``, in one product with the rows."""
         before = self.score(self.local(since, batch), batch)
         return self.pullback(self.score(self.local(theta, batch), batch) - before, batch)
 

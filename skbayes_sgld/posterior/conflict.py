@@ -1,15 +1,15 @@
 r"""Conflict between the prior of the coefficients and the data, and the pull of the prior.
 
 With the log likelihood expanded to second order, the prior :math:`N(\mu, s^2)` and the posterior
-variances :math:`v`, the posterior mean of data that follow the prior has the variance
-:math:`s^2 - v`. Its distance from :math:`\mu` in these units is Box's (1980) check of the prior;
-jointly, over all coefficients, that of Evans & Moshonov (2006). Without its own prior, that of the
-others kept, a coefficient would be normal with the moments that are computed here as ``apart`` and
-``width`` (Marshall & Spiegelhalter 2007).
+variances :math:`v`, the posterior mean has the variance :math:`s^2 - v` over data that follow the
+prior. Its distance from :math:`\mu` in these units is Box's (1980) check of the prior; jointly,
+over all coefficients, that of Evans & Moshonov (2006). Without its own prior, under the priors of
+the others, a coefficient is normal with the moments ``apart`` and ``width`` of the code (Marshall &
+Spiegelhalter 2007).
 
-The pull is that of the prior of all coefficients together: from their maximum likelihood estimate,
-which Newton's method finds, to the posterior. One coefficient's prior at a time would not show it:
-where columns are nearly dependent, the priors of the others hold a coefficient as firmly.
+The pull is that of the priors of all coefficients together, from their maximum likelihood estimate,
+by Newton's method, to the posterior. To remove one prior at a time would not show it: if columns
+are nearly dependent, the priors of the others hold a coefficient as firmly.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.propriety import separated
 from skbayes_sgld.priors import Flat
 
-_NODES = np.linspace(-8.0, 8.0, 321)  # normal scores at which a prior's quantiles are taken
-_LEAST = 1e-12  # curvature over the prior's, or the largest, below which the data say nothing
+_NODES = np.linspace(-8.0, 8.0, 321)  # normal scores at which a prior's quantiles are computed
+_LEAST = 1e-12  # curvature, relative to the prior's or the largest, that counts as none
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class PriorConflict:
         Probability of data at least as far from the prior's centre, if the prior were true; 1
         under a flat prior.
     distance : ndarray of shape (n_coef,)
-        Distance of each coefficient, estimated without its own prior, from that prior's centre,
-        in sds of the two together.
+        Distance of each coefficient, estimated without its own prior, from the centre of that
+        prior, in sds of both together.
     pull : ndarray of shape (n_coef,)
-        Posterior minus maximum likelihood estimate, in posterior sds. The posterior stands at its
-        mean, or at its mode under a normal prior. Infinite if the data alone determine no
-        estimate, and 0 under a flat prior.
+        Posterior minus maximum likelihood estimate, in posterior sds. Posterior means are used, or
+        under a normal prior the mode. Infinite if the data alone determine no estimate, and 0 under
+        a flat prior.
     effective : float
         Effective number of coefficients of one linear predictor that the data determine (MacKay
         1992, eq. 4.9).
@@ -75,12 +75,12 @@ class PriorConflict:
 
 
 def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict | None:
-    """Conflict of the coefficients' prior with the data; None for models without the measure.
+    """Conflict of the coefficients' prior with the data; None for models without this measure.
 
     Parameters
     ----------
     posterior : BasePosterior
-        In any coordinates.
+        Posterior in any coordinates.
     values : ndarray of shape (n_constrained,)
         Posterior mean of the reported parameters.
     sds : ndarray of shape (n_constrained,)
@@ -114,20 +114,21 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     rate = np.maximum(rate, 0.0)
     score = U.T @ (root.T @ (g + H @ shift))
     ways = root @ U
-    variance_of_mean = np.square(ways) @ (rate / (1.0 + rate))  # of the posterior mean, over data
-    variance = np.square(ways) @ (1.0 / (1.0 + rate))  # of the posterior
+    # variance of the posterior mean over data
+    variance_of_mean = np.square(ways) @ (rate / (1.0 + rate))
+    variance = np.square(ways) @ (1.0 / (1.0 + rate))  # posterior variance
     mean = ways @ (score / (1.0 + rate))
     informed = variance_of_mean > _LEAST * (variance_of_mean + variance)
     variance_of_mean = np.where(informed, variance_of_mean, 1.0)
     distance = np.where(informed, mean / np.sqrt(variance_of_mean), 0.0)
     apart = mean * (variance_of_mean + variance) / variance_of_mean
     width = np.sqrt(variance * (variance_of_mean + variance) / variance_of_mean)
-    # a posterior mean may be beside the mode for its skewness alone
+    # a posterior mean may differ from the mode only because of skewness
     held = mean + linear[:, :d].ravel() - shift if own.normal else linear[:, :d].ravel()
     estimate, determined = _estimate(flat, theta, sds[number].reshape(K, d), expansion)
     moves = _without_shift(held.reshape(K, d) - estimate) / sds[number].reshape(K, d)
     pull = np.where(determined, moves, np.inf).ravel()
-    # of two-sided distances above that seen, for prior draws plus normal errors
+    # probability of a larger two-sided distance, for prior draws plus normal errors
     weight = np.exp(-0.5 * np.square(_NODES))
     above = ndtr((np.tile(quantiles, K) - np.abs(apart)) / width)
     chance = np.where(informed, 2.0 * (weight / weight.sum()) @ above, 1.0)
@@ -147,17 +148,17 @@ def own_pull(posterior: Any, values: Array) -> tuple[str, str, float] | None:
     Parameters
     ----------
     posterior : BasePosterior
-        In any coordinates.
+        Posterior in any coordinates.
     values : ndarray of shape (n_constrained,)
         Posterior mean of the reported parameters.
 
     Returns
     -------
     name, argument : str
-        Of the parameter, and of the setting that is its prior.
+        Names of the parameter, and of the setting of its prior.
     pull : float
         Step, in posterior sds, from the estimate without the priors of own parameters, to second
-        order; infinite where there is no estimate.
+        order; infinite if there is no estimate.
     """
     posterior = _innermost(posterior)
     if posterior is None or not posterior.n_own or posterior.n_params > MAX_DENSE:
@@ -186,7 +187,7 @@ def own_pull(posterior: Any, values: Array) -> tuple[str, str, float] | None:
 
 
 def _innermost(posterior: Any) -> GLMPosterior | None:
-    """Linear model inside other coordinates; None for other models."""
+    """Linear model behind other coordinates; None for other models."""
     while posterior.inner is not None:
         posterior = posterior.inner
     return posterior if isinstance(posterior, GLMPosterior) else None
@@ -204,7 +205,7 @@ def _at_best_level(H: Array, g: Array, coef: Array) -> tuple[Array, Array]:
     """Curvature and gradient in the parameters ``coef``, maximised over the others."""
     level = np.setdiff1d(np.arange(len(g)), coef)
     cross = H[np.ix_(coef, level)]
-    # singular where a class has next to no weight
+    # singular if a class has next to no weight
     solved = linalg.lstsq(H[np.ix_(level, level)], cross.T)[0] if level.size else cross.T
     return H[np.ix_(coef, coef)] - cross @ solved, g[coef] - solved.T @ g[level]
 
@@ -225,10 +226,10 @@ def _estimate(
     def coefficients(linear: Array) -> Array:
         return _without_shift(blocks.coef(linear[None])[0])
 
-    for _ in range(20):  # where classes are separated they do not end
+    for _ in range(20):  # with separated classes the steps do not end
         if not (np.isfinite(H).all() and np.isfinite(g).all()):
             break
-        if K > 1:  # hold the common shift of softmax predictors, which changes nothing
+        if K > 1:  # fix the common shift of softmax predictors, which has no effect
             by_column = blocks.linear(np.diagonal(H)[None])[0].mean(axis=0)
             H = H + np.kron(np.ones((K, K)), np.diag(by_column))
         unit = np.sqrt(np.maximum(np.diagonal(H), 0.0))
@@ -248,7 +249,7 @@ def _estimate(
             landing[: len(g)] += step
             H, g = _expand(posterior, landing)
             if np.isfinite(g).all() and g @ step >= -0.9 * rise:
-                break  # not beyond the maximum along it by nearly as much as before it
+                break  # the step does not overshoot the maximum by nearly its length
             step, rise = 0.5 * step, 0.5 * rise
         theta = landing
         moving = np.abs(coefficients(step)) > 0.1 * sds
@@ -262,5 +263,5 @@ def _estimate(
 
 
 def _without_shift(coef: Array) -> Array:
-    """Coefficients ``(K, d, ...)`` less their mean over softmax predictors, which is not known."""
+    """Coefficients ``(K, d, ...)`` minus their mean over softmax predictors, which is undefined."""
     return coef - coef.mean(axis=0) if len(coef) > 1 else coef

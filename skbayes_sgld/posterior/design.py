@@ -1,4 +1,4 @@
-"""The design of dense rows: columns of X less a centre, and a column of ones."""
+"""The design of dense rows: columns of X minus a centre, and a column of ones."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class DenseDesign:
     """Rows of a design, a linear map from coefficients to predictors.
 
     A block is an array ``(B, width)`` in C order: predictors are ``coefficients @ block.T``, and
-    their adjoint is ``score @ block``. The design of a small X is held; of a large one blocks are
-    formed when they are used. Blocks are the same numbers whatever the dtype and order of X.
+    their adjoint is ``score @ block``. The design of a small X is kept in memory; for a large X
+    blocks are formed when needed. Blocks do not depend on the dtype and memory order of X.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
     center : ndarray of shape (d,) or None
-        Subtracted from the rows.
+        Vector to subtract from the rows.
     has_level : bool
         Whether a column of ones comes last.
     dtype : type
-        Of the blocks; a design in float32 is held.
+        Dtype of the blocks; a design in float32 is kept in memory.
     """
 
     def __init__(self, X: Array, center: Array | None, has_level: bool, dtype: type) -> None:
@@ -58,7 +58,7 @@ class DenseDesign:
         return out
 
     def as_they_are(self, rows: slice) -> Array:
-        """Some of the rows, those of a large X neither centred nor with a column of ones."""
+        """Some of the rows; those of a large X are neither centred nor have a column of ones."""
         return (self._X if self.held is None else self.held)[rows]
 
     def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
@@ -67,7 +67,7 @@ class DenseDesign:
         Parameters
         ----------
         n_products : int
-            Predictors of a row; those of a block stay in cache.
+            Number of predictors of a row; those of a block stay in cache.
         min_rows : int, default=32
             Fewest rows of a block.
         sum_size : int, default=1
@@ -86,16 +86,15 @@ class DenseDesign:
     # ---- gathered rows --------------------------------------------------------------------------
 
     def take(self, idx: Array, out: Array | None = None) -> Array:
-        """Gathered rows ``(..., B, width)``, those that :meth:`apply` and :meth:`adjoint` take.
+        """Gathered rows ``(..., B, width)`` for :meth:`apply` and :meth:`adjoint`.
 
-        Rows of a large X come as they are, ``(..., B, d)``: centring each would cost as much as
-        gathering it.
+        Rows of a large X are not centred, ``(..., B, d)``: that would cost as much as gathering.
         """
         source = self._X if self.held is None else self.held
         if out is None:
             out = np.empty((*idx.shape, source.shape[1]), self.dtype)
         if source.flags.c_contiguous and source.dtype == self.dtype:
-            # any mode but "raise", which writes to a temporary first; no index is out of range
+            # mode "raise" would write to a temporary first, and no index is out of range
             source.take(idx, axis=0, out=out, mode="clip")
         else:
             out[...] = source[idx]
@@ -108,16 +107,16 @@ class DenseDesign:
         columns = coefficients[..., :-1]
         level = coefficients[..., -1]
         if self.center is not None:
-            # a dot product a chain rounds alike whatever the number of chains
+            # one dot product per chain, so that rounding does not depend on the number of chains
             level = level - np.vecdot(columns, self.center)
         u: Array = np.matmul(columns, rows.swapaxes(-1, -2))
         u += level[..., None]
         return u
 
     def adjoint(self, score: Array, rows: Array) -> Array:
-        """Gradient in the coefficients ``(..., K, width)``, given that in the predictors.
+        """Gradient in the coefficients ``(..., K, width)``, from that in the predictors.
 
-        Of columns of zeros beside those of the rows it has zeros, too.
+        It is 0 for additional columns of zeros.
         """
         if rows.shape[-1] >= self.shape[1]:
             return np.matmul(score, rows)

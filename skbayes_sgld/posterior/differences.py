@@ -1,7 +1,7 @@
-"""Curvature from differences of gradients, for posteriors without a curvature of their own.
+"""Curvature from differences of gradients, for posteriors that do not define it.
 
-``scipy.differentiate.jacobian`` is more accurate than is needed here, by 5 to 13 times as many
-gradients, and does not converge everywhere if columns have very unequal units.
+``scipy.differentiate.jacobian`` is more accurate than needed here, at 5 to 13 times as many
+gradients, and may not converge if columns have very unequal units.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from skbayes_sgld._typing import Array
 
 GradientFunction = Callable[[Array], Array]
 
-_STEP = 6e-6  # the cube root of the rounding error, at which a central difference loses least
-_SAFE = 0.003  # in sds
-_BLOCK_NUMBERS = 2**20  # gradients times rows or parameters that are computed at a time
+_STEP = 6e-6  # cube root of the rounding error: the best step of a central difference
+_SAFE = 0.003  # steps in sds
+_BLOCK_NUMBERS = 2**20  # gradients computed at a time, times rows or parameters
 
 
 def difference_curvature(grad: GradientFunction, theta: Array, n_samples: int) -> Array:
     """Minus the Hessian ``(P, P)`` at ``theta (P,)``, by central differences of the gradient.
 
-    The coordinates are moved in blocks, each as a chain of its own. The first steps are chosen
-    without knowledge of the posterior's widths; where a step turns out to be long against the
-    width that it finds, that coordinate is done again with a shorter one.
+    Blocks of coordinates are moved at once, each as a separate chain. The first steps are chosen
+    without knowledge of the posterior's widths. A coordinate whose step was long relative to the
+    width that it found is repeated with a shorter one.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ def probed_diagonal(grad: GradientFunction, theta: Array, n_samples: int) -> Arr
     signs = probe_generator().choice([-1.0, 1.0], (64, theta.size))
     steps = _STEP * np.maximum(np.abs(theta), 1.0)
     diagonal = np.zeros_like(theta)
-    for _ in range(2):  # the second time with steps in proportion to the widths found
+    for _ in range(2):  # the second time with steps proportional to the widths
         size = max(1, _BLOCK_NUMBERS // max(theta.size, n_samples) // 2)
         blocks = [signs[start : start + size] for start in range(0, len(signs), size)]
         total = sum((v * _slopes(grad, theta, steps * v)).sum(axis=0) for v in blocks)
         diagonal = -total / (len(signs) * steps)
         with np.errstate(divide="ignore", invalid="ignore"):
             sds = 1.0 / np.sqrt(np.abs(diagonal))
-        # all coordinates move at once, so each step is shorter: together they stay within an sd
+        # all coordinates move at once, so steps are shorter: together they stay within an sd
         steps = np.where(np.isfinite(sds) & (sds > 0), _SAFE / np.sqrt(theta.size) * sds, steps)
     return diagonal
 

@@ -1,19 +1,20 @@
-r"""Rows that a posterior does not hold: a quadratic beside its prior stands for their likelihood.
+r"""Rows that a posterior does not hold, represented by a quadratic next to its prior.
 
-Of rows that are read in passes, g and H are the gradient and minus the Hessian of the log
-likelihood of all rows at a point m. With ``delta = theta - m`` and rows of a sample that stand for
+For rows that are read in passes, g and H are the gradient and minus the Hessian of the log
+likelihood of all rows at a point m. With ``delta = theta - m`` and the rows of a sample with
 weights w,
 
 .. math:: \log L(\theta) \approx g^T \delta - \tfrac12 \delta^T H \delta + \sum_i w_i \Bigl[
     \ell_i(\theta) - \ell_i(m) - \nabla \ell_i(m)^T \delta
     - \tfrac12 \delta^T \nabla^2 \ell_i(m) \delta \Bigr]:
 
-the sample estimates what is of third order alone. This is the log likelihood of the sample plus
+the sample estimates only terms of third and higher order. This is the log likelihood of the sample
+plus
 ``(g - g_w)^T delta - delta^T (H - H_w) delta / 2``.
 
 For earlier batches of ``partial_fit`` the quadratic is the site of assumed density filtering (Opper
 1998): a second-order expansion whose gradient and curvature are means over draws of the posterior,
-so that the next posterior has their mean. Its parameters are those of theta, but for intercepts at
+so that the next posterior has their mean. Its parameters are those of theta, with intercepts at
 X = 0.
 """
 
@@ -30,7 +31,7 @@ from skbayes_sgld.posterior.linear_prior import Array
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.priors import CoefficientPrior, Flat
 
-_CURVATURES, _BLOCK = 200, 64  # draws
+_CURVATURES, _BLOCK = 200, 64  # draws for the mean curvature; draws in a block
 
 
 def pooled(
@@ -41,9 +42,9 @@ def pooled(
     Parameters
     ----------
     posterior : GLMPosterior
-        Posterior of the sample, each row weighing as much as those that it stands for.
+        Posterior of the sample, each row with the weight of the rows that it represents.
     expansion : Expansion
-        Of the log likelihood of all rows.
+        Expansion of the log likelihood of all rows.
     mode : ndarray of shape (P,)
         Mode of the posterior of all rows, or the centre of a normal distribution near it.
     curvature : ndarray of shape (P, P)
@@ -75,7 +76,7 @@ def under_priors(
 
 
 def _determined(prior: CoefficientPrior) -> CoefficientPrior:
-    """Prior that counts as proper: beside it the site determines the parameters."""
+    """Prior that counts as proper, since a site determines the parameters."""
     if not prior.proper:
         prior = copy(prior)
         prior.proper = True
@@ -83,10 +84,10 @@ def _determined(prior: CoefficientPrior) -> CoefficientPrior:
 
 
 def normal_site(posterior: GLMPosterior, theta: Array, share: Array) -> Expansion:
-    """Site of a posterior's rows and of its own site, from draws ``theta (S, P)``.
+    """Normal site for a posterior's rows and earlier site, from draws ``theta (S, P)``.
 
-    ``share (S,)`` is the weight of each draw, of sum 1. The site's slope at the mean
-    of the draws is their mean gradient, its precision the mean curvature of some of them.
+    ``share (S,)`` has the weights of the draws, with sum 1. At the mean of the draws the slope of
+    the site is their mean gradient; its precision is the mean curvature at some of them.
     """
     mean = share @ theta
     some = theta[np.unique(np.linspace(0, len(theta) - 1, _CURVATURES).astype(int))]

@@ -1,4 +1,4 @@
-"""The posterior of a generalised linear model, composed of likelihood, priors and data."""
+"""The posterior of a generalised linear model: likelihood, priors and data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import NOISE_PRIORS, CoefficientPrior, Flat, Normal
 from skbayes_sgld.priors.noise import NoisePrior
 
-ROUNDED_NUMBERS = 2**10, 2**26  # numbers of X between which a copy in float32 pays
+ROUNDED_NUMBERS = 2**10, 2**26  # least and most numbers of X for which a copy in float32 pays
 
 
 class GLMPosterior(BasePosterior):
@@ -42,10 +42,9 @@ class GLMPosterior(BasePosterior):
     the coordinates of the likelihood's own parameters, such as ``gamma = log sigma^2``. If
     ``origin (d,)`` is not None, intercepts are those at that row instead of at X = 0.
 
-    A shift common to all softmax predictors does not change the likelihood. Where its prior is
-    flat the shift is given a normal density of its own, which leaves the distribution of every
-    difference between classes unchanged; and the reported coefficients and intercepts
-    sum to zero over the classes.
+    A shift common to all softmax predictors does not change the likelihood. If its prior is flat,
+    the shift gets a normal density, which does not change the distribution of differences between
+    classes. Reported coefficients and intercepts sum to zero over the classes.
 
     Parameters
     ----------
@@ -65,9 +64,9 @@ class GLMPosterior(BasePosterior):
     sample_weight : ndarray of shape (n,) or None, default=None
         Weight of each row: a weight of w counts as w rows.
     offset : ndarray of shape (n,) or None, default=None
-        Known part of each row's first linear predictor, such as the log of an exposure. Of a
-        likelihood ``of_averages()``: minus the log of the number of observations that each y is
-        the mean of.
+        Known part of each row's first linear predictor, such as the log of an exposure. For a
+        likelihood ``of_averages()``: minus the log of the number of observations of which each y
+        is the mean.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     center : bool, default=False
@@ -76,7 +75,7 @@ class GLMPosterior(BasePosterior):
     feature_names, class_names : sequence of str or None, default=None
         Names of the columns of X and of the classes, for ``param_names``.
     columns : tuple of two ndarrays of shape (d,) or None, default=None
-        Mean and spread of each column, where X is a sample of rows whose moments are known.
+        Mean and spread of each column, if X is a sample of rows with known moments.
 
     Examples
     --------
@@ -149,10 +148,11 @@ class GLMPosterior(BasePosterior):
         self.parameters, self.coords = linear_parameters(
             linear_prior, likelihood, parts, features, class_names
         )
-        # log likelihood of rows that X does not hold, which counts as part of the log prior
+        # log likelihood of rows that are not in X, which counts as part of the log prior
         self.further_rows: Expansion | None = None
-        self._known_normal: tuple[Array, Array] | None = None  # mean, precision: from all rows
-        self.noise_columns: Array | None = None  # columns of X that the noise depends on, if any
+        # mean and precision, from passes over all rows
+        self._known_normal: tuple[Array, Array] | None = None
+        self.noise_columns: Array | None = None  # columns of X on which the noise depends, if any
         self._columns, self._statistics, self._sums = columns, statistics, dict[type, RowSum]()
         self._dtype: type = np.float64  # of bound gradients
         self._density_dtype: type = np.float64  # of densities bound with them
@@ -217,7 +217,7 @@ class GLMPosterior(BasePosterior):
         return self._sums[dtype]
 
     def _sum(self, dtype: type = np.float64) -> RowSum | _StatisticsSum:
-        """Log likelihood of all rows: by their sufficient statistics, where these are known."""
+        """Log likelihood of all rows; by sufficient statistics, if these are known."""
         return self.row_sum(dtype) if self._statistics is None else _StatisticsSum(self)
 
     def design(self, rows: slice) -> Any:
@@ -227,30 +227,28 @@ class GLMPosterior(BasePosterior):
 
     def bind_batches(self, n_chains: int, batch_size: int, n_walkers: int = 1) -> LinearBatches:
         """Batches of rows for the chains of one run, in one thread."""
-        # the rest that control variates leave is small, and needs no digits of double precision:
-        # in single precision the products of 16 walkers take 1 / 2.5 of the time (10,000 rows of
-        # 300 columns)
+        # control variates leave a small rest, for which single precision is enough: the products of
+        # 16 walkers are then 2.5 times as fast (10,000 rows of 300 columns)
         pays = n_walkers > 1 and batch_size * self.n_features >= 2**15
         rounds = pays and self.X.size <= ROUNDED_NUMBERS[1] and not issparse(self.X)
         sums = self.row_sum(np.float32 if rounds else np.float64)
         return LinearBatches(sums, self, n_chains, batch_size, n_walkers)
 
     def leverages(self, at: Expansion | Array, moves: Array, least: float) -> Array:
-        """Leverage of each predictor of each row, 0 where it is plainly below ``least``.
+        """Leverages ``(n_products, n)`` of the rows; those clearly below ``least`` are 0.
 
-        They are ``(n_products, n)``, with the likelihood's own parameters for further predictors.
-        The point is an expansion of the log likelihood, or ``theta (P,)``, and the covariance of
-        theta is ``moves^T moves``, for ``moves (k, P)``. A row's curvature is the largest within
-        two sds of its predictors.
+        The likelihood's own parameters count as further predictors. The point is an expansion of
+        the log likelihood, or ``theta (P,)``; the covariance of theta is ``moves^T moves``, for
+        ``moves (k, P)``. A row's curvature is the largest within two sds of its predictors.
         """
         theta, by_row = (at.theta, at.by_row) if isinstance(at, Expansion) else (at, ())
-        # k random moves give a variance that is so many times too small to 5 in 1,000 rows
+        # for 5 in 1,000 rows the variance from k random moves is too small by more than this factor
         often = 20 * len(moves) > least * self.n_samples
         k, factor = (32, 2.0) if often else (8, 6.0)
         few, rows = probe_generator().standard_normal((k, len(moves))) / np.sqrt(k), self.row_sum()
         variances = rows.variances(few @ moves if len(moves) > k else moves)
         rough = by_row[1] * variances if by_row else rows.leverages(theta, variances)
-        # beyond a variance of 1 / 4, curvatures change e times or more
+        # with a variance above 1 / 4, curvatures change by a factor of e or more
         inside = (~(factor * rough < least) | (variances > 0.25)).any(axis=0)
         leverages = np.zeros_like(variances)
         if inside.any():
@@ -259,14 +257,14 @@ class GLMPosterior(BasePosterior):
         return np.where(np.isfinite(leverages), leverages, np.inf)
 
     def take(self, idx: Array) -> Self:
-        """Posterior given the rows ``idx`` alone."""
+        """Posterior given only the rows ``idx``."""
         weight, offset = (
             None if each is None else each[idx] for each in (self.weight, self.offset)
         )
         return self.with_rows(self.X[idx], self.y[idx], weight, offset)
 
     def always_reading(self, rows: Array) -> AlwaysRead:
-        """Posterior whose batches leave out some rows, which are read at every step."""
+        """Posterior whose batches exclude some rows, which every step reads."""
         return AlwaysRead(self, rows)
 
     # ---- subsets that stand for all rows --------------------------------------------------------
@@ -274,8 +272,8 @@ class GLMPosterior(BasePosterior):
     def subset(self, rows: slice) -> Self:
         """Posterior given some of the rows, reweighted to stand for all.
 
-        Rows of a rare class are all in it: a few of them would say little of where it is. They
-        stand for no others.
+        All rows of a rare class are in it, since a few would say little about the class. They
+        represent no other rows.
         """
         inside, rare = np.zeros(self.n_samples, bool), self.likelihood.rare(self.y)
         inside[rows] = True
@@ -309,38 +307,38 @@ class GLMPosterior(BasePosterior):
 
     @property
     def noise_prior(self) -> NoisePrior | None:
-        """Prior of the noise variance; None where it is not inferred."""
+        """Prior of the noise variance; None if it is not inferred."""
         return self.own_priors[0] if self.likelihood.infers_noise else None
 
     @property
     def size(self) -> Array | None:
-        """Observations ``(n,)`` that each row's y is the mean of; None where it is one."""
+        """Number of observations ``(n,)`` averaged in each y; None if y are single observations."""
         of_averages = self.offset is not None and self.likelihood.offset_at > 0
         return np.exp(-self.offset) if of_averages and self.offset is not None else None
 
     @property
     def column_spread(self) -> Array:
-        """Spread of each column ``(d,)``, which automatic scales are in units of."""
+        """Spread of each column ``(d,)``, the unit of automatic scales."""
         if self._columns is None:
             self._columns = column_moments(self.X, self.weight)
         return self._columns[1]
 
     @property
     def intercept_is_free(self) -> bool:
-        """Whether there is an intercept under an improper prior, which the data must determine."""
+        """Whether there is an intercept with an improper prior, which the data must determine."""
         return self.fit_intercept and not self.linear_prior.intercept.proper
 
     @cached_property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
         light = self.prior.normal and self.prior.proper and not self.n_own
-        # the bulk may be far from the mode with many parameters, and few rows for each
+        # with few rows per parameter the bulk may be far from the mode
         few = self._known_normal is None and self.n_samples < 5 * self.n_params
         far = few and self.n_params >= 300
         return Facts(
-            has_mode=True,  # being proper
+            has_mode=True,  # since it is proper
             one_mode=True,
-            log_concave=self.prior.log_concave and self.likelihood.log_concave,  # or nearly
+            log_concave=self.prior.log_concave and self.likelihood.log_concave,  # or nearly so
             has_other_starts=self.likelihood.several_modes,
             n_own=self.n_own if self.noise_columns is None else 0,
             light_tailed=light,
@@ -373,19 +371,19 @@ class GLMPosterior(BasePosterior):
         return tuple(names)
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
-        """Mode and precision there, if passes over all rows have found them."""
+        """Mode and precision there, if passes over all rows found them."""
         return self._known_normal
 
     def start(self) -> Array:
-        """Point ``(P,)`` to search for the mode from: coefficients 0, the rest estimated from y."""
+        """Starting point ``(P,)`` of a search: coefficients 0, the others estimated from y."""
         theta = np.zeros(self.n_params)
         size, weight = self.size, self.weight
-        if size is not None:  # which the starts of one observation count as rows
+        if size is not None:  # weights, for starts by single observations
             weight = size if weight is None else weight * size
         local = self.likelihood.start(self.y, weight, self.fit_intercept)
         if size is not None:
             local[self.likelihood.offset_at :] += np.log(np.average(size, weights=self.weight))
-        elif self.offset is not None:  # under a log link the mean is that of y then
+        elif self.offset is not None:  # under a log link the mean is then that of y
             weight = np.ones(self.n_samples) if weight is None else weight
             local[0] -= logsumexp(self.offset, b=weight) - np.log(weight.sum())
         self.parameters.intercept(theta[None])[0] = local[: self.n_predictors, None]
@@ -393,7 +391,7 @@ class GLMPosterior(BasePosterior):
         return theta
 
     def other_starts(self) -> list[Array]:
-        """Further points ``(P,)`` to search for a mode from, where the likelihood has some."""
+        """Further starting points ``(P,)`` of searches, if the likelihood has some."""
         if not self.likelihood.several_modes:
             return []
         design, width, starts = self.row_sum().design, self.parameters.n_linear, []
@@ -414,8 +412,8 @@ class GLMPosterior(BasePosterior):
     def draw_prior(self, generators: list[np.random.Generator]) -> Array:
         """Reported parameters ``(C, P)`` from the prior.
 
-        Flat ones are 0, and the likelihood's own as where a search begins. Where something is known
-        of further rows, they are from a normal approximation.
+        Parameters with flat priors are 0, and own parameters are those at the start of a search.
+        With a site of further rows, draws come from a normal approximation.
         """
         if self.further_rows is not None:
             near = self._draw_near(self.further_rows.theta, generators)
@@ -471,7 +469,7 @@ class GLMPosterior(BasePosterior):
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        # the predictors of one position are a product already
+        # with several predictors, those of one position are a matrix product already
         return self.bind_value_and_grad(group=GROUP if self.n_predictors == 1 else 1)(theta)
 
     def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
@@ -488,7 +486,7 @@ class GLMPosterior(BasePosterior):
     def bind_value_and_grad(
         self, followed: BasePosterior | None = None, group: int | None = GROUP
     ) -> Callable[[Array], tuple[Array, Array]]:
-        """:meth:`value_and_grad`, in one pass also where ``followed`` has another prior."""
+        """:meth:`value_and_grad`, in one pass also if ``followed`` has another prior."""
         other = self if followed is None else followed
         if not (isinstance(other, GLMPosterior) and other._sums is self._sums):
             return super().bind_value_and_grad(followed, group)
@@ -519,8 +517,8 @@ class GLMPosterior(BasePosterior):
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Log likelihood and its derivatives at one ``theta (P,)``, in one pass.
 
-        At draws ``(S, P)`` they are the means over the draws. A given ``curvature (P, P)`` stands
-        for minus the Hessian, and the value is not taken then.
+        At draws ``(S, P)`` they are means over the draws. A given ``curvature (P, P)`` replaces
+        minus the Hessian; the value is then not computed.
         """
         if curvature is None:
             return self._sum().expand(theta)
@@ -529,14 +527,14 @@ class GLMPosterior(BasePosterior):
     def curvature_factor(self, theta: Array) -> tuple[Array, Array | None]:
         """Diagonal d and factor F of the curvature ``diag(d) + F^T F`` at one ``theta (P,)``.
 
-        The mixed derivatives of own parameters and coefficients, small at the mode, are left out.
+        Mixed derivatives of own parameters and coefficients, small at the mode, are ignored.
 
         Returns
         -------
         diagonal : ndarray of shape (P,)
         factor : ndarray of shape (n, P) or (n + 1, P), or None
-            One row per row of X, and one for the intercept's prior. None where it would not pay:
-            with more rows than parameters or than 3,000, several linear predictors, or sparse rows.
+            One row per row of X, and one for the intercept's prior. None if it does not pay: with
+            more rows than parameters or than 3,000, several linear predictors, or sparse rows.
             ``diagonal`` is then the whole diagonal of the curvature.
         """
         n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self.linear_prior.width
@@ -548,7 +546,7 @@ class GLMPosterior(BasePosterior):
         factor = np.zeros((n, P))
         for rows, block, curvature in self.row_sum().curvatures(theta):
             factor[rows, :width] = np.sqrt(curvature[0, 0])[:, None] * block[:, :width]
-        if not self.linear_prior.intercept.flat:  # one more row, for the intercept's prior
+        if not self.linear_prior.intercept.flat:  # a further row for the intercept's prior
             linear, gamma = self.parameters.at_one(theta)
             direction, curvature, *_ = self.linear_prior.intercept_curvature(linear, gamma)
             prior[:width] -= curvature[0] * np.square(direction)
@@ -569,7 +567,8 @@ class GLMPosterior(BasePosterior):
     def expand(self, theta: Array) -> Expansion:
         """Log density and its derivatives at one ``theta (P,)``, in one pass.
 
-        At draws ``(S, P)`` those of the likelihood are means, and the prior's are at their mean.
+        At draws ``(S, P)`` the likelihood's are means over the draws; the prior's are at their
+        mean.
         """
         return self.with_prior_part(self.expand_likelihood(theta))
 
@@ -589,11 +588,11 @@ class GLMPosterior(BasePosterior):
 
     def with_rounded_kinks(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
-        # 0.15 posterior sds halve the work of HMC, at little error
+        # 0.15 posterior sds halve the work of HMC, with little error
         return self.averaged_over(0.15 * spread) if self.linear_prior.nonsmooth else self
 
     def rounded(self, density: bool = False) -> GLMPosterior:
-        """Posterior whose gradient, or ``density`` too, is rounded; itself where it is no gain."""
+        """Posterior with a rounded gradient, also a rounded ``density`` if asked, or itself."""
         pays = ROUNDED_NUMBERS[0] <= self.X.size <= ROUNDED_NUMBERS[1]
         dtype = self._density_dtype if density else self._dtype
         if not pays or dtype is np.float32 or issparse(self.X):
@@ -602,7 +601,7 @@ class GLMPosterior(BasePosterior):
         return self._with(_dtype=np.float32, _density_dtype=densities)
 
     def averaged_over(self, spread: Array | None) -> Self:
-        """Posterior with its prior averaged over errors of sd ``spread``, None: its own width.
+        """Posterior with its prior averaged over errors of sd ``spread``; None: the prior's width.
 
         A posterior without kinks is returned as it is.
         """
@@ -625,7 +624,7 @@ class GLMPosterior(BasePosterior):
 
 
 class _StatisticsSum:
-    """The log likelihood of all rows of a normal model, by their sufficient statistics.
+    """Log likelihood of all rows of a normal model, by their sufficient statistics.
 
     It has the value, the gradient and the expansion of :class:`RowSum`.
     """
@@ -665,8 +664,8 @@ def own_units(
 ) -> list[float]:
     """Unit of the automatic scale of each own parameter's prior.
 
-    The noise variance has the variance of y, or of one of the observations that the means y are of;
-    parameters without a unit have what the likelihood says.
+    For the noise variance it is the variance of y, or if y are means that of a single observation.
+    For parameters without a unit the likelihood gives it.
     """
     units = [own.unit for own in likelihood.own]
     if likelihood.infers_noise:

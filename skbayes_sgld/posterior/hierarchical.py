@@ -1,4 +1,4 @@
-"""Generalised linear models whose prior has hyperparameters, among the parameters."""
+"""Generalised linear models with the hyperparameters of a prior among the parameters."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class HierarchicalPosterior(BasePosterior):
     ----------
     model : GLMPosterior
     flat : GLMPosterior
-        The model without the prior of its coefficients.
+        Model without the prior of its coefficients.
     prior : HierarchicalPrior
-        With numbers for its scales.
+        Prior with numbers for its scales.
     """
 
     def __init__(self, model: GLMPosterior, prior: HierarchicalPrior) -> None:
@@ -67,7 +67,7 @@ class HierarchicalPosterior(BasePosterior):
         spans = of_all and "row_space" in self.model.facts.parameterizations
         return Facts(
             hierarchical=True,
-            one_mode=common,  # given one scale, coefficients have one mode
+            one_mode=common,  # given a common scale, coefficients have one mode
             n_predictors=self.n_predictors,
             parameterizations=("noncentered", "row_space") if spans else ("noncentered",),
         )

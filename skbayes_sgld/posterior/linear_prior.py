@@ -1,4 +1,4 @@
-"""The joint prior of a linear model: of the coefficients and the intercept of its predictors.
+"""The joint prior of the coefficients and intercepts of a linear model.
 
 The conventions are those of :mod:`~skbayes_sgld.priors.base`.
 """
@@ -33,11 +33,11 @@ class LinearPrior:
         Prior of the intercept at X = 0; flat without an intercept.
     n_features, width : int
     center : ndarray of shape (n_features,) or None
-        Point of X at which the last column is the intercept; None for X = 0.
+        Point of X at which the last column is the intercept; None means X = 0.
     from_data : bool
         Whether a scale of the coefficients' prior is in the units of the data.
     some_given : bool
-        Whether a scale of theirs is the user's.
+        Whether a scale of the coefficients' prior was given by the user.
     pin : ndarray of shape (width,) or None
         Precision of the mean over the predictors, which leaves softmax probabilities unchanged.
     """
@@ -64,13 +64,13 @@ class LinearPrior:
     ) -> Self:
         """Prior of the linear parameters of a model of ``data``: X, y and weights.
 
-        ``spread`` is as in :func:`in_units`, and ``center (d,)`` the point of X at which theta has
+        ``spread`` is as in :func:`in_units`; ``center (d,)`` is the point of X at which theta has
         the intercept, or None.
 
         Raises
         ------
         ValueError, TypeError
-            Where a parameter of a prior is out of range, or is not one number per column of X.
+            If a parameter of a prior is out of range, or is not one number per column of X.
         """
         (X, y, weight), K = data, likelihood.n_predictors
         coef.check(X.shape[1])
@@ -108,7 +108,7 @@ class LinearPrior:
 
     @property
     def n_scaled(self) -> int:
-        """Number of parameters of a predictor whose prior is scaled by the noise."""
+        """Number of parameters of a predictor whose prior the noise scales."""
         scaled = columns_where(self.coef, self.n_features, "scaled_by_noise")
         return len(scaled) + self.intercept.scaled_by_noise
 
@@ -119,7 +119,7 @@ class LinearPrior:
         level = linear[..., self.n_features :]
         if self.center is None:
             return level
-        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        # einsum's rounding, unlike matmul's, does not depend on the number of chains
         return level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)[..., None]
 
     def log_density(self, linear: Array, gamma: Array | None) -> Array:
@@ -152,9 +152,9 @@ class LinearPrior:
 
     @cached_property
     def line(self) -> tuple[Array, Array | None] | None:
-        """Slope of the gradient, and its value at 0, where parameters are normal and independent.
+        """Slope of the gradient and its value at 0, if parameters are normal and independent.
 
-        Steps on small batches take 1.2 times as long without it.
+        Without this, steps on small batches take 1.2 times as long.
         """
         coupled = self.pin is not None or not (self.intercept.flat or self.center is None)
         if coupled or self.n_scaled or not self.normal:
@@ -240,21 +240,21 @@ class LinearPrior:
     # ---- the prior in other forms ---------------------------------------------------------------
 
     def part(self, scaled_by_noise: bool) -> LinearPrior:
-        """Prior of the parts that the noise scales, or does not; the other parts are flat."""
+        """Prior restricted to the parts with this ``scaled_by_noise``; other parts are flat."""
         coef = scaled_part(self.coef, scaled_by_noise)
         return replace(self, coef=coef, intercept=scaled_part(self.intercept, scaled_by_noise))
 
     def given_noise(self, variance: float) -> LinearPrior:
-        """Prior where the noise variance is known."""
+        """Prior if the noise variance is known."""
         coef, intercept = self.coef.given_noise(variance), self.intercept.given_noise(variance)
         return replace(self, coef=coef, intercept=intercept)
 
     def averaged_over(self, spread: Array | None) -> LinearPrior:
-        """Prior averaged over normal errors of sd ``spread (K, width)``, None: its own width."""
+        """Prior averaged over normal errors of sd ``spread (K, width)``, or the prior's own."""
         d, at_zero = self.n_features, None
         if spread is not None and not self.intercept.flat:
             variance = np.square(spread[:, d:])
-            if self.center is not None:  # without correlations: a rough width is enough here
+            if self.center is not None:  # ignores correlations, as a rough width is enough
                 variance = variance + np.square(spread[:, :d] * self.center).sum(1, keepdims=True)
             at_zero = np.sqrt(variance)
         coef = self.coef.averaged_over(None if spread is None else spread[:, :d])
@@ -266,7 +266,7 @@ class LinearPrior:
     def sample(
         self, rng: np.random.Generator, shape: tuple[int, int], noise_variance: float
     ) -> Array:
-        """Draw of the linear parameters ``(K, width)``, intercepts at X = 0; flat ones are 0."""
+        """Draw of the linear parameters ``(K, width)``, with intercepts at X = 0; 0 if flat."""
         (K, width), d = shape, self.n_features
         coef = self.coef.sample(rng, (K, d), noise_variance)
         return np.hstack([coef, self.intercept.sample(rng, (K, width - d), noise_variance)])
@@ -282,8 +282,8 @@ def in_units(
 ) -> tuple[CoefficientPrior, CoefficientPrior]:
     """Priors whose automatic scales are numbers, in units of the columns' spread and of y.
 
-    ``spread (d,)`` is None where the prior of the coefficients has a scale of its own. Where the
-    noise variance is known, priors that it scales become priors in units of y.
+    ``spread (d,)`` is None if the prior of the coefficients has a given scale. If the noise
+    variance is known, priors that it scales become priors in units of y.
     """
     typical_effect = partial(likelihood.typical_effect, y, weight)
     if spread is not None:
@@ -300,9 +300,9 @@ def in_units(
 def _shift_precision(
     X: Array, weight: Array | None, loose: Array, intercept_is_free: bool, has_intercept: bool
 ) -> Array:
-    """Precision ``(width,)`` of the classes' common shift: under a flat prior, that of the data.
+    """Precision ``(width,)`` of the classes' common shift; under flat priors from the data.
 
-    ``loose`` are the columns under one.
+    ``loose`` are the columns with flat priors.
     """
     n, d = X.shape
     pin, w = np.zeros(d + has_intercept), np.ones(n) if weight is None else weight

@@ -3,8 +3,8 @@ r"""Models of the noise of a normal regression: constant, or log-linear in colum
 .. math:: y_i \sim N(x_i \beta + b, \sigma_i^2), \quad
     \log \sigma_i = \alpha_0 + (z_i - \bar z) \alpha, \quad \alpha_j \sim N(0, s_j^2),
 
-with z some columns of X. At their mean the noise is :math:`\exp(\alpha_0)`: its prior, and the
-unit of coefficients whose prior is scaled by the noise, are those of the noise there, so that
+with z some columns of X. At their mean the noise is :math:`\exp(\alpha_0)`. The noise prior is a
+prior of the noise there, which is also the unit of priors that the noise scales, so that
 :math:`\alpha = 0` is the model of constant noise.
 """
 
@@ -37,11 +37,12 @@ from skbayes_sgld.priors import CoefficientPrior, NoisePrior, Normal
 
 NoisePriors = NoisePrior | Sequence[NoisePrior]
 
-_NEAR = 0.1  # squared distance to the centre, in sds, at which a search that has to end may end
+# squared distance to the centre, in sds, that is accepted if a search does not converge
+_NEAR = 0.1
 
 
 class NoiseModel(Component):
-    """Model of how the noise of a normal regression varies from row to row.
+    """Model of the noise of a normal regression, which may vary from row to row.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class NoiseModel(Component):
         own_priors: NoisePriors,
         **options: Any,
     ) -> GLMPosterior:
-        """Posterior with this noise, by default a constant; ``options`` are GLMPosterior's."""
+        """Posterior with this noise, by default constant; ``options`` are GLMPosterior's."""
         return GLMPosterior(X, y, likelihood, prior, own_priors, **options)
 
 
@@ -90,16 +91,16 @@ class LogLinearNoise(NoiseModel):
     Parameters
     ----------
     columns : "all" or sequence of str or int, default="all"
-        Columns of X that the noise depends on: names, or positions.
+        Columns of X on which the noise depends: names or positions.
     scale : "auto", float or array-like of shape (n_columns,), default="auto"
         Standard deviations s of the prior. ``"auto"`` is ``1 / sd(x_j)``, so that one standard
-        deviation of a column changes the noise by a typical factor of e. For a column of two
-        values their difference stands for the standard deviation.
+        deviation of a column changes the noise by a typical factor of e. A column of two values
+        has their difference in place of the standard deviation.
 
     Notes
     -----
-    Each column has a coefficient of the mean and one of the noise. With few rows per coefficient
-    some rows may be fitted nearly without noise. Under normal priors the coefficients of the mean
+    Each column has a coefficient of the mean and one of the noise. With few rows per coefficient,
+    some rows may be fitted almost without noise. Under normal priors the coefficients of the mean
     are then integrated out exactly (``parameterization="noncentered"``). Under other priors chains
     mix badly, and the fit warns.
 
@@ -120,7 +121,7 @@ class LogLinearNoise(NoiseModel):
     scale: Any = "auto"
 
     def check(self) -> None:
-        """Raise where a parameter is out of range."""
+        """Raise if a parameter is out of range."""
         if isinstance(self.columns, str):
             if self.columns != "all":
                 raise ValueError(
@@ -185,13 +186,13 @@ class LogLinearNoisePosterior(GLMPosterior):
     ----------
     X, y : ndarray of shape (n, d) and (n,)
     likelihood : Likelihood
-        Whose first own parameter is the noise variance, which it takes row by row.
+        Likelihood whose first own parameter is the noise variance, which may differ by row.
     prior : CoefficientPrior
         Prior of the coefficients of the mean.
     own_priors : NoisePrior or sequence of NoisePrior
         Prior of the noise at the mean of the columns, and of the other own parameters.
     columns : ndarray of int of shape (m,)
-        Columns of X that the noise depends on.
+        Columns of X on which the noise depends.
     scale : "auto", float or ndarray of shape (m,), default="auto"
         Standard deviations of the prior of alpha; ``"auto"`` is 1 over the spread of a column.
     **options : dict
@@ -235,7 +236,7 @@ class LogLinearNoisePosterior(GLMPosterior):
             )
 
     def _parameterizations(self) -> tuple[str, ...]:
-        # with few rows and normal priors, also coordinates in which the coefficients are normal: a
+        # with few rows and normal priors, also coordinates in which the coefficients are normal; a
         # step then takes rows times squared coefficients multiplications for each chain
         few = self._few_rows and self.n_samples * self.parameters.n_linear**2 <= 2**17
         normal = self.n_own == 1 and self.linear_prior.normal
@@ -248,34 +249,34 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     @property
     def _shift(self) -> Array:
-        """Values of the noise's columns in the design at which theta has the level."""
-        # the design is centred already, or has to be
+        """Values of the noise's columns, in the design, at which theta has the level."""
+        # the design is centred, or is centred here
         return np.zeros(len(self.slopes.mean)) if self.origin is not None else self.slopes.mean
 
     @cached_property
     def facts(self) -> Facts:
-        """Facts about the posterior's shape: it is nearly normal where rows are many."""
+        """Facts about the posterior's shape: with many rows it is nearly normal."""
         light = self.prior.normal and self.prior.proper and not self._few_rows
         return replace(super().facts, light_tailed=light, shares_batches=True)
 
     @property
     def _few_rows(self) -> bool:
-        return self.n_samples < 20 * self.n_params  # the joint mode is then off the centre
+        return self.n_samples < 20 * self.n_params  # the joint mode is then far from the centre
 
     # ---- few rows per parameter -----------------------------------------------------------------
 
     def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
-        """Mean and precision of a normal near the posterior, the coefficients integrated out.
+        """Mean and precision of a normal near the posterior, with the coefficients integrated out.
 
-        None with many rows per parameter, where the mode serves as well; unless one is needed
-        ``anyway``, since no mode was found. Always None where the noise is not normal.
+        None with many rows per parameter, as the mode is then a good centre, unless with
+        ``anyway``, since no mode was found. Always None if the noise is not normal.
         """
         if self.n_own > 1 or self.n_params > MAX_DENSE or not (anyway or self._few_rows):
             return None
         with one_blas_thread():
             smooth = self.averaged_over(None)
             moments = restricted_normal(smooth, within=np.inf if anyway else _NEAR)
-            for _ in range(0 if anyway else 3):  # each over the width that the last one found
+            for _ in range(0 if anyway else 3):  # each with the width that the last one found
                 if moments is None or smooth is self:
                     break
                 smooth = self.averaged_over(np.sqrt(np.diagonal(np.linalg.inv(moments[1]))))
@@ -283,7 +284,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         return moments
 
     def mean_and_noise(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Designs of the mean and of the log variance, each with a level, and the log variance."""
+        """Designs of the mean and of the log variance, both with a level, and the log variance."""
         rows = slice(0, self.n_samples)
         design = self.row_sum().design.block(rows)
         assert self.noise_columns is not None
@@ -295,7 +296,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         return design[:, : self.linear_prior.width], Z, log_variance
 
     def prior_precision(self, theta: Array) -> Array:
-        """Curvature of the log prior without what couples noise and coefficients."""
+        """Curvature of the log prior without cross terms of noise and coefficients."""
         H, L = np.zeros((self.n_params, self.n_params)), self.parameters.n_linear
         self.add_prior_curvature(H, theta)
         H[:L, L:] = H[L:, :L] = 0.0
@@ -307,24 +308,24 @@ class LogLinearNoisePosterior(GLMPosterior):
 def restricted_normal(
     posterior: LogLinearNoisePosterior, start: Array | None = None, within: float = _NEAR
 ) -> tuple[Array, Array] | None:
-    """Mean and precision of a normal distribution near the posterior; None where none is found.
+    """Mean and precision of a normal distribution near the posterior; None if none is found.
 
     With few rows per parameter the joint mode is no centre: the coefficients fit some rows so
-    closely that the noise there goes to zero. The coefficients are therefore integrated out, as in
+    closely that their noise goes to zero. The coefficients are therefore integrated out, as in
     restricted maximum likelihood, by scoring (Smyth & Verbyla 1999): with the leverages h of the
     weighted regression, the score of a row's log variance is ``(r^2 / sigma^2 - (1 - h)) / 2`` and
     its information ``(1 - h)^2 / 2``.
 
-    If the search does not settle, the nearest point that it has seen is taken, provided that its
-    squared distance to the centre is below ``within``, in sds.
+    If the search does not converge, the best point is returned, provided that its squared distance
+    to the centre, in sds, is below ``within``.
     """
     theta = posterior.start() if start is None else start.copy()
     weight = 1.0 if posterior.weight is None else posterior.weight
     scaled = posterior.linear_prior.part(scaled_by_noise=True)
-    # the information is that of the expected residuals, and overshoots
+    # steps by the expected information overshoot
     damping, last_step, least = 0.7, None, within
     nearest: tuple[Array, Array] | None = None
-    for _ in range(300):  # 45 rows of 15 columns take 43; binary columns and responses, 190
+    for _ in range(300):  # 45 rows of 15 columns take 43; with binary columns and y, 190
         design, Z, log_variance = posterior.mean_and_noise(theta)
         L, H = design.shape[1], posterior.prior_precision(theta)
         in_noise = np.zeros((L, L))  # curvature of the priors in units of the noise at the centre
@@ -354,7 +355,7 @@ def restricted_normal(
             break
         overshot = last_step is not None and float(grad @ last_step) < 0.0
         damping = 0.7 * damping if overshot else min(1.1 * damping, 0.7)
-        # log variances move by 1 at most
+        # log variances move by at most 1
         last_step = step * min(damping, 1.0 / np.abs(Z @ step).max())
         theta[L:] += last_step
     return nearest

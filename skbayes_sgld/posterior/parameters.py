@@ -1,15 +1,15 @@
-"""Theta as a list of named blocks: the place of each, its prior, and how it is reported.
+"""Theta as a list of named blocks, each with its place, its prior and its reported values.
 
 The blocks of a linear model, in the order of theta:
 
 =================  ================================================================================
-coefficients       of each linear predictor in turn its coefficients, then its intercept
+coefficients       for each linear predictor its coefficients, then its intercept
 noise_slopes       slopes of the log noise variance, under ``noise_model="log_linear"``
-scales             hyperparameters of priors whose scale is learned
-own                the likelihood's own parameters, such as ``log sigma^2``, as unbounded numbers
+scales             hyperparameters of priors with learned scales
+own                unbounded coordinates of the likelihood's own parameters: ``log sigma^2``
 =================  ================================================================================
 
-:class:`Parameters` is the list. Only this file knows where a block is in theta.
+:class:`Parameters` is the list. Only this file knows the places of blocks in theta.
 
 To add a block of coefficients whose scale is learned, such as the effects of a group or the bend of
 a curve:
@@ -48,7 +48,7 @@ from skbayes_sgld.transforms import by_name
 
 
 class Block:
-    """Neighbouring entries of theta that have a prior and a way of being reported in common.
+    """Neighbouring entries of theta with a common prior and common reported values.
 
     Attributes
     ----------
@@ -73,24 +73,24 @@ class Block:
         raise NotImplementedError
 
     def draw(self, rng: np.random.Generator, start: Array) -> Array:
-        """Draw of the entries ``(m,)`` from the prior; by default where a search starts."""
+        """Draw of the entries ``(m,)`` from the prior; by default the start of a search."""
         return start
 
     def name_reported(self, names: list[str], at: slice) -> None:
-        """Write the names as they are reported in place of those in theta."""
+        """Replace the names of theta's entries by those of the reported values."""
 
     def to_reported(self, values: Array, theta: Array, at: slice) -> None:
-        """Write the reported values of ``theta (S, P)`` into ``values (S, P)``, from ``at`` on."""
+        """Write the reported values of ``theta (S, P)`` into ``values (S, P)`` at ``at``."""
 
     def from_reported(self, theta: Array, at: slice) -> None:
-        """Replace the reported values in ``theta (S, P)`` by those of theta."""
+        """Replace reported values in ``theta (S, P)`` by entries of theta."""
 
 
 @dataclass(frozen=True)
 class Coefficients(Block):
-    """Coefficients of K linear predictors, each with its intercept, if there is one, behind them.
+    """Coefficients of K linear predictors, each followed by its intercept, if there is one.
 
-    Intercepts are reported at X = 0. Several predictors are reported with a sum of zero.
+    Intercepts are reported at X = 0. Reported predictors of several classes sum to zero.
     """
 
     name = "coefficients"
@@ -104,7 +104,7 @@ class Coefficients(Block):
         return self.prior.width > self.prior.n_features
 
     def rows(self, values: Array) -> Array:
-        """Values ``(C, K, width)``, a view: those of each predictor in a row."""
+        """View ``(C, K, width)`` of the values, one row for each predictor."""
         return values.reshape(len(values), self.n_predictors, self.prior.width)
 
     def to_reported(self, values: Array, theta: Array, at: slice) -> None:
@@ -113,7 +113,7 @@ class Coefficients(Block):
         if self.n_predictors > 1:
             linear -= linear.mean(axis=1, keepdims=True)
         if self.prior.center is not None:
-            # einsum, unlike matmul, is one call whatever the number of draws
+            # einsum, unlike matmul, is a single call for any number of draws
             linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.prior.center)
 
     def from_reported(self, theta: Array, at: slice) -> None:
@@ -127,8 +127,8 @@ class Coefficients(Block):
 class NoiseSlopes(Block):
     r"""Slopes of the log noise variance; the next entry of theta is its level.
 
-    Reported are the coefficients :math:`\alpha`, and the intercept at X = 0, of the log standard
-    deviation.
+    Reported values are the coefficients :math:`\alpha` and the intercept at X = 0 of the log
+    standard deviation.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class NoiseSlopes(Block):
 
     def log_prior(self, values: Array) -> Array:
         """Log density of independent normals."""
-        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        # einsum's rounding, unlike matmul's, does not depend on the number of chains
         return -0.5 * np.einsum("cm,m->c", np.square(values), self.precision)
 
     def grad_log_prior(self, values: Array) -> Array:
@@ -192,7 +192,7 @@ class NoiseSlopes(Block):
 
 @dataclass(frozen=True)
 class Own(Block):
-    """The likelihood's own parameters; their priors are independent of each other and the rest."""
+    """The likelihood's own parameters, with independent priors."""
 
     name = "own"
     likelihood: Likelihood
@@ -220,7 +220,7 @@ class Own(Block):
         names[at] = [own.name for own in self.likelihood.own]
 
     def to_reported(self, values: Array, theta: Array, at: slice) -> None:
-        """Write the parameters at their coordinates."""
+        """Write the parameters, from their coordinates."""
         values[:, at] = self.likelihood.constrain_own(theta[:, at])
 
     def from_reported(self, theta: Array, at: slice) -> None:
@@ -233,7 +233,7 @@ Columns = Any  # slice, or ndarray of int: positions of columns of X
 
 @dataclass(frozen=True)
 class Scales(Block):
-    """Hyperparameters ``h (C, m)`` of the priors whose scale is learned, those of each in turn.
+    """Hyperparameters ``h (C, m)`` of all priors with learned scales, prior by prior.
 
     Given them, the coefficients of each part are normal with mean 0.
 
@@ -251,7 +251,7 @@ class Scales(Block):
 
     @cached_property
     def coordinates(self) -> Sequence[str]:  # type: ignore[override]
-        """Names as they are reported; the coordinates are their logarithms."""
+        """Reported names; the coordinates are logarithms."""
         named, several = [], len(self.parts) > 1
         for columns, prior in self.parts:
             features = [self.features[j] for j in np.arange(len(self.features))[columns]]
@@ -300,7 +300,7 @@ class Parameters:
         Number of coefficients and intercepts, which are the first entries, and of own parameters,
         which are the last.
     noise : int or None
-        Position of the log noise variance; None where it is not inferred.
+        Position of the log noise variance; None if it is not inferred.
     """
 
     def __init__(self, *blocks: Block) -> None:
@@ -332,7 +332,7 @@ class Parameters:
     # ---- parts of theta, as views ---------------------------------------------------------------
 
     def linear(self, theta: Array) -> Array:
-        """Coefficients and intercepts ``(C, K, width)``, those of each predictor in a row."""
+        """Coefficients and intercepts ``(C, K, width)``, one row for each predictor."""
         linear: Array = self.coefficients.rows(theta[:, : self.n_linear])
         return linear
 
@@ -349,7 +349,7 @@ class Parameters:
         return theta[:, self.size - self.n_own :]
 
     def gamma(self, theta: Array) -> Array | None:
-        """Log noise variance ``(C,)``; None where it is not inferred."""
+        """Log noise variance ``(C,)``; None if it is not inferred."""
         return None if self.noise is None else theta[:, self.noise]
 
     def at_one(self, theta: Array) -> tuple[Array, float | None]:
@@ -412,7 +412,7 @@ class Parameters:
         return whole
 
     def draw_prior(self, start: Array, generators: Sequence[np.random.Generator]) -> Array:
-        """Reported parameters ``(C, P)`` from the prior; flat ones are 0, own ones at a start."""
+        """Reported parameters ``(C, P)`` from the prior; 0 if flat, own ones at their start."""
         theta = np.tile(start, (len(generators), 1))
         linear, gamma = self.linear(theta), self.at_one(start)[1]
         noise = 1.0 if gamma is None else float(np.exp(gamma))
@@ -420,7 +420,7 @@ class Parameters:
             linear[c] = self.coefficients.prior.sample(rng, linear.shape[1:], noise)
             for block, at in self._others:
                 theta[c, at] = block.draw(rng, theta[c, at])
-        values = theta.copy()  # whose intercepts are at X = 0
+        values = theta.copy()  # with intercepts at X = 0
         for block, at in reversed(self._others):
             block.to_reported(values, theta, at)
         self.likelihood.to_reported(values, self.coefficients.has_intercept)
@@ -447,7 +447,7 @@ class Parameters:
         return values
 
     def moves(self, moves: Array) -> Array:
-        """Moves of theta ``(M, P)``: those of reported linear parameters, and other entries'."""
+        """Moves of theta ``(M, P)`` with linear parameters as reported."""
         values = moves.copy()
         self.coefficients.to_reported(values, moves, self._at["coefficients"])
         return values
@@ -462,7 +462,7 @@ class Parameters:
         return theta
 
     def layout(self, reported: Sequence[str]) -> Layout:
-        """Places of the parts among the reported parameters, whose names are given."""
+        """Places of the parts in the reported parameters, from their names."""
         at, others = np.arange(self.n_linear)[None], reported[self.n_linear :]
         named = {
             name: first + self.n_linear if others[first] == name else self.n_linear + np.array(some)
@@ -470,22 +470,22 @@ class Parameters:
             for first in some[:1]
         }
         scales = by_name(self["scales"].coordinates) if "scales" in self else {}
-        # cut points are reported in place of gaps, and of an intercept
+        # cut points are reported in place of gaps and intercept
         own = [name for name in by_name(self._block_names()) if name in named.keys() - scales]
         return Layout(self.coef(at)[0], self.intercept(at)[0], named, own)
 
     # ---- other lists ----------------------------------------------------------------------------
 
     def changed(self, block: Block) -> Parameters:
-        """List in which a block takes the place of the one of its name."""
+        """List with a block in place of the one with its name."""
         return Parameters(*(block if b.name == block.name else b for b in self.blocks))
 
     def plus(self, block: Block) -> Parameters:
-        """List with one more block, ahead of the own parameters."""
+        """List with a further block before the own parameters."""
         return Parameters(*self.blocks[:-1], block, self.blocks[-1])
 
     def given_own(self, likelihood: Likelihood, noise_variance: float | None) -> Parameters:
-        """Coefficients alone, under a likelihood whose own parameters are known."""
+        """Only the coefficients, under a likelihood with known own parameters."""
         coefficients = self.coefficients
         if noise_variance is not None:
             prior = coefficients.prior.given_noise(noise_variance)
@@ -502,9 +502,9 @@ class Layout(NamedTuple):
     intercept : ndarray of int of shape (K, 1)
         Of shape (K, 0) without intercepts.
     others : dict of str to int, or to ndarray of int
-        All others, by name; those that differ in their index share a name.
+        All other parameters by name; those that differ only in their index share a name.
     own : list of str
-        Names of the others that belong to the likelihood, and not to a prior.
+        Names of the others that belong to the likelihood rather than to a prior.
     """
 
     coef: Array

@@ -1,4 +1,4 @@
-"""Maps from theta to the coefficients of linear predictors, one for each form of a likelihood."""
+"""Maps from theta to the coefficients of linear predictors, for three kinds of likelihoods."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _NONE = np.zeros(0)
 
 
 class Predictors:
-    """K linear predictors with coefficients of their own: theta as it is.
+    """K linear predictors, each with its own coefficients: theta itself.
 
     Attributes
     ----------
     n_products : int
-        Number of predictors that products with the design yield.
+        Number of predictors in products with the design.
     """
 
     def __init__(self, n_predictors: int, width: int) -> None:
@@ -27,11 +27,11 @@ class Predictors:
         return theta.reshape(len(theta), self.n_products, self._width)
 
     def gradient(self, grad: Array) -> Array:
-        """Gradient in theta ``(C, P)``, given that in the coefficients."""
+        """Gradient in theta ``(C, P)``, from that in the coefficients."""
         return grad.reshape(len(grad), -1)
 
     def hessian(self, H: Array) -> Array:
-        """Hessian in theta ``(P, P)``, given that in the coefficients."""
+        """Hessian in theta ``(P, P)``, from that in the coefficients."""
         return H
 
     def row_weights(self, curvature: Array) -> Array:
@@ -44,11 +44,10 @@ class Predictors:
 
 
 class Contrasts(Predictors):
-    """The first K - 1 of K predictors, less the last one.
+    """The first K - 1 of K predictors minus the last one, as a common shift has no effect.
 
-    A shift common to all predictors changes nothing: one product fewer than classes, and
-    K (K - 1) / 2 blocks of the Hessian in place of K (K + 1) / 2 (1.3 times as fast for five
-    classes).
+    This takes one product fewer than there are classes, and K (K - 1) / 2 blocks of the Hessian in
+    place of K (K + 1) / 2 (1.3 times as fast for five classes).
     """
 
     def __init__(self, n_predictors: int, width: int) -> None:
@@ -76,24 +75,24 @@ class Contrasts(Predictors):
         return out.reshape((K + 1) * w, -1)
 
     def row_weights(self, curvature: Array) -> Array:
-        """Curvatures in all predictors, those in the last one last."""
+        """Curvatures in all predictors; the last one is that of the last class."""
         return np.vstack([super().row_weights(curvature), curvature.sum(axis=(0, 1))])
 
 
 class WithOwn(Predictors):
     """Linear predictors, and a likelihood's own parameters as further predictors of one design.
 
-    The design's last column is of ones: it is the only one that an own parameter sees. The first
-    own parameter may be linear in columns of X, about their values ``origin``.
+    Own parameters depend only on the last column of the design, which is of ones. The first own
+    parameter may also be linear in columns of X, about their values ``origin``.
 
     Parameters
     ----------
     parameters : Parameters
         Blocks of theta.
     columns : ndarray of int of shape (m,)
-        Columns of X that the first own parameter depends on, with the slopes in ``noise_slopes``.
+        Columns of X on which the first own parameter depends, with slopes ``noise_slopes``.
     origin : ndarray of shape (m,)
-        Their values in the design at which theta has the first own parameter.
+        Values of these columns in the design at which theta has the first own parameter.
     """
 
     def __init__(
@@ -112,11 +111,11 @@ class WithOwn(Predictors):
         self._at, self._origin, self._shifts = at[0], origin, bool(np.any(origin))
 
     def coefficients(self, theta: Array) -> Array:
-        """Coefficients ``(C, n_products, d + 1)``, zero where theta has none."""
+        """Coefficients ``(C, n_products, d + 1)``, zero if theta has none."""
         out = np.zeros((len(theta), self.n_products * self._width), theta.dtype)
         out[:, self._at] = theta
         if self._shifts:
-            # a dot product a chain rounds alike whatever the number of chains
+            # one dot product per chain, so that rounding does not depend on the number of chains
             out[:, self._level] -= np.vecdot(theta[:, self._slopes], self._origin)
         return out.reshape(len(theta), self.n_products, -1)
 
@@ -132,5 +131,5 @@ class WithOwn(Predictors):
         return self.gradient(self.gradient(H).T)
 
     def diagonal(self, squares: Array) -> Array:
-        """Diagonal of the Hessian in theta, where the slopes are about the design's origin."""
+        """Diagonal of the Hessian in theta, with slopes about the design's origin."""
         return squares.ravel()[self._at]

@@ -1,4 +1,4 @@
-"""Checks that a posterior is proper: errors name what a flat prior leaves undetermined."""
+"""Checks that a posterior is proper; errors name what a flat prior leaves undetermined."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.priors.by_column import columns_where
 
 _REMEDY = "give the coefficients a proper prior, such as prior='normal'"
-_MAX_LP = 2_000_000  # coefficients of the linear programme at most
-_HELD = 1e-3  # weight of rows below which 4,000 draws tell little of a parameter under a flat prior
+_MAX_LP = 2_000_000  # largest number of coefficients of the linear programme
+_HELD = 1e-3  # least weight of rows that determines a parameter with a flat prior
 
 
 class ImproperPosteriorError(ValueError):
-    """A posterior without a finite integral: the prior is flat where the data determine nothing."""
+    """The posterior has no finite integral: the data leave flat priors undetermined."""
 
 
 def check_proper(posterior: GLMPosterior) -> None:
@@ -33,7 +33,7 @@ def check_proper(posterior: GLMPosterior) -> None:
             )
     noise_is_proper = posterior.noise_prior is None or posterior.noise_prior.proper
     n, n_free = posterior.n_samples, posterior.n_params - posterior.n_own
-    # integrating over flat coefficients leaves a density of sigma like sigma^-(n - d), which must
+    # with flat coefficients integrated out, the density of sigma is like sigma^-(n - d), and must
     # fall faster than 1 / sigma
     needed = n_free + 1 + (not posterior.prior.proper)
     if not noise_is_proper and n < needed:
@@ -61,7 +61,7 @@ def check_proper(posterior: GLMPosterior) -> None:
 
 
 def weight_of_level(posterior: GLMPosterior) -> float:
-    """Total weight of the rows that keep the intercept finite; infinite under a proper prior."""
+    """Total weight of the rows that bound the intercept; infinite under a proper prior."""
     if not posterior.intercept_is_free:
         return np.inf
     return posterior.likelihood.level_weight(posterior.y, posterior.weight)
@@ -73,15 +73,15 @@ def intercept_is_proper(posterior: GLMPosterior) -> bool:
 
 
 def check_weights(posterior: GLMPosterior) -> None:
-    """Raise if the weights of the rows are so small that the posterior is nearly the flat prior.
+    """Raise if the weights of the rows are so small that the posterior is nearly a flat prior.
 
     Raises
     ------
     ImproperPosteriorError
-        With the weight that is left and a remedy.
+        With the total weight and a remedy.
     """
     if posterior.likelihood.quadratic:
-        return  # a normal density is known however wide it is
+        return  # a normal density is computed whatever its width
     held = weight_of_level(posterior)
     if held < _HELD:
         raise ImproperPosteriorError(
@@ -106,14 +106,14 @@ def check_weights(posterior: GLMPosterior) -> None:
 def check_mode(posterior: Any, theta: Array) -> None:
     """Raise if coefficients under a flat prior would grow without limit from ``theta (P,)``.
 
-    The likelihood at the supposed mode is then 1. Classes are also separated wherever some theta
-    gives every label a probability above a half.
+    The likelihood at the supposed mode is then 1. Classes are also separated if some theta gives
+    every label a probability above a half.
 
     Parameters
     ----------
     posterior : GLMPosterior
     theta : ndarray of shape (P,)
-        Mode that a search has found.
+        Mode that a search found.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def check_mode(posterior: Any, theta: Array) -> None:
 def separated(posterior: GLMPosterior, theta: Array) -> bool:
     """Whether the coefficients have no maximum likelihood estimate, judged at ``theta (P,)``.
 
-    The likelihood is then 1, or every label has a probability above a half.
+    That is so if the likelihood is 1, or every label has a probability above a half.
     """
     if not _has_probabilities(posterior):
         return False
@@ -144,16 +144,16 @@ def _has_probabilities(posterior: GLMPosterior) -> bool:
 
 
 def check_expanded(posterior: GLMPosterior, precision: Array, value: float, least: float) -> None:
-    """Raise if all rows at a supposed mode show that it is unbounded under flat priors.
+    """Raise if the rows at a supposed mode show that the likelihood has no maximum.
 
     Parameters
     ----------
     posterior : GLMPosterior
-        With some of the rows.
+        Posterior with some of the rows.
     precision : ndarray of shape (P, P)
         Curvature of the log posterior of all rows.
     value, least : float
-        Log likelihood of all rows, and the least log likelihood of a row of weight 1.
+        Log likelihood of all rows, and the smallest log likelihood of a row at weight 1.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def _flat_columns(posterior: GLMPosterior) -> tuple[Any, Array]:
 def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
     X, flat = _flat_columns(posterior)
     d, names = len(flat), [names[j] for j in flat]
-    free = posterior.intercept_is_free  # under a proper prior the data need not determine it
+    free = posterior.intercept_is_free  # with a proper prior the data need not determine it
     mean = column_moments(X, posterior.weight)[0] if free else np.zeros(d)
     low, high = column_ranges(X)
     largest = np.maximum(np.abs(low), np.abs(high))
@@ -220,7 +220,7 @@ def _check_rank(posterior: GLMPosterior, names: list[str]) -> None:
 
 
 def _check_directions(posterior: GLMPosterior) -> None:
-    """Raise if along some direction the likelihood rises for some row and falls for none.
+    """Raise if along some direction the likelihood rises for some row and falls for no row.
 
     A linear programme (Konis 2007, Section 4) finds the direction from the likelihood's
     :meth:`~skbayes_sgld.likelihoods.Likelihood.gains`.
@@ -229,7 +229,7 @@ def _check_directions(posterior: GLMPosterior) -> None:
     free = posterior.intercept_is_free
     n, width = X.shape[0], X.shape[1] + free
     if n * width * max(K - 1, 1) * 2 > _MAX_LP:
-        return  # the programme would be too large; the search for the mode fails instead
+        return  # the programme is too large; the search for the mode fails instead
     spread = np.abs(column_ranges(X)).max(axis=0)
     design = as_array(X) / np.where(spread > 0, spread, 1.0)
     if free:

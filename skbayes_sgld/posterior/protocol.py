@@ -1,10 +1,10 @@
-"""The protocol of posteriors, their abilities beyond it, their facts and reported parameters.
+"""The protocol of posteriors, their further abilities, their facts and reported parameters.
 
-Shapes are the contract, with C chains, P parameters and B rows in a batch: ``theta`` is
+Shapes, with C chains, P parameters and B rows in a batch: ``theta`` is
 ``(C, P)``, one row per chain; ``idx`` is ``(C, B)``, the rows of each chain's minibatch, or None
 for all rows.
 
-Whatever else a posterior may have is an ability, by the names of :data:`MEMBERS`.
+Everything else that a posterior may have is an ability, named in :data:`MEMBERS`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ class Expansion(NamedTuple):
     Attributes
     ----------
     theta : ndarray of shape (P,)
-        Point that it is taken at.
+        Point of the expansion.
     grad : ndarray of shape (P,)
     curvature : ndarray of shape (P, P)
         Minus the Hessian; it may be singular or indefinite.
     by_row : tuple of two ndarrays of shape (n,)
-        Of rows with one local parameter u, whose score expands to ``s - W (u - u_0)``, both
+        For rows with one local parameter u, whose score expands to ``s - W (u - u_0)``:
         ``s + W u_0`` and W. Otherwise empty.
     value : float
-        Log density at the point; 0 where only differences matter.
+        Log density at the point; 0 if only differences matter.
     """
 
     theta: Array
@@ -58,7 +58,7 @@ class Expansion(NamedTuple):
         return self.grad - matmul_rows(theta - self.theta, self.curvature)
 
     def about(self, theta: Array) -> Expansion:
-        """The same function, expanded about ``theta (P,)``."""
+        """Expansion of this function about ``theta (P,)``."""
         at = theta[None]
         value, slope = float(self.log_density(at)[0]), self.slope(at)[0]
         return Expansion(theta, slope, self.curvature, value=value)
@@ -66,10 +66,10 @@ class Expansion(NamedTuple):
 
 @runtime_checkable
 class Posterior(Protocol):
-    """A log density with its gradient: all that a sampler on the full gradient needs.
+    """A log density and its gradient: all that a sampler with full gradients needs.
 
     :func:`~skbayes_sgld.own_models.as_posterior` adds everything else that the package uses, from
-    the object's own methods where it has them.
+    the object's own methods if it has them.
     """
 
     n_params: int
@@ -86,7 +86,7 @@ class Posterior(Protocol):
 class HasRows(Protocol):
     """A log likelihood that is a sum over rows of data, so that minibatches can estimate it.
 
-    The log density is then that sum plus the log prior; ``log_density`` and ``grad`` are optional.
+    The log density is this sum plus the log prior; ``log_density`` and ``grad`` are optional.
     """
 
     n_samples: int
@@ -132,36 +132,37 @@ MEMBERS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about a posterior; the defaults are those of a density of which nothing is known.
+    """Facts about a posterior; the defaults are for a density about which nothing is known.
 
     Attributes
     ----------
     has_mode : bool
-        Whether there is a mode, so that failing to find it is an error.
+        Whether there is a mode: it is then an error if the search fails.
     one_mode : bool
-        Whether chains are expected to meet soon: many short ones then serve as well as few long.
+        Whether chains are expected to mix soon, so that many short chains are as good as few long
+        ones.
     multimodal : bool
         Whether there are several modes between which chains are not expected to cross.
     has_other_starts : bool
         Whether searches from further starts may find other modes.
     n_own : int
-        Number of parameters, the last, given which the others are the coefficients of a model with
-        one mode; 0 where there are none, or others beside.
+        Number of own parameters at the end of theta; given these, the others are coefficients with
+        a single mode. 0 if there are none, or theta has other entries.
     ensemble : bool
-        Whether each chain is to begin at a mode of its own, and chains are compared by their
-        predictions, since parameters can change places.
+        Whether each chain starts at its own mode, and chains are compared by their predictions,
+        since parameters may be permuted.
     log_concave : bool
-        Whether the log density is concave, or nearly, so that chains miss no mode.
+        Whether the log density is concave, or nearly so: chains then miss no mode.
     light_tailed : bool
         Whether the tails are no heavier than those of a normal distribution.
     far_from_mode : bool
         Whether most of the posterior is far from its mode.
     steep : bool
-        Whether steps without an accept-reject test may become unstable.
+        Whether steps that are never rejected may become unstable.
     full_support : bool
         Whether the density is positive everywhere.
     bounded_curvature : bool
-        Whether the density has no walls, where it falls like ``exp(-exp(x))``.
+        Whether the density nowhere falls like ``exp(-exp(x))``, as steeply as a wall.
     hierarchical : bool
         Whether hyperparameters of a prior are among the parameters.
     cheap_full_gradient : bool
@@ -171,20 +172,20 @@ class Facts:
     thread_safe : bool
         Whether threads may call the posterior side by side.
     user_defined : bool
-        Whether it is a user's own, of which neither the number of modes nor the gradient is known.
+        Whether it is a user's own model, whose modes and gradient are not checked.
     n_predictors : int
         Number of linear predictors of a row.
     total_weight : float
-        Sum of the rows' weights; 0 where it is not known.
+        Sum of the rows' weights; 0 if unknown.
     noise_index : int or None
         Position of the log noise variance among the parameters; None without one.
     parameterizations : tuple of str
         Names of the coordinates in which the posterior can be sampled.
     slope_of_last : tuple of three floats or None
-        ``(a, b, w)`` where the derivative in the last coordinate x is ``a exp(-w x) + b``, and all
-        others are standard normal, independent of it and of each other. None elsewhere.
+        ``(a, b, w)`` if the derivative in the last coordinate x is ``a exp(-w x) + b``, and all
+        others are standard normal, independent of it and of each other. Otherwise None.
     prior_slope : ndarray of shape (P,) or None
-        s where the gradient of the log prior is ``s * theta``; None elsewhere.
+        s if the gradient of the log prior is ``s * theta``; otherwise None.
     precision : float
         Relative rounding error of the returned arrays: that of float64 or of float32.
     """
@@ -227,10 +228,10 @@ class Reported:
     theta : callable
         Function from the parameters to theta.
     moves : callable
-        Function from moves of theta ``(M, P)`` to moves of the parameters in which distances are
+        Function from moves of theta ``(M, P)`` to the moves of parameters by which distances are
         measured.
     coords : mapping of str to sequence of str
-        Labels of what the parameters belong to, by dimension: ``"feature"``, ``"class"``.
+        Labels of the parameters' dimensions, such as ``"feature"`` and ``"class"``.
     """
 
     names: list[str]

@@ -1,9 +1,9 @@
 """The sum over rows of a log likelihood: value, gradient and minus the Hessian.
 
-Blocks of rows are as large as stay in cache with their predictors. Positions are multiplied in
-groups of a fixed size, so that no rounding depends on how many there are. Rounding a predictor u
-by ``du``, about 1e-7 times the sum of ``|x_j theta_j|`` in single precision, changes the gradient
-in coordinates whitened by the curvature by less than the norm of ``sqrt(curvature) du`` over the
+Blocks of rows fit in the cache with their predictors. Positions are multiplied in groups of a fixed
+size, so that rounding does not depend on their number. In single precision a predictor u has a
+rounding error ``du`` of about 1e-7 times the sum of ``|x_j theta_j|``. In coordinates whitened by
+the curvature, this changes the gradient by less than the norm of ``sqrt(curvature) du`` over the
 rows: 1e-5 for a thousand rows and predictors of order 10. Sums over blocks are in double precision.
 """
 
@@ -37,9 +37,9 @@ class RowSum:
     Parameters
     ----------
     design : DenseDesign or SparseDesign
-        Its dtype is that of products and of the likelihood's functions.
+        Design, whose dtype products and the likelihood's functions use.
     kernel : RowKernel
-        The likelihood of all rows, in that dtype.
+        Kernel of all rows, in that dtype.
     predictors : Predictors
         Map from theta to the coefficients of the design.
     """
@@ -52,7 +52,7 @@ class RowSum:
         self._divisions: dict[tuple[int, ...], list[Blocks]] = {}
 
     def _parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[Blocks]:
-        """Blocks of rows with their kernels, in the parts that threads share."""
+        """Blocks of rows with their kernels, divided into parts for threads."""
         key = n_products, min_rows, sum_size
         if key not in self._divisions:
             parts, kernel = self.design.parts(*key), self.kernel
@@ -71,23 +71,23 @@ class RowSum:
 
     @cached_property
     def _single(self) -> tuple[Array, Array] | None:
-        """Rows in single precision and their transpose, as products take them, if they are few."""
+        """Rows in single precision and their transpose, for products, if they are few."""
         held = self.design.held  # a large design is not copied
         if held is None or held.dtype != np.float32 or held.size > 2**22:
             return None
-        # BLAS in float32 takes columns that do not fill a register one at a time: without zeros
-        # beside them an adjoint takes 1.2 to 1.8 times as long
+        # in float32 BLAS multiplies columns that do not fill a register one by one: unless zeros
+        # fill it, an adjoint takes 1.2 to 1.8 times as long
         n, width = held.shape
         rows = np.zeros((n, width + -width % 8), np.float32)
         rows[:, :width] = held
-        # predictors take 1.3 to 2 times as long from rows than from their transpose
+        # predictors take 1.3 to 2 times as long from rows as from their transpose
         return rows, np.ascontiguousarray(held.T)
 
     def _derivatives(self, theta: Array, group: int | None, *orders: int) -> list[Array]:
         """Log likelihood ``(C,)``, of order 0, and its gradient in the coefficients, of order 1.
 
-        Products take whole groups of positions, with zeros in place of those that the last group
-        lacks; kernels take the C positions.
+        Products take whole groups of positions, the last one filled up with zeros; kernels take the
+        C positions.
         """
         coefficients = self._coefficients(theta)
         C, K, width = coefficients.shape
@@ -134,7 +134,7 @@ class RowSum:
 
     def grad(self, theta: Array, group: int | None = GROUP) -> Array:
         """Gradient of the log likelihood ``(C, P)``."""
-        with np.errstate(over="ignore"):  # of the odds of rows that are well explained
+        with np.errstate(over="ignore"):  # odds of well explained rows overflow
             (grad,) = self._derivatives(theta, group, 1)
         return self.predictors.gradient(grad)
 
@@ -158,7 +158,7 @@ class RowSum:
         draws = np.atleast_2d(theta)
         P, K = draws.shape[1], self.predictors.n_products
         coefficients = self._coefficients(draws)
-        # for one local parameter only: with several, these arrays would be as large as X
+        # only for one local parameter: for several, these arrays would be as large as X
         by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
 
         def block_sums(rows: slice, kernel: RowKernel, block: Any) -> list[Array]:
@@ -199,7 +199,7 @@ class RowSum:
                 yield rows, block, curvature
 
     def variances(self, moves: Array) -> Array:
-        """Variance of each predictor ``(n_products, n)``, where theta's covariance is ``M^T M``.
+        """Variance of each predictor ``(n_products, n)`` if the covariance of theta is ``M^T M``.
 
         ``moves (k, P)`` is M.
         """
@@ -208,7 +208,7 @@ class RowSum:
         stacked, variances = coefficients.reshape(1, -1, width), np.empty((K, self.design.shape[0]))
 
         def part_variances(part: Blocks) -> None:
-            for rows, _ in part:  # to centre them would take half of the time
+            for rows, _ in part:  # not centred, which would take half of the time
                 u = self.design.apply(stacked, self.design.as_they_are(rows)).reshape(k, K, -1)
                 np.einsum("skb,skb->kb", u, u, out=variances[:, rows])
 
@@ -218,10 +218,10 @@ class RowSum:
     def leverages(self, theta: Array, variances: Array, sds: float = 0.0) -> Array:
         """Leverage of each predictor ``(n_products, n)`` at one ``theta (P,)``.
 
-        It is ``sum_l |W_kl| sqrt(v_k v_l)`` for predictor k, with the predictors' ``variances`` v
-        ``(n_products, n)`` and a row's curvature W, and bounds W where that is indefinite. So many
-        ``sds`` of the predictors to either side W may be larger, and so may its mean on the way,
-        which the change of the score tells: the largest is taken.
+        For predictor k it is ``sum_l |W_kl| sqrt(v_k v_l)``, with the predictors' ``variances`` v
+        ``(n_products, n)`` and the curvature W of a row; for indefinite W this is a bound. W is the
+        largest of the curvature at theta, the curvatures ``sds`` sds of the predictors to either
+        side, and the means in between, which follow from the change of the score.
         """
         leverages, widths = np.empty_like(variances), np.sqrt(variances)
         shifts = np.array([0.0, sds, -sds] if sds else [0.0])[:, None, None]

@@ -1,4 +1,4 @@
-"""The design of sparse rows: their columns less a centre, and a column of ones, never formed."""
+"""The design of sparse rows: columns minus a centre, and a column of ones, never formed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PARTS = 4
 
 
 class SparseDesign:
-    """Rows of a design, in products with linear parameters and with the rows' scores.
+    """Rows of a sparse design, with products with coefficients and with scores.
 
-    A block is a design of some of the rows, which share the memory of all. A centre c is subtracted
-    algebraically, ``(X - 1 c') b = X b - (c' b) 1``.
+    A block is a design of some of the rows, which shares the memory of all rows. A centre c is
+    subtracted algebraically, ``(X - 1 c') b = X b - (c' b) 1``.
 
     Parameters
     ----------
@@ -29,10 +29,10 @@ class SparseDesign:
     has_level : bool
         Whether a column of ones comes last.
     n_chains : int, default=1
-        Number of chains whose gathered rows these are, one chain after the other.
+        Number of chains to which these gathered rows belong, chain by chain.
     """
 
-    held = None  # it never is an array
+    held = None  # never an array
 
     def __init__(self, X: Any, center: Array | None, has_level: bool, n_chains: int = 1) -> None:
         self.X, self.has_level, self.dtype, self.n_chains = X, has_level, X.dtype.type, n_chains
@@ -45,7 +45,7 @@ class SparseDesign:
     def block(self, rows: slice, room: None = None) -> SparseDesign:
         """Some of the rows."""
         first, stop, _ = rows.indices(self.shape[0])
-        if (first, stop) not in self._slices:  # a pass goes through the same blocks each time
+        if (first, stop) not in self._slices:  # every pass uses the same blocks
             a, b = self.X.indptr[first], self.X.indptr[stop]
             part = self.X.data[a:b], self.X.indices[a:b], self.X.indptr[first : stop + 1] - a
             X = sparse.csr_array(part, shape=(stop - first, self.X.shape[1]))
@@ -53,11 +53,11 @@ class SparseDesign:
         return self._slices[first, stop]
 
     def as_they_are(self, rows: slice) -> SparseDesign:
-        """Some of the rows, which are never centred."""
+        """Some of the rows, not centred."""
         return self.block(rows)
 
     def parts(self, n_products: int, min_rows: int = 1, sum_size: int = 1) -> list[list[slice]]:
-        """Blocks of rows; one part, since threads of sparse products wait for each other."""
+        """Blocks of rows in one part, since threads of sparse products wait for each other."""
         n = self.shape[0]
         row_size = max(1, self.X.nnz // max(1, n))
         return [list(row_slices(n, max(row_size, 4 * n_products), min_rows))]
@@ -99,7 +99,7 @@ class SparseDesign:
             flat = np.ascontiguousarray(columns.swapaxes(1, 2)).reshape(C * d, K)
             u = (rows._stacked @ flat).reshape(C, -1, K).swapaxes(1, 2)
         u = np.ascontiguousarray(u)
-        # einsum, unlike matmul, rounds a chain alike whatever the number of chains
+        # einsum's rounding, unlike matmul's, does not depend on the number of chains
         level = -np.einsum("ckd,d->ck", columns, rows.center)
         if rows.has_level:
             level += coefficients[..., d]
@@ -107,7 +107,7 @@ class SparseDesign:
         return u
 
     def adjoint(self, score: Array, rows: SparseDesign) -> Array:
-        """Gradient in the coefficients ``(C, K, width)``, given that in the predictors."""
+        """Gradient in the coefficients ``(C, K, width)``, from that in the predictors."""
         (C, K, B), d = score.shape, rows.X.shape[1]
         out = np.empty((C, K, rows.shape[1]), np.result_type(score, rows.dtype))
         if rows.n_chains == 1:
@@ -139,20 +139,20 @@ class SparseDesign:
         return np.append(squares, weight.sum()) if self.has_level else squares
 
     def lengths(self, scale: Array) -> Array:
-        """Squared lengths ``(n,)`` of the rows about the centre, columns times ``scale (d,)``."""
+        """Squared lengths ``(n,)`` of the centred rows, with columns times ``scale (d,)``."""
         squares = np.square(scale_columns(self.X, scale)).sum(axis=1)
         weighted = np.square(scale) * self.center
         return np.maximum(squares - 2.0 * (self.X @ weighted) + weighted @ self.center, 1e-24)
 
     def toarray(self) -> Array:
-        """A block of rows as an array, where what is computed of it is dense in any case."""
+        """Block of rows as an array, for results that are dense in any case."""
         block = np.ones(self.shape)
         block[:, : self.X.shape[1]] = self.X.toarray() - self.center
         return block
 
 
 def _parts(A: Any) -> list[Any]:
-    """Rows of A in parts of about as many entries, for threads to share; few entries are one."""
+    """Rows of A in parts with about equal numbers of entries, for threads; one if A is small."""
     if A.nnz < _SHARED_ENTRIES:
         return [A]
     inner = np.searchsorted(A.indptr, np.linspace(0, A.nnz, _PARTS + 1)[1:-1])
@@ -168,5 +168,5 @@ def _times(parts: list[Any], columns: Array) -> Array:
 
 
 def as_array(block: Any) -> Array:
-    """A block of a design, or of few numbers, as an array."""
+    """Block of any design as an array."""
     return block if isinstance(block, np.ndarray) else block.toarray()

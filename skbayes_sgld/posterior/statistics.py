@@ -20,7 +20,7 @@ from skbayes_sgld._linalg import matmul_rows, row_parts, sum_in_threads
 from skbayes_sgld._sparse import column_sums, gram_about, move_gram
 from skbayes_sgld._typing import Array
 
-_SHARED_NUMBERS = 2**20  # numbers of X from which its products are a large part of a fit
+_SHARED_NUMBERS = 2**20  # numbers in X from which its products are a large part of a fit
 
 Shared = dict[tuple[Any, ...], tuple[Array, Array]]
 _shared: ContextVar[Shared | None] = ContextVar("sums of products that targets share", default=None)
@@ -28,10 +28,10 @@ _shared: ContextVar[Shared | None] = ContextVar("sums of products that targets s
 
 @contextmanager
 def shared_columns() -> Iterator[None]:
-    """Context in which fits of several targets sum the products of shared columns once.
+    """Context in which fits of several targets compute products of shared columns once.
 
-    The rows and weights of the fits must be the same. An X that is copied is not shared. Ten
-    targets of 100,000 rows of 100 columns take 1.4x less processor time.
+    The fits must have the same rows and weights; a copied X is not shared. Ten targets of 100,000
+    rows and 100 columns take 1.4 times less processor time.
     """
     token = _shared.set({})
     try:
@@ -42,7 +42,7 @@ def shared_columns() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class GaussianStatistics:
-    """Weight, mean and sums of products of rows, with y as their last column.
+    """Weight, mean and sums of products of rows, with y as the last column.
 
     With delta = beta - reference and b the intercept at the mean of X, the residual sum of squares
     is ``rss - 2 delta' c + delta' S delta + W (b - y_mean)^2``. The reference is the least squares
@@ -55,15 +55,15 @@ class GaussianStatistics:
     mean : ndarray of shape (d + 1,)
         Zeros in a model without an intercept.
     products : ndarray of shape (d + 1, d + 1)
-        About the mean.
+        Products of deviations from the mean.
     centred : bool, default=True
         Whether the model has an intercept.
     count : float or None, default=None
-        Weight of the rows, where each y is the mean of several observations and W is the weighted
+        Weight of the rows, if each y is the mean of several observations and W is the weighted
         number of these; None: W.
     residuals : ndarray of shape (d + 1,) or None, default=None
         Products of the columns with the residuals at the reference, then the residual sum of
-        squares, both from the rows; None if the products give them as exactly.
+        squares, both from the rows; None if the products give them as precisely.
     """
 
     total: float
@@ -83,11 +83,11 @@ class GaussianStatistics:
         refine: bool = False,
         size: Array | None = None,
     ) -> GaussianStatistics:
-        """Statistics of rows, dense or sparse; ``size (n,)`` is of the averages that y holds.
+        """Statistics of dense or sparse rows; ``size (n,)`` has the sizes, if y are averages.
 
         One pass over the rows sums products of deviations from a typical row. A second pass follows
-        if these would lose digits: if the means are far from that row or, under ``refine``, if the
-        fit is close.
+        if these lose precision: if the means are far from that row or, with ``refine``, if the fit
+        is close.
         """
         count = None
         if size is not None:
@@ -98,7 +98,7 @@ class GaussianStatistics:
         products = rows.products(origin)
         shift = products[-1, :-1] / products[-1, -1]
         spread = np.diagonal(products)[:-1] - shift * products[-1, :-1]
-        # at most nine tenths of a sum of squares may be due to the origin
+        # at most nine tenths of a sum of squares may come from the origin
         if centred and np.any(np.diagonal(products)[:-1] > 10.0 * spread):
             origin = origin + shift
             products = rows.products(origin)
@@ -110,7 +110,7 @@ class GaussianStatistics:
         if not refine:
             return statistics
         size = np.sqrt(np.maximum(np.diagonal(statistics.gram), 0.0)) * statistics.reference
-        # below this share of the sums of squares that of the residuals loses digits
+        # a smaller share of residuals in the sums of squares loses precision
         if statistics.rss >= 1e-4 * max(float(about[-1, -1]), float(size @ size)):
             return statistics
         return replace(statistics, residuals=rows.residual_products(origin, statistics.reference))
@@ -118,7 +118,7 @@ class GaussianStatistics:
     # ---- sums of several batches ----------------------------------------------------------------
 
     def plus(self, other: GaussianStatistics) -> GaussianStatistics:
-        """Statistics of the rows of both (Chan, Golub & LeVeque 1983, eq. 2.1)."""
+        """Statistics of the rows of both together (Chan, Golub & LeVeque 1983, eq. 2.1)."""
         total = self.total + other.total
         apart = other.mean - self.mean
         between = np.outer(apart, apart) * (self.total * other.total / total)
@@ -142,8 +142,8 @@ class GaussianStatistics:
     def as_rows(self) -> tuple[Array, Array, Array, Array | None]:
         """X, y, weights and sizes of ``2 (d + 1)`` rows that have these statistics.
 
-        They lie at equal distances on both sides of the mean along a root of the products. A
-        normal likelihood depends on its rows through their statistics alone.
+        They are at equal distances on both sides of the mean, along a root of the products. A
+        normal likelihood depends on its rows only through these statistics.
         """
         size = np.sqrt(np.maximum(np.diagonal(self.products), 0.0))
         unit = np.where(size > 0, size, 1.0)
@@ -246,7 +246,7 @@ class GaussianStatistics:
 
 
 class _DenseRows:
-    """The rows of X with y as a last column, which are read in blocks."""
+    """Rows of X with y as a last column, read in blocks."""
 
     def __init__(self, X: Array, y: Array, weight: Array | None) -> None:
         self._X, self._y = X, y
@@ -256,11 +256,11 @@ class _DenseRows:
         """Mean of some of the rows, from all parts of the table ``(d + 1,)``."""
         some = slice(None, None, max(1, len(self._y) // 1000))
         rows = np.ascontiguousarray(np.column_stack([self._X[some], self._y[some]]), np.float64)
-        # a mean of equal numbers may differ from them in the last digit
+        # the mean of equal numbers may have a rounding error
         return np.where(np.ptp(rows, axis=0) == 0, rows[0], rows.mean(axis=0))
 
     def products(self, origin: Array) -> Array:
-        """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``.
+        """Products ``(d + 2, d + 2)`` of the columns minus ``origin`` and of a one, summed.
 
         Targets that share X take the products of its columns from the first one.
         """
@@ -269,7 +269,7 @@ class _DenseRows:
             return self._sum(origin, lambda block: block.T @ block)
         view = self._X.__array_interface__
         key = (view["data"], view["strides"], self._X.shape, self._X.dtype, origin[:-1].tobytes())
-        if key not in shared:  # with X itself, whose memory is then not used for something else
+        if key not in shared:  # keep X, so that its memory is not reused
             shared[key] = self._X, self._sum(origin, lambda block: block.T @ block)
             return shared[key][1]
         total = shared[key][1].copy()
@@ -286,9 +286,9 @@ class _DenseRows:
         return self._sum(center, block_products)
 
     def _sum(self, origin: Array, function: Callable[[Array], Array]) -> Array:
-        """Sum over blocks of the rows less ``origin``, times the roots of their weights.
+        """Sum of ``function`` over blocks of rows minus ``origin``, times roots of weights.
 
-        A column of ones is behind them.
+        The last column is of ones.
         """
         width = len(origin) + 1
 
@@ -311,10 +311,10 @@ class _DenseRows:
 
 
 class _SparseRows:
-    """The rows of a sparse X with y as a last column.
+    """Rows of a sparse X with y as a last column.
 
-    The columns of X are never shifted: an origin enters through corrections of rank one. They cost
-    the digits that the square of a mean has over the variance, few in columns that are mostly zero.
+    The columns of X are never shifted: an origin is a correction of rank one. It costs precision if
+    the square of a mean is large relative to the variance, which is rare in mostly zero columns.
     """
 
     def __init__(self, X: Any, y: Array, weight: Array | None) -> None:
@@ -328,7 +328,7 @@ class _SparseRows:
         return np.append(np.zeros(self._X.shape[1]), np.average(self._y, weights=self._weight))
 
     def products(self, origin: Array) -> Array:
-        """Sums of products of the columns less ``origin``, and of ones, ``(d + 2, d + 2)``."""
+        """Products ``(d + 2, d + 2)`` of the columns minus ``origin`` and of a one, summed."""
         d, w, origin_x = self._X.shape[1], self._weight, origin[:-1]
         y, total = self._y - origin[-1], float(self._weight.sum())
         products = np.empty((d + 2, d + 2))
@@ -348,10 +348,10 @@ class _SparseRows:
 
 
 def _solve(gram: Array, moment: Array) -> Array:
-    """Least squares solution, nearly of least norm where the columns are collinear.
+    """Least squares solution, nearly of least norm if columns are collinear.
 
-    ``gram`` has a diagonal of ones. A ridge far below it replaces what rounding has left of
-    collinear columns: least squares by singular values take 20 times as long.
+    ``gram`` has a diagonal of ones. A small ridge replaces the rounding errors of collinear
+    columns; least squares by singular values takes 20 times as long.
     """
     lower, fails = linalg.lapack.dpotrf(gram, lower=1)
     if not fails:

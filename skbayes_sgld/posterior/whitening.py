@@ -55,7 +55,7 @@ class WhitenedPosterior(BasePosterior):
 
     def rounding(self, posterior: BasePosterior) -> float:
         """Largest error of a log density, or norm of a gradient's error, at a few normal points."""
-        # not a generator's first numbers, which may be the user's rows
+        # other numbers than a generator's first, which may be the user's rows
         z = start_normals(0, range(4), self.n_params)
         exact, slope = posterior.value_and_grad(self.locate(z))
         value, grad = self.value_and_grad(z)
@@ -63,14 +63,14 @@ class WhitenedPosterior(BasePosterior):
         return float(max(np.abs(value - exact).max(), np.linalg.norm(error, axis=1).max()))
 
     def matched(self, draws: Array, temperature: float) -> WhitenedPosterior:
-        """Posterior about the mean of ``draws (S, P)`` of theta, in a metric that fits these."""
+        """Posterior centred on the mean of draws ``(S, P)`` of theta, in a metric that fits."""
         raise NotImplementedError
 
 
 class CollapsedPosterior(WhitenedPosterior):
-    """A whitened posterior whose trajectories are of v, the rows' predictors less their own noise.
+    """Whitened posterior whose trajectories move v, the rows' predictors minus their noise.
 
-    Chains are at duals ``(C, n_rows + 1)``, of which v and the intercept are functions.
+    Chains move in duals ``(C, n_rows + 1)``, of which v and the intercept are functions.
 
     Attributes
     ----------

@@ -75,8 +75,8 @@ class Wide(Strategy):
             run = replace(run, sampler=sampler)
             if task.settings.gradient is None:
                 all_rows = reason_for_all_rows(task.posterior, expected_walkers(task))
-                told = {name: each._replace(why=all_rows) for name, each in batches.choices.items()}
-                batches = batches._replace(choices=told)
+                reasons = {n: each._replace(why=all_rows) for n, each in batches.choices.items()}
+                batches = batches._replace(choices=reasons)
         pilot = USUAL if rows is None else PilotAlongRows()
         tuned = adapt_run(task, run, center, why, pilot)
         rows = tuned.run.dynamics.whitened

@@ -1,7 +1,7 @@
-"""The ways to sample a posterior. The first that suits the model and the settings plans the run.
+"""The ways to sample a posterior: the first that suits the model and the settings plans the run.
 
-A strategy may find that it does not suit after all: a pilot that finds an error, a density that
-jumps. It then hands its finding to the next one that suits, whose plan tells it.
+A strategy may find that it does not suit after all, such as by a pilot that finds a bias, or a
+density that jumps. It then passes its finding to the next one that suits, whose plan reports it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from skbayes_sgld.inference.strategies.task import Finding, Task
 from skbayes_sgld.posterior.base import Array, BasePosterior
 
 STRATEGIES: list[type[Strategy] | Door] = [
-    # models of a kind, which a fact about them tells
+    # for models with a certain fact
     Door("skbayes_sgld.neural_network.ensemble", "Ensemble", only=("ensemble",)),
     Door("skbayes_sgld.own_models.strategy", "OwnModel", only=("user_defined", "multimodal")),
     SeveralModes,
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
-    # settings that leave sampler, step size, metric and rows to the tuning
+    # for settings that leave sampler, step size, metric and rows to the tuning
     Langevin,
     Adapted,
-    # settings that say how to sample
+    # for settings that say how to sample
     Published,
     Shortened,
     Given,
@@ -53,14 +53,14 @@ def make_plan(
         Seed of the pilots and of the chains.
     positions : ndarray of shape (n_chains, n_params) or None
         Last positions of an earlier run's chains, in the user's parameters: the run continues from
-        there, with a burn-in only where the settings give one.
+        there, with a burn-in only if the settings give one.
     finding : Finding or None
-        What was found against the plan that was made without it: a chain overflowed.
+        Finding against an earlier plan, such as that a chain overflowed.
 
     Raises
     ------
     ValueError, TypeError
-        Where settings do not go together, or the posterior lacks what one of them needs.
+        If settings contradict each other, or the posterior lacks what one of them needs.
     """
     task = Task(posterior, settings, seed, positions, finding)
     for entry in STRATEGIES:

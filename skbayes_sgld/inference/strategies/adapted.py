@@ -1,7 +1,7 @@
-"""Trajectories that are accepted or rejected, whose metric and step size a pilot adapts.
+"""Samplers that accept or reject, whose metric and step size a pilot adapts.
 
-HMC is exact at any step size: it plans where a pilot has found an error in the cheaper steps of
-Langevin dynamics. A sampler of this kind that the user names is tuned here too.
+HMC is exact at any step size. It is used if a pilot finds a bias in the cheaper steps of Langevin
+dynamics. Samplers of this kind that the user names are tuned here too.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Adapted(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether something was found against free steps, or the user named such a sampler."""
+        """Whether there is a finding against Langevin steps, or the user named such a sampler."""
         return task.settings.left_to_tuning or tunes_named(task.settings)
 
     @classmethod
@@ -67,7 +67,7 @@ def tunes_named(settings: Settings) -> bool:
 
 
 def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, Batches]:
-    """Run on all rows, in single precision where that is safe, and its choice of rows."""
+    """Run on all rows, in single precision if that is safe, and its choice of rows."""
     if task.settings.left_to_tuning and task.settings.gradient is None:
         batches = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
     else:
@@ -84,20 +84,20 @@ class AdaptedRun:
     ----------
     run : Run
     center : Mode
-        Centre and metric of the posterior by the pilot's draws.
+        Centre and metric of the posterior, from the pilot's draws.
     time : float
-        Autocorrelation time that the pilot measured, less 1, so that a time of 1.6 makes every step
-        a draw; it is at most what is affordable.
+        Autocorrelation time that the pilot measured, minus 1, so that at a time of 1.6 every step
+        is a draw; at most the largest affordable one.
     why_sampler, why_step_size : str
     pilot_time : float
-        Autocorrelation time that the pilot measured, whatever a step costs.
+        Autocorrelation time that the pilot measured.
     most_spaced : int
-        Largest affordable number of steps from draw to draw.
+        Largest affordable number of steps between draws.
     ends : ndarray of shape (n_ends, n_params) or None
-        Positions at which the pilot's chains have forgotten their start, so that chains of the run
-        may begin there; None where there are none.
+        Positions at which the pilot's chains have forgotten their start, from which chains of the
+        run may start; None if there are none.
     n_settling : int
-        Steps that the pilot's chains took to get there.
+        Steps that the pilot's chains took to these positions.
     """
 
     run: Run
@@ -112,32 +112,33 @@ class AdaptedRun:
 
 
 def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL) -> AdaptedRun:
-    """Adapt metric and step size from a centre; where nothing is given, steps may vary in length.
+    """Adapt metric and step size from a centre; if nothing is given, step sizes may vary.
 
     ``why`` is the reason for the sampler.
     """
     settings, mode = task.settings, task.mode
     run = pilot.prepared(run, mode, center)
     adapted = adapt(run, center, task.seed, pilot)
-    # log-linear noise of 17 to 45 rows with three for each column: 4 to 7 % of the trajectories had
-    # an acceptance probability of 0, and a chain stood still for 40 to 160 of them; with steps of
-    # varied size for 20
+    # Log-linear noise, 17 to 45 rows, three per column: 4 to 7 % of the trajectories had an
+    # acceptance probability of 0, and a chain stood still for 40 to 160 trajectories; for 20 with
+    # varied step sizes
     may_vary = settings.sampler is None and settings.clip is None and pilot is USUAL
     if may_vary and adapted.lost > 0.03 and isinstance(run.sampler, HMC):
         why += f"; {adapted.lost:.0%} of a pilot's trajectories entered parts too narrow for them"
-        run = replace(run, sampler=replace(run.sampler, step_range=64.0))  # longest over shortest
+        # ratio of the longest to the shortest
+        run = replace(run, sampler=replace(run.sampler, step_range=64.0))
         adapted = adapt(run, center, task.seed, pilot)
     dynamics = recentred(run.dynamics, adapted.mode)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
     expected = run.sampler.step_and_time(np.ones(mode.theta.size), run.step_size)[1]
-    # a step may be expensive, and draws that are worth half of independent ones are the cheapest.
-    # With a time of 1.6 every step is a draw, worth 0.62; with 2.6 every second step, worth 0.67. A
-    # Laplace prior on 60 columns of 40 rows so keeps every draw: effective sample sizes of 1,200 to
-    # 1,800 of 4,000, the worst of 62 sds off by 5 to 9 %, and no bias over 20 seeds
+    # If a step is expensive, draws worth half of independent ones are the cheapest. At a time of
+    # 1.6 every step is a draw, worth 0.62; at 2.6 every second step is, worth 0.67. With a Laplace
+    # prior, 60 columns and 40 rows every step is then a draw: effective sample sizes of 1,200 to
+    # 1,800 of 4,000, errors of 5 to 9 % in the worst of 62 sds, and no bias over 20 seeds
     measured = adapted.autocorrelation - 1.0
-    most = 400 / n_gradients  # slower mixing is reported instead
-    # where there may be several modes, chains that begin far apart find more of them
+    most = 400 / n_gradients  # slower mixing is reported as a problem
+    # if there may be several modes, chains that start far apart find more of them
     begins_at_ends = run.dynamics.facts.log_concave and len(adapted.ends) > 0
     return AdaptedRun(
         run,
@@ -175,7 +176,7 @@ def finish_adapted(task: Task, batches: Batches, tuned: AdaptedRun, pilot: Pilot
 
 
 def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
-    """Lengths of a run, whose burn-in the pilot's trajectories are a part of."""
+    """Lengths of a run; the pilot's trajectories count as part of its burn-in."""
     settings, ends = task.settings, tuned.ends
     n_draws = choose_n_draws(task)
     thin = choose_thin(settings, tuned.time, tuned.most_spaced)
@@ -188,7 +189,7 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
         if automatic < least:
             automatic, why = least, "two independent draws' worth, after those of the pilot"
     n_burnin = choose_burnin(task, automatic, why)
-    # at least three chains have walkers that all begin at pilot ends of their own
+    # at least three chains have walkers that all start at different pilot positions
     most = np.inf if ends is None else len(ends) / 3
     n_walkers = choose_walkers(task, tuned.run, n_burnin.value, n_steps, most)
     return Lengths(n_draws, n_burnin, thin, n_walkers)

@@ -9,7 +9,7 @@ from skbayes_sgld.inference.strategies.task import Task
 
 
 class Strategy:
-    """A way to sample a posterior: whom it suits, and how it plans a run.
+    """A way to sample a posterior: what it suits, and how it plans a run.
 
     Attributes
     ----------
@@ -22,9 +22,9 @@ class Strategy:
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether the strategy suits the settings, and what was found before; by default it does.
+        """Whether the strategy suits the settings and the findings so far; by default it does.
 
-        It is asked only of models that have one of the facts ``only``.
+        It is called only for models with one of the facts ``only``.
         """
         return True
 

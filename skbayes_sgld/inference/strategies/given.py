@@ -1,7 +1,7 @@
-"""Settings that say how to sample: what they leave open is tuned, and nothing else changes.
+"""Settings that say how to sample: only what they leave open is tuned.
 
-A pilot shortens the steps in the metric of the curvature until no moment is off. Steps in another
-metric, and those that are given, are taken as the spectrum of the curvature suggests.
+In the metric of the curvature a pilot shortens the steps until no moment is biased. In another
+metric the step size follows from the spectrum of the curvature.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from skbayes_sgld.sampling.tuning.precision import round_gradient
 
 
 class Given(Strategy):
-    """The sampler, metric, step size or rows that the settings give."""
+    """Sampler, metric, step size or rows as given by the settings."""
 
     @classmethod
     def plan(cls, task: Task) -> Plan:
-        """Plan of what is given, with a tuned step size where none is."""
+        """Plan of the given settings, with a tuned step size if none is given."""
         return finish_given(task, tune_given(task, task.settings.sampler or SGLD()))
 
 
 @dataclass(frozen=True)
 class GivenRun:
-    """A run with a step size, its autocorrelation time and the reasons; the bias if measured."""
+    """A run with a step size, its autocorrelation time, reasons, and the bias if measured."""
 
     run: Run
     batches: Batches
@@ -70,9 +70,10 @@ def tune_given(task: Task, sampler: Sampler) -> GivenRun:
 
 
 def _piloted(task: Task, run: Run, batches: Batches) -> GivenRun:
-    """Run of the largest step size at which a pilot finds no moment off, or no more than others."""
+    """Run with the largest step size whose bias a pilot finds acceptable."""
     settings, mode, n_params = task.settings, task.mode, task.posterior.n_params
-    quiet = settings.gradient is None and settings.batch_size is None  # batches, if there are any
+    # batches, if any, have no visible noise
+    quiet = settings.gradient is None and settings.batch_size is None
     if run.batch_size is None:
         run = replace(run, dynamics=round_gradient(run.dynamics, mode))
     choice = pilots.choose_step_size(pilot_run(run, mode) if quiet else run, mode, task.seed)
@@ -85,7 +86,7 @@ def _piloted(task: Task, run: Run, batches: Batches) -> GivenRun:
     tuned = GivenRun(run, batches, time, why, found, bias[:2])
     if quiet or batches.noise is None or run.batch_size is None:
         return tuned
-    # a sampler's own share of the noise; the thermostat's is none
+    # the sampler's share of the noise, 0 for the thermostat
     gain = max(run.sampler.noise_gain, 1e-12)
     largest = batches.noise.step_size(run.batch_size, settings.tau) / gain
     if largest >= step_size:
@@ -96,10 +97,10 @@ def _piloted(task: Task, run: Run, batches: Batches) -> GivenRun:
 
 
 def paced(task: Task, run: Run, batches: Batches) -> GivenRun:
-    """Run of a step that is given, or stable at the mode, and its time on a normal posterior."""
+    """Run with a given step size, or one stable at the mode, and its time on a normal posterior."""
     step_size, mode = task.settings.step_size, task.mode
     rates = preconditioned_eigenvalues(run.dynamics.metric, mode.metric)
-    first = float(run.schedule(0))  # by which the step size is multiplied at the first step
+    first = float(run.schedule(0))  # multiplier of the step size at the first step
     with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
         eta, time = run.sampler.step_and_time(
             rates, None if step_size is None else step_size * first
@@ -115,7 +116,7 @@ def _why(settings: Settings, finding: str = "") -> str:
 
 
 def finish_given(task: Task, tuned: GivenRun, around: bool = False) -> Plan:
-    """Plan of a tuned run; ``around`` starts its chains around the mode whatever the metric."""
+    """Plan of a tuned run; with ``around`` chains start around the mode in any metric."""
     run, mode = tuned.run, task.mode
     lengths = usual_lengths(task, run, tuned.time)
     return finish(
@@ -134,7 +135,7 @@ def finish_given(task: Task, tuned: GivenRun, around: bool = False) -> Plan:
 def start_of(
     task: Task, run: Run, mode: Mode, n_walkers: int, around: bool = False
 ) -> tuple[Array, Choice]:
-    """Starting points, of a sampler that rejects where proposals are accepted."""
+    """Starting points; for a sampler that rejects, points from which proposals are accepted."""
     if run.sampler.adjusted:
         return accepted_start(task, run, mode, n_walkers)
     return choose_start(task, mode, n_walkers, around)

@@ -1,4 +1,4 @@
-"""Rows that a step reads where the user chose the gradient, the batch size or the sampler."""
+"""Rows that a step reads, if the user chose gradient, batch size or sampler."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
 def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> Batches:
-    """Rows that the steps of a sampler read; ``mode`` is None where nothing asks for it.
+    """Rows that the steps of a sampler read; ``mode`` is None if no mode is needed.
 
     Raises
     ------
     ValueError, TypeError
-        Where gradient, batch size and posterior do not go together.
+        If gradient, batch size and posterior do not go together.
     """
     settings, posterior = task.settings, task.posterior
     gradient, why = settings.gradient, GIVEN
@@ -55,7 +55,7 @@ def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> Batches:
 
 
 def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Batches:
-    """Batches of a size that the user chose, or without visible noise."""
+    """Batches of the user's size, or of a size without visible noise."""
     settings, posterior = task.settings, task.posterior
     batch_size, why_size, n, tau = settings.batch_size, GIVEN, posterior.n_samples, settings.tau
     if settings.gradient is None and n == 0:
@@ -85,5 +85,5 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Bat
                 "as gradient='full' does to read them; set gradient='auto', or give batch_size.",
                 UserWarning,
             )
-    size = Choice(min(batch_size, n_sampled), why_size + reading.told)
+    size = Choice(min(batch_size, n_sampled), why_size + reading.phrase)
     return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)

@@ -1,8 +1,8 @@
-"""Langevin dynamics whose steps a pilot finds right: the cheapest draws, and the usual plan.
+"""Langevin dynamics without visible bias: the cheapest draws, and the usual plan.
 
 Steps are Leimkuhler-Matthews steps of SGLD in the metric of the curvature at the mode, on all rows
-or on batches whose noise is not seen. A pilot runs them on the posterior. Where it finds a mean or
-an sd off by more than 1 %, the next strategy plans.
+or on batches without visible noise. A pilot runs them on the posterior. If it finds a bias of more
+than 1 % of an sd, the next strategy plans.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from skbayes_sgld.sampling.tuning.precision import round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _OFF = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
-_WIDEST = 2.0  # variance over that at the mode: draws two steps apart are then worth a half each
+_WIDEST = 2.0  # variance, relative to that at the mode, at which draws two steps apart count half
 
 
 class Langevin(Strategy):
-    """SGLD in the metric of the curvature, where a pilot finds no error in it."""
+    """SGLD in the metric of the curvature, if a pilot finds no bias in it."""
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether the settings leave all to the tuning, and nothing was found against it."""
+        """Whether the settings leave all to the tuning, and there is no finding against it."""
         return task.settings.left_to_tuning and task.finding is None
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
-        """Plan of the largest step size that a pilot finds right."""
+        """Plan with the largest step size in which a pilot finds no bias."""
         is_given = task.settings.gradient is not None
         batches = every_row(task, task.mode) if is_given else cheapest_batches(task)
         run = draft(task, SGLD(), batches, task.mode)
@@ -58,9 +58,9 @@ class Langevin(Strategy):
 
 
 def _plan(task: Task, run: Run, batches: Batches, before: str = "") -> Plan | Task:
-    """Plan of steps that a pilot finds right, unless HMC on all rows is to be preferred.
+    """Plan of steps without visible bias, unless HMC on all rows is better.
 
-    ``before`` is what was found of steps on batches.
+    ``before`` is the finding about steps on batches.
     """
     choice = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, spare=True)
     if choice is None:
@@ -68,7 +68,7 @@ def _plan(task: Task, run: Run, batches: Batches, before: str = "") -> Plan | Ta
     elif not pilots.holds_far_out(run, task.mode, choice[0], task.seed):
         found = f"a pilot's steps of {choice[0]:g} overflow from far out"
     elif choice[1].width > _WIDEST:
-        # heavy tails and nearly separated classes: steps in the mode's metric are too short
+        # with heavy tails or nearly separated classes, steps in the mode's metric are too short
         found = f"a pilot's variances are {choice[1].width:.1f} times those at the mode"
     else:
         return _finish(task, run, batches, *choice, before)
@@ -76,7 +76,7 @@ def _plan(task: Task, run: Run, batches: Batches, before: str = "") -> Plan | Ta
 
 
 def _on_batches(task: Task, run: Run, batches: Batches) -> Plan | Task:
-    """Plan of steps on batches of many rows, or on all of them where these are wrong."""
+    """Plan of steps on batches of many rows, or on all rows if batches are biased."""
     piloted, least = pilot_run(run, task.mode), _least_step(run)
     choice = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
     if choice is not None:
@@ -87,16 +87,16 @@ def _on_batches(task: Task, run: Run, batches: Batches) -> Plan | Task:
 
 
 def _next(task: Task, run: Run, batches: Batches, why: str) -> Task:
-    """Task of the next strategy, which takes all rows."""
-    told = batches.choices if run.batch_size is None else {}
-    return task.found(finding=Finding(f"{run.sampler}: {why}"), told=task.told | told)
+    """Task for the next strategy, which takes all rows."""
+    further = batches.choices if run.batch_size is None else {}
+    return task.found(finding=Finding(f"{run.sampler}: {why}"), choices=task.choices | further)
 
 
 def _least_step(run: Run) -> float:
     """Step size below which steps on batches cost more than HMC on all rows."""
     of_batch, of_all = step_costs(run.dynamics.gradient.posterior, run.batch_size or 0)
-    # chains of short steps have few walkers, so that a step's own overhead is 10 microseconds a
-    # position; a draw takes HMC 15 gradients or so
+    # chains of short steps have few walkers, so that the overhead of a step is 10 microseconds per
+    # position; a draw by HMC takes about 15 gradients
     return min(0.5, 2.0 * (of_batch + 10_000.0) / (15.0 * of_all))
 
 

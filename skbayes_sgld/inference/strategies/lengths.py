@@ -1,4 +1,4 @@
-"""Draws, thinning, burn-in and walkers: plain functions that a strategy takes what it needs of."""
+"""Draws, thinning, burn-in and walkers: functions for strategies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
-_FEWEST = 16  # draws, however long they take
+_FEWEST = 16  # least number of draws, however long they take
 
 
 class Lengths(NamedTuple):
-    """Draws of a chain, steps before the first and from one to the next, and its walkers."""
+    """Draws of a chain, its burn-in, the steps between draws, and its walkers."""
 
     n_draws: Choice
     n_burnin: Choice
@@ -25,7 +25,7 @@ class Lengths(NamedTuple):
 
     @property
     def choices(self) -> Choices:
-        """Choices that the plan tells; as many draws as were asked for are not told."""
+        """Choices for the plan's table; the number of draws only if it is not the requested one."""
         lengths = {"n_burnin": self.n_burnin, "thin": self.thin}
         return lengths if self.n_draws.given else lengths | {"n_draws": self.n_draws}
 
@@ -33,9 +33,9 @@ class Lengths(NamedTuple):
 def usual_lengths(
     task: Task, run: Run, time: float | None, most_spaced: int = THRESHOLDS.max_thin
 ) -> Lengths:
-    """Lengths of a run by its autocorrelation time in steps, None where that is not known.
+    """Lengths of a run from its autocorrelation time in steps, None if that is not known.
 
-    ``most_spaced`` is the largest affordable number of steps from draw to draw.
+    ``most_spaced`` is the largest affordable number of steps between draws.
     """
     n_draws = choose_n_draws(task)
     thin = choose_thin(task.settings, time, most_spaced)
@@ -48,7 +48,7 @@ def usual_lengths(
 
 
 def choose_n_draws(task: Task, in_time: int | None = None) -> Choice:
-    """Number of draws of a chain: those asked for, unless memory or time is too short for them."""
+    """Number of draws of a chain: as requested, unless memory or time do not allow them."""
     settings, n_params = task.settings, len(task.posterior.reported.names)
     n_asked, n_chains = settings.n_draws, settings.n_chains
     if not task.may_have_walkers:
@@ -71,12 +71,12 @@ def choose_n_draws(task: Task, in_time: int | None = None) -> Choice:
 
 
 def usual_thin(time: float) -> int:
-    """Steps from draw to draw of chains whose autocorrelation time is ``time`` steps.
+    """Steps between draws of chains with an autocorrelation time of ``time`` steps.
 
     Draws spaced by ``time`` are nearly independent. Long times are halved: draws are then worth
     half as much, at half the cost.
     """
-    time = round(max(time, 1.0), 6)  # rounding must not add a step
+    time = round(max(time, 1.0), 6)  # rounding errors must not add a step
     thin = time if time <= THRESHOLDS.short_thin else max(THRESHOLDS.short_thin, 0.5 * time)
     return int(min(np.ceil(thin), THRESHOLDS.max_thin))
 
@@ -84,7 +84,7 @@ def usual_thin(time: float) -> int:
 def choose_thin(
     settings: Settings, time: float | None, most_spaced: int = THRESHOLDS.max_thin
 ) -> Choice:
-    """Steps from draw to draw."""
+    """Steps between draws."""
     if settings.thin is not None:
         return Choice(settings.thin, GIVEN)
     if time is None:
@@ -114,7 +114,7 @@ def usual_burnin(time: float | None, n_steps: int) -> tuple[int, str]:
 
 
 def choose_burnin(task: Task, automatic: int, why: str) -> Choice:
-    """Steps before the first draw; by default none where chains continue those of the last fit."""
+    """Steps before the first draw; by default none if chains continue those of the last fit."""
     settings = task.settings
     if settings.n_burnin is not None:
         return Choice(settings.n_burnin, GIVEN)
@@ -129,20 +129,20 @@ def choose_burnin(task: Task, automatic: int, why: str) -> Choice:
 
 
 def choose_walkers(task: Task, run: Run, n_burnin: int, n_steps: int, most: float = np.inf) -> int:
-    """Number of walkers, up to ``most``, whose draws are a chain's.
+    """Number of walkers of a chain, at most ``most``.
 
-    A step of many positions costs little more than one of four, but each walker has a burn-in.
+    A step of 32 positions costs little more than one of four, but each walker has a burn-in.
     """
     if not (task.may_have_walkers and task.settings.automatic and run.dynamics.facts.one_mode):
         return 1
-    # where a whole block of steps is made at once, walkers save nothing
+    # walkers save nothing if a whole block of steps is made at once
     if run.dynamics.metric.diagonal is not None and run.dynamics.facts.slope_of_last is not None:
         return 1
     return most_walkers(n_burnin, n_steps, most)
 
 
 def expected_walkers(task: Task) -> int:
-    """Number of walkers of a chain that can share a batch, were its steps of size 1."""
+    """Number of walkers of a chain that could share a batch at a step size of 1."""
     settings, facts = task.settings, task.facts
     shared = settings.automatic and settings.allows_walkers
     if not (shared and facts.one_mode and facts.shares_batches):
@@ -153,8 +153,8 @@ def expected_walkers(task: Task) -> int:
 
 
 def most_walkers(n_burnin: int, n_steps: int, most: float = np.inf) -> int:
-    """Largest number of walkers, up to ``most``, whose burn-in is a small share of the steps."""
-    # a product with 16 positions costs half of 16 products with one; more positions gain little
+    """Largest number of walkers, at most ``most``, whose burn-in is a small share of the steps."""
+    # a product with 16 positions costs half as much as 16 products; more positions gain little
     largest_share = {32: 0.1, 16: 0.2, 4: 0.1}
     usable = (
         k for k, share in largest_share.items() if k <= most and k * n_burnin <= share * n_steps

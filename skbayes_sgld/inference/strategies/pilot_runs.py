@@ -1,4 +1,4 @@
-"""The run that a pilot takes, and what it tells of the time that chains take to forget."""
+"""The run of a pilot, and the autocorrelation time that follows from it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skbayes_sgld.sampling.tuning.precision import round_gradient
 
 
 def pilot_run(run: Run, mode: Mode) -> Run:
-    """Run of a pilot: on all rows where batches without visible noise, of each chain, cost more."""
+    """Run of a pilot: on all rows if separate batches without visible noise cost more."""
     several = run.dynamics.gradient.posterior.facts.shares_batches
     if several and run.n_samples <= (run.batch_size or 0) * pilots.n_chains(run):
         return on_all_rows(run, mode)
@@ -26,23 +26,23 @@ def on_all_rows(run: Run, mode: Mode) -> Run:
     """Run whose steps take all rows."""
     if run.batch_size is None:
         return run
-    posterior = run.dynamics.posterior  # rather than one whose batches leave out some rows
+    posterior = run.dynamics.posterior  # the one with all rows, rather than the batches'
     dynamics = replace(run.dynamics, gradient=Full().bind(posterior), target=None)
     dynamics = round_gradient(dynamics, mode)
     return replace(run, batch_size=None, n_samples=posterior.n_samples, dynamics=dynamics)
 
 
 def said_of(step_size: float, bias: pilots.Bias) -> str:
-    """Finding of a pilot at a step size."""
+    """Sentence on a pilot's finding at a step size."""
     return f"a pilot's moments are off by {bias.size:.1%} +- {bias.doubt:.1%} at {step_size:g}"
 
 
 def time_of(sampler: Sampler, step_size: float, n_params: int, pilot: pilots.Bias) -> float:
-    """Steps to an independent draw of a sampler that a pilot has run."""
+    """Autocorrelation time, in steps, of a sampler that a pilot has run."""
     declared = sampler.step_and_time(np.ones(n_params), step_size)[1]
-    # a declared time has no Monte Carlo error, and is better unless it is wrong
-    # (for one parameter it is measured to a quarter)
+    # a declared time has no Monte Carlo error, and is better unless it is wrong (with one parameter
+    # the measured time has an error of a quarter)
     time = pilot.time if pilot.time > 2.0 * declared else declared
-    # steps of 1 keep 1 - 1/w where the variance is w: 2 w - 2 of them leave draws half of their
-    # worth or more, as 2 do where w is 2
+    # with a variance w times that at the mode, a step of size 1 has the autocorrelation 1 - 1/w:
+    # draws 2 w - 2 steps apart are worth at least half of independent ones
     return max(time, float(np.rint(time * (pilot.width - 1.0))))

@@ -1,4 +1,4 @@
-"""The run that a strategy tunes, and the plan that it becomes."""
+"""From the run that a strategy tunes to its plan."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 
 def draft(task: Task, sampler: Sampler, batches: Batches, mode: Mode | None) -> Run:
-    """Run before its step size is chosen; ``mode`` is None where nothing asks for it.
+    """Run before its step size is chosen; ``mode`` is None if no mode is needed.
 
     Raises
     ------
     ValueError, TypeError
-        Where the sampler lacks what it needs of the posterior, or takes no minibatches.
+        If the posterior lacks what the sampler needs, or the sampler takes no minibatches.
     """
     settings, posterior, reading = task.settings, task.posterior, batches.reading
     gradient, batch_size = (batches.choices[name].value for name in ("gradient", "batch_size"))
@@ -48,17 +48,17 @@ def draft(task: Task, sampler: Sampler, batches: Batches, mode: Mode | None) -> 
             center=at_mode if settings.uses_curvature else None,
         ),
         settings.schedule,
-        1.0,  # until the step size is chosen
+        1.0,  # placeholder for the step size
         reading.posterior.n_samples,
         batch_size,
         gradient.replacement,
-        # under "auto" a chain that accepts nothing shows in the diagnosis of its draws instead
+        # under "auto" the diagnosis reports a chain that accepts nothing
         stops_lost=settings.sampler is not None or settings.step_size is not None,
     )
 
 
 def at_first(run: Run, step_size: float) -> Run:
-    """Run whose first step has this size; its schedule multiplies the step size."""
+    """Run whose first step has this size, after multiplication by its schedule."""
     return replace(run, step_size=step_size / float(run.schedule(0)))
 
 
@@ -82,7 +82,7 @@ def finish(
     bias: tuple[float, float] | None = None,
     **findings: Any,
 ) -> Plan:
-    """Plan of a run whose lengths and starting points are chosen.
+    """Plan of a run with its lengths and starting points.
 
     Parameters
     ----------
@@ -94,9 +94,9 @@ def finish(
     start : tuple of ndarray and Choice
         Starting points of all walkers.
     mode, center : Mode or None
-        Mode of the posterior; centre and metric by the tuning.
+        Mode of the posterior; centre and metric from the tuning.
     bias : tuple of float or None
-        Largest bias of the step size, with twice its standard error; None where no pilot has
+        Largest bias of the step size, with twice its standard error; None if no pilot has
         measured it.
     **findings
         Further attributes of the plan.
@@ -106,7 +106,7 @@ def finish(
     check_room(settings.n_chains, n_draws, posterior.n_params)
     if not isinstance(settings.schedule, Constant):
         check_multipliers(settings.schedule, n_burnin + n_draws * thin)
-        bias = None  # it is that of the draws' steps, once they are made
+        bias = None  # it will be measured from the draws
     elif mode is not None and bias is None:
         bias = step_bias(run, mode, run.step_size, settings.uses_curvature, task.seed)
     # the walkers of a chain share each batch, unless the user asked for minibatches
@@ -115,7 +115,7 @@ def finish(
     run = replace(
         run,
         dynamics=run.dynamics.for_walkers(n_walkers, share_batches),
-        # everything else is for the last temperature; chains that continue have cooled already
+        # all else is tuned for the final temperature; chains that continue have cooled already
         temperature=None if task.continues else settings.temperature,
     )
     choices = as_given(settings) | {"parameterization": task.parameterization} | choices
@@ -128,7 +128,7 @@ def finish(
         n_draws=n_draws,
         n_burnin=n_burnin,
         thin=thin,
-        choices=in_order(choices | task.told | lengths.choices),
+        choices=in_order(choices | task.choices | lengths.choices),
         settings=settings,
         mode=mode,
         center=center,

@@ -1,7 +1,7 @@
-"""Published algorithms: the recursion of a paper, for which no mode is looked for.
+"""Published algorithms: the recursion of a paper, without a search for the mode.
 
-The settings give a step size and a metric other than the curvature's, and a gradient without a
-centre. Chains start at draws from the prior, and no matrix of parameters by parameters is formed.
+The settings give a step size, a metric other than the curvature's, and a gradient without a centre.
+Chains start at draws from the prior, and no matrix of parameters by parameters is formed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Published(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether nothing asks for the mode."""
+        """Whether no mode is needed."""
         settings = task.settings
         if settings.uses_curvature or settings.step_size is None or settings.init_is("mode"):
             return False
@@ -36,7 +36,7 @@ class Published(Strategy):
 
     @classmethod
     def plan(cls, task: Task) -> Plan:
-        """Plan of the recursion as it is given."""
+        """Plan of the recursion as given."""
         sampler = task.settings.sampler
         why = "the cheapest" if sampler is None else GIVEN
         return plan_published(task, sampler or SGLD(), why)

@@ -1,4 +1,4 @@
-"""Rows that a step reads: all of them, or a batch whose noise is not seen in the draws."""
+"""Rows that a step reads: all of them, or a batch without visible noise."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
 class Batches(NamedTuple):
-    """How a run's gradients are made.
+    """Rows and gradient of a run's steps.
 
     Attributes
     ----------
     choices : dict of str to Choice
         Gradient and batch size; None takes all rows.
     reading : Reading
-        Rows that batches are drawn of, those that are in every batch, and the mode.
+        Rows that batches are drawn from, rows that every batch reads, and the mode.
     noise : NoiseLevel or None
-        Noise of minibatches, where it was measured.
+        Noise of minibatches, if it was measured.
     """
 
     choices: Choices
@@ -35,19 +35,19 @@ class Batches(NamedTuple):
 
 
 def cheapest_batches(task: Task) -> Batches:
-    """Cheaper of batches without visible noise and all rows."""
+    """Batches without visible noise or all rows, whichever costs less."""
     posterior, n_walkers = task.posterior, expected_walkers(task)
     if why := reason_for_all_rows(posterior, n_walkers):
         return all_rows(why, posterior, task.mode)
     gradient, batch_size, why, reading, noise = cheapest_gradient(
         posterior, task.mode, task.settings.tau, task.seed, n_walkers
     )
-    size = Choice(batch_size, why + reading.told)
+    size = Choice(batch_size, why + reading.phrase)
     return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
 
 
 def every_row(task: Task, mode: Mode | None) -> Batches:
-    """All rows, by ``gradient="full"``, which the user chose."""
+    """All rows, since the user chose ``gradient="full"``."""
     choices = {
         "gradient": Choice(task.settings.gradient, GIVEN),
         "batch_size": Choice(None, "all rows at every step"),
@@ -62,7 +62,7 @@ def all_rows(why: str, posterior: BasePosterior, mode: Mode) -> Batches:
 
 
 def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:
-    """Reason why every step takes all rows, whatever a batch's noise; empty if there is none."""
+    """Reason why every step takes all rows, for any batch noise; empty if there is none."""
     n, P = posterior.n_samples, posterior.n_params
     if n == 0:
         return "a density without rows"

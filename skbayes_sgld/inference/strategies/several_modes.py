@@ -1,7 +1,7 @@
-"""Several modes of a likelihood, such as that of t-distributed noise: chains jump between them.
+"""Likelihoods with several modes, such as that of t-distributed noise: chains jump between modes.
 
-Searches from the model's further starts find the modes. A pilot of HMC within each adapts its
-centre and metric.
+Searches from further starts, which the model names, find the modes. A pilot of HMC within each mode
+adapts its centre and metric.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.parts import KnownMode
 from skbayes_sgld.sampling.tuning.several_modes import survey
 
-_STARTS = 64  # starting points, shared between the modes by their masses
-_GOLDEN = 0.6180339887498949  # multiples of it, less their whole parts, fill the unit interval
+_STARTS = 64  # starting points, distributed over the modes by mass
+_GOLDEN = 0.6180339887498949  # fractional parts of its multiples fill the unit interval evenly
 
 
 class SeveralModes(Strategy):
-    """HMC that jumps between modes; where there is one, the next strategy samples it."""
+    """HMC that jumps between modes; with a single mode, the next strategy plans."""
 
     only = ("has_other_starts",)
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether anything asks for a mode."""
+        """Whether a mode is needed."""
         return not (task.facts.user_defined or Published.suits(task))
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
-        """Plan of chains that jump, if several modes have a part of the mass."""
+        """Plan of chains that jump, if several modes have some of the mass."""
         mode, modes, finding = survey(task.posterior, task.mode, task.settings.tau)
         task = task.found(mode=mode, modes=modes)
         if finding:
-            told = {"modes": Choice(max(1, len(modes)), finding)}
-            task = task.found(told=task.told | told)
+            further = {"modes": Choice(max(1, len(modes)), finding)}
+            task = task.found(choices=task.choices | further)
         if not modes or not task.settings.left_to_tuning:
             return task
         batches = all_rows("several modes", task.posterior, mode)
@@ -60,7 +60,7 @@ class SeveralModes(Strategy):
 
 
 def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
-    """Run that jumps between modes, each with the metric that a pilot within it has adapted."""
+    """Run that jumps between modes, each with the metric of a pilot within it."""
     posterior, tau = draft.dynamics.gradient.posterior, float(draft.dynamics.temperature)
     places, ends, pilots = [], [], []
     for known in modes:
@@ -75,7 +75,7 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
         ends.append(own)
         pilots.append(adapted)
     sampler = JumpingHMC.between(tuple(places))
-    # of two states that are left at rates a and b, the autocorrelation time is 2 / (a + b) - 1
+    # with rates a and b of leaving two states, the autocorrelation time is 2 / (a + b) - 1
     with one_blas_thread(), np.errstate(all="ignore"):
         rate = sum(
             sampler.acceptance(posterior.log_density, own, k, tau) for k, own in enumerate(ends)

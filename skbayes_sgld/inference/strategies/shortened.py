@@ -1,4 +1,4 @@
-"""Shorter steps after an overflow, where the settings rule out a sampler that rejects."""
+"""Shorter steps after an overflow, if the settings exclude a sampler that rejects."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from skbayes_sgld.sampling.samplers import SGLD
 
 
 class Shortened(Strategy):
-    """The given settings, with steps of a quarter, from around the mode."""
+    """The given settings with a quarter of the step size and starts around the mode."""
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether a chain overflowed by steps that nobody chose."""
+        """Whether a chain overflowed with a step size that the user did not choose."""
         return task.finding is not None and task.finding.step_size is not None
 
     @classmethod
     def plan(cls, task: Task) -> Plan:
-        """Plan of steps no longer than those that the finding allows."""
+        """Plan of steps at most as long as the finding allows."""
         assert task.finding is not None and task.finding.step_size is not None
         tuned = tune_given(task, SGLD())
         longer = max(1.0, tuned.run.step_size / task.finding.step_size)

@@ -1,4 +1,4 @@
-"""Starting points of the chains: around the mode, by name, or where those of the last fit ended."""
+"""Starting points of chains: around the mode, by name, or last positions of an earlier fit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.tuning.mode import Mode
 
-_WIDTH = 1.5  # in posterior sds, so that R-hat sees chains that have not met
+_WIDTH = 1.5  # in posterior sds: overdispersed, so that R-hat shows chains that have not mixed
 
 
 def choose_start(
@@ -19,7 +19,7 @@ def choose_start(
 ) -> tuple[Array, Choice]:
     """Starting points of all walkers ``(n_chains * n_walkers, P)``, and their choice.
 
-    ``around`` starts chains around the mode whatever the metric, unless the user chose the start.
+    With ``around`` chains start around the mode in any metric, unless the user chose the start.
     """
     settings, posterior = task.settings, task.posterior
     if task.positions is not None:
@@ -42,5 +42,5 @@ def choose_start(
 
 
 def walkers(n_walkers: int) -> str:
-    """Words on the number of walkers, for the reason of the start."""
+    """Words on the number of walkers, for the reason in the plan."""
     return f", {n_walkers} walkers a chain" * (n_walkers > 1)

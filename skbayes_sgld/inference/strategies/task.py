@@ -1,4 +1,4 @@
-"""The task of a strategy: the model, the settings, and what the strategies before have found."""
+"""The task of a strategy: model, settings, and the findings of earlier strategies."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from skbayes_sgld.sampling.tuning.parts import FarPart, KnownMode
 
 
 class Finding(NamedTuple):
-    """Reason for the next strategy to plan: a pilot found an error, or a chain overflowed.
+    """Reason for the next strategy to plan: a pilot found a bias, or a chain overflowed.
 
     Attributes
     ----------
     why : str
-        Sampler that would have been used, and what was found.
+        Sampler that would have been used, and the finding against it.
     step_size : float or None
-        Shorter step size, where the settings rule out a sampler that accepts or rejects.
+        Shorter step size, if the settings exclude a sampler that accepts or rejects.
     """
 
     why: str
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 @dataclass(eq=False)
 class Task:
-    """What is to be planned.
+    """Task of planning a run.
 
     Attributes
     ----------
@@ -49,11 +49,11 @@ class Task:
     positions : ndarray of shape (n_chains, n_params) or None
         Last positions of an earlier run's chains, in the user's parameters.
     finding : Finding or None
-        What was found against the strategies before.
-    told : dict of str to Choice
-        Choices that they have made.
+        Finding against earlier strategies.
+    choices : dict of str to Choice
+        Choices of earlier strategies.
     modes : tuple of KnownMode
-        Modes that searches have found, where several have a part of the mass.
+        Modes found by searches, if several have some of the mass.
     far : FarPart or None
         Part of a user's own model that is far from its mode.
     """
@@ -63,19 +63,19 @@ class Task:
     seed: int
     positions: Array | None = None
     finding: Finding | None = None
-    told: Choices = field(default_factory=dict)
+    choices: Choices = field(default_factory=dict)
     modes: tuple[KnownMode, ...] = ()
     far: FarPart | None = None
 
     def found(self, **findings: Any) -> Task:
-        """Task with further findings, for the next strategy; coordinates and mode are kept."""
+        """Task with further findings for the next strategy; coordinates and mode are kept."""
         task = copy(self)
         vars(task).update(findings)
         return task
 
     @cached_property
     def _coordinates(self) -> tuple[BasePosterior, Mode | None, Choice]:
-        """Posterior in the coordinates that are sampled, its mode if known, and the choice."""
+        """Posterior in the sampled coordinates, its mode if known, and the choice."""
         posterior, name = self.model, self.settings.parameterization
         if "tempered" in posterior.abilities:
             posterior = posterior.tempered(self.settings.tau)
@@ -85,12 +85,12 @@ class Task:
 
     @property
     def posterior(self) -> BasePosterior:
-        """Posterior in the coordinates that are sampled."""
+        """Posterior in the sampled coordinates."""
         return self._coordinates[0]
 
     @property
     def parameterization(self) -> Choice:
-        """Name of the coordinates, and the reason for them."""
+        """Name of the coordinates, and its reason."""
         return self._coordinates[2]
 
     @cached_property
@@ -100,12 +100,12 @@ class Task:
 
     @cached_property
     def mode(self) -> Mode:
-        """Mode of the posterior, and the curvature there; it is looked for once it is asked for."""
+        """Mode of the posterior and the curvature there, found when first used."""
         known = self._coordinates[1]
         return self.mode_within(TOLERANCE) if known is None else known
 
     def mode_within(self, tolerance: float) -> Mode:
-        """Mode to a squared distance; the start alone of a posterior that may have no mode."""
+        """Mode to a squared distance; the start if the posterior may have no mode."""
         posterior = self.posterior
         moments = posterior.centered_normal()
         if moments is not None:
@@ -134,5 +134,5 @@ class Task:
 
 
 def start_as_mode(posterior: BasePosterior) -> Mode:
-    """Start of a posterior and a metric of ones, where no mode is known."""
+    """Start of a posterior with the identity as metric, in place of an unknown mode."""
     return Mode(posterior.start(), Diagonal(np.ones(posterior.n_params)))

@@ -1,4 +1,4 @@
-"""A posterior in other coordinates: a map with its inverse and log Jacobian, and the density."""
+"""A posterior in other coordinates: a map, its inverse and log Jacobian, and the density."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
-_BLOCK = 256  # draws that are mapped at a time: their temporaries stay in cache
+_BLOCK = 256  # draws to map at a time, so that temporaries stay in cache
 
 
 class Expanded(NamedTuple):
-    """Parameters at some coordinates, and what derivatives need.
+    """Parameters at some coordinates, and the chain rule.
 
     Attributes
     ----------
@@ -88,10 +88,10 @@ class Reparameterized(BasePosterior):
         Posterior of theta.
     coordinates : Map
     temperature : float
-        Temperature tau that the sampler is to use. Tempering acts on the density of theta, so the
-        log Jacobian is multiplied by tau: the sampler's power 1 / tau then restores it.
+        Temperature tau of the sampler. Tempering acts on the density of theta, so the log Jacobian
+        is multiplied by tau, which the sampler's power 1 / tau undoes.
     **facts : object
-        Facts that differ from those of a posterior of which nothing is known.
+        Facts that differ from the defaults.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Reparameterized(BasePosterior):
         return at.pull_back(self.inner.grad_log_likelihood(at.theta, idx), 0.0)
 
     def log_prior(self, phi: Array) -> Array:
-        """Log prior of phi ``(C,)``, the log Jacobian included."""
+        """Log prior of phi ``(C,)``, including the log Jacobian."""
         at = self.coordinates.expand(phi)
         return self.inner.log_prior(at.theta) + self.temperature * at.log_jacobian
 

@@ -1,19 +1,19 @@
 r"""Coefficients given their scales, in coordinates that are standard normal.
 
-Where the log likelihood is expanded to :math:`t (g' \beta - \beta' H \beta / 2)`, with t the ratio
+With the log likelihood expanded to :math:`t (g' \beta - \beta' H \beta / 2)`, with t the ratio
 of a reference noise variance to the noise variance, and the log prior to
 :math:`r (q' \beta - \beta' \Lambda \beta / 2)`, the coefficients are normal with the precision
 :math:`P = t H + r \Lambda` and the mean :math:`P^{-1} (t g + r q)`. The coordinates are z with
 :math:`\beta = P^{-1} (t g + r q) + R z` and :math:`R R' = P^{-1}`. If one factor r changes all
-prior precisions, P is diagonal in one basis for all t and r (:class:`EigenScales`). If every
-precision changes by itself, P has a Cholesky factor at each point (:class:`CholeskyScales`).
+prior precisions, P is diagonal in one basis for all t and r (:class:`EigenScales`). If the
+precisions change separately, P has a Cholesky factor at each point (:class:`CholeskyScales`).
 
 Conventions
 -----------
 ``z, beta (C, L)``, ``log_t (C,)``. ``log_r`` is ``(C,)`` or None if r is 1; for
 :class:`CholeskyScales` it holds the logs of all prior precisions ``(C, L)``, minus infinity if the
-prior is flat. ``eta (C, m)`` are the scales: hyperparameters and, where it is inferred, the log
-noise variance.
+prior is flat. ``eta (C, m)`` are the scales: hyperparameters and, if inferred, the log noise
+variance.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class EigenScales:
     basis : ndarray of shape (L, L)
         U; ``U U'`` is the inverse of ``H + Lambda``.
     prior : ndarray of shape (L,) or (1,)
-        Shares ``1 - a`` of the prior; one number stands for all.
+        Shares ``1 - a`` of the prior; one number counts for all.
     pull_rows, pull_prior : ndarray of shape (L,) or float
         ``U' g`` and ``U' q``.
     power : float, default=0.0
-        The information of the rows is taken to change as this power of r: that of a classifier
-        falls as its coefficients grow.
+        The information of the rows is assumed to change as this power of r; for a classifier it
+        falls as coefficients grow.
     """
 
     def __init__(
@@ -61,9 +61,9 @@ class EigenScales:
         self._prior = np.stack(np.broadcast_arrays(prior, pull_prior))[:, None]
 
     def parts(self, log_r: Array | None, log_t: Array) -> tuple[Array, Array, Array, Array]:
-        """D ``(C, L)``, the mean, and the terms ``(2, C, L)`` of the rows and of the prior.
+        """D ``(C, L)``, the mean, and the parts ``(2, C, L)`` of the rows and of the prior in them.
 
-        The terms are of D and of D times the mean.
+        The parts are those of D, and of D times the mean.
         """
         t, prior = np.exp(log_t)[:, None], self._prior
         if log_r is not None:
@@ -130,14 +130,14 @@ class EigenScales:
         return value, *self._in_scales(in_w, -0.5 * (fit + in_log_det), parts)
 
     def total(self, each: Array) -> Array:
-        """Sum over the basis of ``each (C, L)`` or, of equal terms, ``(C, 1)``."""
+        """Sum over the basis of ``each (C, L)``, or of equal terms ``(C, 1)``."""
         total: Array = np.add.reduce(each, axis=1)
         return total if each.shape[1] == len(self.basis) else total * len(self.basis)
 
 
 @dataclass(frozen=True, eq=False)
 class CholeskyScales:
-    """Coefficients each of which has a prior precision of its own, about 0.
+    """Coefficients with a separate prior precision each, about 0.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ class CholeskyScales:
         fit = t * (mean @ self.g)
         variances = np.square(A).sum(axis=1)
         in_log_r = -0.5 * precision * (np.square(mean) + in_log_det * variances)
-        # P's log determinant changes with t and with the precisions together
+        # the derivative of P's log determinant in log t, from that in the precisions
         trace = (precision * variances).sum(axis=1)
         square = (precision * np.square(mean)).sum(axis=1)  # mean' P mean is fit
         in_log_t = fit - 0.5 * (fit - square) - 0.5 * in_log_det * (len(self.g) - trace)
@@ -202,9 +202,9 @@ class CholeskyScales:
 def inverse_factors(P: Array) -> tuple[Array, Array]:
     """A ``(C, L, L)`` with ``A' A = P^-1``, lower triangular, and its log determinant ``(C,)``.
 
-    Not a number where P is not positive definite in floating point.
+    nan if P is not positive definite in floating point.
     """
-    unit = 1.0 / np.sqrt(np.einsum("cii->ci", P))  # columns in units of their own
+    unit = 1.0 / np.sqrt(np.einsum("cii->ci", P))  # scales each column
     scaled = P * unit[:, :, None] * unit[:, None, :]
     try:
         lower = np.linalg.cholesky(scaled)
@@ -225,14 +225,14 @@ class NormalGivenScales(Map):
     Parameters
     ----------
     origin : ndarray of shape (L,)
-        Coefficients that the expansion is about.
+        Coefficients at the point of the expansion.
     coefficients : EigenScales or CholeskyScales
     scales : object
-        With ``at(eta)``, which gives log r and log t, ``pull_back(eta, in_log_r, in_log_t)``, the
-        gradient in eta, and, for :meth:`marginal`, ``value_and_grad(eta)``, the log density of
+        Object with ``at(eta)``, log r and log t; ``pull_back(eta, in_log_r, in_log_t)``, the
+        gradient in eta; and, for :meth:`marginal`, ``value_and_grad(eta)``, the log density of
         theta at the origin and its gradient in eta.
     scale_map : Map
-        From x to eta.
+        Map from x to eta.
     """
 
     def __init__(self, origin: Array, coefficients: Any, scales: Any, scale_map: Map) -> None:
@@ -245,7 +245,7 @@ class NormalGivenScales(Map):
         return phi[:, :L], self.scale_map.expand(phi[:, L:])
 
     def forward(self, phi: Array) -> Array:
-        """Theta at phi: larger products are 1.1x for the whole fit with 200 columns."""
+        """Theta at phi; larger products make a whole fit with 200 columns 1.1 times as fast."""
         return self.expand(phi, 64).theta
 
     def expand(self, phi: Array, group: int = GROUP) -> Expanded:
@@ -273,9 +273,9 @@ class NormalGivenScales(Map):
         return np.hstack([z, self.scale_map.inverse(eta)])
 
     def marginal(self, x: Array, tau: float, wants_value: bool) -> tuple[Array | None, Array]:
-        """Log density of x, the coefficients integrated out, and its gradient.
+        """Log density of x with the coefficients integrated out, and its gradient.
 
-        It is exact under a normal likelihood and normal priors. Without the value, which is then
+        It is exact for a normal likelihood and normal priors. Without the value, which is then
         None, a fit takes 0.9 of the time.
         """
         at = self.scale_map.expand(x)
@@ -288,11 +288,11 @@ class NormalGivenScales(Map):
 
 
 class NormalCoefficients(Reparameterized):
-    """Posterior in which z is exactly standard normal, whatever the scales.
+    """Posterior in which z is exactly standard normal at all scales.
 
     The likelihood and the priors of the coefficients are normal. The log density is then
-    ``-z'z / 2`` plus the log marginal density of the other coordinates, of which the map has a
-    method ``marginal``.
+    ``-z'z / 2`` plus the log marginal density of the other coordinates, the map's method
+    ``marginal``.
     """
 
     def _marginal(self, phi: Array, wants_value: bool) -> tuple[Any, Array]:

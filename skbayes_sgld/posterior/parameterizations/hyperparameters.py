@@ -1,9 +1,8 @@
-"""Models whose prior has hyperparameters, in coordinates that are free of their funnels.
+"""Models whose prior has hyperparameters, in coordinates without their funnels.
 
-Given the hyperparameters and the noise the coefficients are normal under a normal likelihood, and
-nearly so under others. The coordinates are z, standardised by that normal distribution wherever the
-hyperparameters are, and the hyperparameters and the coordinates of the likelihood's own parameters,
-standardised too.
+Given hyperparameters and noise, the coefficients are normal under a normal likelihood, and nearly
+so under others. The coordinates are z, the coefficients standardised by this conditional
+distribution, and the standardised hyperparameters and own parameters of the likelihood.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class HyperScales:
         hyperparameters and own parameters, at which t is 1.
     known : ndarray of shape (L,)
         Logs of the prior precisions that are not learned, about the origin; minus infinity for the
-        others, and for those that count as the rows'.
+        others, and for those that are counted with the rows.
     """
 
     def __init__(self, posterior: HierarchicalPosterior, theta: Array, known: Array) -> None:
@@ -110,22 +109,22 @@ def noncentered_scales(
     ----------
     posterior : HierarchicalPosterior
     center : ndarray of shape (n_linear,)
-        Coefficients and intercepts that the log likelihood is expanded at.
+        Coefficients and intercepts at which the log likelihood is expanded.
     eta : ndarray of shape (m,)
-        Hyperparameters and coordinates of own parameters, whose coordinates here are 0.
+        Hyperparameters and own parameters whose new coordinates are 0.
     root : ndarray of shape (m, m) or None
         Root of their covariance; None for the identity.
     power : float
-        That of :class:`EigenScales`, under a common scale.
+        Parameter of :class:`EigenScales`, under a common scale.
     temperature : float
-        Temperature that the sampler is to use.
+        Temperature of the sampler.
     """
     flat, blocks = posterior.flat, posterior.model.parameters
     L, rows, log_known = blocks.n_linear, flat, np.full((1, blocks.n_linear), -np.inf)
-    origin = posterior.start()[:L]  # coefficients of 0: no digits are lost to the level of y
+    origin = posterior.start()[:L]  # coefficients of 0, so that the level of y costs no precision
     known = independent_normal(flat.prior, posterior.model.n_features)
     if not posterior.scales.prior.common and known is not None:
-        # each precision is a column's own, and those that are known need not count as the rows'
+        # columns have separate precisions, so that known ones need not be counted with the rows
         location, scale = known
         blocks.coef(origin[None])[...] = location
         blocks.coef(log_known)[...] = -2.0 * np.log(scale)
@@ -150,10 +149,10 @@ def noncentered_scales(
 
 
 def _without_ties(share: Array, vectors: Array) -> Array:
-    """Eigenvectors whose signs, and basis where they are tied, do not depend on rounding errors.
+    """Eigenvectors whose signs, and basis for equal eigenvalues, do not depend on rounding errors.
 
-    Directions without a prior have share 0, and those that no row sees share 1. The basis of either
-    is that of the matrix ``diag(1, ..., L)`` in them.
+    Directions without a prior have share 0, and directions without data share 1. In either space
+    the basis consists of eigenvectors of the matrix ``diag(1, ..., L)``.
     """
     number, unique = np.arange(1.0, len(vectors) + 1.0), vectors.copy()
     for among in (share < 1e-9, share > 1.0 - 1e-9):

@@ -1,9 +1,9 @@
 """Coordinates in which the log noise variance has mean 0 and sd 1, or is nearly standard normal.
 
-Of many rows its posterior is nearly normal, and a straight line will do. Of few rows under a wide
-prior it is broad, and falls off like ``exp(-exp(-gamma))`` towards small noise: no step suits both
-its bulk and that wall, at which chains stand still. There the coordinate is the normal quantile of
-its distribution function.
+With many rows its posterior is nearly normal, and a linear map is enough. With few rows under a
+wide prior it is broad, and falls off like ``exp(-exp(-gamma))`` towards small noise: no step size
+suits both its bulk and this wall, at which chains stand still. The coordinate is then the normal
+quantile of its distribution function.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 
 Density = Callable[[Array], Array]
 
-# Grid of gamma about its level; further down double precision runs out
+# grid of gamma about its level; double precision allows no lower values
 _GRID = np.linspace(-20.0, 20.0, 400)
 
 
 class NormalQuantiles(Map):
-    """Gamma is its own quantile at the probability that x has under a standard normal distribution.
+    """Gamma as its quantile at the standard normal probability of x.
 
-    The quantiles are interpolated by a cubic spline, which goes on straight beyond 6 sds; whatever
-    it errs by, a density that takes its derivative into account is exact.
+    A cubic spline interpolates the quantiles, with straight lines beyond 6 sds. Its errors do not
+    matter, since the density uses the spline's derivative.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class NormalQuantiles(Map):
 
     def __init__(self, spline: CubicSpline) -> None:
         ends = spline.x[[0, -1]]
-        # a straight piece at either end, which goes on beyond its own end
+        # straight pieces beyond both ends
         straight = np.stack([np.zeros(2), np.zeros(2), spline(ends, 1), spline(ends)])
         straight[3, 0] -= straight[2, 0]
         pieces = np.hstack([straight[:, :1], spline.c, straight[:, 1:]])
@@ -67,12 +67,12 @@ class NormalQuantiles(Map):
 def straight_line(
     log_density: Density, around: float, total_weight: float, temperature: float
 ) -> Affine:
-    """Mean and sd of gamma, of a log density on a grid about a value, at temperature 1.
+    """Mean and sd of gamma at temperature 1, from a log density on a grid about a value.
 
     Raises
     ------
     ImproperPosteriorError
-        Where the density has no upper end.
+        If the density does not fall towards large gamma.
     """
     grid = _GRID + around
     while True:
@@ -80,7 +80,7 @@ def straight_line(
             value = log_density(grid)
         weight = np.exp((value - np.nanmax(value)) / temperature)
         weight = np.where(np.isfinite(weight), weight, 0.0)
-        if weight[-1] > 1e-6:  # the upper end is not far below the peak
+        if weight[-1] > 1e-6:  # at the upper end the density has not fallen far below the peak
             hot = f"at temperature={temperature:g} " * (temperature != 1.0)
             remedy = "lower the temperature" if hot else "check sample_weight, which may be small"
             raise ImproperPosteriorError(
@@ -101,16 +101,16 @@ def straight_line(
 def normal_quantiles(
     log_density: Density, line: Affine, temperature: float
 ) -> NormalQuantiles | Affine:
-    """Quantiles of gamma at a temperature, or the line where the grid does not tell them.
+    """Quantiles of gamma at a temperature; the line if the grid does not determine them.
 
-    The log density is taken to be straight between the points of the grid, of which the integral
-    is known: sums of heights are far off where it falls by many nats from one to the next.
+    The log density is interpolated linearly between the grid points, and integrated exactly: a sum
+    of heights would be far off if it falls by many nats between points.
     """
     heat = np.sqrt(temperature)
     grid = _GRID + line.level[0]
     with np.errstate(all="ignore"):
         value = log_density(grid) / temperature
-        high = grid[value > np.nanmax(value) - 60.0]  # nats below the peak
+        high = grid[value > np.nanmax(value) - 60.0]  # within 60 nats of the peak
         grid = np.linspace(high[0], high[-1], 2000)
         value = log_density(grid) / temperature
     value -= np.nanmax(value)
@@ -119,7 +119,7 @@ def normal_quantiles(
     below, above = np.logaddexp.accumulate(mass), np.logaddexp.accumulate(mass[::-1])[::-1]
     below, above = below[:-1] - below[-1], above[1:] - above[0]
     x = np.where(below < above, ndtri_exp(below), -ndtri_exp(above))
-    last = min(6.0, -x[0], x[-1])  # beyond it the map is straight
+    last = min(6.0, -x[0], x[-1])  # beyond, the map is linear
     if not (np.all(np.diff(x) > 0) and last > 3.0):
         return line
     knots = np.linspace(-last, last, 121)

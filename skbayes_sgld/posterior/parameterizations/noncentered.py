@@ -1,12 +1,12 @@
-"""The non-centered parameterization of a normal linear model, free of its funnel.
+"""The non-centered parameterization of a normal linear model, without its funnel.
 
 Given the noise, the coefficients of a normal linear model under a normal prior are normal, with a
 mean and a width that depend on the noise: a funnel, to which no constant preconditioner fits. The
-coordinates ``z``, the coefficients minus that mean over that width, are standard normal whatever
-the noise: see :mod:`~skbayes_sgld.posterior.parameterizations.conditional`, with r = 1 and
-``t = exp(gamma* - gamma)`` about the conditional mode at a reference gamma*. Priors scaled by the
-noise count as part of the likelihood; if all are, the whole precision scales with t. For other
-priors their average curvature is used: z is then only nearly normal, but its density is exact.
+coordinates ``z``, the coefficients minus this mean divided by this width, are standard normal at
+any noise: see :mod:`~skbayes_sgld.posterior.parameterizations.conditional`, with r = 1 and ``t =
+exp(gamma* - gamma)`` about the conditional mode at a reference gamma*. Priors scaled by the noise
+count as part of the likelihood; if all are, the whole precision scales with t. For other priors
+their average curvature is used: z is then only nearly normal, but the density is exact.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from skbayes_sgld.posterior.parameterizations.noise_coordinate import (
 )
 from skbayes_sgld.priors.noise import NoisePrior
 
-# Sd of the log noise variance above which steps without a test may become unstable, on a straight
-# line. The likelihood falls like exp(-exp(-gamma)) towards small noise: a Langevin step of half
-# the width is stable while gamma stays within 1.4 of its mode, which is five sds at this limit
+# Sd of the log noise variance above which steps that are never rejected may become unstable, with a
+# linear map. The likelihood falls like exp(-exp(-gamma)) towards small noise: a Langevin step of
+# half the width is stable while gamma is within 1.4 of its mode, which is five sds at this limit
 _STEEP = 0.28
 
 
 class NoiseScale(NamedTuple):
     """Log t as a function of the log noise variance gamma, and the density of gamma.
 
-    At given coefficients the log density of all that the noise scales, as a function of gamma, is
-    ``constant - (exponent gamma + exp(-gamma) square) / 2`` plus the log prior of the noise, if
-    that is not of this form, too. Gamma is the last column of eta.
+    At given coefficients the log density of everything that the noise scales is, as a function of
+    gamma, ``constant - (exponent gamma + exp(-gamma) square) / 2``, plus the log prior of the noise
+    if that is not of this form. Gamma is the last column of eta.
     """
 
     reference: float
@@ -69,8 +69,8 @@ class NoiseScale(NamedTuple):
         return cls(float(theta[-1]), exponent + 2.0 * shape, square + 2.0 * scale, constant, None)
 
     def at(self, eta: Array) -> tuple[None, Array]:
-        """Log r, None for 1, and log t."""
-        # t is above 0 wherever a chain may be thrown, so that t / t is 1
+        """Log r (None, as r is 1) and log t."""
+        # t stays above 0 however far a chain is thrown
         return None, np.maximum(self.reference - eta[:, -1], -700.0)
 
     def pull_back(self, eta: Array, in_log_r: Array, in_log_t: Array) -> Array:
@@ -90,7 +90,7 @@ class NoiseScale(NamedTuple):
 
 
 class OtherNoncentered(Reparameterized):
-    """Linear model under priors that are not normal: its rows are quadratic in the basis.
+    """Linear model under priors that are not normal; its likelihood is quadratic in the basis.
 
     The map is :class:`NormalGivenScales`, with a :class:`NoiseScale`.
     """
@@ -105,7 +105,7 @@ class OtherNoncentered(Reparameterized):
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad` in the basis, also under the prior of ``followed``.
 
-        Through theta a fit takes 1.2x (10 columns) to 1.7x (300) of the processor time.
+        Through theta a fit would take 1.2 (10 columns) to 1.7 times (300) the processor time.
         """
         other = self if followed is None else followed
         if not (isinstance(other, OtherNoncentered) and other.coordinates is self.coordinates):
@@ -153,7 +153,7 @@ class OtherNoncentered(Reparameterized):
 def noncentered(
     posterior: GLMPosterior, center: Array, root: Array, gamma: float, temperature: float = 1.0
 ) -> tuple[Reparameterized, Affine]:
-    """A linear model in non-centered coordinates; level and sd of the log noise variance at z = 0.
+    """Linear model in non-centered coordinates, given level and sd of the log noise variance at 0.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def noncentered(
     gamma : float
         Reference log noise variance.
     temperature : float, default=1.0
-        Temperature that the sampler is to use.
+        Temperature of the sampler.
     """
     prior, theta = posterior.linear_prior, np.append(center, gamma)
     linear = posterior.parameters.linear(theta[None])

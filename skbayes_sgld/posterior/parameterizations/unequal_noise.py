@@ -7,9 +7,9 @@ noise. The coordinates are :math:`\phi = (z, \eta)` with :math:`\beta = \hat\bet
 
 .. math:: \log p(\hat\beta, \eta) - \tfrac12 \log |A| - \tfrac12 z'z.
 
-With few rows a column the noise of some rows may nearly vanish. The coefficients are then held by
-these rows alone, in a part of the posterior too narrow for any step that suits the rest; in z there
-is no such part.
+With few rows per column the noise of some rows may nearly vanish. These rows alone then determine
+the coefficients, in a part of the posterior too narrow for any step size that suits the rest. In z
+there is no such part.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NormalGivenUnequalNoise(Map):
     Parameters
     ----------
     posterior : LogLinearNoisePosterior
-        Under normal priors of the coefficients.
+        Posterior with normal priors of the coefficients.
     """
 
     def __init__(self, posterior: LogLinearNoisePosterior) -> None:
@@ -59,7 +59,7 @@ class NormalGivenUnequalNoise(Map):
         A += self._unscaled
         inverse, log_det = inverse_factors(A)
         theta = np.concatenate([np.zeros((len(eta), L)), eta], axis=1)
-        for _ in range(2):  # the second leaves no rounding error
+        for _ in range(2):  # the second removes rounding errors
             slope = np.einsum("cij,cj->ci", inverse, self._posterior.grad(theta)[:, :L])
             theta[:, :L] += np.einsum("cij,ci->cj", inverse, slope)
         leverage = precision * np.square(inverse @ self._design.T).sum(axis=1)
@@ -73,7 +73,7 @@ class NormalGivenUnequalNoise(Map):
         At z = 0, where the density is largest in the coefficients, only eta changes it.
         """
         L = len(self.origin)
-        with np.errstate(all="ignore"):  # far out A may not be positive definite in floating point
+        with np.errstate(all="ignore"):  # far out, A may not be positive definite in floating point
             theta, _, log_det, in_eta = self._conditional(eta)
             value, slope = self._posterior.value_and_grad(theta)
             value = value + tau * log_det
@@ -101,17 +101,17 @@ class UnequalNoisePosterior(NormalCoefficients):
     Parameters
     ----------
     posterior : LogLinearNoisePosterior
-        Under normal priors of the coefficients.
+        Posterior with normal priors of the coefficients.
     temperature : float
-        Temperature tau that the sampler is to use.
+        Temperature tau of the sampler.
     """
 
     def __init__(self, posterior: LogLinearNoisePosterior, temperature: float = 1.0) -> None:
         coordinates = NormalGivenUnequalNoise(posterior)
         super().__init__(posterior, coordinates, temperature, bounded_curvature=False)
-        self.abilities = self.abilities - {"rows"}  # all of them, for a marginal density
+        self.abilities = self.abilities - {"rows"}  # a marginal density needs all rows
 
     def start(self) -> Array:
-        """Start ``(P,)`` of a search for the mode."""
+        """Starting point ``(P,)`` of a search for the mode."""
         L = len(self.coordinates.origin)
         return np.append(np.zeros(L), self.inner.start()[L:])

@@ -49,7 +49,7 @@ class Reading(NamedTuple):
     next_rows: Array = np.zeros(0, int)
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """Phrase on the rows that every batch reads, for the reasons in the plan."""
         m = self.posterior.n_always
         rows = "a row" if m == 1 else f"{m:,} rows"
