@@ -5,7 +5,6 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld import checkpoints as files
 from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.inference import in_parts as running
 
@@ -13,6 +12,8 @@ from skbayes_sgld.inference import in_parts as running
 @pytest.fixture
 def often(monkeypatch):
     """Checkpoints are written after every part, and parts are of a few draws."""
+    from skbayes_sgld import checkpoints as files  # an annex
+
     monkeypatch.setattr(files, "_SECONDS", 0.0)
     monkeypatch.setattr(files, "_SHARE", 0.0)
     monkeypatch.setattr(running, "_SECONDS", 1e-4)
@@ -22,6 +23,8 @@ def often(monkeypatch):
 @pytest.fixture
 def stops(monkeypatch):
     """Function that makes the third write of a run raise an error, once the file is there."""
+    from skbayes_sgld import checkpoints as files  # an annex
+
     write, left = files.Writer.write, [3]
 
     def stop(error):

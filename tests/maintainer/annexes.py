@@ -54,7 +54,9 @@ def run(annex: str) -> tuple[int, int, list[str]]:
         options = ["-q", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
         report = folder / "report.xml"
         command = [sys.executable, "-m", "pytest", *options, f"--junitxml={report}", *tests]
-        subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if not report.exists():
+            raise RuntimeError(f"without {annex} no test ran:\n{done.stderr[-2000:]}")
         return read(report, annex)
 
 
