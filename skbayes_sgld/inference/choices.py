@@ -24,7 +24,7 @@ class Choice(NamedTuple):
 
     @property
     def given(self) -> bool:
-        """Whether the user gave it."""
+        """Whether the user chose the value."""
         return self.why.partition(";")[0] == GIVEN
 
 

@@ -27,7 +27,7 @@ Check = Callable[[Any, str], Any]  # from a value and the setting's name to the 
 
 
 def component(registry: Registry[Any], *names: str) -> Check:
-    """Check of a component from a registry; ``names`` stand for None."""
+    """Check of a component from a registry; further ``names`` mean None."""
 
     def check(value: Any, name: str) -> Any:
         if isinstance(value, str) and value in names:
@@ -55,7 +55,7 @@ def number(low: float = 0, *, auto: bool = False, **bounds: Any) -> Check:
 
 
 def whole(low: int, **kind: Any) -> Check:
-    """Check of a whole number from ``low`` on."""
+    """Check of a whole number of at least ``low``."""
     return number(low, closed="left", integer=True, **kind)
 
 

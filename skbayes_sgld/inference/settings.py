@@ -57,8 +57,8 @@ class RunSettings:
     step_size : float or "auto", default="auto"
         eta of the recursion, in the preconditioned space. With the curvature preconditioner it has
         no unit: 0.2 moves a fifth of the way to the mode. Without a preconditioner it is in raw
-        units. The default is the largest step size at which a pilot finds biases of at most 1 % of
-        a standard deviation in means and standard deviations.
+        units. The default is the largest step size with which, in a pilot, no mean or standard
+        deviation is off by more than 1 % of a standard deviation.
     schedule : str or Schedule, default="constant"
         Change of the step size: ``"constant"``, ``"harmonic"``, ``"polynomial"``,
         ``"flat_decay_flat"``, ``"cyclical"`` or an instance.
