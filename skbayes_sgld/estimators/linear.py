@@ -186,7 +186,7 @@ class LinearEstimator(BayesianEstimator):
         return self._fitted.target.reported(self._parts())
 
     def _own_draws(self) -> Array | None:
-        return self._fitted.target.own_coordinates(self._parts(), self._fitted.layout.own)
+        return self._fitted.target.own_coordinates(self._parts())
 
     def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
         """Predictors of a number, or of the classes that are in the model."""

@@ -23,7 +23,6 @@ from skbayes_sgld.likelihoods import (
     Likelihood,
     NormalNoise,
     StudentTNoise,
-    UnequalNormalNoise,
 )
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
@@ -35,7 +34,6 @@ from skbayes_sgld.rows.checks import check_weight
 from skbayes_sgld.rows.reading import read_rows
 from skbayes_sgld.rows.scores import R2, Score
 from skbayes_sgld.rows.targets import Measurements, Numbers, Target
-from skbayes_sgld.rows.targets.numbers import of_averages
 
 _DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": NormalNoise, "student_t": StudentTNoise}
 
@@ -57,9 +55,11 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return Numbers(family=self._likelihood())
 
     def _likelihood(self) -> Likelihood:
-        """Likelihood, of averages where the estimator takes these."""
-        family = LIKELIHOODS[self._family]()
-        return of_averages(family) if "n_averaged" in self._row_arguments else family
+        return self._of_rows(LIKELIHOODS[self._family]())
+
+    def _of_rows(self, family: Likelihood) -> Likelihood:
+        """Likelihood of the estimator's rows, which may be averages."""
+        return family.of_averages() if "n_averaged" in self._row_arguments else family
 
     # ---- predictions --------------------------------------------------------------------------
 
@@ -337,13 +337,9 @@ class NormalModel(RegressionModel):
                     f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
                     "positive number."
                 )
-            return self._of_averages(_DISTRIBUTIONS[family]())
+            return self._of_rows(_DISTRIBUTIONS[family]())
         FixedNormalNoise(self.noise_variance).check()
-        return self._of_averages(FixedNormalNoise(float(self.noise_variance)))
-
-    def _of_averages(self, family: Likelihood) -> Likelihood:
-        """Likelihood, of averages where the estimator takes these."""
-        return of_averages(family) if "n_averaged" in self._row_arguments else family
+        return self._of_rows(FixedNormalNoise(float(self.noise_variance)))
 
 
 @parameters
@@ -384,24 +380,26 @@ class NormalRegressor(NormalModel, LinearEstimator):
     # ---- draws --------------------------------------------------------------------------------
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
-        parts, predictor, likelihood = self._draws(), self._predictor(selection), NormalNoise()
-        own = [parts[n] for n in ("noise_variance", "degrees_of_freedom") if n in parts]
-        if "degrees_of_freedom" in parts:
-            likelihood = StudentTNoise()
-        noise_columns = self._fitted.noise_columns
-        if noise_columns is not None:
-            slopes = np.zeros_like(parts["coef"])
-            slopes[:, 0, noise_columns] = 2.0 * parts["noise_coef"]
-            coef = np.concatenate([parts["coef"], slopes], axis=1)
-            level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
-            predictor = LinearPredictor(coef[selection], level[selection])
-            likelihood = likelihood if own else UnequalNormalNoise()
-        elif not own:
-            own = [np.full(len(parts["coef"]), self.noise_variance_)]
-        draws = np.log(np.column_stack(own)) if own else None
-        return self._mixture(predictor, self._of_averages(likelihood), draws, selection)
+        likelihood, own = self._fitted.target.likelihood, self._own_draws()
+        if self._fitted.noise_columns is not None:
+            predictor = self._mean_and_log_variance(self._fitted.noise_columns, selection)
+            return self._mixture(predictor, likelihood.with_unequal_noise(), own, selection)
+        if own is None:  # a known variance is an own parameter whose draws are all equal
+            own = np.full((len(self.posterior_.flat), 1), np.log(self.noise_variance_))
+            likelihood = likelihood.with_inferred_noise()
+        return self._mixture(self._predictor(selection), likelihood, own, selection)
+
+    def _mean_and_log_variance(self, noise_columns: Array, selection: Any) -> LinearPredictor:
+        """Predictors of the mean, and of the log variance, whose slopes are of some columns."""
+        parts = self._draws()
+        slopes = np.zeros_like(parts["coef"])
+        slopes[:, 0, noise_columns] = 2.0 * parts["noise_coef"]
+        coef = np.concatenate([parts["coef"], slopes], axis=1)
+        level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
+        return LinearPredictor(coef[selection], level[selection])
 
     def _point_predictive(self) -> Predictive:
         """Distribution whose mean is by ``coef_`` and ``intercept_``; its variance is not used."""
         point = LinearPredictor(self.coef_[None, None], np.full((1, 1), self.intercept_))
-        return Predictive(point, self._of_averages(NormalNoise()), np.zeros((1, 1)))
+        likelihood = self._fitted.target.likelihood.with_inferred_noise()
+        return Predictive(point, likelihood, np.zeros((1, len(likelihood.own))))

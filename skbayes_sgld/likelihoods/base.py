@@ -124,12 +124,22 @@ class Likelihood(Component):
     def of_averages(self) -> Self:
         """Likelihood of means of k observations each, whose offset is ``-log k``.
 
-        Without an offset it is the likelihood of one observation.
+        Without an offset it is the likelihood of one observation. A family whose means have
+        another distribution stays as it is.
         """
-        assert self.spread_at is not None
+        if self.spread_at is None:
+            return self
         other = copy(self)
         other.offset_at = self.spread_at
         return other
+
+    def with_inferred_noise(self) -> Likelihood:
+        """Same family, whose noise variance is an own parameter even if it is known."""
+        return self
+
+    def with_unequal_noise(self) -> Likelihood:
+        """Same family, whose noise variance may differ from row to row."""
+        return self
 
     @property
     def n_local(self) -> int:

@@ -107,6 +107,10 @@ class NormalNoise(_Normal):
             )
         return y
 
+    def with_unequal_noise(self) -> Likelihood:
+        """Normal observations whose log variance differs from row to row."""
+        return _of_same_rows(UnequalNormalNoise(), self) if self.quadratic else self
+
     def noise_variance(self, gamma: Array | None) -> Array:
         """``exp(gamma)``."""
         assert gamma is not None
@@ -149,6 +153,10 @@ class FixedNormalNoise(_Normal):
             weight = size if weight is None else weight * size
         return super().bind(y, weight, dtype, offset)
 
+    def with_inferred_noise(self) -> Likelihood:
+        """Normal observations of inferred variance."""
+        return _of_same_rows(NormalNoise(), self)
+
     def noise_variance(self, gamma: Array | None) -> float:
         """``sigma2``, the known variance."""
         return self.sigma2
@@ -165,3 +173,9 @@ class FixedNormalNoise(_Normal):
     def curvature(self, u: Array, y: Array) -> Array:
         """``1 / sigma2``."""
         return np.full((u.shape[0], 1, 1, u.shape[2]), 1.0 / self.sigma2)
+
+
+def _of_same_rows(likelihood: Likelihood, other: Likelihood) -> Likelihood:
+    """Likelihood whose offsets mean what those of the other mean."""
+    likelihood.offset_at = other.offset_at
+    return likelihood

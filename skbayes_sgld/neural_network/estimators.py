@@ -31,7 +31,7 @@ from skbayes_sgld.inference.setting_checks import (
     number_or_auto,
 )
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.likelihoods import FixedNormalNoise, Likelihood, NormalNoise
+from skbayes_sgld.likelihoods import FixedNormalNoise, Likelihood
 from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.neural_network.ensemble import train
 from skbayes_sgld.neural_network.posterior import MLPPosterior, Network, Units, check_layout
@@ -208,7 +208,8 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         if noise is None:
             noise = np.full(len(self.posterior_.flat), self._fitted.noise_variance)
         predictor, own = self._predictor(selection), np.log(noise)[:, None]
-        return self._mixture(predictor, NormalNoise(), own, selection)
+        likelihood = self._fitted.target.likelihood.with_inferred_noise()
+        return self._mixture(predictor, likelihood, own, selection)
 
 
 @parameters

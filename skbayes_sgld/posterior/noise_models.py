@@ -27,7 +27,7 @@ from skbayes_sgld._linalg import (
     one_blas_thread,
 )
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods import Likelihood, UnequalNormalNoise
+from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameters import NoiseSlopes
@@ -151,12 +151,9 @@ class LogLinearNoise(NoiseModel):
                 f"{self!r} infers it; set noise_variance='infer' or noise_model='constant'."
             )
         columns = self._positions(X.shape[1], options.get("feature_names"))
-        by_row = likelihood
-        if likelihood.quadratic:
-            by_row = UnequalNormalNoise()
-            by_row.offset_at = likelihood.offset_at
+        unequal = likelihood.with_unequal_noise()
         return LogLinearNoisePosterior(
-            X, y, by_row, prior, own_priors, columns, self.scale, **options
+            X, y, unequal, prior, own_priors, columns, self.scale, **options
         )
 
     def _positions(self, d: int, names: Sequence[str] | None) -> Array:

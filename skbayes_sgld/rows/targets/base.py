@@ -154,11 +154,11 @@ class Target(ABC):
         """Draws, part by part, as they are reported, for all classes."""
         return parts
 
-    def own_coordinates(self, parts: dict[str, Array], names: list[str]) -> Array | None:
+    def own_coordinates(self, parts: dict[str, Array]) -> Array | None:
         """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
-        if not names:
-            return None
-        return self.likelihood.unconstrain_own(np.column_stack([parts[name] for name in names]))
+        own = [each for each in self.likelihood.own if each.name in parts]
+        columns = [each.transform.inverse(parts[each.name]) for each in own]
+        return np.column_stack(columns) if columns else None
 
     def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
         """Fitted attributes, from the parts of one draw."""

@@ -116,11 +116,6 @@ class Measurements(Numbers):
             )
 
 
-def of_averages(family: Likelihood) -> Likelihood:
-    """Family whose rows may be averages of several observations, if their distribution is known."""
-    return family if family.spread_at is None else family.of_averages()
-
-
 def check_sizes(y: Array, low: float, high: float) -> None:
     """Raise unless y is numeric and the squares of its values are in range."""
     if y.dtype.kind not in "biuf":

@@ -79,7 +79,7 @@ class OrderedLabels(Labels):
         """Draws, part by part; the cut points are those between classes in the model."""
         return parts
 
-    def own_coordinates(self, parts: dict[str, Array], names: list[str]) -> Array | None:
+    def own_coordinates(self, parts: dict[str, Array]) -> Array | None:
         """Log gaps ``(S, n_gaps)`` between neighbouring cut points; None with one of these."""
         gaps = np.diff(parts["cut_point"], axis=1)
         return np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
