@@ -90,7 +90,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     }
     # name of the exponential of the linear predictor, if there is one predictor
     _exponential: ClassVar[str] = ""
-    _fitted: Any = None  # of the last fit; see estimators/fitted.py
+    _fitted: Any = None  # what is kept of the last fit; see estimators/fitted.py
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Request the arguments by row in scikit-learn, and ignore the caller's ``np.errstate``."""
@@ -263,7 +263,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         raise NotImplementedError
 
     def _write(self, fitted: Fitted) -> None:
-        """Keep a fit in place of the last one: the only place that sets fitted attributes."""
+        """Replace the last fit by this one; no other method sets fitted attributes."""
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)
         self._fitted = fitted
@@ -272,7 +272,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _as_written(self, fitted: Fitted) -> Self:
         """Copy of the estimator that keeps this fit."""
-        other = object.__new__(type(self))  # copy() would read the version for the pickle's stamp
+        # copy() would call __getstate__, which looks up the package's version
+        other = object.__new__(type(self))
         other.__dict__.update(vars(self))
         other._write(fitted)
         return other
@@ -281,7 +282,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     @property
     def _by_row(self) -> str:
-        """Name of the argument by row that the fit had, or ""."""
+        """Name of the argument by row in the fit, or ""."""
         return "" if self._fitted is None else self._fitted.target.given
 
     @property
@@ -302,14 +303,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return rows
 
     def _target_now(self, by_row: dict[str, Any]) -> Target:
-        """Target of the fit; before it, of rows with these arguments."""
+        """Target of the fit; before a fit, a target for rows with these arguments."""
         check_names(self, by_row)
         if self._fitted is not None:
             return self._fitted.target
         return self._target(Arrays(None, None, None, by_row))
 
     def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, Array | None]:
-        """Checked rows to predict, and the offset of their linear predictors if they have one."""
+        """Checked rows to predict, and the offset of their linear predictors, if any."""
         check_names(self, by_row)
         return self._check_rows(X), self._offset(X, by_row)
 
@@ -351,7 +352,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return Predictive(predictor, likelihood, own, weights)
 
     def _point_predictive(self) -> Predictive:
-        """Predictive distribution that means and probabilities are taken from."""
+        """Predictive distribution whose mean and probabilities are reported."""
         return self._predictive()
 
     def _predictions(
@@ -516,7 +517,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """State with the package's version: in another one attributes may have another meaning."""
         state = {**super().__getstate__(), _STAMP: version("skbayes-sgld")}
-        folder = gathering_folder()  # removed at the end of the context
+        folder = gathering_folder()  # a folder that is removed at the end of the context
         return state if folder is None else {**state, _FOLDER: folder}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

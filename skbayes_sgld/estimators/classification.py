@@ -325,7 +325,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         return Labels(**self._of_labels(rows))
 
     def _of_labels(self, rows: Any) -> dict[str, Any]:
-        """Arguments of the target of labels."""
+        """Arguments for a target of labels."""
         stream = rows.earlier if isinstance(rows, Batch) else None
         # classes without rows stay in the model if later rows or a prior may tell about them
         stay = stream is not None or not self.fit_intercept

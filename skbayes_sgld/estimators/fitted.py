@@ -1,4 +1,4 @@
-"""What an estimator keeps of a fit: one value, written once at the end."""
+"""Everything that an estimator keeps of a fit, in one record that is written once, at the end."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Fitted:
     Attributes
     ----------
     target : Target
-        What y held.
+        Target of the fit: the kind of y, and its encoding.
     fingerprint : Fingerprint or None
-        Sums over the rows, by which a later call finds out whether it is given the same.
+        Sums over the rows, by which a later call recognises the same rows.
     attributes : dict
         Fitted attributes of the estimator by their names, which end in an underscore.
     stream : Any, default=None
@@ -42,15 +42,15 @@ class FittedLinear(Fitted):
     Attributes
     ----------
     layout : Layout
-        Places of the parts among the reported parameters.
+        Positions of coefficients, intercepts and others among the reported parameters.
     n_predictors : int
-        Linear predictors of a row.
+        Number of linear predictors of a row.
     noise_columns : ndarray or None
-        Columns that the noise depends on.
+        Columns on which the noise depends.
     choice : Choice or None, default=None
         Choice of an automatic prior.
     n_fits : int, default=0
-        Fits whose chains this one continues, with this one.
+        Number of fits in a row, this one included, whose chains continue each other.
     """
 
     layout: Layout

@@ -145,7 +145,7 @@ class LinearEstimator(BayesianEstimator):
         point: Array,
         **attributes: Any,
     ) -> FittedLinear:
-        """All that is kept of a fit; ``point`` are the reported values of the estimate."""
+        """Everything that is kept of a fit; ``point`` has the reported values of the estimate."""
         layout = posterior.parameters.layout(posterior.reported.names)
         own = zip(posterior.likelihood.own, posterior.own_priors, strict=True)
         parts = target.reported(target.parts(layout.split(point[None])))
@@ -174,12 +174,12 @@ class LinearEstimator(BayesianEstimator):
     # ---- draws, split into parts --------------------------------------------------------------
 
     def _parts(self) -> dict[str, Array]:
-        """All draws by part, of the classes in the model."""
+        """All draws, part by part, for the classes in the model."""
         check_is_fitted(self)
         return self._fitted.target.parts(self._fitted.layout.split(self.posterior_.flat))
 
     def _draws(self) -> dict[str, Array]:
-        """All draws by part: ``coef (S, K, d)``, ``intercept (S, K)``, all others by their names.
+        """Draws, part by part: ``coef (S, K, d)``, ``intercept (S, K)``, others by their names.
 
         Parameters that share a name and differ in their index are ``(S, m)``.
         """
@@ -189,7 +189,7 @@ class LinearEstimator(BayesianEstimator):
         return self._fitted.target.own_coordinates(self._parts())
 
     def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
-        """Predictors of a number, or of the classes that are in the model."""
+        """Linear predictors of a regression, or of the classes in the model."""
         parts = self._parts()
         return LinearPredictor(parts["coef"][selection], parts["intercept"][selection])
 

@@ -33,7 +33,7 @@ from skbayes_sgld.rows.stream import Stream, next_batch
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
-_KEPT = 2**22  # numbers in X, up to which a result keeps the rows: 32 megabytes
+_KEPT = 2**22  # up to this many numbers in X a result keeps the rows: 32 megabytes
 _SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
 _SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
 _RESOLVED = (
@@ -122,7 +122,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         return self._registries["prior"]["normal" if choice is None else choice.value]()
 
     def _choose_prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> Choice | None:
-        """Choice of the prior of columns that ``prior`` leaves to "auto"; None without any."""
+        """Choice of the prior for columns left to "auto"; None if there are none."""
         if isinstance(self.prior, Mapping):
             if not self._resolve("prior").others_at(rows.n_features, rows.names).size:
                 return None
@@ -164,7 +164,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def _infer(
         self, settings: Settings, model: Any, posterior: Any, rows: Any, target: Target
     ) -> FittedLinear:
-        """Plan and run the chains, and screen the model."""
+        """Plan and run the chains, and check the model for clear misfit."""
         settings = replace(settings, prior=self._choice_of_prior(model.choice))
         sampled: Any = posterior
         if model.hierarchical is not None:

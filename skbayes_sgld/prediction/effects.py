@@ -238,8 +238,8 @@ class Response:
 def _to_all_draws(draws: Any) -> Array | None:
     """Matrix ``(S, k)`` that maps values at some draws to values at all draws.
 
-    The values are of functions that are nearly linear in the parameters: least squares. None where
-    two draws for each parameter would be most of them.
+    It is that of least squares, for functions that are nearly linear in the parameters. None if two
+    draws for each parameter would be most of the draws.
     """
     k = 2 * len(draws.names) + _FEWEST
     if 2 * k > len(draws.flat):
