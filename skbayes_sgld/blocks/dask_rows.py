@@ -41,8 +41,8 @@ class DaskRows(RowSource):
             columns = list(X.columns)
             self.feature_names = columns if all(isinstance(c, str) for c in columns) else None
         self.n_features = int(X.shape[1])
-        self.by_row = next((name for name, v in by_row.items() if v is not None), "")
-        self.has_exposure = bool(self.by_row)
+        self.argument = next((name for name, v in by_row.items() if v is not None), "")
+        self.has_exposure = bool(self.argument)
         beside = {"y": y, "sample_weight": weight, **by_row}
         aligned = [None if v is None else align(v, X, name) for name, v in beside.items()]
         self._graph, keys = joined_graph([X, *(v for v in aligned if v is not None)])

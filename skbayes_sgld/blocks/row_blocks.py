@@ -185,7 +185,7 @@ class RowBlocks(RowSource):
 
     def _of(self, origin: str, n_rows: int, beside: dict[str, Any]) -> RowBlocks:
         self._origin, self.n_rows = origin, n_rows
-        self.by_row = next((k for k in BY_ROW if beside.get(k) is not None), "")
+        self.argument = next((k for k in BY_ROW if beside.get(k) is not None), "")
         self._promise = f"{origin} must have the same rows in the same order whenever it is read"
         return self
 

@@ -16,6 +16,7 @@ from skbayes_sgld.blocks.scores import score_blocks
 from skbayes_sgld.blocks.source import RowSource, kind_of, refuse_exposure
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
+from skbayes_sgld.rows.arguments import offset_argument
 from skbayes_sgld.rows.checks import check_ranges, warn_of_fraction, warn_of_light_rows
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.model import LinearModel, check_sums
@@ -31,12 +32,12 @@ class Blocks:
     Attributes
     ----------
     source : RowSource
-    given : str
-        Name of the argument by row that the blocks hold, or "".
+    arguments : tuple of str
+        Name of the argument by row that the blocks hold; none if they hold none.
     """
 
     source: RowSource
-    given: str
+    arguments: tuple[str, ...]
 
     def encode(self, target: Target, estimator: Any) -> tuple[Target, BlockRows]:
         """Target of the rows, and what a first pass adds up of them."""
@@ -45,7 +46,7 @@ class Blocks:
                 f"{type(estimator).__name__} does not take {type(self.source).__name__}, as linear "
                 "models do; give arrays, such as a sample of the rows."
             )
-        target = target.of_blocks(self.given)
+        target = target.of_blocks(self.arguments)
         check_sums(estimator, self.source.n_features, "a pass over blocks")
         if not target.has_labels and target.likelihood.quadratic:
             return target, self._summed(target)
@@ -179,9 +180,10 @@ def read_blocks(
     source = as_source(X, y, sample_weight, **dict.fromkeys(names) | dict(by_row))
     if source is None:
         return None
-    if not names:
+    argument = offset_argument(names)
+    if not argument:
         refuse_exposure(source)
-    return Blocks(source, (source.by_row or next(iter(names), "")) if source.has_exposure else "")
+    return Blocks(source, (source.argument or argument,) if source.has_exposure else ())
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> RowSource | None:
@@ -210,9 +212,9 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -
                 f"{name} is given beside {type(X).__name__}, whose blocks hold it: leave it None, "
                 f"and let the source yield (X, y, weight){more}."
             )
-    if X.by_row and by_row and X.by_row not in by_row:
-        (name,) = by_row
+    if X.argument and by_row and X.argument not in by_row:
+        name = offset_argument(by_row)
         raise TypeError(
-            f"{X!r} was made with {X.by_row}=, and this model takes {name}; give it as {name}=."
+            f"{X!r} was made with {X.argument}=, and this model takes {name}; give it as {name}=."
         )
     return X

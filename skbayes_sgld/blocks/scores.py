@@ -38,7 +38,7 @@ def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | N
     X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
     target = model._fitted.target
     if not (score.numeric and target.are_rates(block.y, block.weight)):
-        name = model._by_row
+        name = target.offset_argument
         in_blocks = f"blocks of RowBlocks are (X, y, weight, {name}), and arrays are given as score"
         check_by_row_given(model, {name: block.exposure}, in_blocks)
     predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"

@@ -105,7 +105,7 @@ class BlockWork:
         Checksums of the blocks with rows in the last pass; None in the first pass.
     promise : str
         Condition that a changed block violates, for the error.
-    has_exposure, by_row : bool, str
+    has_exposure, argument : bool, str
         As for :class:`RowSource`.
     """
 
@@ -115,7 +115,7 @@ class BlockWork:
     last: dict[int, Prints] | None
     promise: str
     has_exposure: bool
-    by_row: str
+    argument: str
 
     def __call__(
         self, number: int, X: Any, y: Any, weight: Any = None, exposure: Any = None
@@ -174,7 +174,7 @@ class BlockWork:
             _check_objects(y, where)
         if weight is not None:
             weight = _one_a_row(weight, "weight", len(X), where, np.less, "weights must be >= 0")
-        name, accepted = BY_ROW[self.by_row]
+        name, accepted = BY_ROW[self.argument]
         if len(X) and (exposure is not None) != self.has_exposure:
             this, first = ("no ", "has it") if self.has_exposure else ("", "has none")
             raise ValueError(
@@ -196,8 +196,8 @@ class BlockWork:
                 f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
                 f"{self.promise}."
             )
-        by_row = BY_ROW[self.by_row][0]
-        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": f"the {by_row}"}
+        fourth = f"the {BY_ROW[self.argument][0]}"
+        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": fourth}
         changed = [names[k] for k in names if getattr(prints, k, None) != getattr(last, k, None)]
         if changed:
             raise ValueError(
@@ -247,7 +247,7 @@ class RowSource(ABC):
         Number of passes so far.
     has_exposure : bool
         Whether blocks may have exposures of counts, numbers of trials or sizes of averages.
-    by_row : {"exposure", "n_trials", "n_averaged", ""}
+    argument : {"exposure", "n_trials", "n_averaged", ""}
         Name of these; empty if the source does not say.
     fingerprint : Fingerprint or None
         Fingerprint of the rows with a weight above 0, without exposures; None before the first
@@ -260,7 +260,7 @@ class RowSource(ABC):
     pool_size: int = POOL_SIZE
     n_passes: int = 0
     has_exposure: bool = False
-    by_row: str = ""
+    argument: str = ""
     fingerprint: Fingerprint | None = None
     _dtype: Any = None  # dtype of X in the first block that was read
     _prints: dict[int, Prints] | None = None  # of blocks with rows, in the last pass
@@ -292,7 +292,7 @@ class RowSource(ABC):
         first = self._prints is None
         if first:
             function, plus = partial(with_fingerprint, function), partial(add_pairs, plus)  # type: ignore[assignment]
-        last, given = self._prints, (self.has_exposure, self.by_row)
+        last, given = self._prints, (self.has_exposure, self.argument)
         work = BlockWork(function, self.n_features, self._dtype, last, self._promise, *given)
         total = self._pass(work, plus)
         prints: dict[int, Prints] = {} if total is None else total[0]

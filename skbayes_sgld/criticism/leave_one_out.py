@@ -451,7 +451,7 @@ def _check_same(
             "rows": f"they are {given.n_rows:,}, and the fit had {of_fit.n_rows:,}",
             "y": "y differs",
             "X": "X, or the order of y beside it, differs",
-            "offset": f"{model._by_row} differs",
+            "offset": f"{model._fitted.target.offset_argument} differs",
         }[differs]
         raise ValueError(
             f"X and y are not the rows of the fit: {what}. Give the rows of the fit, in any order, "

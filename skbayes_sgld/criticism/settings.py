@@ -15,7 +15,7 @@ def has_setting(model: Any, name: str, value: Any) -> bool:
 
 def can_set(model: Any, name: str, value: Any) -> bool:
     """Whether the model, with the rows of its fit, takes a setting and has another value."""
-    if name == "noise_distribution" and model._by_row:
+    if name == "noise_distribution" and "n_averaged" in model._arguments_of_fit:
         return False  # not for averages
     return name in model._get_param_names() and not has_setting(model, name, value)
 

@@ -30,7 +30,7 @@ def weight_checks(fit: FittedRows, rows: Array, loo: LeftOut) -> list[Check]:
     Empty if the weights are equal, or the family takes no sizes, or sizes were given.
     """
     model = fit.unwrapped.model
-    takes = "n_averaged" in model._row_arguments and not model._by_row
+    takes = "n_averaged" in set(model._row_arguments) - set(model._arguments_of_fit)
     found = _sizes(loo.predictive, loo.data, fit.weight[rows]) if takes else None
     if found is None or loo.held_out:
         return []

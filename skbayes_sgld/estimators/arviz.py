@@ -17,13 +17,13 @@ from skbayes_sgld.prediction.predictions import split_columns
 
 
 def to_arviz(
-    model: Any, X: Any, y: Any, random_state: Any, groups: Any, by_row: dict[str, Any]
+    model: Any, X: Any, y: Any, random_state: Any, only: Any, by_row: dict[str, Any]
 ) -> Any:
     """ArviZ data of a fitted estimator; ``by_row`` has the exposures or trials of the rows X."""
     check_is_fitted(model)
     if X is None and y is not None:
         raise ValueError("y is given and X is None; give the rows of y as X.")
-    names = arviz.wanted_groups(groups, X is not None, y is not None)
+    names = arviz.wanted_groups(only, X is not None, y is not None)
     if X is not None:
         _check_fits(model, X, names)
     data = _groups(model, X, y, random_state, names, by_row)
@@ -43,7 +43,7 @@ def _check_fits(model: Any, X: Any, names: Sequence[str]) -> None:
         8 * n * n_draws * n_arrays,
         f"to_arviz of X with {n} rows, under {n_draws} draws, for the groups "
         f"{' and '.join(sorted(large))},",
-        "give fewer rows, or name the other groups alone in groups=",
+        "give fewer rows, or name the other groups alone in only=",
     )
 
 

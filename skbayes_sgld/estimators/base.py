@@ -281,9 +281,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     # ---- the fitted estimator -----------------------------------------------------------------
 
     @property
-    def _by_row(self) -> str:
-        """Name of the argument by row in the fit, or ""."""
-        return "" if self._fitted is None else self._fitted.target.given
+    def _arguments_of_fit(self) -> tuple[str, ...]:
+        """Names of the arguments by row that the fit had."""
+        return () if self._fitted is None else self._fitted.target.arguments
 
     @property
     def _fingerprint(self) -> Fingerprint | None:
@@ -473,7 +473,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         y: Any = None,
         random_state: Any = 0,
         *,
-        groups: Any = None,
+        only: Any = None,
         **by_row: Any,
     ) -> Any:
         """Convert the fit to ArviZ; it needs the extra ``arviz``.
@@ -486,7 +486,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             Their observations.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the draws of observations.
-        groups : sequence of str or None, default=None
+        only : sequence of str or None, default=None
             Groups to make, of those below. None: all of them. ``posterior_predictive`` and
             ``log_likelihood`` hold a number for every row and draw each, 8 bytes: for 20,000 rows
             and 4,000 draws 0.64 GB.
@@ -512,7 +512,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         MemoryError
             If the groups do not fit into the available memory, before they are made.
         """
-        return arviz.to_arviz(self, X, y, random_state, groups, by_row)
+        return arviz.to_arviz(self, X, y, random_state, only, by_row)
 
     def __getstate__(self) -> dict[str, Any]:
         """State with the package's version: in another one attributes may have another meaning."""

@@ -285,7 +285,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         if not isinstance(rows, Arrays):
             return unless_random_walks(self, rows.score(self, ACCURACY))
         check_by_row_given(self, by_row, "score", in_search=True)
-        if not any(value is not None for value in by_row.values()):
+        if by_row.get("n_trials") is None:
             score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
             return unless_random_walks(self, score)
         checked, successes, trials = self._observed(X, y, by_row)
@@ -320,7 +320,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     )
 
     def _target(self, rows: Any) -> Target:
-        if rows.given == "n_trials":
+        if "n_trials" in rows.arguments:
             return TotalsOfLabels(class_weight=self.class_weight)
         return Labels(**self._of_labels(rows))
 

@@ -173,7 +173,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         # chains that continue, and batches, must not repeat earlier noise
         seed = draw_seed(self.random_state) + n_fits + rows.n_batches
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
-        data[next(iter(self._row_arguments), "offset")] = posterior.offset
+        data[target.offset_argument or "offset"] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
         watch, workers = partial(show_progress, self), rows.workers(settings.n_jobs)
         try:

@@ -77,34 +77,34 @@ BY_ROW_AND_DRAW = {"posterior_predictive", "log_likelihood", "predictions"}
 """Groups with a number for every row and draw."""
 
 
-def wanted_groups(groups: Any, rows: bool, observed: bool) -> Sequence[str]:
+def wanted_groups(only: Any, rows: bool, observed: bool) -> Sequence[str]:
     """Names of the groups to make; None is all of them.
 
     Parameters
     ----------
-    groups : object
+    only : object
         Value of the user's argument.
     rows, observed : bool
         Whether X and y are given.
     """
     names = (*_OFDRAWS, *_OBSERVED, *_PREDICTED)
     made = _OFDRAWS + (() if not rows else _OBSERVED if observed else _PREDICTED)
-    if groups is None:
+    if only is None:
         return made
-    if isinstance(groups, str) or not isinstance(groups, Iterable):
+    if isinstance(only, str) or not isinstance(only, Iterable):
         raise TypeError(
-            f"groups={groups!r} is not accepted; give a list of names, such as ['posterior', "
+            f"only={only!r} is not accepted; give a list of names, such as ['posterior', "
             "'log_likelihood'], or None for all."
         )
-    selection = list(groups)
+    selection = list(only)
     unknown = [name for name in selection if name not in names]
     if unknown or not selection:
         what = f"has {unknown[0]!r}, which is not known" if unknown else "is empty"
-        raise ValueError(f"groups={groups!r} {what}; choose among {', '.join(map(repr, names))}.")
+        raise ValueError(f"only={only!r} {what}; choose among {', '.join(map(repr, names))}.")
     for name in selection:
         if name not in made:
             needs = "X and y" if name in _OBSERVED else "X without y"
-            raise ValueError(f"groups={groups!r} has {name!r}, which needs {needs}.")
+            raise ValueError(f"only={only!r} has {name!r}, which needs {needs}.")
     return selection
 
 

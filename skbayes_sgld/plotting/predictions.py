@@ -447,7 +447,7 @@ class ReliabilityDisplay(Display):
         display : ReliabilityDisplay
         """
         model = unwrap_for(cls.__name__, "predict_proba", estimator).model
-        if getattr(model, "_by_row", False):
+        if "n_trials" in getattr(model, "_arguments_of_fit", ()):
             raise ValueError(
                 f"{cls.__name__} takes labels, and the model was fitted to totals of trials; write "
                 "the trials out, one a row, with p = estimator.predict_proba(X)[rows, 1]: "

@@ -295,7 +295,7 @@ def unwrap_for(
 
 def _instead(model: Any, member: str) -> str:
     """Sentence that names the method for intervals or quantiles of a classifier."""
-    of_totals = getattr(model, "_by_row", "") == "n_trials"
+    of_totals = "n_trials" in getattr(model, "_arguments_of_fit", ())
     of_proba = member.replace("predict_", "predict_proba_")
     if member in ("predict_interval", "predict_quantiles") and not of_totals:
         return f" Of probabilities of classes use {of_proba}." * hasattr(model, of_proba)

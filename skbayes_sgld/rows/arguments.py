@@ -39,9 +39,9 @@ class RowArgument:
     check : callable
         Function of the argument and the rows X that returns floats ``(n,)``; errors name the
         argument.
-    offset : callable
+    offset : callable or None
         Function from these numbers to the offset of a local parameter; trials are returned
-        unchanged.
+        unchanged. None: the argument is no offset, and a target reads it from ``Rows.by_row``.
     fitted_to : str
         What a model with this argument was fitted to, for errors.
     elsewhere : str
@@ -51,7 +51,7 @@ class RowArgument:
     """
 
     check: Callable[[Any, Any], Array]
-    offset: Callable[[Array], Array]
+    offset: Callable[[Array], Array] | None
     fitted_to: str
     elsewhere: str
     documentation: str
@@ -118,14 +118,31 @@ def metadata_requests(cls: type, names: Iterable[str]) -> dict[str, dict[str, An
     }
 
 
+def given(by_row: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments by row that are not None."""
+    return {name: value for name, value in by_row.items() if value is not None}
+
+
+def offset_argument(names: Iterable[str]) -> str:
+    """The argument by row that becomes an offset, or ""; raise if there are two."""
+    found = [name for name in names if ROW_ARGUMENTS[name].offset is not None]
+    if len(found) > 1:
+        raise ValueError(
+            f"{' and '.join(found)} do not go together: each changes what y is of a row; give "
+            "one of them."
+        )
+    return found[0] if found else ""
+
+
 def check_names(model: Any, by_row: Mapping[str, Any]) -> None:
-    """Raise if an argument by row is not one of the estimator's.
+    """Raise if an argument by row is not one of the estimator's, or two do not go together.
 
     The decorator ``numpy_defaults`` of public methods adds the method's name and its arguments.
     """
     for name in by_row:
         if name not in model._row_arguments:
             raise TypeError(f"{type(model).__name__} takes no argument {name!r}.")
+    offset_argument(given(by_row))
 
 
 def check_by_row_given(
@@ -136,9 +153,10 @@ def check_by_row_given(
     ``call`` is the function that compares y with predictions, as a user writes it, and
     ``in_search`` whether searches call it.
     """
-    name = getattr(model, "_by_row", "")
-    if not name or by_row.get(name) is not None:
+    missing = [n for n in getattr(model, "_arguments_of_fit", ()) if by_row.get(n) is None]
+    if not missing:
         return
+    name = missing[0]
     search = (
         ", as a search does after sklearn.set_config(enable_metadata_routing=True) and "
         f"set_score_request({name}=True)"

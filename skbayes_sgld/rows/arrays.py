@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 from skbayes_sgld._checks import check_collected, naming
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
+from skbayes_sgld.rows.arguments import given
 from skbayes_sgld.rows.checks import (
     FLOATS,
     check_no_gap,
@@ -46,14 +47,14 @@ class Arrays:
     X: Any
     y: Any
     sample_weight: Any = None
-    by_row: Mapping[str, Any] | None = None
+    by_row: Mapping[str, Any] = field(default_factory=dict)
 
     n_batches = 0
 
     @property
-    def given(self) -> str:
-        """Name of the argument by row that is given, or ""."""
-        return next((name for name, value in (self.by_row or {}).items() if value is not None), "")
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments by row that are given."""
+        return tuple(given(self.by_row))
 
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Rows]:
         """Target of the rows, and the rows as the model takes them, both checked."""
@@ -64,7 +65,8 @@ class Arrays:
         y = checked_y(estimator, y, X, target.numeric)
         estimator._check_values(X, names, fitting=True)
         weight = None if self.sample_weight is None else check_weight(self.sample_weight, X)
-        values = target.values_of_fit(X, self.by_row or {})
+        values = target.values_of_fit(X, self.by_row)
+        target = replace(target, arguments=tuple(values))
         target, rows = target.encode(Rows(X, y, weight, by_row=values, names=names))
         if weight is not None and rows.weight is not None:
             warn_of_light_rows(float(rows.weight.sum()), *rows.X.shape)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from operator import itemgetter, methodcaller
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
 from skbayes_sgld.rows.fingerprint import Fingerprint
 
 _KEPT = 2**22  # up to this many numbers in X a fit keeps a copy: 32 megabytes
@@ -30,7 +32,8 @@ class Rows:
     offset : ndarray of shape (n,) or None, default=None
         Known part of a local parameter of each row.
     by_row : dict of ndarray of shape (n,), default={}
-        Arguments by row that were given, by their names; a target turns them into the offset.
+        Arguments by row that were given, by their names. A target turns one into the offset, or
+        into y, and it is then left out.
     columns : tuple of two ndarrays of shape (d,) or None, default=None
         Mean and spread of each column, if they are not those of X.
     names : list of str or None, default=None
@@ -58,10 +61,17 @@ class Rows:
         """Names of the columns as parameters have them."""
         return None if self.names is None else [escaped(name) for name in self.names]
 
-    @property
-    def given(self) -> str:
-        """Name of the argument by row that was given, or ""."""
-        return next(iter(self.by_row), "")
+    def changed(self, change: Callable[[Any], Any]) -> Rows:
+        """Rows whose arrays with a value for each row are all changed in one way, as by a slice."""
+        weight, offset = (None if v is None else change(v) for v in (self.weight, self.offset))
+        by_row = {name: change(values) for name, values in self.by_row.items()}
+        X, y = change(self.X), change(self.y)
+        return replace(self, X=X, y=y, weight=weight, offset=offset, by_row=by_row)
+
+    def with_offset(self, offset: Array | None) -> Rows:
+        """Rows with this offset, and without the argument by row that it was made of."""
+        others = {name: v for name, v in self.by_row.items() if not ROW_ARGUMENTS[name].offset}
+        return replace(self, offset=offset, by_row=others)
 
     def weighing(self, weight: Array | None) -> Rows:
         """Rows with a positive weight, with these weights, which are None if all are 1."""
@@ -69,9 +79,8 @@ class Rows:
             return replace(self, weight=None)
         if weight.all():
             return replace(self, weight=weight)
-        some = weight > 0
-        by_row = {name: values[some] for name, values in self.by_row.items()}
-        return replace(self, X=self.X[some], y=self.y[some], by_row=by_row).weighing(weight[some])
+        some = replace(self, weight=weight).changed(itemgetter(weight > 0))
+        return some.weighing(some.weight)
 
     def total(self, likelihood: Likelihood) -> float:
         """Number of observations that the rows stand for."""
@@ -80,8 +89,7 @@ class Rows:
 
     def copied(self) -> Rows:
         """Copy of rows that does not share memory with the caller's arrays."""
-        weight, offset = (None if v is None else v.copy() for v in (self.weight, self.offset))
-        return replace(self, X=self.X.copy(), y=self.y.copy(), weight=weight, offset=offset)
+        return self.changed(methodcaller("copy"))
 
     # ---- what rows in blocks and batches of partial_fit do in their own way ---------------------
 

@@ -100,11 +100,12 @@ class Batch(Arrays):
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Any]:
         """Target of the batches, and the batch as the model takes it, both checked."""
         before = self.earlier.target
-        if before is not None and self.given != before.given:
+        others = set() if before is None else set(self.arguments) ^ set(before.arguments)
+        for name in sorted(others):
+            now = name in self.arguments
             raise ValueError(
-                f"{self.given or before.given} is {'' if self.given else 'not '}given, and earlier "
-                f"calls of partial_fit had {'it' if before.given else 'none'}; give it in all "
-                "calls, or in none."
+                f"{name} is {'' if now else 'not '}given, and earlier calls of partial_fit had "
+                f"{'none' if now else 'it'}; give it in all calls, or in none."
             )
         target, rows = super().encode(target, estimator)
         check_sums(estimator, rows.n_features, "partial_fit")
@@ -252,4 +253,5 @@ def joined(earlier: Rows, power: float, rows: Rows) -> Rows:
         else np.concatenate([earlier.X, rows.X])
     )
     y = np.concatenate([earlier.y, rows.y])
-    return replace(rows, X=X, y=y, weight=weight, offset=offset)
+    by_row = {name: np.concatenate([v, rows.by_row[name]]) for name, v in earlier.by_row.items()}
+    return replace(rows, X=X, y=y, weight=weight, offset=offset, by_row=by_row)

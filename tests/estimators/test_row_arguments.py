@@ -126,10 +126,10 @@ def test_all_batches_and_blocks_have_the_argument_or_none(name):
     orders = [(with_it, {}), (without, with_it)]
     for given, other in orders[: 1 if name == "beta-binomial" else 2]:  # whose fit needs it
         model = clone(model).partial_fit(X[first], y[first], **given)
-        draws, known = model.posterior_, model._by_row
+        draws, known = model.posterior_, model._arguments_of_fit
         with pytest.raises(ValueError, match=f"{argument} is (None; give|(not )?given, and ear)"):
             model.partial_fit(X[first], y[first], **other)
-        assert model.posterior_ is draws and model._by_row == known
+        assert model.posterior_ is draws and model._arguments_of_fit == known
         model.partial_fit(X[first], y[first], **given)
     parts = [(X[first], y[first], None, SIZE[first]), (X[later], y[later])]
     with pytest.raises(ValueError, match=r"block 1 has no exposure.*has it; .*in all blocks, or"):

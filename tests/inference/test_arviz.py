@@ -212,30 +212,30 @@ def test_rows_take_the_memory_of_one_copy_of_the_chosen_groups(linear, monkeypat
     rows, y = pd.DataFrame(np.tile(X, (100, 1)), columns=X.columns), np.tile(Y, 100)
     linear.to_arviz()  # imports
     wanted = ["posterior", "log_likelihood"]
-    data, peak = peak_of(lambda: linear.to_arviz(rows, y, groups=wanted))
+    data, peak = peak_of(lambda: linear.to_arviz(rows, y, only=wanted))
     assert groups(data) == set(wanted)
     kept = data["log_likelihood"]["y"].nbytes
     assert kept == 8 * len(y) * len(linear.posterior_.flat)
     assert peak < 1.1 * kept + 5e7  # the blocks
-    assert groups(linear.to_arviz(X, groups=["predictions"])) == {"predictions"}
+    assert groups(linear.to_arviz(X, only=["predictions"])) == {"predictions"}
     model = SGLDPoissonRegressor(n_draws=50, random_state=0).fit(X, COUNTS)
-    assert groups(model.to_arviz(X, COUNTS, groups=["observed_data"])) == {"observed_data"}
+    assert groups(model.to_arviz(X, COUNTS, only=["observed_data"])) == {"observed_data"}
 
 
 @pytest.mark.parametrize(
     ("rows", "wanted", "error", "match"),
     [
-        ((X, Y), ["prior"], ValueError, r"groups=\['prior'\] has 'prior', which is not known; ch"),
+        ((X, Y), ["prior"], ValueError, r"only=\['prior'\] has 'prior', which is not known; ch"),
         ((X,), ["log_likelihood"], ValueError, r"has 'log_likelihood', which needs X and y\."),
         ((X, Y), ["predictions"], ValueError, r"has 'predictions', which needs X without y\."),
-        ((), [], ValueError, r"groups=\[\] is empty; choose among"),
-        ((), "posterior", TypeError, "groups='posterior' is not accepted; give a list"),
+        ((), [], ValueError, r"only=\[\] is empty; choose among"),
+        ((), "posterior", TypeError, "only='posterior' is not accepted; give a list"),
         ((None, Y), None, ValueError, "y is given and X is None"),
     ],
 )
 def test_groups_that_cannot_be_made_are_told(rows, wanted, error, match, linear):
     with pytest.raises(error, match=match):
-        linear.to_arviz(*rows, groups=wanted)
+        linear.to_arviz(*rows, only=wanted)
 
 
 def test_more_rows_than_fit_are_refused_before_their_memory_is_taken(linear, monkeypatch):
@@ -252,10 +252,10 @@ def test_more_rows_than_fit_are_refused_before_their_memory_is_taken(linear, mon
     assert said == (
         "to_arviz of X with 1000000 rows, under 1200 draws, for the groups log_likelihood and "
         "posterior_predictive, takes 19.2 GB of memory, and 1 GB are available; give fewer rows, "
-        "or name the other groups alone in groups=."
+        "or name the other groups alone in only=."
     )
     assert peak < 1e8
-    small = linear.to_arviz(rows, np.zeros(n), groups=["posterior", "observed_data"])
+    small = linear.to_arviz(rows, np.zeros(n), only=["posterior", "observed_data"])
     assert groups(small) == {"posterior", "observed_data"}
 
 

@@ -62,7 +62,7 @@ class Of100Trials(Totals):
     def encode(self, rows):
         target, encoded = super().encode(rows)
         given = np.any(rows.by_row["n_trials"] != 100)
-        return replace(target, given="n_trials" if given else ""), encoded  # as methods are
+        return replace(target, arguments=("n_trials",) if given else ()), encoded  # as methods are
 
 
 class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):

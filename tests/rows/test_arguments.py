@@ -7,7 +7,10 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld import SGLDOrdinalClassifier, SGLDPoissonRegressor
-from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, RowArgument
+from skbayes_sgld.rows.checks import one_a_row
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.stream import joined
 
 LINEAR = [
     getattr(skbayes_sgld, name)
@@ -57,3 +60,59 @@ def test_a_subclass_may_leave_out_an_argument_of_its_bases():
 def test_the_notes_of_a_class_document_its_arguments(cls):
     for name in cls._row_arguments:
         assert f"``{name}``, an argument by row, is" in cls.__doc__
+
+
+CLUSTER = RowArgument(
+    lambda value, X: one_a_row(value, "cluster", X),
+    None,
+    fitted_to="rows in clusters",
+    elsewhere="no estimator takes clusters",
+    documentation="``cluster``, an argument by row, is the number of the row's cluster.",
+)
+SIZE = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
+
+
+@pytest.mark.filterwarnings("ignore")  # of so few draws
+def test_an_argument_without_an_offset_stands_beside_one_that_has_one(monkeypatch):
+    monkeypatch.setitem(ROW_ARGUMENTS, "cluster", CLUSTER)
+
+    class Clustered(SGLDPoissonRegressor):
+        _row_arguments = ("exposure", "cluster")
+
+    settings = {"n_draws": 20, "n_chains": 2, "random_state": 0}
+    alone = SGLDPoissonRegressor(**settings).fit(X, Y, exposure=SIZE)
+    for names in (("cluster", "exposure"), ("exposure", "cluster")):
+        values = {"cluster": np.arange(6), "exposure": SIZE}
+        by_row = {name: values[name] for name in names}
+        both = Clustered(**settings).fit(X, Y, **by_row)
+        assert set(both._arguments_of_fit) == set(names)
+        np.testing.assert_array_equal(both.posterior_.flat, alone.posterior_.flat)
+        assert both.score(X, Y, **by_row) == alone.score(X, Y, exposure=SIZE)
+        with pytest.raises(ValueError, match="cluster is None, and the model was fitted to rows "):
+            both.score(X, Y, exposure=SIZE)
+    only = Clustered(**settings).fit(X, Y, cluster=1)
+    plain = SGLDPoissonRegressor(**settings).fit(X, Y)
+    np.testing.assert_array_equal(only.posterior_.flat, plain.posterior_.flat)
+    assert only.score(X, Y, cluster=1) == plain.score(X, Y)
+    with pytest.raises(ValueError, match="exposure is given, and earlier calls of partial_fit had"):
+        only.partial_fit(X, Y, cluster=1).partial_fit(X, Y, **by_row)
+
+
+def test_two_arguments_that_do_not_go_together_are_refused_by_name():
+    class Both(SGLDPoissonRegressor):
+        _row_arguments = ("exposure", "n_averaged")
+
+    with pytest.raises(ValueError, match="exposure and n_averaged do not go together"):
+        Both().fit(X, Y, exposure=SIZE, n_averaged=SIZE)
+    with pytest.raises(ValueError, match="n_averaged and exposure do not go together"):
+        Both().fit(X, Y, n_averaged=SIZE, exposure=SIZE)
+
+
+def test_rows_are_sliced_copied_and_joined_with_their_arguments():
+    rows = Rows(X, Y, by_row={"cluster": np.arange(6)})
+    some = rows.weighing(np.array([0.0, 1.0, 1.0, 0.0, 2.0, 1.0]))
+    np.testing.assert_array_equal(some.by_row["cluster"], [1, 2, 4, 5])
+    np.testing.assert_array_equal(some.weight, [1.0, 1.0, 2.0, 1.0])
+    assert not np.shares_memory(rows.copied().by_row["cluster"], rows.by_row["cluster"])
+    both = joined(some, 1.0, rows)
+    np.testing.assert_array_equal(both.by_row["cluster"], [1, 2, 4, 5, *range(6)])

@@ -11,7 +11,7 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
-from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, offset_argument
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.record import Rows
 
@@ -27,8 +27,8 @@ class Target(ABC):
     ----------
     first : bool, default=True
         Whether a fit begins with the rows to encode; False for later batches of ``partial_fit``.
-    given : str, default=""
-        Name of the argument by row in the fit.
+    arguments : tuple of str, default=()
+        Names of the arguments by row in the fit.
     classes : ndarray of shape (n_classes,) or None, default=None
         Labels, for a target that has labels.
     present : ndarray or None, default=None
@@ -36,7 +36,7 @@ class Target(ABC):
     """
 
     first: bool = True
-    given: str = ""
+    arguments: tuple[str, ...] = ()
     classes: Array | None = None
     present: Array | None = None
 
@@ -55,6 +55,11 @@ class Target(ABC):
         """Names of the classes that have their own linear predictors; None without classes."""
         return None
 
+    @property
+    def offset_argument(self) -> str:
+        """Name of the argument by row in the fit that became an offset or trials, or ""."""
+        return offset_argument(self.arguments)
+
     # ---- a fit --------------------------------------------------------------------------------
 
     def read(self, y: Any) -> tuple[Self, Any]:
@@ -65,9 +70,9 @@ class Target(ABC):
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
 
-    def of_blocks(self, given: str) -> Self:
-        """Target of rows in blocks; ``given`` is the name of their argument by row, or ""."""
-        return replace(self, given=given)
+    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
+        """Target of rows in blocks that hold these arguments by row."""
+        return replace(self, arguments=arguments)
 
     def encode_labels(self, labels: Array, total: Array) -> tuple[Self, Array, Array]:
         """Target, and for each label read from blocks its number and the factor on its weight."""
@@ -77,11 +82,11 @@ class Target(ABC):
         """Numbers of the likelihood and offset of a block, from y and the argument by row."""
         offset = None
         if values is not None and np.any(values != 1.0):
-            offset = ROW_ARGUMENTS[self.given].offset(values)
+            offset = self.offset({self.offset_argument: values})
         return y, offset
 
     def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers ``(n,)`` of the argument by row in a fit."""
+        """Checked numbers ``(n,)`` of the arguments by row in a fit."""
         return self.values(X, by_row)
 
     def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
@@ -103,15 +108,14 @@ class Target(ABC):
     # ---- later calls --------------------------------------------------------------------------
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers ``(n,)`` of the argument by row."""
-        given = {name: value for name, value in by_row.items() if value is not None}
-        return {name: ROW_ARGUMENTS[name].check(value, X) for name, value in given.items()}
+        """Checked numbers ``(n,)`` of the arguments by row that are given."""
+        return {name: ROW_ARGUMENTS[name].check(v, X) for name, v in given(by_row).items()}
 
     def offset(self, values: Mapping[str, Array]) -> Array | None:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
-        for name, each in values.items():
-            return ROW_ARGUMENTS[name].offset(each)
-        return None
+        name = offset_argument(values)
+        offset = ROW_ARGUMENTS[name].offset if name else None
+        return None if offset is None else offset(values[name])
 
     @abstractmethod
     def numbers(self, y: Array) -> Array:

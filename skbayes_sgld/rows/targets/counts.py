@@ -27,10 +27,11 @@ class Counts(Numbers):
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
-        weighted_rates = self.takes_rates and not rows.given and rows.weight is not None
+        exposed = "exposure" in rows.by_row
+        weighted_rates = self.takes_rates and not exposed and rows.weight is not None
         target, rows = super().encode(rows)
         if not weighted_rates:
-            warn_of_fraction(first_fraction(rows.y), with_exposure=bool(target.given))
+            warn_of_fraction(first_fraction(rows.y), with_exposure=exposed)
         return target, rows
 
     def _of_fit(self, y: Array) -> Array:

@@ -176,13 +176,13 @@ class Labels(Target):
     # ---- later calls --------------------------------------------------------------------------
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Raise if numbers of trials are given: the fit was to labels."""
+        """Checked numbers by row; raise if some are trials: the fit was to labels."""
         if by_row.get("n_trials") is not None:
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
                 "in fit too."
             )
-        return {}
+        return super().values(X, by_row)
 
     def numbers(self, y: Array) -> Array:
         """Codes of labels among all classes."""

@@ -36,8 +36,8 @@ class Numbers(Target):
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
         rows = rows.weighing(rows.weight)
-        rows = replace(rows, y=self._of_fit(rows.y), offset=self.offset(rows.by_row))
-        return replace(self, given=rows.given), replace(rows, by_row={})
+        rows = replace(rows, y=self._of_fit(rows.y))
+        return self, rows.with_offset(self.offset(rows.by_row))
 
     def _of_fit(self, y: Array) -> Array:
         """Checked numbers for the likelihood, in a fit."""
@@ -96,10 +96,10 @@ class Measurements(Numbers):
             check_size(float(np.abs(found[0]).max(initial=0.0)), "y")
         return found
 
-    def of_blocks(self, given: str) -> Self:
+    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
         """Target of rows in blocks, which may be averages."""
-        self._check_averages(bool(given))
-        return super().of_blocks(given)
+        self._check_averages("n_averaged" in arguments)
+        return super().of_blocks(arguments)
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
         """Checked numbers ``(n,)`` of the arguments by row that are given."""

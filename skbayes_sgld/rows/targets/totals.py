@@ -38,14 +38,13 @@ class Totals(Target):
         weight, none = rows.weight, totals["trials"] == 0
         if none.any():  # rows without trials carry no information
             weight = np.where(none, 0.0, 1.0 if weight is None else weight)
-        rows = replace(rows, y=totals, by_row={}).weighing(weight)
-        return replace(self, given="n_trials"), rows
+        return self, replace(rows, y=totals).with_offset(None).weighing(weight)
 
-    def of_blocks(self, given: str) -> Self:
+    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
         """Target of rows in blocks, which must have trials."""
-        if not given:
+        if "n_trials" not in arguments:
             raise ValueError("the blocks have no n_trials; let them be (X, y, weight, n_trials).")
-        return replace(self, given=given)
+        return super().of_blocks(arguments)
 
     def join(self, y: Array, values: Array | None) -> tuple[Array, Array | None]:
         """Successes and trials of a block as one array of records; there is no offset."""
@@ -62,7 +61,8 @@ class Totals(Target):
 
     def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
         """Checked numbers of trials ``(n,)``; 1 if they are not given."""
-        return super().values(X, by_row) or {"n_trials": trials_of(1, X)}
+        values = super().values(X, by_row)
+        return values if "n_trials" in values else values | {"n_trials": trials_of(1, X)}
 
     def data(self, rows: Rows) -> tuple[Array, ...]:
         """X, and the numbers of successes and of trials, of encoded rows."""
@@ -120,10 +120,10 @@ class TotalsOfLabels(Totals):
         target, rows = super().encode(rows)
         return replace(target, classes=np.arange(2)), rows
 
-    def of_blocks(self, given: str) -> Self:
+    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
         """Target of rows in blocks, which have trials."""
         self.check()
-        return replace(self, given=given, classes=np.arange(2))
+        return replace(super().of_blocks(arguments), classes=np.arange(2))
 
     def check(self) -> None:
         """Raise where classes have weights."""
