@@ -237,7 +237,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 model = self._model(settings, target.likelihood, rows, target.class_names)
                 posterior, rows = self._bind(settings, model, rows)
                 fitted = self._infer(settings, model, posterior, rows, target)
+            last = dict(vars(self))
             self._write(fitted)
+            try:
+                self._screen(rows)
+            except Exception:  # such as a warning that is an error: the last fit stays
+                self.__dict__ = last
+                raise
         return self
 
     def _target(self, rows: Any) -> Target:
@@ -270,13 +276,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
 
-    def _as_written(self, fitted: Fitted) -> Self:
-        """Copy of the estimator that keeps this fit."""
-        # copy() would call __getstate__, which looks up the package's version
-        other = object.__new__(type(self))
-        other.__dict__.update(vars(self))
-        other._write(fitted)
-        return other
+    def _screen(self, rows: Any) -> None:
+        """Warn, at the end of a fit to these rows, if the model is wrong about them."""
 
     # ---- the fitted estimator -----------------------------------------------------------------
 

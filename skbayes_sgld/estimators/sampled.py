@@ -116,9 +116,8 @@ class SampledEstimator(RunSettings, LinearEstimator):
             return self._prior_of_others()
         return super()._resolve(name, ("auto",))
 
-    def _prior_of_others(self) -> Any:
+    def _prior_of_others(self, choice: Choice | None = None) -> Any:
         """Component that "auto" stands for: normal until it is chosen."""
-        choice = getattr(self._fitted, "choice", None)  # several outputs have one each
         return self._registries["prior"]["normal" if choice is None else choice.value]()
 
     def _choose_prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> Choice | None:
@@ -137,8 +136,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def _prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> tuple[Any, Choice | None]:
         """Prior of the coefficients for these rows, and the choice of an automatic one."""
         choice = self._choose_prior(settings, rows, likelihood)
-        others = self._registries["prior"]["normal" if choice is None else choice.value]()
-        prior = self._resolve("prior")
+        others, prior = self._prior_of_others(choice), self._resolve("prior")
         if isinstance(prior, ColumnPriors):
             prior = replace(prior, others=others).bound(rows.n_features, rows.names)
         elif choice is not None:
@@ -164,7 +162,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def _infer(
         self, settings: Settings, model: Any, posterior: Any, rows: Any, target: Target
     ) -> FittedLinear:
-        """Plan and run the chains, and check the model for clear misfit."""
+        """Plan and run the chains."""
         settings = replace(settings, prior=self._choice_of_prior(model.choice))
         sampled: Any = posterior
         if model.hierarchical is not None:
@@ -192,10 +190,12 @@ class SampledEstimator(RunSettings, LinearEstimator):
             clipped_fraction_=result.clipped,
             **{f"{name}_": result.draws.choices[name].value for name in _RESOLVED},
         )
-        fitted = replace(fitted, n_fits=n_fits + 1)
+        return replace(fitted, n_fits=n_fits + 1)
+
+    def _screen(self, rows: Any) -> None:
+        """Warn, at the end of a fit to these rows, if the model is wrong about them."""
         if _SCREEN.is_there:
-            _SCREEN.open()(self._as_written(fitted), rows.screened)
-        return fitted
+            _SCREEN.open()(self, rows.screened)
 
     def _last_positions(self, settings: Settings, names: list[str]) -> tuple[Array | None, int]:
         """Last positions of the chains that this fit continues, if any, and the fits before it."""

@@ -61,8 +61,8 @@ class NoiseModel(Component):
         own_priors: NoisePriors,
         **options: Any,
     ) -> GLMPosterior:
-        """Posterior with this noise, by default constant; ``options`` are GLMPosterior's."""
-        return GLMPosterior(X, y, likelihood, prior, own_priors, **options)
+        """Posterior with this noise, if it is not constant; ``options`` are GLMPosterior's."""
+        raise NotImplementedError
 
 
 @dataclass(eq=False, repr=False)

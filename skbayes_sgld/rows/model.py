@@ -73,13 +73,14 @@ class LinearModel:
         prior, intercept, own_priors = self.priors(rows) if priors is None else priors
         if self.likelihood.infers_noise and prior.scaled_by_noise and prior.automatic:
             warn_of_few_rows(rows.weight, *rows.X.shape)
-        options = {
+        options: dict[str, Any] = {
             "class_names": self.class_names,
             "columns": rows.columns,
             "offset": rows.offset,
         }
-        # models without noise count as constant noise, which makes a plain GLMPosterior
-        return self.noise.bind(
+        # models without noise count as constant noise
+        make = GLMPosterior if self.noise.constant else self.noise.bind
+        return make(
             rows.X,
             rows.y,
             self.likelihood,

@@ -292,6 +292,21 @@ def test_the_screen_changes_no_draw(state):
         np.testing.assert_array_equal(with_screen.posterior_.flat, without.posterior_.flat)
 
 
+def test_a_warning_of_the_screen_that_is_an_error_leaves_the_last_fit():
+    rng = np.random.default_rng(0)
+    X = columns(rng, 600)
+    model, fresh = SGLDLinearRegression(random_state=0), SGLDLinearRegression(random_state=0)
+    model.fit(X, unequal(rng, X, False))
+    draws, known = model.posterior_, sorted(vars(model))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelMisfitWarning)
+        for each in (model, fresh):
+            with pytest.raises(ModelMisfitWarning):
+                each.fit(X, unequal(rng, X, True))
+    assert model.posterior_ is draws and sorted(vars(model)) == known
+    assert not hasattr(fresh, "posterior_") and fresh._fitted is None
+
+
 def silently(fit):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")

@@ -8,7 +8,7 @@ from scipy import sparse
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import NormalNoise, StudentTNoise
 from skbayes_sgld.own_models import check_gradient
-from skbayes_sgld.posterior import NOISE_MODELS, LogLinearNoise
+from skbayes_sgld.posterior import NOISE_MODELS, GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.differences import difference_curvature
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
 from tests.numeric import derivative_by_chain
@@ -225,7 +225,8 @@ def test_what_has_no_log_linear_noise_is_refused(X, columns, settings, error, me
 def check_noise_model(name):
     """Raise where the posterior under the noise model of this name contradicts itself."""
     X, y, weight = unequal(40)
-    posterior = NOISE_MODELS[name]().bind(
+    noise = NOISE_MODELS[name]()
+    posterior = (GLMPosterior if noise.constant else noise.bind)(
         X, y, NormalNoise(), Normal(1.0), InverseGamma(2.0, 1.0), sample_weight=weight, center=True
     )
     theta = posterior.start() + 0.1 * np.random.default_rng(0).standard_normal(
