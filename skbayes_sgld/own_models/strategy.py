@@ -17,7 +17,8 @@ from skbayes_sgld.inference.strategies.adapted import adapt_run, draft_adjusted,
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import finish_given, tune_given
 from skbayes_sgld.inference.strategies.given_rows import batches_of
-from skbayes_sgld.inference.strategies.published import Published, plan_published
+from skbayes_sgld.inference.strategies.published import plan_published
+from skbayes_sgld.inference.strategies.rows_read import needs_mode
 from skbayes_sgld.inference.strategies.task import Finding, Task
 from skbayes_sgld.own_models.search import energy_error, find_modes, n_trajectories
 from skbayes_sgld.own_models.widths import find_far_part, with_widths
@@ -35,7 +36,7 @@ class OwnModel(Strategy):
     @classmethod
     def suits(cls, task: Task) -> bool:
         """Whether a mode is needed, or the model declares several."""
-        return task.facts.multimodal or not Published.suits(task)
+        return task.facts.multimodal or needs_mode(task)
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
@@ -44,7 +45,7 @@ class OwnModel(Strategy):
         if task.facts.multimodal:
             if settings.sampler is not None:
                 return task
-            if Published.suits(task):
+            if not needs_mode(task):
                 return plan_published(task, ParallelTempering(), _SEVERAL)
             return _temper(_with_rows(task), ParallelTempering(), _SEVERAL)
         task = _with_rows(_looked_at(task))
@@ -84,7 +85,7 @@ def _temper(task: Task, sampler: Sampler, why: str, least_time: float = 0.0) -> 
         return finish_given(task, replace(tune_given(task, sampler), why_sampler=why))
     run, batches = draft_adjusted(task, sampler)
     tuned = adapt_run(task, run, task.mode, why)
-    tuned = replace(tuned, time=max(tuned.time, least_time))
+    tuned = replace(tuned, spacing=max(tuned.spacing, least_time))
     return finish_adapted(task, batches, tuned)
 
 

@@ -123,8 +123,8 @@ def lengths_along(task: Task, tuned: AdaptedRun, in_time: int, collapsed: bool) 
     ``in_time`` is the number of draws that time allows.
     """
     n_draws = choose_n_draws(task, in_time)
-    thin = choose_thin(task.settings, tuned.time, tuned.most_spaced)
-    automatic, _ = usual_burnin(tuned.time, n_draws.value * thin.value)
+    thin = choose_thin(task.settings, tuned.spacing, tuned.most_spaced)
+    automatic, _ = usual_burnin(tuned.spacing, n_draws.value * thin.value)
     automatic = min(ceil(0.5 * automatic), ceil(0.06 * n_draws.value) * thin.value)
     why = "five independent draws' worth, after the pilot's trajectories"
     n_burnin, n_walkers = choose_burnin(task, automatic, why), 1
@@ -157,8 +157,8 @@ def _shared_trajectories(
     sampler = hmc_along(rows, n_points)
     step_size = sampler.whole_steps(tuned.run.step_size)
     run = replace(tuned.run, sampler=sampler, step_size=step_size)
-    time = n_points * tuned.time
-    return replace(tuned, run=run, time=time, most_spaced=1), in_time * n_points
+    spacing = n_points * tuned.spacing
+    return replace(tuned, run=run, spacing=spacing, most_spaced=1), in_time * n_points
 
 
 def hmc_along(rows: WhitenedPosterior, n_points: int = 1) -> HMC:

@@ -68,8 +68,8 @@ def make_plan(
             continue
         strategy = entry.open() if isinstance(entry, Door) else entry
         if strategy.suits(task):
-            plan = strategy.plan(task)
-            if isinstance(plan, Plan):
-                return plan
-            task = plan
+            outcome = strategy.plan(task)
+            if isinstance(outcome, Plan):
+                return outcome
+            task = outcome  # the task with a finding, for the next strategy that suits
     raise RuntimeError("no strategy suits the model and the settings.")

@@ -49,7 +49,8 @@ class Adapted(Strategy):
     @classmethod
     def suits(cls, task: Task) -> bool:
         """Whether there is a finding against Langevin steps, or the user named such a sampler."""
-        return task.settings.left_to_tuning or tunes_named(task.settings)
+        has_finding = task.settings.left_to_tuning and task.finding is not None
+        return has_finding or tunes_named(task.settings)
 
     @classmethod
     def plan(cls, task: Task) -> Plan:
@@ -85,9 +86,9 @@ class AdaptedRun:
     run : Run
     center : Mode
         Centre and metric of the posterior, from the pilot's draws.
-    time : float
-        Autocorrelation time that the pilot measured, minus 1, so that at a time of 1.6 every step
-        is a draw; at most the largest affordable one.
+    spacing : float
+        Steps from draw to draw at which draws are nearly independent: the measured autocorrelation
+        time, minus 1, so that at a time of 1.6 every step is a draw; at most the affordable one.
     why_sampler, why_step_size : str
     pilot_time : float
         Autocorrelation time that the pilot measured.
@@ -102,7 +103,7 @@ class AdaptedRun:
 
     run: Run
     center: Mode
-    time: float
+    spacing: float
     why_sampler: str
     why_step_size: str
     pilot_time: float
@@ -136,14 +137,14 @@ def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL
     # 1.6 every step is a draw, worth 0.62; at 2.6 every second step is, worth 0.67. With a Laplace
     # prior, 60 columns and 40 rows every step is then a draw: effective sample sizes of 1,200 to
     # 1,800 of 4,000, errors of 5 to 9 % in the worst of 62 sds, and no bias over 20 seeds
-    measured = adapted.autocorrelation - 1.0
+    spacing = adapted.autocorrelation - 1.0
     most = 400 / n_gradients  # slower mixing is reported as a problem
     # if there may be several modes, chains that start far apart find more of them
     begins_at_ends = run.dynamics.facts.log_concave and len(adapted.ends) > 0
     return AdaptedRun(
         run,
         adapted.mode,
-        min(max(1.0, measured, 0.5 * expected), max(1.0, most)),
+        min(max(1.0, spacing, 0.5 * expected), max(1.0, most)),
         why,
         f"pilot acceptance {adapted.acceptance:.0%} near this step size",
         adapted.autocorrelation,
@@ -179,12 +180,12 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
     """Lengths of a run; the pilot's trajectories count as part of its burn-in."""
     settings, ends = task.settings, tuned.ends
     n_draws = choose_n_draws(task)
-    thin = choose_thin(settings, tuned.time, tuned.most_spaced)
+    thin = choose_thin(settings, tuned.spacing, tuned.most_spaced)
     n_steps = n_draws.value * thin.value
-    automatic, why = usual_burnin(tuned.time, n_steps)
+    automatic, why = usual_burnin(tuned.spacing, n_steps)
     if settings.init_is("auto") and ends is not None:
         # the correlation between walkers from one pilot chain falls to 10 %
-        least = min(automatic, int(np.ceil(2.0 * tuned.time)))
+        least = min(automatic, int(np.ceil(2.0 * tuned.spacing)))
         automatic, why = automatic - tuned.n_settling, f"{why}, with the pilot's part"
         if automatic < least:
             automatic, why = least, "two independent draws' worth, after those of the pilot"

@@ -14,7 +14,7 @@ from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given_rows import batches_of
 from skbayes_sgld.inference.strategies.lengths import usual_lengths
 from skbayes_sgld.inference.strategies.plans import chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import reason_for_all_rows
+from skbayes_sgld.inference.strategies.rows_read import needs_mode
 from skbayes_sgld.inference.strategies.starts import choose_start
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.base import Sampler
@@ -27,12 +27,7 @@ class Published(Strategy):
     @classmethod
     def suits(cls, task: Task) -> bool:
         """Whether no mode is needed."""
-        settings = task.settings
-        if settings.uses_curvature or settings.step_size is None or settings.init_is("mode"):
-            return False
-        if settings.gradient is not None:
-            return not settings.gradient.needs_mode
-        return settings.batch_size is None and bool(reason_for_all_rows(task.posterior))
+        return not needs_mode(task)
 
     @classmethod
     def plan(cls, task: Task) -> Plan:

@@ -46,6 +46,16 @@ def cheapest_batches(task: Task) -> Batches:
     return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
 
 
+def needs_mode(task: Task) -> bool:
+    """Whether the settings need the mode of the posterior, for metric, step size, start or rows."""
+    settings = task.settings
+    if settings.uses_curvature or settings.step_size is None or settings.init_is("mode"):
+        return True
+    if settings.gradient is not None:
+        return settings.gradient.needs_mode
+    return settings.batch_size is not None or not reason_for_all_rows(task.posterior)
+
+
 def every_row(task: Task, mode: Mode | None) -> Batches:
     """All rows, since the user chose ``gradient="full"``."""
     choices = {

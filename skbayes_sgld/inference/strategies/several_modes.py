@@ -18,8 +18,7 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.strategies.adapted import AdaptedRun, finish_adapted
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.plans import draft
-from skbayes_sgld.inference.strategies.published import Published
-from skbayes_sgld.inference.strategies.rows_read import all_rows
+from skbayes_sgld.inference.strategies.rows_read import all_rows, needs_mode
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
@@ -41,8 +40,8 @@ class SeveralModes(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether a mode is needed."""
-        return not (task.facts.user_defined or Published.suits(task))
+        """Whether a mode is needed, of a model that is not a user's own."""
+        return needs_mode(task) and not task.facts.user_defined
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:

@@ -14,8 +14,9 @@ class Shortened(Strategy):
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether a chain overflowed with a step size that the user did not choose."""
-        return task.finding is not None and task.finding.step_size is not None
+        """Whether steps that nobody chose overflowed, and the settings exclude HMC."""
+        overflowed = task.finding is not None and task.finding.step_size is not None
+        return overflowed and not task.settings.left_to_tuning
 
     @classmethod
     def plan(cls, task: Task) -> Plan:

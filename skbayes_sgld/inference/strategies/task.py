@@ -66,11 +66,17 @@ class Task:
     choices: Choices = field(default_factory=dict)
     modes: tuple[KnownMode, ...] = ()
     far: FarPart | None = None
+    _mode: Mode | None = field(default=None, init=False, repr=False)
 
-    def found(self, **findings: Any) -> Task:
-        """Task with further findings for the next strategy; coordinates and mode are kept."""
+    def found(self, mode: Mode | None = None, **findings: Any) -> Task:
+        """Task with further findings for the next strategy, and perhaps another mode.
+
+        Coordinates are kept, and the mode unless another is given.
+        """
         task = copy(self)
-        vars(task).update(findings)
+        for name, value in findings.items():
+            setattr(task, name, value)
+        task._mode = mode or self._mode
         return task
 
     @cached_property
@@ -98,11 +104,12 @@ class Task:
         """Facts about the posterior in these coordinates."""
         return self.posterior.facts
 
-    @cached_property
+    @property
     def mode(self) -> Mode:
         """Mode of the posterior and the curvature there, found when first used."""
-        known = self._coordinates[1]
-        return self.mode_within(TOLERANCE) if known is None else known
+        if self._mode is None:
+            self._mode = self._coordinates[1] or self.mode_within(TOLERANCE)
+        return self._mode
 
     def mode_within(self, tolerance: float) -> Mode:
         """Mode to a squared distance; the start if the posterior may have no mode."""
