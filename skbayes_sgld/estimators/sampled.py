@@ -147,10 +147,10 @@ class SampledEstimator(RunSettings, LinearEstimator):
         """The prior in the plan."""
         if not isinstance(self.prior, Mapping) or not (self.prior or choice is None):
             name = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
-            return choice or Choice(name, GIVEN)
+            return choice or Choice.by_user(name)
         named = ", ".join(map(repr, self._resolve("prior").given))
         others = f"; {choice.value!r} for the others: {choice.why}" if choice else ""
-        return Choice("by column", f"{GIVEN} for {named}{others}")
+        return Choice.by_user("by column", f"{GIVEN} for {named}{others}")
 
     def _bind(self, settings: Any, model: Any, rows: Any) -> tuple[Any, Any]:
         """Posterior of the rows under the model, and the rows that later calls need.

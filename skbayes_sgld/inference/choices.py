@@ -17,15 +17,16 @@ _ORDER = (
 
 
 class Choice(NamedTuple):
-    """One resolved setting: its value, and the reason for it."""
+    """One resolved setting: its value, the reason for it, and whether the user gave it."""
 
     value: Any
     why: str
+    given: bool = False
 
-    @property
-    def given(self) -> bool:
-        """Whether the user chose the value."""
-        return self.why.partition(";")[0] == GIVEN
+    @classmethod
+    def by_user(cls, value: Any, why: str = GIVEN) -> Choice:
+        """Choice that the user made."""
+        return cls(value, why, True)
 
 
 Choices = dict[str, Choice]
@@ -39,9 +40,15 @@ def as_given(settings: Settings) -> Choices:
         "temperature": (temperature or tau, temperature is None and tau == 1),
         "clip": (settings.clip, settings.clip is None),
     }
-    choices = {name: Choice(v, DEFAULT if same else GIVEN) for name, (v, same) in defaults.items()}
-    why = "its steps have no unit, on any data" if settings.preconditioner is None else GIVEN
-    choices["preconditioner"] = Choice(settings.preconditioner or Curvature(), why)
+    choices = {
+        name: Choice(value, DEFAULT) if same else Choice.by_user(value)
+        for name, (value, same) in defaults.items()
+    }
+    if settings.preconditioner is None:
+        choice = Choice(Curvature(), "its steps have no unit, on any data")
+    else:
+        choice = Choice.by_user(settings.preconditioner)
+    choices["preconditioner"] = choice
     return choices if settings.prior is None else choices | {"prior": settings.prior}
 
 

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.differences import difference_curvature
@@ -46,16 +46,16 @@ def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, M
     ValueError
         If the parameterization is not available for this model.
     """
-    name, why = settings.parameterization, GIVEN
-    offered = posterior.facts.parameterizations
+    name, offered = settings.parameterization, posterior.facts.parameterizations
+    choice = Choice.by_user(name)
     if name is None:
-        name, why = _choose(posterior, settings)
+        choice = Choice(*_choose(posterior, settings))
+        name = choice.value
     elif name not in offered:
         raise ValueError(
             f"parameterization={name!r} needs {_NEEDS[name]}; set parameterization='auto' or "
             f"{offered[0]!r}."
         )
-    choice = Choice(name, why)
     if posterior.facts.hierarchical:
         if name == "row_space":
             posterior = _HIERARCHICAL_ROWS.open()(posterior, settings.tau)

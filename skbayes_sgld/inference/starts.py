@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._random import start_generators
-from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.posterior.base import Array, BasePosterior
 
 _REACH = 2.0  # half-width of uniform starts of unconstrained parameters, as in Stan
@@ -23,17 +23,16 @@ def named_start(
     ValueError, TypeError
         If ``init`` is an array of another shape, or a prior without draws.
     """
-    why = GIVEN
     if not isinstance(init, str):
-        return _given_start(posterior, init, n_chains), Choice("array", why)
+        return _given_start(posterior, init, n_chains), Choice.by_user("array")
     if init == "zeros":
-        return np.tile(posterior.zeros(), (len(chains), 1)), Choice("zeros", why)
-    if init == "auto":
-        why = "no mode is looked for"
+        return np.tile(posterior.zeros(), (len(chains), 1)), Choice.by_user("zeros")
     generators = start_generators(seed, chains)
     draws = posterior.draw_prior(generators)
     if draws is not None:
-        return posterior.reported.theta(draws), Choice("prior", why)
+        by_default = Choice("prior", "no mode is looked for")
+        choice = by_default if init == "auto" else Choice.by_user("prior")
+        return posterior.reported.theta(draws), choice
     if init == "prior":
         raise TypeError(
             f"init='prior' needs a posterior that can draw from its prior; "

@@ -16,7 +16,7 @@ import numpy as np
 from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._progress import Progress
 from skbayes_sgld._random import ChainStreams, start_normals
-from skbayes_sgld.inference.choices import GIVEN, Choice, as_given, in_order
+from skbayes_sgld.inference.choices import Choice, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.setting_checks import check_room
 from skbayes_sgld.inference.settings import Settings
@@ -138,7 +138,7 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
 
     def choice(name: str, automatic: Any, why: str) -> Choice:
         value = getattr(settings, name)
-        return Choice(automatic, why) if value is None else Choice(value, GIVEN)
+        return Choice(automatic, why) if value is None else Choice.by_user(value)
 
     bounded = f"but for gradients longer than {_BOUND:g} sds of the metric"
     choices = as_given(settings) | {

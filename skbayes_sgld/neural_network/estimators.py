@@ -21,7 +21,7 @@ from skbayes_sgld.estimators.fitted import Fitted, of_rows
 from skbayes_sgld.estimators.linear import conditional
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalModel
-from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.setting_checks import (
@@ -445,7 +445,7 @@ class BackpropNetwork(NetworkEstimator):
                 # a tenth as wide as the weights of random networks
                 q.fit(posterior, trained, 0.1 * posterior.unit, report)
         values = posterior.reported.values(q.sample(n_draws, seed))[None]
-        choices = {"approximation": Choice(clone(q), GIVEN)}
+        choices = {"approximation": Choice.by_user(clone(q))}
         draws = PosteriorDraws(values, posterior.reported.names, choices=choices)
         curve = {"elbo_": q.elbo_, "elbo_steps_": q.elbo_steps_, "n_iter_": q.max_iter}
         return self._keep(model, posterior, rows, target, posterior_=draws, **curve)

@@ -20,7 +20,7 @@ from skbayes_sgld.estimators.fitted import FittedLinear
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
-from skbayes_sgld.inference.choices import DEFAULT, GIVEN, Choice
+from skbayes_sgld.inference.choices import DEFAULT, Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.setting_checks import (
     check_init,
@@ -272,14 +272,15 @@ class MAPEstimator(LinearEstimator):
                 "point numbers; lower temperature, or give its prior more weight."
             )
 
-        def why(name: str, default: str = DEFAULT) -> str:
-            return default if getattr(self, name) == getattr(type(self), name) else GIVEN
+        def choice(name: str, value: Any, default: str = DEFAULT) -> Choice:
+            is_default = getattr(self, name) == getattr(type(self), name)
+            return Choice(value, default) if is_default else Choice.by_user(value)
 
         choices = {
-            "optimizer": Choice(self._resolve("optimizer"), why("optimizer")),
-            "step_size": Choice(climb.step_size, why("step_size", "stable")),
-            "batch_size": Choice(climb.batch_size, why("batch_size", "auto")),
-            "temperature": Choice(float(self.temperature), why("temperature")),
+            "optimizer": choice("optimizer", self._resolve("optimizer")),
+            "step_size": choice("step_size", climb.step_size, "stable"),
+            "batch_size": choice("batch_size", climb.batch_size, "auto"),
+            "temperature": choice("temperature", float(self.temperature)),
             "n_iter": Choice(climb.n_iter, "until the mode was near, or max_iter"),
             "distance": Choice(climb.end.distance, "largest, from the mode, in posterior sds"),
         }

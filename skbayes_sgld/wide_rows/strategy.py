@@ -108,7 +108,7 @@ def _finish_along(task: Task, batches: Batches, tuned: AdaptedRun, rows: Whitene
     return finish(
         task,
         run,
-        batches.choices | chosen(run, tuned.why_sampler, tuned.why_step_size),
+        batches.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
         accepted_start(task, run, tuned.center, lengths.n_walkers, PilotAlongRows()),
         mode=task.mode,

@@ -171,7 +171,7 @@ def test_a_flat_column_must_be_determined_by_the_rows_alone():
 def test_columns_that_are_not_named_have_what_auto_chooses_for_them():
     plan = SGLDLinearRegression(prior={"age": "laplace"}, **QUICK).fit(FRAME, Y).result_.plan
     choice = plan.choices["prior"]
-    assert choice.value == "by column"
+    assert choice.value == "by column" and choice.given
     assert choice.why == "given for 'age'; 'normal' for the others: 20 rows a column"
     few = SGLDLinearRegression(prior={"age": Normal(scale=1.0)}, **QUICK).fit(FRAME[:12], Y[:12])
     assert "'hierarchical_normal' for the others" in few.result_.plan.choices["prior"].why

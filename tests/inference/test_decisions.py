@@ -220,6 +220,12 @@ def test_a_plan_tells_defaults_from_what_was_given():
         assert (plain[name].why, given[name].why) == ("the default", "given")
 
 
+def test_a_start_by_name_counts_as_given_with_several_walkers_too():
+    X, y = make_logistic(100, random_state=0)[:2]
+    init = SGLDLogisticRegression(init="mode", random_state=0).fit(X, y).result_.choices["init"]
+    assert "walkers a chain" in init.why and init.given
+
+
 def test_no_more_draws_are_made_than_memory_holds(monkeypatch):
     X, y = make_logistic(200, random_state=0)
     n_params = X.shape[1] + 1

@@ -9,7 +9,7 @@ from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.inference import problems
-from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.sampling import SGLD, ChainOverflowError, ValueClip
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning import bias as pilots
@@ -152,5 +152,5 @@ def test_a_step_whose_bias_is_beyond_the_limit_is_not_run_on_automatic_batches(m
 )
 def test_the_remedy_of_a_bias_is_a_setting_that_was_given(given, remedy):
     names = "step_size", "sampler", "preconditioner", "gradient", "batch_size", "clip", "schedule"
-    choices = {name: Choice(given.get(name), GIVEN if name in given else "why") for name in names}
+    choices = {name: Choice(given.get(name), "why", name in given) for name in names}
     assert problems.remedy_of_bias(choices) == remedy

@@ -167,7 +167,7 @@ def finish_adapted(task: Task, batches: Batches, tuned: AdaptedRun, pilot: Pilot
     return finish(
         task,
         run,
-        batches.choices | chosen(run, tuned.why_sampler, tuned.why_step_size),
+        batches.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
         start,
         mode=task.mode,
@@ -200,13 +200,14 @@ def accepted_start(
     task: Task, run: Run, center: Mode, n_walkers: int, pilot: Pilot = USUAL
 ) -> tuple[Array, Choice]:
     """Starting points, moved to where proposals are accepted."""
-    start, (name, why) = choose_start(task, center, n_walkers)
+    start, choice = choose_start(task, center, n_walkers)
     if task.continues:
-        return start, Choice(name, why)
+        return start, choice
     position = pilot.start(run, start, center, task.seed)
-    if name != "mode":
+    if choice.value != "mode":
         position = nearer_to_mode(run, position, center)
     position = pilot.leave(run, position, center, task.seed)
-    if name != "mode" and not np.array_equal(position, start):
-        why += "; moved towards the mode, as trajectories from so far out are not accepted"
-    return position, Choice(name, why)
+    if choice.value != "mode" and not np.array_equal(position, start):
+        moved = "moved towards the mode, as trajectories from so far out are not accepted"
+        choice = choice._replace(why=f"{choice.why}; {moved}")
+    return position, choice

@@ -122,7 +122,7 @@ def finish_given(task: Task, tuned: GivenRun, around: bool = False) -> Plan:
     return finish(
         task,
         run,
-        tuned.batches.choices | chosen(run, tuned.why_sampler, tuned.why_step_size),
+        tuned.batches.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
         start_of(task, run, mode, lengths.n_walkers, around),
         mode=mode,

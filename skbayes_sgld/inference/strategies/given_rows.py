@@ -85,5 +85,10 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Bat
                 "as gradient='full' does to read them; set gradient='auto', or give batch_size.",
                 UserWarning,
             )
-    size = Choice(min(batch_size, n_sampled), why_size + reading.phrase)
-    return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
+    choices = {
+        "gradient": Choice(gradient, why, settings.gradient is not None),
+        "batch_size": Choice(
+            min(batch_size, n_sampled), why_size + reading.phrase, settings.batch_size is not None
+        ),
+    }
+    return Batches(choices, reading, noise)

@@ -110,7 +110,7 @@ def _finish(
     return finish(
         task,
         run,
-        batches.choices | chosen(run, f"the cheapest; {before}{found}", found),
+        batches.choices | chosen(task, run, f"the cheapest; {before}{found}", found),
         lengths,
         choose_start(task, task.mode, lengths.n_walkers),
         mode=task.mode,

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skbayes_sgld.inference.choices import GIVEN, Choice, Choices
+from skbayes_sgld.inference.choices import Choice, Choices
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.run import Run
@@ -52,7 +52,7 @@ def choose_n_draws(task: Task, in_time: int | None = None) -> Choice:
     settings, n_params = task.settings, len(task.posterior.reported.names)
     n_asked, n_chains = settings.n_draws, settings.n_chains
     if not task.may_have_walkers:
-        return Choice(n_asked, GIVEN)
+        return Choice.by_user(n_asked)
     if n_chains * n_asked > THRESHOLDS.max_numbers:
         raise ValueError(
             f"n_draws={n_asked}: of {n_chains} chains, even with one parameter, these are "
@@ -64,7 +64,7 @@ def choose_n_draws(task: Task, in_time: int | None = None) -> Choice:
     n_draws = max(min(n_asked, in_memory, in_time), min(n_asked, _FEWEST))
     limit = "memory" if in_memory < in_time else "time"
     why = f"{n_asked:,} of {n_params:,} parameters would take too much {limit}"
-    return Choice(n_draws, GIVEN if n_draws == n_asked else why)
+    return Choice.by_user(n_draws) if n_draws == n_asked else Choice(n_draws, why)
 
 
 # ---- steps from draw to draw --------------------------------------------------------------------
@@ -86,7 +86,7 @@ def choose_thin(
 ) -> Choice:
     """Steps between draws."""
     if settings.thin is not None:
-        return Choice(settings.thin, GIVEN)
+        return Choice.by_user(settings.thin)
     if time is None:
         return Choice(10, "nothing is known of the posterior's widths")
     thin, steps = usual_thin(time), f"{time:.3g}"
@@ -117,7 +117,7 @@ def choose_burnin(task: Task, automatic: int, why: str) -> Choice:
     """Steps before the first draw; by default none if chains continue those of the last fit."""
     settings = task.settings
     if settings.n_burnin is not None:
-        return Choice(settings.n_burnin, GIVEN)
+        return Choice.by_user(settings.n_burnin)
     if task.continues:
         return Choice(0, "chains continue those of the last fit")
     if settings.n_hot:

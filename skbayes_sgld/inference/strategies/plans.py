@@ -62,11 +62,12 @@ def at_first(run: Run, step_size: float) -> Run:
     return replace(run, step_size=step_size / float(run.schedule(0)))
 
 
-def chosen(run: Run, why_sampler: str, why_step_size: str) -> Choices:
+def chosen(task: Task, run: Run, why_sampler: str, why_step_size: str) -> Choices:
     """Choices of sampler and step size."""
+    settings = task.settings
     return {
-        "sampler": Choice(run.sampler, why_sampler),
-        "step_size": Choice(run.step_size, why_step_size),
+        "sampler": Choice(run.sampler, why_sampler, settings.sampler is not None),
+        "step_size": Choice(run.step_size, why_step_size, settings.step_size is not None),
     }
 
 

@@ -46,7 +46,7 @@ def plan_published(task: Task, sampler: Sampler, why: str) -> Plan:
     return finish(
         task,
         run,
-        batches.choices | chosen(run, why, GIVEN),
+        batches.choices | chosen(task, run, why, GIVEN),
         lengths,
         choose_start(task, None, lengths.n_walkers),
         mode=None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from skbayes_sgld._linalg import MAX_DENSE
-from skbayes_sgld.inference.choices import GIVEN, Choice, Choices
+from skbayes_sgld.inference.choices import Choice, Choices
 from skbayes_sgld.inference.strategies.lengths import expected_walkers
 from skbayes_sgld.inference.strategies.task import Task, start_as_mode
 from skbayes_sgld.posterior.base import BasePosterior
@@ -59,7 +59,7 @@ def needs_mode(task: Task) -> bool:
 def every_row(task: Task, mode: Mode | None) -> Batches:
     """All rows, since the user chose ``gradient="full"``."""
     choices = {
-        "gradient": Choice(task.settings.gradient, GIVEN),
+        "gradient": Choice.by_user(task.settings.gradient),
         "batch_size": Choice(None, "all rows at every step"),
     }
     return Batches(choices, Reading(task.posterior, mode or start_as_mode(task.posterior)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld._random import start_normals
-from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.starts import named_start
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
@@ -29,16 +29,16 @@ def choose_start(
     around = settings.init_is("auto") and (settings.uses_curvature or around)
     if settings.init_is("mode") or around:
         assert center is not None
-        name, why = "mode", GIVEN if settings.init_is("mode") else "overdispersed around the mode"
+        choice = Choice("mode", "overdispersed around the mode")
+        if settings.init_is("mode"):
+            choice = Choice.by_user("mode")
         normals = start_normals(task.seed, range(n_starts), posterior.n_params)
         width = _WIDTH * np.sqrt(settings.tau)
         start = center.theta + width * center.metric.sqrt(normals)
     else:
         chains = range(n_starts)
-        start, (name, why) = named_start(
-            posterior, settings.init, settings.n_chains, task.seed, chains
-        )
-    return start, Choice(name, why + walkers(n_walkers))
+        start, choice = named_start(posterior, settings.init, settings.n_chains, task.seed, chains)
+    return start, choice._replace(why=choice.why + walkers(n_walkers))
 
 
 def walkers(n_walkers: int) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbayes_sgld.inference.choices import GIVEN, Choice, Choices
+from skbayes_sgld.inference.choices import Choice, Choices
 from skbayes_sgld.inference.parameterization import reparameterize
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
@@ -87,7 +87,8 @@ class Task:
             posterior = posterior.tempered(self.settings.tau)
         if posterior.facts.parameterizations != ("centered",) or name not in (None, "centered"):
             return reparameterize(posterior, self.settings)
-        return posterior, None, Choice("centered", GIVEN if name else "the model's own coordinates")
+        own = Choice("centered", "the model's own coordinates")
+        return posterior, None, Choice.by_user(name) if name else own
 
     @property
     def posterior(self) -> BasePosterior:
