@@ -21,6 +21,8 @@ from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import effective_sample_size
+from skbayes_sgld.likelihoods import as_totals
+from skbayes_sgld.likelihoods.row_terms import RowTerms
 from skbayes_sgld.prediction.far_rows import far_rows
 from skbayes_sgld.prediction.wrappers import (
     Unwrapped,
@@ -31,6 +33,7 @@ from skbayes_sgld.rows.arguments import check_by_row_given
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.reading import live_elsewhere
 
+Data = tuple[Array, Array, RowTerms]  # X, y and the terms of some rows
 _SAMPLES = 200  # observations of each row that the checks simulate
 
 
@@ -59,8 +62,8 @@ class LeftOut:
     ----------
     predictive : Predictive
         Distribution under the draws of all rows.
-    data : tuple of ndarray
-        Rows ``X (m, d)``, observations ``y (m,)`` and, if the model has them, offsets ``(m,)``.
+    data : tuple of X, y and terms
+        Rows ``X (m, d)``, observations ``y (m,)``, and the :class:`RowTerms` of the rows.
     weight : ndarray of shape (m, S)
         Weights of the draws with each row left out; each row sums to 1.
     pareto_k : ndarray of shape (m,)
@@ -75,7 +78,7 @@ class LeftOut:
     """
 
     predictive: Any
-    data: tuple[Array, ...]
+    data: Data
     weight: Array
     pareto_k: Array
     log_density: Array
@@ -105,14 +108,14 @@ class LeftOut:
         """
         if self.family == "labels":
             return np.asarray(self.predictive.probability(self.data[0]))
-        return np.asarray(self.predictive.mean(self.data[0], *self.data[2:]))
+        return np.asarray(self.predictive.mean(self.data[0], self.data[2]))
 
     def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
         """Averages ``(k, m)`` of the k values of a function of local parameters and of ``y``."""
-        X, y, offset = self.data[0], self.y[:, None], self.data[2:]
+        X, y, terms = self.data[0], self.y[:, None], self.data[2]
         averages = []
         for rows in _blocks(*self.weight.shape):
-            u = self.predictive.local(X[rows], *(each[rows] for each in offset))
+            u = self.predictive.local(X[rows], terms[rows])
             weight = self.weight[rows]
             averages.append([np.einsum("ij,ij->i", v, weight) for v in function(u, y[rows])])
         return np.concatenate(averages, axis=1)
@@ -161,9 +164,9 @@ class LeftOut:
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Array:
         """Draws of an observation of every row ``(m, n_samples)``."""
-        X, offset, samples = self.data[0], self.data[2:], []
+        X, terms, samples = self.data[0], self.data[2], []
         for rows in _blocks(*self.weight.shape):
-            u = self.predictive.local(X[rows], *(each[rows] for each in offset))
+            u = self.predictive.local(X[rows], terms[rows])
             ends = np.cumsum(self.weight[rows], axis=1)
             uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
             picks = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
@@ -183,7 +186,7 @@ def family_of(likelihood: Any) -> str:
 
 def leave_out(
     predictive: Any,
-    data: tuple[Array, ...],
+    data: Data,
     *,
     power: Array | float = 1.0,
     relative_ess: float = 1.0,
@@ -195,8 +198,8 @@ def leave_out(
     ----------
     predictive : Predictive
         Distribution under the draws of the fit, or some of them.
-    data : tuple of ndarray
-        Result of an estimator's ``_observed``: X, y, and the offset if the model has one.
+    data : tuple of X, y and terms
+        Result of an estimator's ``_observed``: X, y, and the terms of the rows.
     power : ndarray of shape (m,) or float, default=1.0
         Share of the row to leave out: its weight in the fit if that is below 1.
     relative_ess : float, default=1.0
@@ -213,7 +216,7 @@ def leave_out(
     weight, (k, without, with_row) = np.empty((n, n_draws)), np.empty((3, n))
     power = np.broadcast_to(power, n)
     for rows in _blocks(n, n_draws):
-        some = tuple(each[rows] for each in data)
+        some = _chosen(data, rows)
         log_weight, k[rows], without[rows], with_row[rows] = _left_out(
             predictive, some, power[rows], relative_ess, smooth
         )
@@ -222,7 +225,7 @@ def leave_out(
 
 
 def _left_out(
-    predictive: Any, data: tuple[Array, ...], power: Array, relative_ess: float, smooth: bool
+    predictive: Any, data: Data, power: Array, relative_ess: float, smooth: bool
 ) -> tuple[Array, Array, Array, Array]:
     """Log weights ``(b, S)``, Pareto k, and log densities without each row and with it."""
     values = predictive.log_likelihood(*data)
@@ -243,7 +246,7 @@ def _left_out(
     return log_weight, k, without, logsumexp(values + log_share, axis=1)
 
 
-def mix(predictive: Any, data: tuple[Array, ...]) -> LeftOut:
+def mix(predictive: Any, data: Data) -> LeftOut:
     """Predictive distributions of new rows under the posterior of the fit."""
     log_density = predictive.log_density(*data)
     weight = np.broadcast_to(predictive.share, (len(log_density), len(predictive.share)))
@@ -274,6 +277,12 @@ def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
     return log_weight, float(k)
 
 
+def _chosen(data: Data, rows: Any) -> Data:
+    """X, y and terms of some of the rows."""
+    X, y, terms = data
+    return X[rows], y[rows], terms[rows]
+
+
 def _blocks(n_rows: int, n_draws: int) -> Iterator[slice]:
     size = max(1, 2**21 // n_draws)  # 16 megabytes
     return (slice(first, first + size) for first in range(0, n_rows, size))
@@ -290,8 +299,8 @@ class FittedRows:
     ----------
     unwrapped : Unwrapped
         The model, its rows as given, and the transformers of its target.
-    data : tuple of ndarray
-        X, y and the offset, if any, of the rows whose weight is above 0.
+    data : tuple of X, y and terms
+        X, y and the terms of the rows whose weight is above 0.
     weight : ndarray of shape (n,)
         Weights of these rows.
     counted : ndarray of shape (n,)
@@ -303,7 +312,7 @@ class FittedRows:
     """
 
     unwrapped: Unwrapped
-    data: tuple[Array, ...]
+    data: Data
     weight: Array
     counted: Array
     log_slope: Array
@@ -345,7 +354,7 @@ class FittedRows:
         n_numbers = 2 * len(predictive.share) + 4 * _SAMPLES + 8 * min(self.data[0].shape[1], 200)
         what = f"{len(rows):,} rows and {len(predictive.share):,} draws of each"
         check_memory(8 * len(rows) * n_numbers, what, "give n_rows=2000")
-        data = tuple(each[rows] for each in self.data)
+        data = _chosen(self.data, rows)
         if self.held_out:
             return mix(predictive, data)
         ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
@@ -356,8 +365,8 @@ class FittedRows:
 
     def far(self, rows: Array, n_draws: int | None = None) -> Array:
         """Mask of the new rows so far out that their mean overflows under a draw."""
-        X, _, *offset = (each[rows] for each in self.data)
-        return far_rows(self.some_draws(n_draws), X, offset[0] if offset else None)[0]
+        X, _, terms = _chosen(self.data, rows)
+        return far_rows(self.some_draws(n_draws), X, terms)[0]
 
     def log_densities(self, rows: Array) -> tuple[Array, Array, Array]:
         """Log densities without each row and with it, and Pareto k, computed by blocks of rows."""
@@ -410,14 +419,14 @@ def rows_of_fit(
     weight = as_weights(sample_weight, "sample_weight", len(data[1]))
     check_size(float(weight.max()), "sample_weight", low=0.0)
     if unwrapped.model._fitted.target.likelihood.totals:
-        weight = weight * (data[2] > 0)  # rows without trials carry no information
+        weight = weight * (data[2].trials > 0)  # rows without trials carry no information
     counted = np.flatnonzero(weight)
     if len(counted) < 2:
         raise ValueError(
             f"X has {len(counted)} rows with a sample_weight above 0; {caller} needs two."
         )
     if len(counted) < len(weight):
-        weight, data = weight[counted], tuple(each[counted] for each in data)
+        weight, data = weight[counted], _chosen(data, counted)
     if not held_out:
         _check_same(caller, unwrapped.model, estimator, data, weight, sample_weight is None)
     z = data[1]
@@ -436,13 +445,15 @@ def _check_same(
     caller: str,
     model: Any,
     estimator: Any,
-    data: tuple[Array, ...],
+    data: Data,
     weight: Array,
     unweighted: bool,
 ) -> None:
     """Raise if sums over the rows with a weight are not those of the fit."""
     of_fit: Fingerprint = model._fingerprint
-    given = Fingerprint.of(data[0], data[1], data[2] if len(data) > 2 else None, weight)
+    X, y, terms = data
+    y = y if terms.trials is None else as_totals(y, terms.trials)
+    given = Fingerprint.of(X, y, terms.offset, weight)
     differs = of_fit.difference(given)
     if differs == "X" and changes_columns(estimator):
         differs = ""
@@ -451,7 +462,7 @@ def _check_same(
             "rows": f"they are {given.n_rows:,}, and the fit had {of_fit.n_rows:,}",
             "y": "y differs",
             "X": "X, or the order of y beside it, differs",
-            "offset": f"{model._fitted.target.offset_argument} differs",
+            "argument": f"{model._fitted.target.offset_argument} differs",
         }[differs]
         raise ValueError(
             f"X and y are not the rows of the fit: {what}. Give the rows of the fit, in any order, "

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, judged
-from skbayes_sgld.criticism.leave_one_out import LeftOut, mix
+from skbayes_sgld.criticism.leave_one_out import Data, LeftOut, mix
 
 N_DATA_SETS = 60
 _NUMBERS = 2**17  # largest product of rows and draws for a data set
@@ -26,7 +25,7 @@ _NUMBERS = 2**17  # largest product of rows and draws for a data set
 def with_shared_parameters(
     checks: list[Check],
     predictive: Any,
-    data: tuple[Array, ...],
+    data: Data,
     find: Callable[[LeftOut], list[Check]],
     rng: np.random.RandomState,
 ) -> list[Check]:
@@ -41,19 +40,19 @@ def with_shared_parameters(
         Checks that treat the parameters as known.
     predictive : Predictive
         Distribution under at most ``_NUMBERS / m`` draws, or 50.
-    data : tuple of ndarray
-        X, y and the offset, if any, of the m new rows.
+    data : tuple of X, y and terms
+        X, y and the terms of the m new rows.
     find : callable
         Function that finds the checks of rows.
     rng : numpy.random.RandomState
         Source of the data sets.
     """
-    X, _, *offset = data
+    X, _, terms = data
     share = predictive.share
-    samples = predictive.sample(X, rng, *offset)
+    samples = predictive.sample(X, rng, terms)
     scores: dict[str, list[float]] = {}
     for s in rng.choice(len(share), N_DATA_SETS, p=share):
-        found = find(mix(predictive, (X, samples[:, s].astype(float), *offset)))
+        found = find(mix(predictive, (X, samples[:, s].astype(float), terms)))
         # the strongest check of each name
         first = {check.name: check.p_value for check in reversed(found)}
         for name, p_value in first.items():

@@ -41,7 +41,7 @@ from skbayes_sgld.criticism.checks import (
     sorted_twice,
     two_tailed,
 )
-from skbayes_sgld.criticism.leave_one_out import LeftOut, leave_out
+from skbayes_sgld.criticism.leave_one_out import Data, LeftOut, leave_out
 from skbayes_sgld.criticism.settings import advice, variance_is_given
 from skbayes_sgld.likelihoods import NormalNoise
 
@@ -99,7 +99,7 @@ def screen_size(n_rows: int, likelihood: Any) -> tuple[int, int]:
 
 def screen(
     predictive: Any,
-    data: tuple[Array, ...],
+    data: Data,
     rng: np.random.RandomState,
     model: Any,
     own_pull: Callable[[], tuple[str, str, float] | None] = lambda: None,
@@ -110,8 +110,8 @@ def screen(
     ----------
     predictive : Predictive
         Distribution under some of the draws.
-    data : tuple of ndarray
-        X, y and the offset, if any, of some rows of the fit.
+    data : tuple of X, y and terms
+        X, y and the terms of some rows of the fit.
     rng : numpy.random.RandomState
         Source of the random transforms of whole numbers.
     model : estimator

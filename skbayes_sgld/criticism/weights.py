@@ -15,7 +15,7 @@ from scipy import stats
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, ranks
-from skbayes_sgld.criticism.leave_one_out import FittedRows, LeftOut
+from skbayes_sgld.criticism.leave_one_out import Data, FittedRows, LeftOut
 from skbayes_sgld.likelihoods.student_t import StudentTNoise
 
 _FEWEST = 20  # rows below which a rank correlation is not approximately normal
@@ -40,15 +40,15 @@ def weight_checks(fit: FittedRows, rows: Array, loo: LeftOut) -> list[Check]:
     return [Check(name, "weights", rho, 0.0, error, p, "rank correlation")]
 
 
-def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> str:
+def screen_weights(predictive: Any, data: Data, weight: Array) -> str:
     """Sentence on weights that are clearly sizes of averages, with the remedy; otherwise "".
 
     Parameters
     ----------
     predictive : Predictive
         Distribution of a fit with these weights.
-    data : tuple of ndarray
-        X and y of some rows.
+    data : tuple of X, y and terms
+        X, y and the terms of some rows.
     weight : ndarray of shape (m,)
     """
     found = _sizes(predictive, data, weight)
@@ -74,15 +74,15 @@ def screen_weights(predictive: Any, data: tuple[Array, ...], weight: Array) -> s
     )
 
 
-def _sizes(predictive: Any, data: tuple[Array, ...], weight: Array) -> tuple[Array, Array] | None:
+def _sizes(predictive: Any, data: Data, weight: Array) -> tuple[Array, Array] | None:
     """Leave-one-out residual sizes ``(m,)``, in sds of an observation, and weights.
 
     None if the weights are equal, or too few rows have an informative residual.
     """
-    X, y, *offset = data
+    X, y, terms = data
     share, law = predictive.share, predictive.likelihood
     some = replace(predictive, is_far=bool(law.log_link))  # far rows are excluded below
-    u = some.local(X, *offset)
+    u = some.local(X, terms)
     with np.errstate(all="ignore"):
         each = law.mean(u)
         # t-distributed noise may have no variance; its squared scale serves as unit

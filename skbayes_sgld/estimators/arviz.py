@@ -74,10 +74,9 @@ def _row_groups(
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
     observed, row_values = None, model._target_now(by_row).values(X, by_row)
     if y is None:
-        rows, offset = model._rows_of(X, by_row)
-        offsets = () if offset is None else (offset,)
+        rows, terms = model._rows_of(X, by_row)
     else:
-        rows, observed, *offsets = model._observed(X, y, by_row)
+        rows, observed, terms = model._observed(X, y, by_row)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
     labels = {}  # what the numbers stand for, by the CF conventions
     if hasattr(model, "classes_"):
@@ -94,7 +93,7 @@ def _row_groups(
         return arviz.dataset(data, arviz.draw_coords(shape) | row_coords)
 
     def sample() -> Any:
-        return predictive.sample(rows, as_random_state(random_state), *offsets)
+        return predictive.sample(rows, as_random_state(random_state), terms)
 
     constant: dict[str, Any] = {}
     coords: dict[str, Any] = row_coords
@@ -112,7 +111,7 @@ def _row_groups(
     return {
         "posterior_predictive": by_draw("posterior_predictive", sample, labels),
         "log_likelihood": by_draw(
-            "log_likelihood", lambda: predictive.log_likelihood(rows, observed, *offsets), {}
+            "log_likelihood", lambda: predictive.log_likelihood(rows, observed, terms), {}
         ),
         "observed_data": arviz.dataset({"y": ((arviz.ROWS,), values, labels)}, row_coords),
         "constant_data": data,

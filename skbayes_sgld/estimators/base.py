@@ -32,6 +32,7 @@ from skbayes_sgld.estimators.fitted import Fitted
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.likelihoods.row_terms import RowTerms
 from skbayes_sgld.posterior import NOISE_MODELS
 from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_columns
 from skbayes_sgld.prediction.predictive import Predictive
@@ -310,18 +311,18 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             return self._fitted.target
         return self._target(Arrays(None, None, None, by_row))
 
-    def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, Array | None]:
-        """Checked rows to predict, and the offset of their linear predictors, if any."""
+    def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, RowTerms]:
+        """Checked rows to predict, and their terms."""
         check_names(self, by_row)
-        return self._check_rows(X), self._offset(X, by_row)
+        return self._check_rows(X), self._terms(X, by_row)
 
-    def _offset(self, X: Any, by_row: dict[str, Any]) -> Array | None:
+    def _terms(self, X: Any, by_row: dict[str, Any]) -> RowTerms:
         """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
         target = self._target_now(by_row)
-        return target.offset(target.values(X, by_row))
+        return target.terms(target.values(X, by_row))
 
-    def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, ...]:
-        """Checked rows, observations (numbers or codes) and, if there is one, the offset."""
+    def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, Array, RowTerms]:
+        """Checked rows, observations (numbers or codes), and the terms of the rows."""
         check_names(self, by_row)
         check_is_fitted(self)
         check_by_row_given(self, by_row)
@@ -363,9 +364,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         models = vars(self).get("estimators_")
         if models is not None:
             return of_outputs(model._predictions(X, by_row, selection) for model in models)
-        rows, offset = self._rows_of(X, by_row)
+        rows, terms = self._rows_of(X, by_row)
         laws = partial(self._predictive, selection), self._point_predictive
-        return Predictions(*laws, rows, offset, classes=getattr(self, "classes_", None))
+        return Predictions(*laws, rows, terms, classes=getattr(self, "classes_", None))
 
     def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> Predictions:
         """Predictive distributions of the rows X, with their observations y."""
@@ -373,10 +374,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         if models is not None:
             pairs = zip(models, split_columns(y, len(models)), strict=True)
             return of_outputs(model._predictions_of(X, own, by_row) for model, own in pairs)
-        rows, observed, *more = self._observed(X, y, by_row)
-        offset = more[0] if more else None
+        rows, observed, terms = self._observed(X, y, by_row)
         laws = self._predictive, self._point_predictive
-        return Predictions(*laws, rows, offset, observed, getattr(self, "classes_", None))
+        return Predictions(*laws, rows, terms, observed, getattr(self, "classes_", None))
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Indices of ``n_samples`` draws among those of all chains; None: all."""

@@ -288,7 +288,9 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         if by_row.get("n_trials") is None:
             score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
             return unless_random_walks(self, score)
-        checked, successes, trials = self._observed(X, y, by_row)
+        checked, successes, terms = self._observed(X, y, by_row)
+        trials = terms.trials
+        assert trials is not None
         hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
         weight = 1.0 if sample_weight is None else check_weight(sample_weight, checked)
         score = float(np.average(hits, weights=trials * weight))

@@ -15,6 +15,7 @@ from skbayes_sgld._random import draw_seed, probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.likelihoods.row_terms import RowTerms
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
@@ -45,7 +46,7 @@ def draw_prior_predictive(
             "noise_model='constant'."
         )
     seed, target = draw_seed(random_state), model._target_now(by_row)
-    offset, decode = target.offset(target.values(X, by_row)), target.decode
+    terms, decode = target.terms(target.values(X, by_row)), target.decode
     if model._fitted is not None:
         X, likelihood = model._check_rows(X), target.likelihood
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
@@ -65,7 +66,7 @@ def draw_prior_predictive(
         rows = Rows(X, y, names=None if names is None else list(names))
         priors = _priors_before_fit(model, rows, likelihood)
     _check(priors, likelihood)
-    draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), offset)
+    draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), terms)
     return decode(draws)
 
 
@@ -133,7 +134,7 @@ def _sample(
     X: Array,
     n_samples: int,
     rng: np.random.Generator,
-    offset: Array | None,
+    terms: RowTerms,
 ) -> Array:
     """Observations ``(n, n_samples)``; each column has its own parameters."""
     prior, intercept_prior, own_priors = priors
@@ -151,4 +152,4 @@ def _sample(
     theta = np.log(own) if own_priors else None  # the exponentials of theta have these priors
     predictive = Predictive(LinearPredictor(coef, intercept), likelihood, theta)
     legacy = np.random.RandomState(rng.integers(np.iinfo(np.int32).max))
-    return predictive.sample(X, legacy, offset)
+    return predictive.sample(X, legacy, terms)

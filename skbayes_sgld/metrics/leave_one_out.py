@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
+from skbayes_sgld.criticism.leave_one_out import Data, good_k, rows_of_fit
 
 
 @dataclass(frozen=True, repr=False)
@@ -192,7 +192,7 @@ def loo(
     )
 
 
-def _surrogate(model: Any, data: tuple[Array, ...], counted: Array) -> Array:
+def _surrogate(model: Any, data: Data, counted: Array) -> Array:
     """Log density of every row at the mean of the draws; for a network, over 100 draws."""
     predictive = model._predictive().at_mean()
     if predictive is None:

@@ -97,7 +97,8 @@ def _labels(
     if by_row.get("n_trials") is None:
         return y, fitted.predict_proba(X, **by_row), weight
     unwrapped = unwrap(fitted, X)
-    _, successes, trials = unwrapped.model._observed(unwrapped.X, y, by_row)
+    _, successes, terms = unwrapped.model._observed(unwrapped.X, y, by_row)
+    trials = terms.trials
     own = as_weights(weight, "sample_weight", len(trials))
     proba = np.tile(fitted.predict_proba(X), (2, 1))
     outcomes = np.repeat(unwrapped.model.classes_[::-1], len(trials))

@@ -18,12 +18,13 @@ import numpy as np
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods.base import HIGHEST
+from skbayes_sgld.likelihoods.row_terms import NO_TERMS, RowTerms
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 
 # least log mean of a far row; 1 below the limit, as the search may round differently
 _FAR = HIGHEST - 1.0
 _LARGEST = np.exp(345.0)  # beyond it a quantile is infinite
-_PER_ROW = "offset", "y", "t"
+_PER_ROW = "terms", "y", "t"
 
 
 def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, Any]) -> Any:
@@ -31,14 +32,13 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
 
     ``arguments`` are the method's by name, without X.
     """
-    far = find_far_rows(predictive, X, arguments.get("offset"))
+    far = find_far_rows(predictive, X, arguments.get("terms", NO_TERMS))
     apart = replace(predictive, is_far=True)
     of_far = partial(_METHODS[method], apart) if method in _METHODS else getattr(apart, method)
     parts = []
     for predict, rows in ((getattr(predictive, method), ~far), (of_far, far)):
         own = {
-            name: value[rows] if name in _PER_ROW and value is not None else value
-            for name, value in arguments.items()
+            name: value[rows] if name in _PER_ROW else value for name, value in arguments.items()
         }
         parts.append(predict(X[rows], **own) if rows.any() else None)
     near, values = parts
@@ -49,19 +49,19 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
     return together
 
 
-def far_rows(predictive: Any, X: Array, offset: Array | None) -> tuple[Array, Array]:
+def far_rows(predictive: Any, X: Array, terms: RowTerms) -> tuple[Array, Array]:
     """Mask ``(n,)`` of the far rows of X, and the largest log mean of each row ``(n,)``."""
     if not predictive.likelihood.log_link:
         return np.zeros(X.shape[0], dtype=bool), np.zeros(X.shape[0])
     largest = predictive._by_blocks(
-        lambda X, offset: predictive.predictors(X, offset)[0].max(axis=1), 2, X, offset
+        lambda X, terms: predictive.predictors(X, terms)[0].max(axis=1), 2, X, terms
     )
     return largest > _FAR, largest
 
 
-def find_far_rows(predictive: Any, X: Array, offset: Array | None) -> Array:
+def find_far_rows(predictive: Any, X: Array, terms: RowTerms) -> Array:
     """Mask ``(n,)`` of the far rows of X, which a warning names."""
-    far, largest = far_rows(predictive, X, offset)
+    far, largest = far_rows(predictive, X, terms)
     what, columns = predictive.likelihood.log_link
     them = "it" if far.sum() == 1 else "them"
     warn(
@@ -84,45 +84,45 @@ def named(rows: Array) -> str:
 # ---- methods whose results may be infinite, of rows that are all far ----------------------------
 
 
-def _means(predictive: Any, X: Array, offset: Any) -> Array:
+def _means(predictive: Any, X: Array, terms: RowTerms) -> Array:
     """Mean of an observation under every draw ``(n, S)``; infinite beyond exp(709)."""
-    eta = predictive.predictors(X, offset)
+    eta = predictive.predictors(X, terms)
     with np.errstate(over="ignore"):
         return np.asarray(predictive.likelihood.mean(eta.swapaxes(0, 1)))
 
 
-def _mean(predictive: Any, X: Array, offset: Array | None = None) -> Array:
+def _mean(predictive: Any, X: Array, terms: RowTerms = NO_TERMS) -> Array:
     share = predictive.share
     some = share > 0.0  # infinity times a weight of 0 is nan
 
-    def mean_of(X: Array, offset: Any) -> Array:
+    def mean_of(X: Array, terms: RowTerms) -> Array:
         with np.errstate(over="ignore"):
-            return np.asarray(_means(predictive, X, offset)[:, some] @ share[some])
+            return np.asarray(_means(predictive, X, terms)[:, some] @ share[some])
 
-    return np.asarray(predictive._by_blocks(mean_of, 2, X, offset))
+    return np.asarray(predictive._by_blocks(mean_of, 2, X, terms))
 
 
-def _moments(predictive: Any, X: Array, offset: Array | None = None) -> Array:
-    mean = _mean(predictive, X, offset)
+def _moments(predictive: Any, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+    mean = _mean(predictive, X, terms)
     return np.column_stack([mean, np.full_like(mean, np.inf)])
 
 
-def _mean_draws(predictive: Any, X: Array, offset: Array | None = None) -> Array:
+def _mean_draws(predictive: Any, X: Array, terms: RowTerms = NO_TERMS) -> Array:
     means = partial(_means, predictive)
-    return np.asarray(predictive._by_blocks(means, 2, X, offset))
+    return np.asarray(predictive._by_blocks(means, 2, X, terms))
 
 
-def _mean_quantiles(predictive: Any, X: Array, q: Array, offset: Array | None = None) -> Array:
-    def quantiles_of(X: Array, offset: Any) -> Array:
-        eta = draw_quantiles(predictive.predictors(X, offset)[0], q, predictive.weights)
+def _mean_quantiles(predictive: Any, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def quantiles_of(X: Array, terms: RowTerms) -> Array:
+        eta = draw_quantiles(predictive.predictors(X, terms)[0], q, predictive.weights)
         with np.errstate(over="ignore"):
             return np.asarray(predictive.likelihood.mean(eta[:, None]))
 
-    return np.asarray(predictive._by_blocks(quantiles_of, 1, X, offset))
+    return np.asarray(predictive._by_blocks(quantiles_of, 1, X, terms))
 
 
-def _quantiles(predictive: Any, X: Array, q: Array, offset: Array | None = None) -> Array:
-    values = predictive.quantiles(X, q, offset)
+def _quantiles(predictive: Any, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
+    values = predictive.quantiles(X, q, terms)
     return np.where(values < _LARGEST, values, np.inf)
 
 

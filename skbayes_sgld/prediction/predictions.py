@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_lengths
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods.row_terms import NO_TERMS, RowTerms
 from skbayes_sgld.prediction.predictive import Predictive
 
 
@@ -29,8 +30,8 @@ class Predictions:
         Function that makes the distribution whose mean and probabilities are reported: the same,
         or that at a point estimate.
     X : ndarray or csr_array of shape (n, d)
-    offset : ndarray of shape (n,) or None
-        As :class:`Predictive` takes it.
+    terms : RowTerms
+        Known offset or numbers of trials of the rows.
     y : ndarray of shape (n,) or None
         Observations as the likelihood takes them, for densities.
     classes : ndarray of shape (n_classes,) or None
@@ -40,7 +41,7 @@ class Predictions:
     of_draws: Callable[[], Predictive]
     of_point: Callable[[], Predictive]
     X: Array
-    offset: Array | None = None
+    terms: RowTerms = NO_TERMS
     y: Array | None = None
     classes: Array | None = None
 
@@ -56,50 +57,52 @@ class Predictions:
 
     def mean(self) -> Array:
         """Mean of an observation ``(n,)``."""
-        return self.point.mean(self.X, self.offset)
+        return self.point.mean(self.X, self.terms)
 
     def sd(self) -> Array:
         """Standard deviation of an observation ``(n,)``."""
-        return np.sqrt(self.predictive.moments(self.X, self.offset)[:, 1])
+        return np.sqrt(self.predictive.moments(self.X, self.terms)[:, 1])
 
     def quantiles(self, q: Array) -> Array:
         """Quantiles of an observation ``(n, len(q))``."""
-        return self.predictive.quantiles(self.X, q, self.offset)
+        return self.predictive.quantiles(self.X, q, self.terms)
 
     def cdf(self, t: Array) -> Array:
         """Probability of an observation of at most ``t (n,)`` or ``(n, m)``, in its shape."""
         check_lengths(X=self.X, y=t)
         points = t.reshape(len(t), -1)
-        return self.predictive.cdf(self.X, points, self.offset).reshape(t.shape)
+        return self.predictive.cdf(self.X, points, self.terms).reshape(t.shape)
 
     def sample(self, rng: np.random.RandomState) -> Array:
         """An observation under each draw ``(n, S)``; a label, unless trials are given."""
-        sample = self.predictive.sample(self.X, rng, self.offset)
-        return sample if self.classes is None or self.offset is not None else self.classes[sample]
+        sample = self.predictive.sample(self.X, rng, self.terms)
+        if self.classes is None or self.terms.trials is not None:
+            return sample
+        return cast(Array, self.classes[sample])
 
     def log_density(self) -> Array:
         """Log density of the observations ``(n,)``; for labels the log of their probability."""
         assert self.y is not None
-        if self.classes is None or self.offset is not None:
+        if self.classes is None or self.terms.trials is not None:
             law = self.predictive if self.classes is None else self.point
-            return law.log_density(self.X, self.y, self.offset)
+            return law.log_density(self.X, self.y, self.terms)
         codes = self.y.astype(np.intp)[:, None]
         return np.take_along_axis(self.log_probability()[..., 0], codes, axis=1)[:, 0]
 
     def log_likelihood(self) -> Array:
         """Log density of the observations under each draw ``(n, S)``."""
         assert self.y is not None
-        return self.predictive.log_likelihood(self.X, self.y, self.offset)
+        return self.predictive.log_likelihood(self.X, self.y, self.terms)
 
     # ---- the mean of an observation, or the probabilities of its labels, under the draws ---------
 
     def mean_quantiles(self, q: Array) -> Array:
         """Posterior quantiles of the mean ``(n, len(q))``."""
-        return self.predictive.mean_quantiles(self.X, q, self.offset)
+        return self.predictive.mean_quantiles(self.X, q, self.terms)
 
     def mean_draws(self) -> Array:
         """Mean under each draw ``(n, S)``."""
-        return self.predictive.mean_draws(self.X, self.offset)
+        return self.predictive.mean_draws(self.X, self.terms)
 
     def probability(self) -> Array:
         """Probability of each class ``(n, n_classes)``."""

@@ -14,6 +14,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
 from skbayes_sgld.likelihoods.base import HIGHEST, Average, FarRowError
+from skbayes_sgld.likelihoods.row_terms import NO_TERMS, RowTerms
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.far_rows import find_far_rows, predict_apart
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
@@ -41,10 +42,9 @@ def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
 class Predictive:
     """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
-    Methods take rows ``X (n, d)`` and an optional ``offset (n,)``, which is added to their
-    predictors. For totals it is the number of trials instead, and for averages a part of the log
-    spread, minus the log of their size. Predictions of many rows are in
-    single precision. Its error, 1e-6, is far below that of the draws.
+    Methods take rows ``X (n, d)`` and their :class:`RowTerms`: an offset, which is added to the
+    predictors or, for averages, to the log spread; or numbers of trials. Predictions of many rows
+    are in single precision. Its error, 1e-6, is far below that of the draws.
 
     Attributes
     ----------
@@ -119,41 +119,40 @@ class Predictive:
         with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
             return self.predictor.spread(self.share, X.shape[0])
 
-    def predictors(self, X: Array, offset: Array | float = 0.0) -> Array:
+    def predictors(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Predictors ``(K, n, S)`` of the rows."""
         eta = self.predictor(X)
-        of_predictor = self._of_predictor(offset)
-        if np.ndim(of_predictor):
-            eta += np.asarray(of_predictor)[:, None]
+        of_predictor = self._of_predictor(terms)
+        if of_predictor is not None:
+            eta += of_predictor[:, None]
         return eta
 
-    def local(self, X: Array, offset: Array | float = 0.0) -> Array:
+    def local(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
-        eta = self.predictors(X, offset)
+        eta = self.predictors(X, terms)
         if self.is_far:
             eta = np.minimum(eta, HIGHEST)
         else:
             self.likelihood.check_predictors(eta)
-        return self._beside(self._with_own(eta), offset)
+        return self._beside(self._with_own(eta), terms)
 
-    def _of_predictor(self, offset: Array | float) -> Array | float:
-        """Offset of the predictors: 0 if the offset is a number of trials or of the log spread."""
-        return 0.0 if self.likelihood.totals or self.likelihood.offset_at else offset
+    def _of_predictor(self, terms: RowTerms) -> Array | None:
+        """Offset of the predictors ``(n,)``; None without one."""
+        return None if self.likelihood.offset_at else terms.offset
 
-    def _beside(self, u: Array, offset: Array | float) -> Array:
-        """Local parameters with the offset, if given, where it is not one of the predictors.
+    def _of_spread(self, terms: RowTerms) -> Array | None:
+        """Offset of the log spread ``(n,)``, that of averages; None without one."""
+        return terms.offset if self.likelihood.offset_at else None
 
-        Numbers of trials are appended, and the sizes of averages are added to the log spread.
-        """
-        likelihood = self.likelihood
-        if not np.ndim(offset) or not (likelihood.totals or likelihood.offset_at):
-            return u
-        column = np.asarray(offset)[:, None]
-        if likelihood.totals:
-            trials = np.broadcast_to(column[:, None], (len(u), 1, u.shape[2]))
-            return np.concatenate([u, trials], axis=1)
-        u = u.copy()
-        u[:, likelihood.offset_at] += column
+    def _beside(self, u: Array, terms: RowTerms) -> Array:
+        """Local parameters with the trials appended, and the offset added to the log spread."""
+        of_spread = self._of_spread(terms)
+        if of_spread is not None:
+            u = u.copy()
+            u[:, self.likelihood.offset_at] += of_spread[:, None]
+        if terms.trials is not None:
+            trials = np.broadcast_to(terms.trials[:, None, None], (len(u), 1, u.shape[2]))
+            u = np.concatenate([u, trials], axis=1)
         return u
 
     def _with_own(self, eta: Array) -> Array:
@@ -168,17 +167,17 @@ class Predictive:
         function: Callable[..., Array],
         copies: int,
         X: Array,
-        *more: Array | None,
+        *more: Array | RowTerms,
         each: int | None = None,
     ) -> Array:
         """Values of ``function(X, *more)``, computed in blocks of rows.
 
         A row has ``copies`` temporaries of ``each`` numbers; None: as many as its predictors. Each
-        of ``more`` has one entry for each row; None, an absent offset, becomes 0.
+        of ``more`` has one entry for each row.
         """
 
         def values_of(rows: slice) -> Array:
-            return function(X[rows], *(0.0 if a is None else a[rows] for a in more))
+            return function(X[rows], *(a[rows] for a in more))
 
         size = block_size(copies * (each or self.predictor.n_draws * self.predictor.n_predictors))
         with one_blas_thread():
@@ -187,50 +186,53 @@ class Predictive:
     # ---- observations -------------------------------------------------------------------------
 
     @_far_rows_apart
-    def moments(self, X: Array, offset: Array | None = None) -> Array:
+    def moments(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
 
-        def moments_of(X: Array, offset: Any) -> Array:
-            u = self.local(X, offset)
+        def moments_of(X: Array, terms: RowTerms) -> Array:
+            u = self.local(X, terms)
             each = likelihood.mean(u)
             mean = each @ share
             variance = np.square(each - mean[:, None]) @ share
             return np.column_stack([mean, variance + likelihood.variance(u) @ share])
 
-        def normal_moments_of(X: Array, offset: Any) -> Array:
+        def normal_moments_of(X: Array, terms: RowTerms) -> Array:
             coordinates = spread.coordinates(X)[0]
-            noise = share @ self._noise_variance * self._noise_share(offset)
+            noise = share @ self._noise_variance * self._noise_share(terms)
             variance = spread.variance(coordinates) + noise
-            return np.column_stack([coordinates[:, -1] + self._of_predictor(offset), variance])
+            mean, of_predictor = coordinates[:, -1], self._of_predictor(terms)
+            mean = mean if of_predictor is None else mean + of_predictor
+            return np.column_stack([mean, variance])
 
         if likelihood.quadratic:
-            return self._by_blocks(normal_moments_of, 2, X, offset, each=spread.n_coordinates)
-        return self._by_blocks(moments_of, 4, X, offset)
+            return self._by_blocks(normal_moments_of, 2, X, terms, each=spread.n_coordinates)
+        return self._by_blocks(moments_of, 4, X, terms)
 
     @_far_rows_apart
-    def mean(self, X: Array, offset: Array | None = None) -> Array:
+    def mean(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Mean of an observation ``(n,)``."""
         mean, share = self.likelihood.mean, self.share
-        return self._by_blocks(lambda *rows: mean(self.local(*rows)) @ share, 2, X, offset)
+        return self._by_blocks(lambda *rows: mean(self.local(*rows)) @ share, 2, X, terms)
 
     @_far_rows_apart
-    def mean_draws(self, X: Array, offset: Array | None = None) -> Array:
+    def mean_draws(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Mean of an observation under every draw ``(n, S)``."""
         mean = self.likelihood.mean
-        return self._by_blocks(lambda *rows: mean(self.local(*rows)), 2, X, offset)
+        return self._by_blocks(lambda *rows: mean(self.local(*rows)), 2, X, terms)
 
     @_far_rows_apart
-    def mean_quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
+    def mean_quantiles(self, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
         unit, likelihood, spread = self._unit, self.likelihood, self._spread(X)
 
-        def quantiles_of(X: Array, offset: Any) -> Array:
-            return draw_quantiles(likelihood.mean(self.local(X, offset)), q, self.weights)
+        def quantiles_of(X: Array, terms: RowTerms) -> Array:
+            return draw_quantiles(likelihood.mean(self.local(X, terms)), q, self.weights)
 
-        def transformed_quantiles_of(X: Array, offset: Any) -> Array:
+        def transformed_quantiles_of(X: Array, terms: RowTerms) -> Array:
             center, deviation = spread.deviations(X, unit)
-            center += self._of_predictor(offset)
+            if (of_predictor := self._of_predictor(terms)) is not None:
+                center += of_predictor
             if likelihood.log_link:
                 likelihood.check_predictors(center + deviation.max(axis=1))
 
@@ -240,37 +242,36 @@ class Predictive:
             return draw_quantiles(deviation, q, self.weights, mean)
 
         if likelihood.increasing:
-            return self._by_blocks(transformed_quantiles_of, 1, X, offset)
-        return self._by_blocks(quantiles_of, 2, X, offset)
+            return self._by_blocks(transformed_quantiles_of, 1, X, terms)
+        return self._by_blocks(quantiles_of, 2, X, terms)
 
     @_far_rows_apart
-    def quantiles(self, X: Array, q: Array, offset: Array | None = None) -> Array:
+    def quantiles(self, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         likelihood = self.likelihood
         if likelihood.quadratic:
-            t = self._mixture_values(
-                lambda mixtures, *rows: mixtures.quantiles(*rows, q), X, offset
-            )
-            return t if offset is None else t + np.reshape(self._of_predictor(offset), (-1, 1))
+            t = self._mixture_values(lambda mixtures, *rows: mixtures.quantiles(*rows, q), X, terms)
+            of_predictor = self._of_predictor(terms)
+            return t if of_predictor is None else t + of_predictor[:, None]
 
         def mixture_quantiles(average: Average, n: int) -> Array:
             return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
 
         by = self._by_quadrature if self._allows_quadrature else self._by_sums
-        return by(mixture_quantiles, X, offset)
+        return by(mixture_quantiles, X, terms)
 
-    def _noise_share(self, offset: Array | float) -> Array | float:
+    def _noise_share(self, terms: RowTerms) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
-        return np.exp(offset) if np.ndim(offset) and self.likelihood.offset_at else 1.0
+        of_spread = self._of_spread(terms)
+        return 1.0 if of_spread is None else np.exp(of_spread)
 
     def _mixture_values(
-        self, function: Callable[..., Array], X: Array, offset: Array | None, *more: Array
+        self, function: Callable[..., Array], X: Array, terms: RowTerms, *more: Array
     ) -> Array:
         """Values of ``function(mixtures, X, unit, *more)``, by blocks of rows."""
         unit, n_rows = self._unit, X.shape[0]
         scale = np.sqrt(self._noise_variance) / unit
-        noise_share = 1.0 if offset is None else self._noise_share(offset)
-        units = np.broadcast_to(unit * np.sqrt(noise_share), n_rows)
+        units = np.broadcast_to(unit * np.sqrt(self._noise_share(terms)), n_rows)
 
         def values_of(rows: slice) -> Array:
             return function(mixtures, X[rows], units[rows], *(each[rows] for each in more))
@@ -281,7 +282,7 @@ class Predictive:
             return map_blocks(values_of, n_rows, int(np.clip(n_rows // 8, 512, 4096)))
 
     def _by_sums(
-        self, function: Callable[..., Array], X: Array, offset: Array | None, *more: Array
+        self, function: Callable[..., Array], X: Array, terms: RowTerms, *more: Array
     ) -> Array:
         """Values, by blocks of rows, of a function of averages over the draws.
 
@@ -290,18 +291,18 @@ class Predictive:
         """
         share = self.share
 
-        def values_of(X: Array, offset: Any, *more: Array) -> Array:
-            u = self.local(X, offset)
+        def values_of(X: Array, terms: RowTerms, *more: Array) -> Array:
+            u = self.local(X, terms)
 
             def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
                 return draw_values(u if len(rows) == len(u) else u[rows], rows) @ share
 
             return function(average, len(u), *more)
 
-        return self._by_blocks(values_of, 4, X, offset, *more)
+        return self._by_blocks(values_of, 4, X, terms, *more)
 
     def _by_quadrature(
-        self, function: Callable[..., Array], X: Array, offset: Array | None, *more: Array
+        self, function: Callable[..., Array], X: Array, terms: RowTerms, *more: Array
     ) -> Array:
         """Values as :meth:`_by_sums`, by a quadrature.
 
@@ -311,63 +312,63 @@ class Predictive:
         own = np.zeros((len(share), 0)) if self.own is None else self.own
         own_nodes, mean_own = OwnNodes(own), share @ own
 
-        def values_of(X: Array, offset: Any, *more: Array) -> Array:
+        def values_of(X: Array, terms: RowTerms, *more: Array) -> Array:
             totals = likelihood.totals
             center, deviation = spread.deviations(X)
-            of_predictor = self._of_predictor(offset)
-            center += of_predictor
+            of_predictor, of_spread = self._of_predictor(terms), self._of_spread(terms)
+            if of_predictor is not None:
+                center += of_predictor
             likelihood.check_predictors(center + deviation.max(axis=1))
 
             def exact(rows: Array) -> Array:
-                part = of_predictor[rows] if isinstance(of_predictor, np.ndarray) else 0.0
-                return self.local(X[rows], part)
+                part = None if of_predictor is None else of_predictor[rows]
+                return self.local(X[rows], RowTerms(part))
 
             u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
-            if likelihood.offset_at:
-                u[likelihood.offset_at] += offset
+            if of_spread is not None:
+                u[likelihood.offset_at] += of_spread
             y = likelihood.mean(u[None])[0]
             if totals:  # the likelihood's mean is that of one trial
-                trials = np.broadcast_to(offset if np.ndim(offset) else 1.0, y.shape)
+                trials = np.ones(y.shape) if terms.trials is None else terms.trials
                 y = as_totals(trials * y, trials)
             information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
             mean = quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
 
             def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
                 def node_values(u: Array, some: Array) -> Array:
-                    part = offset[some] if np.ndim(offset) else offset
-                    return draw_values(self._beside(u, part), some)
+                    return draw_values(self._beside(u, terms[some]), some)
 
                 return mean(node_values, rows)
 
             return function(average, len(center), *more)
 
-        return self._by_blocks(values_of, 2, X, offset, *more)
+        return self._by_blocks(values_of, 2, X, terms, *more)
 
     @_far_rows_apart
-    def log_likelihood(self, X: Array, y: Array, offset: Array | None = None) -> Array:
+    def log_likelihood(self, X: Array, y: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Log density of each row's observation under every draw ``(n, S)``."""
-        return self._by_blocks(self._log_likelihood, 4, X, offset, y)
+        return self._by_blocks(self._log_likelihood, 4, X, terms, y)
 
-    def _log_likelihood(self, X: Array, offset: Any, y: Array) -> Array:
+    def _log_likelihood(self, X: Array, terms: RowTerms, y: Array) -> Array:
         if self.present is None:
-            return self.likelihood.log_density(self.local(X, offset), y[:, None])
+            return self.likelihood.log_density(self.local(X, terms), y[:, None])
         position = np.searchsorted(self.present, y).clip(max=len(self.present) - 1).astype(float)
-        values = self.likelihood.log_density(self.local(X, offset), position[:, None])
+        values = self.likelihood.log_density(self.local(X, terms), position[:, None])
         values[~np.isin(y, self.present)] = -np.inf
         return values
 
     @_far_rows_apart
-    def log_density(self, X: Array, y: Array, offset: Array | None = None) -> Array:
+    def log_density(self, X: Array, y: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Log density of each row's observation under the mixture over all draws ``(n,)``."""
         share = self.share
 
-        def log_density_of(X: Array, offset: Any, y: Array) -> Array:
-            return _log_mean(self._log_likelihood(X, offset, y), share)
+        def log_density_of(X: Array, terms: RowTerms, y: Array) -> Array:
+            return _log_mean(self._log_likelihood(X, terms, y), share)
 
-        return self._by_blocks(log_density_of, 4, X, offset, y)
+        return self._by_blocks(log_density_of, 4, X, terms, y)
 
     @_far_rows_apart
-    def cdf(self, X: Array, t: Array, offset: Array | None = None) -> Array:
+    def cdf(self, X: Array, t: Array, terms: RowTerms = NO_TERMS) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, in its shape.
 
         For many rows the error is below 3e-6.
@@ -382,25 +383,23 @@ class Predictive:
             return np.column_stack([mean_of(at) for at in t.T])
 
         if many and likelihood.quadratic:
-            at = t if offset is None else t - np.reshape(self._of_predictor(offset), (-1, 1))
-            values = self._mixture_values(
-                lambda mixtures, *rows: mixtures.cdf(*rows), X, offset, at
-            )
+            of_predictor = self._of_predictor(terms)
+            at = t if of_predictor is None else t - of_predictor[:, None]
+            values = self._mixture_values(lambda mixtures, *rows: mixtures.cdf(*rows), X, terms, at)
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
-                some = None if offset is None else offset[rest]
-                values[rest] = self._by_sums(mixture_cdf, X[rest], some, t[rest])
+                values[rest] = self._by_sums(mixture_cdf, X[rest], terms[rest], t[rest])
             return values
         by = self._by_quadrature if many and self._allows_quadrature else self._by_sums
-        return by(mixture_cdf, X, offset, t)
+        return by(mixture_cdf, X, terms, t)
 
-    def sample(self, X: Array, rng: np.random.RandomState, offset: Array | None = None) -> Array:
+    def sample(self, X: Array, rng: np.random.RandomState, terms: RowTerms = NO_TERMS) -> Array:
         """One observation of every row under every draw ``(n, S)``."""
         some_are_far = False
 
         def sample_of(rows: slice) -> Array:
             nonlocal some_are_far
-            part = 0.0 if offset is None else offset[rows]
+            part = terms[rows]
             try:
                 u = self.local(X[rows], part)
             except FarRowError:
@@ -412,7 +411,7 @@ class Predictive:
         size = block_size(4 * self.predictor.n_draws * self.predictor.n_predictors)
         samples = by_blocks(sample_of, X.shape[0], size)
         if some_are_far:
-            find_far_rows(self, X, offset)
+            find_far_rows(self, X, terms)
         return samples
 
     # ---- labels -------------------------------------------------------------------------------

@@ -47,8 +47,9 @@ class Fingerprint:
     @classmethod
     def of(cls, X: Any, y: Array, offset: Array | None, weight: Array | None) -> Fingerprint:
         """Fingerprint of rows with a weight above 0; y may hold successes among trials."""
+        argument = offset
         if y.dtype.names is not None:
-            y, offset = y["successes"], y["trials"]
+            y, argument = y["successes"], y["trials"]
         n, d = X.shape
         y = np.asarray(y, dtype=float)
         sums, squares = np.full((2, d + 2), np.nan), np.zeros(d + 2)
@@ -56,8 +57,8 @@ class Fingerprint:
         with np.errstate(all="ignore"):  # squares of very large or small data
             sums[:, some], squares[some] = _sums(X[:, some], y)
             sums[:, -2], squares[-2], sums[:, -1] = (y.sum(), y @ y), y @ y, 0.0
-            if offset is not None:
-                sums[:, -1:], squares[-1:] = _sums(np.asarray(offset, dtype=float)[:, None], y)
+            if argument is not None:
+                sums[:, -1:], squares[-1:] = _sums(np.asarray(argument, dtype=float)[:, None], y)
         return cls(n, float(n if weight is None else weight.sum()), sums, squares)
 
     def plus(self, other: Fingerprint) -> Fingerprint:
@@ -76,7 +77,7 @@ class Fingerprint:
         return replace(self, sums=sums)
 
     def difference(self, other: Fingerprint) -> str:
-        """Part in which other rows differ: "rows", "y", "X" or "offset"; "" if none does."""
+        """Part in which other rows differ: "rows", "y", "X" or "argument"; "" if none does."""
         if self.n_rows != other.n_rows:
             return "rows"
         with np.errstate(all="ignore"):
@@ -87,7 +88,7 @@ class Fingerprint:
             return "y"
         if apart[:, :-2].any():
             return "X"
-        return "offset" if apart.any() else ""
+        return "argument" if apart.any() else ""
 
 
 def _chosen(X: Any) -> slice:

@@ -12,6 +12,7 @@ from scipy.special import expit
 from skbayes_sgld.criticism.checks import find_checks, residuals
 from skbayes_sgld.criticism.leave_one_out import LeftOut
 from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
+from skbayes_sgld.likelihoods.row_terms import NO_TERMS
 
 N, S, REPLICATIONS = 150, 50, 250
 RNG = np.random.default_rng(0)
@@ -30,8 +31,8 @@ LABELS = SimpleNamespace(
 )
 NORMAL = SimpleNamespace(
     likelihood=FixedNormalNoise(1.0),
-    mean=lambda X: X[:, 0],
-    local=lambda X: np.repeat(X[:, :1, None], S, axis=2),
+    mean=lambda X, terms: X[:, 0],
+    local=lambda X, terms: np.repeat(X[:, :1, None], S, axis=2),
 )
 DRAW = {
     "labels": (LABELS, lambda rng: (rng.random(N) < probability(X)[:, 1]).astype(float)),
@@ -43,7 +44,7 @@ def left_out(predictive, X, y):
     n = len(y)
     nothing = np.full(n, np.nan)
     weight = np.full((n, S), 1.0 / S)
-    return LeftOut(predictive, (X, y), weight, np.full(n, -np.inf), nothing, nothing)
+    return LeftOut(predictive, (X, y, NO_TERMS), weight, np.full(n, -np.inf), nothing, nothing)
 
 
 @pytest.mark.parametrize("kind", DRAW)

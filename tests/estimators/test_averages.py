@@ -24,6 +24,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.criticism.weights import screen_weights
 from skbayes_sgld.likelihoods import FixedNormalNoise, Gamma, NormalNoise
+from skbayes_sgld.likelihoods.row_terms import NO_TERMS
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -340,7 +341,8 @@ def test_the_alarm_does_not_depend_on_units_and_far_rows_raise_none():
     model = SGLDGammaRegressor(random_state=0, n_draws=250)
     model.fit(rows, np.exp(rows[:, 0]) * rng.gamma(3.0, size=200), sample_weight=size)
     rows[0] = 1e5  # a mean beyond the range of numbers
-    assert screen_weights(model._predictive(), (rows, y / y.mean()), size.astype(float)) == ""
+    data = rows, y / y.mean(), NO_TERMS
+    assert screen_weights(model._predictive(), data, size.astype(float)) == ""
 
 
 @pytest.mark.parametrize("noise", ["normal", "heavy"])

@@ -11,6 +11,7 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.likelihoods.row_terms import RowTerms
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, offset_argument
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.record import Rows
@@ -82,7 +83,7 @@ class Target(ABC):
         """Numbers of the likelihood and offset of a block, from y and the argument by row."""
         offset = None
         if values is not None and np.any(values != 1.0):
-            offset = self.offset({self.offset_argument: values})
+            offset = self.terms({self.offset_argument: values}).offset
         return y, offset
 
     def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
@@ -101,9 +102,9 @@ class Target(ABC):
         """The fingerprint without the sums that this target changes."""
         return found
 
-    def data(self, rows: Rows) -> tuple[Array, ...]:
-        """X, the numbers and, if there is one, the offset of encoded rows."""
-        return tuple(each for each in (rows.X, rows.y, rows.offset) if each is not None)
+    def data(self, rows: Rows) -> tuple[Array, Array, RowTerms]:
+        """X, the numbers of y, and the terms of encoded rows."""
+        return rows.X, rows.y, RowTerms(rows.offset)
 
     # ---- later calls --------------------------------------------------------------------------
 
@@ -111,20 +112,19 @@ class Target(ABC):
         """Checked numbers ``(n,)`` of the arguments by row that are given."""
         return {name: ROW_ARGUMENTS[name].check(v, X) for name, v in given(by_row).items()}
 
-    def offset(self, values: Mapping[str, Array]) -> Array | None:
-        """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
+    def terms(self, values: Mapping[str, Array]) -> RowTerms:
+        """Terms of the rows that these arguments by row make."""
         name = offset_argument(values)
         offset = ROW_ARGUMENTS[name].offset if name else None
-        return None if offset is None else offset(values[name])
+        return RowTerms() if offset is None else RowTerms(offset(values[name]))
 
     @abstractmethod
     def numbers(self, y: Array) -> Array:
         """Observations as checked numbers for the likelihood."""
 
-    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, ...]:
-        """Numbers for the likelihood, and the offset if there is one."""
-        numbers, offset = self.numbers(y).astype(float), self.offset(values)
-        return (numbers,) if offset is None else (numbers, offset)
+    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, RowTerms]:
+        """Numbers for the likelihood, and the terms of the rows."""
+        return self.numbers(y).astype(float), self.terms(values)
 
     def decode(self, sample: Array) -> Array:
         """Observations in the user's form, from draws of the likelihood's numbers."""

@@ -37,7 +37,7 @@ class Numbers(Target):
         """Target of these rows, and the rows of positive weight with numbers for y."""
         rows = rows.weighing(rows.weight)
         rows = replace(rows, y=self._of_fit(rows.y))
-        return self, rows.with_offset(self.offset(rows.by_row))
+        return self, rows.with_offset(self.terms(rows.by_row).offset)
 
     def _of_fit(self, y: Array) -> Array:
         """Checked numbers for the likelihood, in a fit."""

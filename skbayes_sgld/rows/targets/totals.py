@@ -10,6 +10,7 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Binomial, Likelihood, as_totals
+from skbayes_sgld.likelihoods.row_terms import RowTerms
 from skbayes_sgld.rows.checks import one_a_row, trials_of
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets.base import Target, of_one_predictor
@@ -64,9 +65,13 @@ class Totals(Target):
         values = super().values(X, by_row)
         return values if "n_trials" in values else values | {"n_trials": trials_of(1, X)}
 
-    def data(self, rows: Rows) -> tuple[Array, ...]:
-        """X, and the numbers of successes and of trials, of encoded rows."""
-        return rows.X, rows.y["successes"], rows.y["trials"]
+    def data(self, rows: Rows) -> tuple[Array, Array, RowTerms]:
+        """X, the numbers of successes, and the trials, of encoded rows."""
+        return rows.X, rows.y["successes"], RowTerms(trials=rows.y["trials"])
+
+    def terms(self, values: Mapping[str, Array]) -> RowTerms:
+        """Numbers of trials of the rows."""
+        return RowTerms(trials=values.get("n_trials"))
 
     def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
         """NaN for y, which no scale depends on, the likelihood, and no labels."""
@@ -76,10 +81,10 @@ class Totals(Target):
         """Numbers of successes."""
         return y
 
-    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, ...]:
-        """Numbers of successes and of trials."""
+    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, RowTerms]:
+        """Numbers of successes, and of trials."""
         totals = totals_of(X, y, values.get("n_trials", 1))
-        return totals["successes"], totals["trials"]
+        return totals["successes"], RowTerms(trials=totals["trials"])
 
     def scored(self, y: Array) -> Array:
         """Numbers of y, which are checked with their trials."""
