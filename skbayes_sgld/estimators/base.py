@@ -48,7 +48,7 @@ from skbayes_sgld.rows.arguments import (
 from skbayes_sgld.rows.arrays import Arrays, checked_X, checked_y
 from skbayes_sgld.rows.checks import check_finite
 from skbayes_sgld.rows.fingerprint import Fingerprint
-from skbayes_sgld.rows.reading import read_rows
+from skbayes_sgld.rows.reading import FitRows, UnreadRows, read_rows
 from skbayes_sgld.rows.targets import Target
 
 _STAMP = "_skbayes_sgld_version"
@@ -179,7 +179,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _settings(self) -> Any:
         """Raise if a parameter, used or not, is out of range; subclasses return settings."""
         for name in self._get_param_names():
-            if BayesianEstimator._registry(name) is not None:
+            # priors and the noise model; the settings of a run check the other components
+            if name in BayesianEstimator._registries or name.endswith("_prior"):
                 self._resolve(name)
 
     def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:
@@ -193,6 +194,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     # ---- fit ----------------------------------------------------------------------------------
 
+    # Two wrappers are not seen here. ``numpy_defaults``, above the class, ignores the caller's
+    # ``np.errstate`` in every public method and completes errors on arguments; ``with_callbacks``
+    # is scikit-learn's.
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> Self:
         """Fit the model.
 
@@ -225,14 +229,14 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         y: Any,
         sample_weight: Any,
         by_row: dict[str, Any],
-        read: Callable[..., Any] = read_rows,
+        read: Callable[..., UnreadRows] = read_rows,
     ) -> Self:
         """Fit to the rows that ``read`` makes of the arguments: rows, model, posterior, result."""
         check_names(self, by_row)
         with fit_task(self, X, y, sample_weight, by_row):
             settings = self._settings()
-            given = read(X, y, sample_weight, by_row, self)
-            target, rows = given.encode(self._target(given), self)
+            unread = read(X, y, sample_weight, by_row, self)
+            target, rows = unread.encode(self._target(unread), self)
             # with few columns, passes over rows share the cores: threads of BLAS would compete
             with one_blas_thread() if rows.n_features < 500 else nullcontext():
                 model = self._model(settings, target.likelihood, rows, target.class_names)
@@ -247,7 +251,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 raise
         return self
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         """Kind of target that the rows have, which are not checked yet."""
         raise NotImplementedError
 
@@ -256,16 +260,22 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_finite(X, names)
 
     def _model(
-        self, settings: Any, likelihood: Likelihood, rows: Any, class_names: list[str] | None = None
+        self,
+        settings: Any,
+        likelihood: Likelihood,
+        rows: FitRows,
+        class_names: list[str] | None = None,
     ) -> Any:
         """Model of the rows: likelihood and priors."""
         raise NotImplementedError
 
-    def _bind(self, settings: Any, model: Any, rows: Any) -> tuple[Any, Any]:
+    def _bind(self, settings: Any, model: Any, rows: FitRows) -> tuple[Any, FitRows]:
         """Posterior of the rows under the model, and the rows that later calls need."""
         return rows.bind(model)
 
-    def _infer(self, settings: Any, model: Any, posterior: Any, rows: Any, target: Any) -> Fitted:
+    def _infer(
+        self, settings: Any, model: Any, posterior: Any, rows: FitRows, target: Target
+    ) -> Fitted:
         """Draws of the posterior, or its mode, and all that the estimator keeps of a fit."""
         raise NotImplementedError
 
@@ -277,7 +287,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         for name, value in fitted.attributes.items():
             setattr(self, name, value)
 
-    def _screen(self, rows: Any) -> None:
+    def _screen(self, rows: FitRows) -> None:
         """Warn, at the end of a fit to these rows, if the model is wrong about them."""
 
     # ---- the fitted estimator -----------------------------------------------------------------
@@ -286,6 +296,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _arguments_of_fit(self) -> tuple[str, ...]:
         """Names of the arguments by row that the fit had."""
         return () if self._fitted is None else self._fitted.target.arguments
+
+    @property
+    def _models_of_outputs(self) -> list[Any] | None:
+        """Model of each output, if y had columns; None otherwise."""
+        models: list[Any] | None = vars(self).get("estimators_")
+        return models
 
     @property
     def _fingerprint(self) -> Fingerprint | None:
@@ -361,7 +377,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self, X: Any, by_row: dict[str, Any], selection: Any = slice(None)
     ) -> Predictions:
         """Predictive distributions of the rows X from the chosen draws."""
-        models = vars(self).get("estimators_")
+        models = self._models_of_outputs
         if models is not None:
             return of_outputs(model._predictions(X, by_row, selection) for model in models)
         rows, terms = self._rows_of(X, by_row)
@@ -370,7 +386,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> Predictions:
         """Predictive distributions of the rows X, with their observations y."""
-        models = vars(self).get("estimators_")
+        models = self._models_of_outputs
         if models is not None:
             pairs = zip(models, split_columns(y, len(models)), strict=True)
             return of_outputs(model._predictions_of(X, own, by_row) for model, own in pairs)

@@ -23,7 +23,7 @@ from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_classes, check_weight
-from skbayes_sgld.rows.reading import read_rows
+from skbayes_sgld.rows.reading import UnreadRows, read_rows
 from skbayes_sgld.rows.scores import ACCURACY, share_of_hits
 from skbayes_sgld.rows.stream import Batch
 from skbayes_sgld.rows.targets import Labels, Target, TotalsOfLabels
@@ -59,7 +59,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         "offset": "the log odds have no known part; give a column of X",
     }
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         return Labels(class_weight=self.class_weight, make=self._label_likelihood)
 
     def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
@@ -321,12 +321,12 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         "row once."
     )
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         if "n_trials" in rows.arguments:
             return TotalsOfLabels(class_weight=self.class_weight)
         return Labels(**self._of_labels(rows))
 
-    def _of_labels(self, rows: Any) -> dict[str, Any]:
+    def _of_labels(self, rows: UnreadRows) -> dict[str, Any]:
         """Arguments for a target of labels."""
         stream = rows.earlier if isinstance(rows, Batch) else None
         # classes without rows stay in the model if later rows or a prior may tell about them

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
+from skbayes_sgld.rows.reading import UnreadRows
 from skbayes_sgld.rows.scores import D2_BINOMIAL, D2_POISSON
 from skbayes_sgld.rows.targets import Counts, Target, Totals
 
@@ -46,7 +47,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
     }
     _takes_rates = True  # rates weighted by exposures have the likelihood of the counts
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         return Counts(family=self._likelihood(), takes_rates=self._takes_rates)
 
 
@@ -72,5 +73,5 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
         "offset": "the log odds have no known part; give a column of X",
     }
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         return Totals(family=self._likelihood())

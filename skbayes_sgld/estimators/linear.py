@@ -26,6 +26,7 @@ from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import PRIORS, CoefficientPrior
 from skbayes_sgld.rows.checks import check_columns
 from skbayes_sgld.rows.model import LinearModel
+from skbayes_sgld.rows.reading import FitRows
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import CLIPS, PRECONDITIONERS, SCHEDULES
 
@@ -101,7 +102,9 @@ class LinearEstimator(BayesianEstimator):
         assert registry is not None
         return resolve(type(self).prior, registry, "prior")
 
-    def _prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> tuple[Any, Choice | None]:
+    def _prior(
+        self, settings: Any, rows: FitRows, likelihood: Likelihood
+    ) -> tuple[Any, Choice | None]:
         """Prior of the coefficients for these rows, and the choice of an automatic one."""
         prior = self._resolve("prior")
         if isinstance(prior, ColumnPriors):
@@ -109,7 +112,11 @@ class LinearEstimator(BayesianEstimator):
         return prior, None
 
     def _model(
-        self, settings: Any, likelihood: Likelihood, rows: Any, class_names: list[str] | None = None
+        self,
+        settings: Any,
+        likelihood: Likelihood,
+        rows: FitRows,
+        class_names: list[str] | None = None,
     ) -> LinearModel:
         """Model of the rows: likelihood, priors, noise and intercept."""
         for own in likelihood.own:
@@ -139,7 +146,7 @@ class LinearEstimator(BayesianEstimator):
         self,
         posterior: Any,
         model: LinearModel,
-        rows: Any,
+        rows: FitRows,
         target: Target,
         draws: PosteriorDraws,
         point: Array,
@@ -214,7 +221,7 @@ class LinearEstimator(BayesianEstimator):
 
     def _draws_at(self, selection: Array) -> Bunch:
         """Chosen draws by parameter."""
-        models = vars(self).get("estimators_")
+        models = self._models_of_outputs
         if models is not None:
             return stacked(model._draws_at(selection) for model in models)
         draws = Bunch(**{name: values[selection] for name, values in self._draws().items()})
@@ -271,7 +278,7 @@ class LinearEstimator(BayesianEstimator):
         >>> model.sample_prior(np.zeros((3, 2)), n_samples=5).shape
         (3, 5)
         """
-        models = vars(self).get("estimators_")
+        models = self._models_of_outputs
         if models is not None:
             rng, columns = as_random_state(random_state), split_columns(y, len(models))
             pairs = zip(models, columns, strict=True)

@@ -14,6 +14,7 @@ from skbayes_sgld.estimators.classification import LinearClassifier, first_class
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.likelihoods import LabelLikelihood, Ordinal
 from skbayes_sgld.prediction.random_walks import unless_random_walks
+from skbayes_sgld.rows.reading import UnreadRows
 from skbayes_sgld.rows.scores import ACCURACY
 from skbayes_sgld.rows.stream import Batch
 from skbayes_sgld.rows.targets import OrderedLabels, Target
@@ -69,7 +70,7 @@ class OrdinalClassifier(LinearClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         order = rows.earlier.order if isinstance(rows, Batch) else None
         return OrderedLabels(**self._of_labels(rows), order=order)
 

@@ -31,7 +31,7 @@ from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names, offset_argument
 from skbayes_sgld.rows.arrays import Arrays, has_outputs
 from skbayes_sgld.rows.checks import check_weight
-from skbayes_sgld.rows.reading import read_rows
+from skbayes_sgld.rows.reading import UnreadRows, read_rows
 from skbayes_sgld.rows.scores import R2, Score
 from skbayes_sgld.rows.targets import Measurements, Numbers, Target
 
@@ -51,7 +51,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         tags.target_tags.positive_only = self._positive
         return tags
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         return Numbers(family=self._likelihood())
 
     def _likelihood(self) -> Likelihood:
@@ -323,7 +323,7 @@ class NormalModel(RegressionModel):
 
     noise_distribution = "normal"  # a parameter only of SGLDLinearRegression
 
-    def _target(self, rows: Any) -> Target:
+    def _target(self, rows: UnreadRows) -> Target:
         return Measurements(family=self._likelihood(), noise_distribution=self.noise_distribution)
 
     def _likelihood(self) -> Likelihood:

@@ -29,6 +29,7 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.rows.reading import FitRows
 from skbayes_sgld.rows.stream import Stream, next_batch
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
@@ -36,17 +37,6 @@ from skbayes_sgld.sampling import NoModeError
 _KEPT = 2**22  # up to this many numbers in X a result keeps the rows: 32 megabytes
 _SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
 _SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
-_RESOLVED = (
-    "sampler",
-    "step_size",
-    "gradient",
-    "batch_size",
-    "preconditioner",
-    "parameterization",
-    "init",
-    "n_burnin",
-    "thin",
-)
 
 
 @parameters
@@ -120,7 +110,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         """Component that "auto" stands for: normal until it is chosen."""
         return self._registries["prior"]["normal" if choice is None else choice.value]()
 
-    def _choose_prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> Choice | None:
+    def _choose_prior(self, settings: Any, rows: FitRows, likelihood: Likelihood) -> Choice | None:
         """Choice of the prior for columns left to "auto"; None if there are none."""
         if isinstance(self.prior, Mapping):
             if not self._resolve("prior").others_at(rows.n_features, rows.names).size:
@@ -133,7 +123,9 @@ class SampledEstimator(RunSettings, LinearEstimator):
         obstacle = obstacle or settings.why_no_learned_scale
         return choose_prior(rows.X.shape, likelihood, rows.total(likelihood), obstacle)
 
-    def _prior(self, settings: Any, rows: Any, likelihood: Likelihood) -> tuple[Any, Choice | None]:
+    def _prior(
+        self, settings: Any, rows: FitRows, likelihood: Likelihood
+    ) -> tuple[Any, Choice | None]:
         """Prior of the coefficients for these rows, and the choice of an automatic one."""
         choice = self._choose_prior(settings, rows, likelihood)
         others, prior = self._prior_of_others(choice), self._resolve("prior")
@@ -152,7 +144,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         others = f"; {choice.value!r} for the others: {choice.why}" if choice else ""
         return Choice.by_user("by column", f"{GIVEN} for {named}{others}")
 
-    def _bind(self, settings: Any, model: Any, rows: Any) -> tuple[Any, Any]:
+    def _bind(self, settings: Any, model: Any, rows: FitRows) -> tuple[Any, FitRows]:
         """Posterior of the rows under the model, and the rows that later calls need.
 
         The result measures on these rows, which must not change with the caller's arrays.
@@ -160,7 +152,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         return rows.kept().bind(model)
 
     def _infer(
-        self, settings: Settings, model: Any, posterior: Any, rows: Any, target: Target
+        self, settings: Settings, model: Any, posterior: Any, rows: FitRows, target: Target
     ) -> FittedLinear:
         """Plan and run the chains."""
         settings = replace(settings, prior=self._choice_of_prior(model.choice))
@@ -168,7 +160,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         if model.hierarchical is not None:
             sampled = HierarchicalPosterior(posterior, model.hierarchical)
         positions, n_fits = self._last_positions(settings, sampled.reported.names)
-        # chains that continue, and batches, must not repeat earlier noise
+        # chains that go on from the last fit, and each batch, have a seed of their own
         seed = draw_seed(self.random_state) + n_fits + rows.n_batches
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
         data[target.offset_argument or "offset"] = posterior.offset
@@ -179,6 +171,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         except (NoModeError, np.linalg.LinAlgError) as error:
             raise NoModeError(_why_no_mode(error, posterior)) from error
         result = result if posterior.X.size <= _KEPT else result.without_data()
+        used = {name: choice.value for name, choice in result.draws.choices.items()}
         fitted = self._keep(
             sampled,
             model,
@@ -188,11 +181,19 @@ class SampledEstimator(RunSettings, LinearEstimator):
             result.mean,
             result_=result,
             clipped_fraction_=result.clipped,
-            **{f"{name}_": result.draws.choices[name].value for name in _RESOLVED},
+            sampler_=used["sampler"],
+            step_size_=used["step_size"],
+            gradient_=used["gradient"],
+            batch_size_=used["batch_size"],
+            preconditioner_=used["preconditioner"],
+            parameterization_=used["parameterization"],
+            init_=used["init"],
+            n_burnin_=used["n_burnin"],
+            thin_=used["thin"],
         )
         return replace(fitted, n_fits=n_fits + 1)
 
-    def _screen(self, rows: Any) -> None:
+    def _screen(self, rows: FitRows) -> None:
         """Warn, at the end of a fit to these rows, if the model is wrong about them."""
         if _SCREEN.is_there:
             _SCREEN.open()(self, rows.screened)

@@ -302,7 +302,7 @@ class SGLDNetwork(NetworkEstimator):
         inputs = {**self.get_params(deep=False), **data}
         watch, seed = partial(show_progress, self), draw_seed(self.random_state)
         result = plan_and_run(posterior, settings, inputs, seed, None, watch)
-        used = ("step_size", "batch_size", "n_burnin", "thin")
+        used = {name: choice.value for name, choice in result.choices.items()}
         return self._keep(
             model,
             posterior,
@@ -311,7 +311,10 @@ class SGLDNetwork(NetworkEstimator):
             result_=result.without_data(),
             posterior_=result.draws,
             clipped_fraction_=result.clipped,
-            **{f"{name}_": result.choices[name].value for name in used},
+            step_size_=used["step_size"],
+            batch_size_=used["batch_size"],
+            n_burnin_=used["n_burnin"],
+            thin_=used["thin"],
         )
 
     def diagnose(self, X: Any = None) -> NetworkDiagnosis:

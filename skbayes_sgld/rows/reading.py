@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from skbayes_sgld._doors import Door
+from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.rows.arrays import Arrays
+from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.targets import Target
 
 BLOCKS = Door("skbayes_sgld.blocks.rows", "read_blocks")
 # Doors to functions of (X, y, sample_weight, by_row, estimator) by the class of X, or its library.
@@ -16,8 +20,65 @@ BLOCKS = Door("skbayes_sgld.blocks.rows", "read_blocks")
 READERS: dict[Any, Door] = {"dask": BLOCKS, np.memmap: BLOCKS}
 
 
+class UnreadRows(Protocol):
+    """Rows as a fit is given them, before any check: arrays, blocks, or a batch."""
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments by row that are given."""
+
+    def encode(self, target: Target, estimator: Any) -> tuple[Target, FitRows]:
+        """Target of the rows, and the rows as the model takes them, both checked."""
+
+
+class FitRows(Protocol):
+    """Rows that were checked and encoded, to be bound to a model: in memory, blocks, or batches."""
+
+    @property
+    def X(self) -> Any:
+        """Columns of the rows in memory."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns."""
+
+    @property
+    def n_batches(self) -> int:
+        """Number of batches of ``partial_fit`` before these rows."""
+
+    @property
+    def why_no_learned_scale(self) -> str:
+        """Why no prior can learn its scale from these rows, or ""."""
+
+    @property
+    def screened(self) -> Rows | None:
+        """Rows that the check of the model may leave out; None if not all are in memory."""
+
+    def total(self, likelihood: Likelihood) -> float:
+        """Number of observations that the rows stand for."""
+
+    def kept(self) -> FitRows:
+        """Rows for a result that uses them later: a copy, if they are few."""
+
+    def bind(self, model: Any) -> tuple[Any, FitRows]:
+        """Posterior under a model (raise if it is improper), and the rows that later calls need."""
+
+    def fingerprint(self, target: Target) -> Fingerprint | None:
+        """Sums by which a later call recognises the same rows."""
+
+    def stream(self, posterior: Any, draws: Any, target: Target) -> Any:
+        """State from which the next call of ``partial_fit`` continues; None after ``fit``."""
+
+    def workers(self, n_jobs: int | None) -> Any:
+        """Workers that run chains at the place of the rows; None: processes of this machine."""
+
+
 def read_rows(X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any) -> Any:
-    """Rows of a known kind, not yet checked; they have ``given`` and ``encode``."""
+    """Rows of a known kind, not yet checked: :class:`UnreadRows`."""
     read = reader_of(X)
     rows = None if read is None else read(X, y, sample_weight, by_row, estimator)
     return Arrays(X, y, sample_weight, by_row) if rows is None else rows

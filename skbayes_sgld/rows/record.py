@@ -30,7 +30,8 @@ class Rows:
     weight : ndarray of shape (n,) or None, default=None
         After a target has encoded the rows: positive, or None if all are 1.
     offset : ndarray of shape (n,) or None, default=None
-        Known part of a local parameter of each row.
+        Number added to one of the local parameters of each row, as the log of an exposure is added
+        to the linear predictor; ``Likelihood.offset_at`` tells which one.
     by_row : dict of ndarray of shape (n,), default={}
         Arguments by row that were given, by their names. A target turns one into the offset, or
         into y, and it is then left out.

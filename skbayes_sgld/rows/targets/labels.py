@@ -34,10 +34,11 @@ class Labels(Target):
         intercepts, or later rows, determine them.
     known : bool, default=False
         Whether the classes are those of the first call of ``partial_fit``, and not those of y.
-    make : callable
-        Function from a number of classes to the likelihood; used only before the fit.
+    make : callable or None, default=None
+        Function that makes the likelihood of a number of classes. :meth:`encode` calls it once the
+        classes are known; a fitted target has None.
     family : LabelLikelihood or None, default=None
-        Likelihood of the classes in the model, once they are known.
+        Likelihood that was made; None before :meth:`encode`.
     """
 
     class_weight: Any = None
