@@ -202,11 +202,10 @@ def _search(
         from sklearn.model_selection import GridSearchCV
 
         from skbayes_sgld import SGLDLogisticRegression
-        from skbayes_sgld.priors import Normal
 
         X, y = _data("rookies")()
         search = GridSearchCV(
-            SGLDLogisticRegression(prior=Normal(), random_state=0),
+            SGLDLogisticRegression(random_state=0).set_params(prior__scale="auto"),
             {"temperature": temperatures, "prior__scale": scales},
             scoring="neg_log_loss",
             cv=cv,
