@@ -333,7 +333,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return self._check_rows(X), self._terms(X, by_row)
 
     def _terms(self, X: Any, by_row: dict[str, Any]) -> RowTerms:
-        """The argument by row ``(n,)`` as a predictive distribution takes it; None without one."""
+        """Terms of the rows that these arguments by row make."""
         target = self._target_now(by_row)
         return target.terms(target.values(X, by_row))
 
