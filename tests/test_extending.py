@@ -1,6 +1,7 @@
 """The pieces that the pages on extending show are right by the checks of the package's families."""
 
 import importlib.util
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +26,12 @@ from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.inference import strategies
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
 from skbayes_sgld.own_models import as_posterior
+from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.transforms import Interval
 from tests.marks import slow
 from tests.test_registries import CHECKS, REGISTRIES
@@ -153,6 +157,41 @@ def test_every_piece_is_shown_by_one_page_and_every_family_is_named():
     index = (EXTENDING / "index.md").read_text()
     for registry in ("noise model", "transform", "hierarchical prior"):
         assert registry in index  # closed, and the page says why
+
+
+# the base whose members a table names, by the page and the head of the table's first column
+BASES = {
+    ("add_a_likelihood", "member"): likelihoods.Likelihood,
+    ("add_a_prior", "member of a `LocationScale`"): priors.LocationScale,
+    ("add_a_prior", "member of a `CoefficientPrior`"): priors.CoefficientPrior,
+    ("add_a_sampler", "member"): sampling.Sampler,
+    ("add_a_sampler", "member of `dynamics`"): Dynamics,
+    ("add_a_strategy", "member"): Strategy,
+    ("add_a_strategy", "attribute of `task`"): Task,
+    ("add_an_adjusted_sampler", "member"): sampling.Adjusted,
+}
+
+
+def first_columns():
+    """Names in the first column of each table of members, by page and head."""
+    for page in EXTENDING.glob("add_*.md"):
+        rows = [
+            line.split(" | ")[0][2:] for line in page.read_text().split("\n") if line[:2] == "| "
+        ]
+        for row in rows:
+            if not row.startswith("`"):
+                head = page.stem, row
+            else:
+                yield head, re.findall(r"`(\w+)", row)
+
+
+def test_every_member_that_a_page_names_is_one_of_its_base():
+    found = list(first_columns())
+    assert {head for head, _ in found if head[1].startswith(("member", "attribute"))} == set(BASES)
+    for head, names in found:
+        if head in BASES:
+            known = {*dir(BASES[head]), *getattr(BASES[head], "__dataclass_fields__", {})}
+            assert set(names) <= known, f"{head}: {set(names) - known}"
 
 
 def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
