@@ -463,11 +463,11 @@ class StrongDriftOfWaves(sampling.SGLD):
 
 
 class StrongProposals(sampling.MALA):
-    """The same of one that accepts or rejects, whose draws are right, and fewer are independent."""
+    """A force off by one per cent: the draws are right, and fewer of them are independent."""
 
     def evaluate(self, theta, dynamics):
         found = super().evaluate(theta, dynamics)
-        return found | {"force": 1.03 * found["force"]}
+        return found | {"force": 1.01 * found["force"]}
 
 
 class Uphill(optimizers.SGD):
