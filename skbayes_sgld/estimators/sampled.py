@@ -155,7 +155,6 @@ class SampledEstimator(RunSettings, LinearEstimator):
         self, settings: Settings, model: Any, posterior: Any, rows: FitRows, target: Target
     ) -> FittedLinear:
         """Plan and run the chains."""
-        settings = replace(settings, prior=self._choice_of_prior(model.choice))
         sampled: Any = posterior
         if model.hierarchical is not None:
             sampled = HierarchicalPosterior(posterior, model.hierarchical)
@@ -166,8 +165,11 @@ class SampledEstimator(RunSettings, LinearEstimator):
         data[target.offset_argument or "offset"] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
         watch, workers = partial(show_progress, self), rows.workers(settings.n_jobs)
+        choices = {"prior": self._choice_of_prior(model.choice)}
         try:
-            result = plan_and_run(sampled, settings, inputs, seed, positions, watch, workers)
+            result = plan_and_run(
+                sampled, settings, inputs, seed, positions, watch, workers, choices
+            )
         except (NoModeError, np.linalg.LinAlgError) as error:
             raise NoModeError(_why_no_mode(error, posterior)) from error
         result = result if posterior.X.size <= _KEPT else result.without_data()

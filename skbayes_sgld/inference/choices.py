@@ -33,7 +33,7 @@ Choices = dict[str, Choice]
 
 
 def as_given(settings: Settings) -> Choices:
-    """Choices of schedule, temperature, preconditioner, clipping and, if there is one, prior."""
+    """Choices of schedule, temperature, preconditioner and clipping."""
     temperature, tau = settings.temperature, settings.tau
     defaults = {
         "schedule": (settings.schedule, isinstance(settings.schedule, Constant)),
@@ -48,8 +48,7 @@ def as_given(settings: Settings) -> Choices:
         choice = Choice(Curvature(), "its steps have no unit, on any data")
     else:
         choice = Choice.by_user(settings.preconditioner)
-    choices["preconditioner"] = choice
-    return choices if settings.prior is None else choices | {"prior": settings.prior}
+    return choices | {"preconditioner": choice}
 
 
 def in_order(choices: Choices) -> Choices:

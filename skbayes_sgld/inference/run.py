@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.choices import Choice, Choices
 from skbayes_sgld.inference.in_parts import draw_in_parts, stopped_by_callback
 from skbayes_sgld.inference.judging import judge
 from skbayes_sgld.inference.origin import Journal, Origin, open_journal
@@ -40,6 +40,7 @@ def plan_and_run(
     positions: Array | None = None,
     watch: Watch | None = None,
     workers: Workers | None = None,
+    choices: Choices | None = None,
 ) -> SamplingResult:
     """Plan and run chains; if steps that the user did not choose overflow, make a second plan.
 
@@ -60,7 +61,8 @@ def plan_and_run(
     try:
         n_left = 5  # further plans to try
         while True:
-            plan = make_plan(posterior, settings, origin.seed, origin.positions, origin.finding)
+            start = origin.seed, origin.positions, origin.finding
+            plan = make_plan(posterior, settings, *start, choices)
             try:
                 return run_plan(plan, watch, origin, journal, workers)
             except ChainOverflowError as error:

@@ -166,18 +166,21 @@ def as_arguments() -> list[Parameter]:
 
 @dataclass(kw_only=True, eq=False)
 class Settings(RunSettings):
-    """Checked settings of a run; None stands for ``"auto"``.
+    """Checked settings of a run.
 
-    Components are instances, copied from the user's; the identity stands for the user's
-    ``preconditioner=None``. ``clip=None`` is no clip. ``init`` is a name, including "auto", or an
-    array. ``tau`` is the temperature of the draws, for which metric, step size, batch size and
-    starting points are chosen. ``temperature`` is the schedule that leads to it, None if it is
-    ``tau`` throughout. ``prior`` is the choice of a linear model's prior, made before the run; None
-    for other models.
+    Components are instances, copied from the user's. None stands for the user's ``"auto"``, with
+    these exceptions:
+
+    - ``init`` keeps the name ``"auto"``.
+    - The user's ``preconditioner=None``, the plain recursion, is the identity.
+    - ``clip`` and whatever else is None by default, such as ``max_time``, is as the user writes it.
+    - ``batch_size=None`` is ``"auto"`` here, but all rows in a plan's choices and its run.
+    - ``tau`` is the temperature of the draws, for which metric, step size, batch size and starting
+      points are chosen. ``temperature`` is the schedule that leads to it, None if it is ``tau``
+      throughout.
     """
 
     tau: float = 1.0
-    prior: Any = None
 
     @classmethod
     def of(cls, owner: Any) -> Self:

@@ -7,6 +7,7 @@ density that jumps. It then passes its finding to the next one that suits, whose
 from __future__ import annotations
 
 from skbayes_sgld._doors import Door
+from skbayes_sgld.inference.choices import Choices
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.adapted import Adapted
@@ -42,6 +43,7 @@ def make_plan(
     seed: int,
     positions: Array | None = None,
     finding: Finding | None = None,
+    choices: Choices | None = None,
 ) -> Plan:
     """Plan of a run, in which every ``"auto"`` is resolved, by the first strategy that suits.
 
@@ -56,13 +58,15 @@ def make_plan(
         there, with a burn-in only if the settings give one.
     finding : Finding or None
         Finding against an earlier plan, such as that a chain overflowed.
+    choices : dict of str to Choice or None
+        Choices made before the run, such as that of a prior, for the plan's table.
 
     Raises
     ------
     ValueError, TypeError
         If settings contradict each other, or the posterior lacks what one of them needs.
     """
-    task = Task(posterior, settings, seed, positions, finding)
+    task = Task(posterior, settings, seed, positions, finding, choices or {})
     for entry in STRATEGIES:
         if entry.only and not any(getattr(task.facts, fact) for fact in entry.only):
             continue

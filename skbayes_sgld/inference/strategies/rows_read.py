@@ -39,6 +39,7 @@ def cheapest_batches(task: Task) -> Batches:
     posterior, n_walkers = task.posterior, expected_walkers(task)
     if why := reason_for_all_rows(posterior, n_walkers):
         return all_rows(why, posterior, task.mode)
+    # a batch of the least size would pay; whether one without visible noise pays is measured
     gradient, batch_size, why, reading, noise = cheapest_gradient(
         posterior, task.mode, task.settings.tau, task.seed, n_walkers
     )

@@ -51,7 +51,7 @@ class Task:
     finding : Finding or None
         Finding against earlier strategies.
     choices : dict of str to Choice
-        Choices of earlier strategies.
+        Choices made before the run, and by earlier strategies.
     modes : tuple of KnownMode
         Modes found by searches, if several have some of the mass.
     far : FarPart or None
