@@ -62,7 +62,7 @@ def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
     monkeypatch.setattr(HMC, "gradients", lambda self, step: 1.0)
     settings = Settings.of(SGLDLogisticRegression(sampler="hmc"))
     task = Task(as_posterior(NormalMean()), settings, seed=0).found(mode=MODE)
-    assert adapting.adapt_run(task, run, MODE, "").time == pytest.approx(spaced)
+    assert adapting.adapt_run(task, run, MODE, "").spacing == pytest.approx(spaced)
 
 
 def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():
