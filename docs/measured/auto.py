@@ -21,8 +21,8 @@ from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import PSGLD, SGLD, ControlVariate, Minibatch
-from skbayes_sgld.sampling.tuning.bias import normal_inflation
 from skbayes_sgld.sampling.tuning.noise import measure_noise
+from skbayes_sgld.sampling.tuning.pilots import normal_inflation
 from tests.references.cases import all_cases
 
 

@@ -15,7 +15,7 @@ from numpy.lib import format as npy
 from skbayes_sgld._checks import check_path, printable
 from skbayes_sgld.blocks.source import Array
 
-Blocks = Callable[[], Iterator[tuple[Any, ...]]]
+Reader = Callable[[], Iterator[tuple[Any, ...]]]
 
 LARGE = 2**27  # numbers in a memory map from which it is read in passes
 _BLOCK_NUMBERS = 2**22  # numbers of X in a block
@@ -51,7 +51,7 @@ def check_whole(X: Any) -> None:
         )
 
 
-def blocks_of(X: Any, **beside: Any) -> Blocks:
+def blocks_of(X: Any, **beside: Any) -> Reader:
     """Function that yields windows of X and of arrays with one number for each row.
 
     Each argument is an array, a memory map, an :class:`NpyFile` or None.
@@ -134,7 +134,7 @@ def blocks_of_parquet(
     weight: str | None,
     exposure: str | None = None,
     filesystem: Any = None,
-) -> tuple[Blocks, int, list[str]]:
+) -> tuple[Reader, int, list[str]]:
     """Function that yields blocks of Parquet files, the number of rows and the column names.
 
     Every pass opens the files again, since a file may have been replaced.

@@ -34,7 +34,7 @@ from skbayes_sgld.rows.stream import Stream, next_batch
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
-_KEPT = 2**22  # up to this many numbers in X a result keeps the rows: 32 megabytes
+_WITH_ROWS = 2**22  # up to this many numbers in X a result keeps the rows: 32 megabytes
 _SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
 _SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
 
@@ -172,7 +172,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
             )
         except (NoModeError, np.linalg.LinAlgError) as error:
             raise NoModeError(_why_no_mode(error, posterior)) from error
-        result = result if posterior.X.size <= _KEPT else result.without_data()
+        result = result if posterior.X.size <= _WITH_ROWS else result.without_data()
         used = {name: choice.value for name, choice in result.draws.choices.items()}
         fitted = self._keep(
             sampled,

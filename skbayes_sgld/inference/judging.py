@@ -19,8 +19,8 @@ from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.run import Chains
 from skbayes_sgld.sampling.schedules import Constant
-from skbayes_sgld.sampling.tuning.bias import sd_error
 from skbayes_sgld.sampling.tuning.noise import measure_noise
+from skbayes_sgld.sampling.tuning.pilots import sd_error
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 

@@ -22,7 +22,7 @@ from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.posterior.parameterizations.unequal_noise import UnequalNoisePosterior
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened, newton_mode
-from skbayes_sgld.sampling.tuning.several_modes import survey
+from skbayes_sgld.sampling.tuning.mode_survey import survey
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _ROWS = Door("skbayes_sgld.wide_rows.row_space", "RowSpacePosterior")

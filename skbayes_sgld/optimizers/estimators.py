@@ -21,6 +21,7 @@ from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
 from skbayes_sgld.inference.choices import DEFAULT, Choice
+from skbayes_sgld.inference.named_starts import named_start
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.setting_checks import (
     check_init,
@@ -29,7 +30,6 @@ from skbayes_sgld.inference.setting_checks import (
     number_or_auto,
     resolve_preconditioner,
 )
-from skbayes_sgld.inference.starts import named_start
 from skbayes_sgld.optimizers.climb import Climb, climb
 from skbayes_sgld.optimizers.climb_schedule import ClimbSettings
 from skbayes_sgld.optimizers.find import far_message, find_mode

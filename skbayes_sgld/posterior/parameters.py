@@ -26,7 +26,7 @@ a curve:
    column; correlated effects need coordinates of their own, which is a file in
    ``parameterizations/``.
 
-Entries of theta of another kind derive from :class:`Block`, and ``Parameters.plus`` puts them
+Entries of theta of another kind derive from :class:`ParameterBlock`; ``Parameters.plus`` puts them
 between the coefficients and the own parameters.
 """
 
@@ -47,7 +47,7 @@ from skbayes_sgld.priors.noise import NoisePrior
 from skbayes_sgld.transforms import by_name
 
 
-class Block:
+class ParameterBlock:
     """Neighbouring entries of theta with a common prior and common reported values.
 
     Attributes
@@ -87,7 +87,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Coefficients(Block):
+class Coefficients(ParameterBlock):
     """Coefficients of K linear predictors, each followed by its intercept, if there is one.
 
     Intercepts are reported at X = 0. Reported predictors of several classes sum to zero.
@@ -124,7 +124,7 @@ class Coefficients(Block):
 
 
 @dataclass(frozen=True)
-class NoiseSlopes(Block):
+class NoiseSlopes(ParameterBlock):
     r"""Slopes of the log noise variance; the next entry of theta is its level.
 
     Reported values are the coefficients :math:`\alpha` and the intercept at X = 0 of the log
@@ -191,7 +191,7 @@ class NoiseSlopes(Block):
 
 
 @dataclass(frozen=True)
-class Own(Block):
+class Own(ParameterBlock):
     """The likelihood's own parameters, with independent priors."""
 
     name = "own"
@@ -232,7 +232,7 @@ Columns = Any  # slice, or ndarray of int: positions of columns of X
 
 
 @dataclass(frozen=True)
-class Scales(Block):
+class Scales(ParameterBlock):
     """Hyperparameters ``h (C, m)`` of all priors with learned scales, prior by prior.
 
     Given them, the coefficients of each part are normal with mean 0.
@@ -288,7 +288,7 @@ class Parameters:
 
     Parameters
     ----------
-    *blocks : Block
+    *blocks : ParameterBlock
 
     Attributes
     ----------
@@ -303,7 +303,7 @@ class Parameters:
         Position of the log noise variance; None if it is not inferred.
     """
 
-    def __init__(self, *blocks: Block) -> None:
+    def __init__(self, *blocks: ParameterBlock) -> None:
         self.blocks = blocks
         self.coefficients: Any = blocks[0]
         self.likelihood: Likelihood = blocks[-1].likelihood  # type: ignore[attr-defined]
@@ -476,11 +476,11 @@ class Parameters:
 
     # ---- other lists ----------------------------------------------------------------------------
 
-    def changed(self, block: Block) -> Parameters:
+    def changed(self, block: ParameterBlock) -> Parameters:
         """List with a block in place of the one with its name."""
         return Parameters(*(block if b.name == block.name else b for b in self.blocks))
 
-    def plus(self, block: Block) -> Parameters:
+    def plus(self, block: ParameterBlock) -> Parameters:
         """List with a further block before the own parameters."""
         return Parameters(*self.blocks[:-1], block, self.blocks[-1])
 

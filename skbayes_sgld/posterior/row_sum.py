@@ -28,7 +28,7 @@ from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 
-Blocks = list[tuple[slice, RowKernel]]
+Part = list[tuple[slice, RowKernel]]
 
 
 class RowSum:
@@ -49,9 +49,9 @@ class RowSum:
     ) -> None:
         self.design: Any = design
         self.kernel, self.predictors = kernel, predictors
-        self._divisions: dict[tuple[int, ...], list[Blocks]] = {}
+        self._divisions: dict[tuple[int, ...], list[Part]] = {}
 
-    def _parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[Blocks]:
+    def _parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[Part]:
         """Blocks of rows with their kernels, divided into parts for threads."""
         key = n_products, min_rows, sum_size
         if key not in self._divisions:
@@ -62,7 +62,7 @@ class RowSum:
     def _coefficients(self, theta: Array) -> Array:
         return self.predictors.coefficients(theta).astype(self.design.dtype, copy=False)
 
-    def _blocks(self, part: Blocks) -> Iterator[tuple[slice, RowKernel, Any]]:
+    def _blocks(self, part: Part) -> Iterator[tuple[slice, RowKernel, Any]]:
         room = None  # the first block is the largest
         for rows, kernel in part:
             block = self.design.block(rows, room)
@@ -114,7 +114,7 @@ class RowSum:
                 sums[-1] = grad.reshape(-1, K, grad.shape[2])[:C, :, :width]
             return sums
 
-        def part_sums(part: Blocks) -> list[Array]:
+        def part_sums(part: Part) -> list[Array]:
             return _total(block_sums(*each) for each in self._blocks(part))
 
         parts = self._parts(size * K)
@@ -176,7 +176,7 @@ class RowSum:
             total = value.sum(keepdims=True, dtype=float)
             return [total, grad, gram_of_predictors(block, curvature)]
 
-        def part_sums(part: Blocks) -> list[Array]:
+        def part_sums(part: Part) -> list[Array]:
             return _total(block_sums(*each) for each in self._blocks(part))
 
         value, grad, H = _total(in_threads(part_sums, self._parts(len(draws) * K, P, P * P)))
@@ -207,7 +207,7 @@ class RowSum:
         k, K, width = coefficients.shape
         stacked, variances = coefficients.reshape(1, -1, width), np.empty((K, self.design.shape[0]))
 
-        def part_variances(part: Blocks) -> None:
+        def part_variances(part: Part) -> None:
             for rows, _ in part:  # not centred, which would take half of the time
                 u = self.design.apply(stacked, self.design.as_they_are(rows)).reshape(k, K, -1)
                 np.einsum("skb,skb->kb", u, u, out=variances[:, rows])
@@ -242,7 +242,7 @@ class RowSum:
         """Sum of the rows' products ``(width, width)``, with weights ``(n,)`` of one predictor."""
         size = self.design.shape[1]
 
-        def part_sums(part: Blocks) -> list[Array]:
+        def part_sums(part: Part) -> list[Array]:
             w = weights.astype(self.design.dtype, copy=False)
             return _total([weighted_gram(block, w[rows])] for rows, _, block in self._blocks(part))
 

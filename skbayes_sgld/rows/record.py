@@ -15,7 +15,7 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
 from skbayes_sgld.rows.fingerprint import Fingerprint
 
-_KEPT = 2**22  # up to this many numbers in X a fit keeps a copy: 32 megabytes
+_COPIED = 2**22  # up to this many numbers in X a fit keeps a copy: 32 megabytes
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Rows:
 
     def kept(self) -> Rows:
         """Rows for a result that uses them later: a copy, if they are few."""
-        return self.copied() if self.X.size <= _KEPT else self
+        return self.copied() if self.X.size <= _COPIED else self
 
     def bind(self, model: Any) -> tuple[Any, Any]:
         """Posterior under a model (raise if it is improper), and the rows that later calls need."""

@@ -32,7 +32,7 @@ from skbayes_sgld.inference.strategies.lengths import (
     usual_burnin,
 )
 from skbayes_sgld.inference.strategies.plans import at_first, chosen, finish
-from skbayes_sgld.inference.strategies.rows_read import Batches, reason_for_all_rows
+from skbayes_sgld.inference.strategies.rows_read import RowsRead, reason_for_all_rows
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
@@ -100,7 +100,9 @@ def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
     return Mode.from_curvature(normal.mean, normal.precision)
 
 
-def _finish_along(task: Task, batches: Batches, tuned: AdaptedRun, rows: WhitenedPosterior) -> Plan:
+def _finish_along(
+    task: Task, batches: RowsRead, tuned: AdaptedRun, rows: WhitenedPosterior
+) -> Plan:
     """Plan of trajectories along whitened rows, which may take seconds each."""
     tuned, in_time = _shared_trajectories(task, tuned, rows)
     run = at_first(tuned.run, tuned.run.step_size)

@@ -54,7 +54,7 @@ def test_what_becomes_of_the_data_changes_nothing(name):
 
 @every_fit
 def test_a_fit_that_keeps_no_copy_keeps_nothing_of_the_data_alive(name, monkeypatch):
-    monkeypatch.setattr(sampled, "_KEPT", 0)  # as of an X of more than four million numbers
+    monkeypatch.setattr(sampled, "_WITH_ROWS", 0)  # as of an X of more than four million numbers
     model, y = FITS[name]
     rows = X.copy()
     alive = weakref.ref(rows)

@@ -15,11 +15,10 @@ from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, ControlVariate, Curvature, Full, NormClip
 from skbayes_sgld.sampling.dynamics import Dynamics
-from skbayes_sgld.sampling.tuning import bias as pilots
-from skbayes_sgld.sampling.tuning import noise
+from skbayes_sgld.sampling.tuning import noise, pilots
 from skbayes_sgld.sampling.tuning.adaptation import soften
-from skbayes_sgld.sampling.tuning.bias import Bias
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.pilots import Bias
 from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from tests.references.targets import NormalMean, logistic_posterior

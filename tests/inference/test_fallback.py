@@ -12,7 +12,7 @@ from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.sampling import SGLD, ChainOverflowError, ValueClip
 from skbayes_sgld.sampling.samplers import HMC
-from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning import pilots
 from tests.references.closed_forms import importance_sampling, laplace_fit
 
 

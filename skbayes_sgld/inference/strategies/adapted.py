@@ -24,7 +24,7 @@ from skbayes_sgld.inference.strategies.lengths import (
     usual_burnin,
 )
 from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import Batches, all_rows
+from skbayes_sgld.inference.strategies.rows_read import RowsRead, all_rows
 from skbayes_sgld.inference.strategies.starts import choose_start, walkers
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
@@ -67,7 +67,7 @@ def tunes_named(settings: Settings) -> bool:
     return sampler is not None and sampler.adjusted and free_steps
 
 
-def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, Batches]:
+def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, RowsRead]:
     """Run on all rows, in single precision if that is safe, and its choice of rows."""
     if task.settings.left_to_tuning and task.settings.gradient is None:
         batches = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
@@ -154,7 +154,7 @@ def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL
     )
 
 
-def finish_adapted(task: Task, batches: Batches, tuned: AdaptedRun, pilot: Pilot = USUAL) -> Plan:
+def finish_adapted(task: Task, batches: RowsRead, tuned: AdaptedRun, pilot: Pilot = USUAL) -> Plan:
     """Plan of a run that a pilot has adapted."""
     run, ends = at_first(tuned.run, tuned.run.step_size), tuned.ends
     lengths = adapted_lengths(task, replace(tuned, run=run))

@@ -19,7 +19,7 @@ from skbayes_sgld.inference.strategies.given_rows import batches_of
 from skbayes_sgld.inference.strategies.lengths import usual_lengths
 from skbayes_sgld.inference.strategies.pilot_runs import pilot_run, said_of, time_of
 from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import Batches
+from skbayes_sgld.inference.strategies.rows_read import RowsRead
 from skbayes_sgld.inference.strategies.starts import choose_start
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
@@ -27,7 +27,7 @@ from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
-from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 
@@ -46,7 +46,7 @@ class GivenRun:
     """A run with a step size, its autocorrelation time, reasons, and the bias if measured."""
 
     run: Run
-    batches: Batches
+    batches: RowsRead
     time: float
     why_sampler: str
     why_step_size: str
@@ -69,7 +69,7 @@ def tune_given(task: Task, sampler: Sampler) -> GivenRun:
     return replace(tuned, run=at_first(tuned.run, tuned.run.step_size))
 
 
-def _piloted(task: Task, run: Run, batches: Batches) -> GivenRun:
+def _piloted(task: Task, run: Run, batches: RowsRead) -> GivenRun:
     """Run with the largest step size whose bias a pilot finds acceptable."""
     settings, mode, n_params = task.settings, task.mode, task.posterior.n_params
     # batches, if any, have no visible noise
@@ -96,7 +96,7 @@ def _piloted(task: Task, run: Run, batches: Batches) -> GivenRun:
     return tuned.at(shorter, "a longer one needs a larger batch", time)
 
 
-def paced(task: Task, run: Run, batches: Batches) -> GivenRun:
+def paced(task: Task, run: Run, batches: RowsRead) -> GivenRun:
     """Run with a given step size, or one stable at the mode, and its time on a normal posterior."""
     step_size, mode = task.settings.step_size, task.mode
     rates = preconditioned_eigenvalues(run.dynamics.metric, mode.metric)

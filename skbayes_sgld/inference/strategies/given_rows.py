@@ -7,7 +7,7 @@ from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.strategies.rows_read import (
-    Batches,
+    RowsRead,
     all_rows,
     cheapest_batches,
     every_row,
@@ -23,7 +23,7 @@ from skbayes_sgld.sampling.tuning.noise import choose_batch_size, measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
-def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> Batches:
+def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> RowsRead:
     """Rows that the steps of a sampler read; ``mode`` is None if no mode is needed.
 
     Raises
@@ -54,7 +54,7 @@ def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> Batches:
     return every_row(task, mode)
 
 
-def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Batches:
+def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> RowsRead:
     """Batches of the user's size, or of a size without visible noise."""
     settings, posterior = task.settings, task.posterior
     batch_size, why_size, n, tau = settings.batch_size, GIVEN, posterior.n_samples, settings.tau
@@ -91,4 +91,4 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Bat
             min(batch_size, n_sampled), why_size + reading.phrase, settings.batch_size is not None
         ),
     }
-    return Batches(choices, reading, noise)
+    return RowsRead(choices, reading, noise)

@@ -15,7 +15,7 @@ from skbayes_sgld.inference.strategies.lengths import usual_lengths
 from skbayes_sgld.inference.strategies.pilot_runs import on_all_rows, pilot_run, said_of, time_of
 from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
 from skbayes_sgld.inference.strategies.rows_read import (
-    Batches,
+    RowsRead,
     all_rows,
     cheapest_batches,
     every_row,
@@ -24,7 +24,7 @@ from skbayes_sgld.inference.strategies.starts import choose_start
 from skbayes_sgld.inference.strategies.task import Finding, Task
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
-from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.noise import step_costs
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -57,7 +57,7 @@ class Langevin(Strategy):
         return _plan(task, run, batches)
 
 
-def _plan(task: Task, run: Run, batches: Batches, before: str = "") -> Plan | Task:
+def _plan(task: Task, run: Run, batches: RowsRead, before: str = "") -> Plan | Task:
     """Plan of steps without visible bias, unless HMC on all rows is better.
 
     ``before`` is the finding about steps on batches.
@@ -75,7 +75,7 @@ def _plan(task: Task, run: Run, batches: Batches, before: str = "") -> Plan | Ta
     return _next(task, run, batches, before + found)
 
 
-def _on_batches(task: Task, run: Run, batches: Batches) -> Plan | Task:
+def _on_batches(task: Task, run: Run, batches: RowsRead) -> Plan | Task:
     """Plan of steps on batches of many rows, or on all rows if batches are biased."""
     piloted, least = pilot_run(run, task.mode), _least_step(run)
     choice = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
@@ -86,7 +86,7 @@ def _on_batches(task: Task, run: Run, batches: Batches) -> Plan | Task:
     return _plan(task, on_all_rows(run, task.mode), batches, f"{wrong}; ")
 
 
-def _next(task: Task, run: Run, batches: Batches, why: str) -> Task:
+def _next(task: Task, run: Run, batches: RowsRead, why: str) -> Task:
     """Task for the next strategy, which takes all rows."""
     further = batches.choices if run.batch_size is None else {}
     return task.found(finding=Finding(f"{run.sampler}: {why}"), choices=task.choices | further)
@@ -101,7 +101,7 @@ def _least_step(run: Run) -> float:
 
 
 def _finish(
-    task: Task, run: Run, batches: Batches, step_size: float, bias: pilots.Bias, before: str = ""
+    task: Task, run: Run, batches: RowsRead, step_size: float, bias: pilots.Bias, before: str = ""
 ) -> Plan:
     """Plan of a step size whose bias a pilot has measured."""
     time = time_of(run.sampler, step_size, task.posterior.n_params, bias)

@@ -9,7 +9,7 @@ import numpy as np
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.gradients import Full
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 

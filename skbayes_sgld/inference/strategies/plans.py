@@ -11,7 +11,7 @@ from skbayes_sgld.inference.choices import Choice, Choices, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.setting_checks import check_room
 from skbayes_sgld.inference.strategies.lengths import Lengths
-from skbayes_sgld.inference.strategies.rows_read import Batches
+from skbayes_sgld.inference.strategies.rows_read import RowsRead
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.base import Sampler, check_requirements
@@ -23,7 +23,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 
-def draft(task: Task, sampler: Sampler, batches: Batches, mode: Mode | None) -> Run:
+def draft(task: Task, sampler: Sampler, batches: RowsRead, mode: Mode | None) -> Run:
     """Run before its step size is chosen; ``mode`` is None if no mode is needed.
 
     Raises

@@ -16,7 +16,7 @@ from skbayes_sgld.sampling.tuning.noise import NoiseLevel, batch_pays, cheapest_
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
-class Batches(NamedTuple):
+class RowsRead(NamedTuple):
     """Rows and gradient of a run's steps.
 
     Attributes
@@ -34,7 +34,7 @@ class Batches(NamedTuple):
     noise: NoiseLevel | None = None
 
 
-def cheapest_batches(task: Task) -> Batches:
+def cheapest_batches(task: Task) -> RowsRead:
     """Batches without visible noise or all rows, whichever costs less."""
     posterior, n_walkers = task.posterior, expected_walkers(task)
     if why := reason_for_all_rows(posterior, n_walkers):
@@ -44,7 +44,7 @@ def cheapest_batches(task: Task) -> Batches:
         posterior, task.mode, task.settings.tau, task.seed, n_walkers
     )
     size = Choice(batch_size, why + reading.phrase)
-    return Batches({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
+    return RowsRead({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
 
 
 def needs_mode(task: Task) -> bool:
@@ -57,19 +57,19 @@ def needs_mode(task: Task) -> bool:
     return settings.batch_size is not None or not reason_for_all_rows(task.posterior)
 
 
-def every_row(task: Task, mode: Mode | None) -> Batches:
+def every_row(task: Task, mode: Mode | None) -> RowsRead:
     """All rows, since the user chose ``gradient="full"``."""
     choices = {
         "gradient": Choice.by_user(task.settings.gradient),
         "batch_size": Choice(None, "all rows at every step"),
     }
-    return Batches(choices, Reading(task.posterior, mode or start_as_mode(task.posterior)))
+    return RowsRead(choices, Reading(task.posterior, mode or start_as_mode(task.posterior)))
 
 
-def all_rows(why: str, posterior: BasePosterior, mode: Mode) -> Batches:
+def all_rows(why: str, posterior: BasePosterior, mode: Mode) -> RowsRead:
     """All rows at every step."""
     choices = {"gradient": Choice(Full(), why), "batch_size": Choice(None, why)}
-    return Batches(choices, Reading(posterior, mode))
+    return RowsRead(choices, Reading(posterior, mode))
 
 
 def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:

@@ -26,8 +26,8 @@ from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, affordable, recentred
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode_survey import survey
 from skbayes_sgld.sampling.tuning.parts import KnownMode
-from skbayes_sgld.sampling.tuning.several_modes import survey
 
 _STARTS = 64  # starting points, distributed over the modes by mass
 _GOLDEN = 0.6180339887498949  # fractional parts of its multiples fill the unit interval evenly

@@ -6,7 +6,7 @@ import numpy as np
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.starts import named_start
+from skbayes_sgld.inference.named_starts import named_start
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.tuning.mode import Mode

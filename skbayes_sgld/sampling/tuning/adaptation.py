@@ -37,7 +37,7 @@ _MANY = 300  # parameters beyond which few draws do not determine a covariance
 
 
 @dataclass
-class Adapted:
+class Adaptation:
     """Results of the pilot: metric, step size and spacing.
 
     Attributes
@@ -112,7 +112,7 @@ class Pilot:
 USUAL = Pilot()
 
 
-def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adapted:
+def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adaptation:
     """Adapt a run that accepts and rejects, from the mode and its curvature.
 
     Every round of the pilot continues the last one. The metric becomes the covariance of the draws.
@@ -151,7 +151,7 @@ def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adapted:
     ends = by_chain.swapaxes(0, 1).reshape(-1, P)
     n_settling = sum(rounds) - (n_steps - 1) // _APART * _APART
     time = _autocorrelation(np.concatenate([history, draws], axis=1), center)
-    return Adapted(center, step_size, acceptance, time, ends, n_settling, lost)
+    return Adaptation(center, step_size, acceptance, time, ends, n_settling, lost)
 
 
 def recentred(dynamics: Dynamics, mode: Mode) -> Dynamics:

@@ -14,9 +14,9 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.bias import STEP_SIZES
 from skbayes_sgld.sampling.tuning.leverage import Reading, least_bound, read_always
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.pilots import STEP_SIZES
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _PROBE_DRAWS = 16

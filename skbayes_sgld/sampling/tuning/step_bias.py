@@ -8,7 +8,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.tuning import bias as pilots
+from skbayes_sgld.sampling.tuning import pilots
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 

@@ -20,8 +20,8 @@ from skbayes_sgld.sampling import SAMPLERS, SGLD, Adjusted
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.run import RunState
-from skbayes_sgld.sampling.tuning.bias import _measured_inflation, normal_inflation
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.pilots import _measured_inflation, normal_inflation
 from tests.references.targets import run_at_mode
 from tests.sampling.samplers.exact import linear_covariance, rejection
 

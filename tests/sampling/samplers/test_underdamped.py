@@ -9,7 +9,7 @@ from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import SGHMC, SGNHT
 from skbayes_sgld.sampling.loop import run_chains
-from skbayes_sgld.sampling.tuning.bias import StandardNormal
+from skbayes_sgld.sampling.tuning.pilots import StandardNormal
 from tests.references.targets import assert_moments, make_run
 
 GAMMA = FunctionPosterior(

@@ -10,8 +10,8 @@ from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import HMC, MALA
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import adaptation
-from skbayes_sgld.sampling.tuning.bias import StandardNormal
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.pilots import StandardNormal
 from tests.references.targets import make_run
 
 P = 2

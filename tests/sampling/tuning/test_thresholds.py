@@ -14,9 +14,9 @@ from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
-from skbayes_sgld.sampling.tuning.adaptation import Adapted, affordable
-from skbayes_sgld.sampling.tuning.bias import Bias
+from skbayes_sgld.sampling.tuning.adaptation import Adaptation, affordable
 from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.pilots import Bias
 from tests.references.targets import NormalMean, logistic_posterior, make_run
 
 MODE = Mode(np.zeros(1), Diagonal(np.ones(1)))
@@ -57,7 +57,7 @@ def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
     measured, spaced, monkeypatch
 ):
     run = make_run(NormalMean(), sampler=HMC(), mode=MODE)
-    adapted = Adapted(MODE, 1.0, 0.8, measured, np.empty((0, 3)), 0)
+    adapted = Adaptation(MODE, 1.0, 0.8, measured, np.empty((0, 3)), 0)
     monkeypatch.setattr(adapting, "adapt", lambda *args: adapted)
     monkeypatch.setattr(HMC, "gradients", lambda self, step: 1.0)
     settings = Settings.of(SGLDLogisticRegression(sampler="hmc"))

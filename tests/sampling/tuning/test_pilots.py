@@ -19,15 +19,15 @@ from skbayes_sgld.sampling import (
 from skbayes_sgld.sampling.base import check_requirements
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.tuning import bias
-from skbayes_sgld.sampling.tuning.bias import (
+from skbayes_sgld.sampling.tuning import pilots
+from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.pilots import (
     StandardNormal,
     choose_step_size,
     measure_bias,
     normal_inflation,
     step_sizes,
 )
-from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from tests.references.targets import (
     NormalMean,
@@ -124,7 +124,7 @@ def with_integrators():
 @pytest.mark.parametrize("sampler", with_integrators(), ids=repr)
 def test_the_variance_that_a_sampler_declares_is_what_it_has_when_it_runs(sampler, monkeypatch):
     """A force that is 3 % too large makes it 3 % too small."""
-    monkeypatch.setattr(bias, "_INFLATIONS", {})
+    monkeypatch.setattr(pilots, "_INFLATIONS", {})
     step = min(step_sizes(sampler)[0], 0.3)
     declared = normal_inflation(sampler, step, 2)
     monkeypatch.setattr(type(sampler), "gaussian_inflation", lambda self, eta: None)
@@ -138,12 +138,12 @@ def test_an_unstable_step_has_infinite_bias_and_an_undeclared_variance_falls_wit
 
 
 def test_step_sizes_fall_by_about_a_third_at_a_time():
-    ratios = np.divide(bias.STEP_SIZES[1:], bias.STEP_SIZES[:-1])
+    ratios = np.divide(pilots.STEP_SIZES[1:], pilots.STEP_SIZES[:-1])
     assert np.all((ratios > 0.6) & (ratios < 0.75))
 
 
 def test_a_pilot_of_many_rows_has_eight_pairs_of_chains():
-    assert bias.n_chains(make_run(logistic_posterior(20_000))) == 16
+    assert pilots.n_chains(make_run(logistic_posterior(20_000))) == 16
 
 
 def test_a_step_is_not_shortened_for_an_error_that_is_not_its_own():
@@ -200,9 +200,9 @@ def choose(monkeypatch, error, sampler=None, **options):
     def fake(run, mode, step_size, seed, limit=None, decides=False):
         measured.append(step_size)
         size, doubt = error(step_size)
-        return bias.Bias(size, doubt, 1.0, 2.0, size + doubt)
+        return pilots.Bias(size, doubt, 1.0, 2.0, size + doubt)
 
-    monkeypatch.setattr(bias, "measure_bias", fake)
+    monkeypatch.setattr(pilots, "measure_bias", fake)
     return choose_step_size(run, mode, 0, **options), measured
 
 
@@ -320,7 +320,7 @@ def test_a_pilot_stops_where_its_error_is_plain_or_cannot_be_shown_to_be_small()
 def test_a_remembered_gradient_is_forgotten_with_its_batch():
     posterior, theta = NormalMean(), np.zeros((1, 1))
     bound = Minibatch().bind(as_posterior(posterior))
-    remembered = bias._CachedGradient(bound)
+    remembered = pilots._CachedGradient(bound)
     first, second = remembered.prepare(np.array([[[0, 1]], [[2, 3]]]))
     for batch in (first, first, second):
         np.testing.assert_array_equal(remembered(theta, batch), bound(theta, batch))
