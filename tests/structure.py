@@ -448,11 +448,17 @@ def stops(trace: Trace) -> dict[str, list[str]]:
 
 
 def draw(trace: Trace, path: Path) -> None:
-    """Figure of the way until the first step: a column for each folder, a row for each file."""
+    """Figure of the way until the first step: a column for each folder, a row for each file.
+
+    Folders stand in the order of the data's flow. Modules of the root, which are helpers, are left
+    out.
+    """
     import matplotlib.pyplot as plt
 
-    found = stops(trace)
-    rooms = list(dict.fromkeys(room_of(file) for file in found))
+    found = {file: names for file, names in stops(trace).items() if room_of(file) != ""}
+    entered = list(dict.fromkeys(room_of(file) for file in found))
+    rooms = [room for room in FLOW if room in entered]
+    rooms += [room for room in entered if room not in FLOW]
     at = {file: (rooms.index(room_of(file)), row) for row, file in enumerate(found)}
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "path", "font.size": 9}):
         figure, axes = plt.subplots(figsize=(2.1 * len(rooms), 0.26 * len(found) + 0.8))
@@ -475,13 +481,15 @@ def draw(trace: Trace, path: Path) -> None:
 
 
 def room_of(file: str) -> str:
-    """Folder of a file, or its name where it stands in the package itself."""
-    first, *rest = file.split("/")
-    if not rest:
-        return "the root"
-    return "/".join([first, *rest[:-1]])
+    """Folder of a file, "" of one in the package itself."""
+    return Path(file).parent.as_posix().replace(".", "")
 
 
+FLOW = [
+    *("estimators", "rows", "rows/targets", "priors", "likelihoods", "posterior", "inference"),
+    *("inference/strategies", "sampling/tuning", "sampling/gradients", "sampling"),
+    "sampling/samplers",
+]
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "path_of_a_fit.svg"
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 """The counts that tests/structure.py prints are those of its docstring."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tests.structure import (
+    FIGURE,
     Call,
     Trace,
     count_lines,
     count_repetitions,
     overridden,
     size_of_source,
+    stops,
     trace_fit,
 )
 
@@ -123,3 +128,9 @@ def test_definitions_of_a_method_are_counted_over_the_classes_of_a_base():
     user = {"__module__": "elsewhere", "fit": lambda self: 3}
     type("User", (two,), user)
     assert overridden(base) == {"fit": 2}
+
+
+def test_the_figure_has_the_files_of_the_way_in_their_order():
+    """It is redrawn by ``python -m tests.structure --draw``."""
+    drawn = re.findall(r"(\w+\.py) \(\d+\)</text>", FIGURE.read_text())
+    assert drawn == [Path(file).name for file in stops(trace_fit()) if "/" in file]
