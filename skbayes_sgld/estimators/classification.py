@@ -25,7 +25,6 @@ from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_classes, check_weight
 from skbayes_sgld.rows.reading import UnreadRows, read_rows
 from skbayes_sgld.rows.scores import ACCURACY, share_of_hits
-from skbayes_sgld.rows.stream import Batch
 from skbayes_sgld.rows.targets import Labels, Target, TotalsOfLabels
 
 
@@ -324,19 +323,14 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     def _target(self, rows: UnreadRows) -> Target:
         if "n_trials" in rows.arguments:
             return TotalsOfLabels(class_weight=self.class_weight)
-        return Labels(**self._of_labels(rows))
+        return Labels(**self._of_labels())
 
-    def _of_labels(self, rows: UnreadRows) -> dict[str, Any]:
-        """Arguments for a target of labels."""
-        stream = rows.earlier if isinstance(rows, Batch) else None
-        # classes without rows stay in the model if later rows or a prior may tell about them
-        stay = stream is not None or not self.fit_intercept
-        stay = stay or self._resolve("intercept_prior").proper
-        more: dict[str, Any] = {"class_weight": self.class_weight, "keeps_absent": stay}
-        more["make"] = self._label_likelihood
-        if stream is None:
-            return more
-        return more | {"known": True, "classes": stream.classes}
+    def _of_labels(self) -> dict[str, Any]:
+        """Arguments of the target of labels."""
+        # classes without rows stay in the model if a prior determines their intercepts
+        stay = not self.fit_intercept or self._resolve("intercept_prior").proper
+        make = self._label_likelihood
+        return {"class_weight": self.class_weight, "keeps_absent": stay, "make": make}
 
     def _known_classes(self, classes: Any, starts: bool) -> tuple[Array, Array | None]:
         """Classes of a stream, and their order if the type of ``classes`` has one.

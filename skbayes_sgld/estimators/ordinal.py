@@ -16,7 +16,6 @@ from skbayes_sgld.likelihoods import LabelLikelihood, Ordinal
 from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.reading import UnreadRows
 from skbayes_sgld.rows.scores import ACCURACY
-from skbayes_sgld.rows.stream import Batch
 from skbayes_sgld.rows.targets import OrderedLabels, Target
 from skbayes_sgld.rows.targets.labels import check_two, unique_labels
 from skbayes_sgld.rows.targets.ordered_labels import in_order, order_of, plain
@@ -71,8 +70,7 @@ class OrdinalClassifier(LinearClassifier):
         return tags
 
     def _target(self, rows: UnreadRows) -> Target:
-        order = rows.earlier.order if isinstance(rows, Batch) else None
-        return OrderedLabels(**self._of_labels(rows), order=order)
+        return OrderedLabels(**self._of_labels())
 
     def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
         return Ordinal(n_classes)

@@ -49,8 +49,6 @@ class Arrays:
     sample_weight: Any = None
     by_row: Mapping[str, Any] = field(default_factory=dict)
 
-    n_batches = 0
-
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments by row that are given."""
@@ -59,8 +57,7 @@ class Arrays:
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Rows]:
         """Target of the rows, and the rows as the model takes them, both checked."""
         _check_one_column(self.y, estimator._advice_on_columns)
-        first = not self.n_batches
-        target, y = replace(target, first=first).read(self.y)
+        first, (target, y) = target.first, target.read(self.y)
         X, names = checked_X(estimator, self.X, target.fewest_rows if first else 1, first=first)
         y = checked_y(estimator, y, X, target.numeric)
         estimator._check_values(X, names, fitting=True)

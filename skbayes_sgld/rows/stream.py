@@ -92,11 +92,6 @@ class Batch(Arrays):
     earlier: Stream = Stream()
     forgetting: float = 1.0
 
-    @property
-    def n_batches(self) -> int:  # type: ignore[override]
-        """Number of batches before this one."""
-        return self.earlier.n_batches
-
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Any]:
         """Target of the batches, and the batch as the model takes it, both checked."""
         before = self.earlier.target
@@ -107,7 +102,7 @@ class Batch(Arrays):
                 f"{name} is {'' if now else 'not '}given, and earlier calls of partial_fit had "
                 f"{'none' if now else 'it'}; give it in all calls, or in none."
             )
-        target, rows = super().encode(target, estimator)
+        target, rows = super().encode(target.of_stream(self.earlier), estimator)
         check_sums(estimator, rows.n_features, "partial_fit")
         return target, BatchRows(rows, self.earlier, self.forgetting)
 

@@ -75,6 +75,10 @@ class Target(ABC):
         """Target of rows in blocks that hold these arguments by row."""
         return replace(self, arguments=arguments)
 
+    def of_stream(self, stream: Any) -> Self:
+        """Target of a batch of ``partial_fit`` after those of the stream."""
+        return replace(self, first=not stream.n_batches)
+
     def encode_labels(self, labels: Array, total: Array) -> tuple[Self, Array, Array]:
         """Target, and for each label read from blocks its number and the factor on its weight."""
         raise NotImplementedError

@@ -89,6 +89,11 @@ class Labels(Target):
         target = self._of_classes(classes, rows.y)
         return target, replace(rows, y=target._in_model(rows.y))
 
+    def of_stream(self, stream: Any) -> Self:
+        """Target of a batch, whose classes are known and stay: later rows may have them."""
+        target = super().of_stream(stream)
+        return replace(target, known=True, classes=stream.classes, keeps_absent=True)
+
     def encode_labels(self, labels: Array, total: Array) -> tuple[Self, Array, Array]:
         """Target, number and factor on the weight of each label that was read in blocks.
 
@@ -134,12 +139,12 @@ class Labels(Target):
         if self.class_weight is None:
             return None
         factors = class_weights(self.class_weight, y, classes, codes, weight)
-        by_row = factors[codes] if weight is None else weight * factors[codes]
-        if not by_row.any():
+        product = factors[codes] if weight is None else weight * factors[codes]
+        if not product.any():
             raise ValueError(
                 f"class_weight={self.class_weight!r} leaves no row a weight above zero."
             )
-        check_weight_sizes(by_row, f"class_weight={self.class_weight!r}")
+        check_weight_sizes(product, f"class_weight={self.class_weight!r}")
         return factors
 
     def _present(self, codes: Array, classes: Array) -> Array | None:

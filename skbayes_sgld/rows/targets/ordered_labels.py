@@ -33,6 +33,10 @@ class OrderedLabels(Labels):
 
     # ---- a fit --------------------------------------------------------------------------------
 
+    def of_stream(self, stream: Any) -> Self:
+        """Target of a batch, whose classes and their order are known."""
+        return replace(super().of_stream(stream), order=stream.order)
+
     def read(self, y: Any) -> tuple[Self, Any]:
         """Target that knows the order of y, and y as plain labels."""
         return (self if self.known else replace(self, order=order_of(y))), plain(y)
