@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -291,11 +290,14 @@ class GLMPosterior(BasePosterior):
         rows: dict[str, Any] = {"X": X, "y": y, "weight": weight, "offset": offset}
         return self._with(**rows, n_samples=X.shape[0], _statistics=None, _sums={})
 
+    def _has_rows_of(self, other: GLMPosterior) -> bool:
+        """Whether both have one likelihood of one set of rows, and thus share their sums."""
+        return self._sums is other._sums
+
     def _with(self, **attributes: Any) -> Self:
         """Posterior that differs in some attributes."""
         other = copy(self)
         vars(other).update(attributes)
-        vars(other).pop("facts", None)
         return other
 
     # ---- facts ----------------------------------------------------------------------------------
@@ -328,7 +330,7 @@ class GLMPosterior(BasePosterior):
         """Whether there is an intercept with an improper prior, which the data must determine."""
         return self.fit_intercept and not self.linear_prior.intercept.proper
 
-    @cached_property
+    @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
         light = self.prior.normal and self.prior.proper and not self.n_own
@@ -488,7 +490,7 @@ class GLMPosterior(BasePosterior):
     ) -> Callable[[Array], tuple[Array, Array]]:
         """:meth:`value_and_grad`, in one pass also if ``followed`` has another prior."""
         other = self if followed is None else followed
-        if not (isinstance(other, GLMPosterior) and other._sums is self._sums):
+        if not (isinstance(other, GLMPosterior) and self._has_rows_of(other)):
             return super().bind_value_and_grad(followed, group)
         rows = self._sum(self._density_dtype)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -250,7 +249,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         # the design is centred, or is centred here
         return np.zeros(len(self.slopes.mean)) if self.origin is not None else self.slopes.mean
 
-    @cached_property
+    @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape: with many rows it is nearly normal."""
         light = self.prior.normal and self.prior.proper and not self._few_rows
