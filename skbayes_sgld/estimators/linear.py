@@ -23,7 +23,7 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import NoiseModel
 from skbayes_sgld.prediction.predictions import split_columns, stacked
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.priors import PRIORS, CoefficientPrior
+from skbayes_sgld.priors import PRIORS
 from skbayes_sgld.rows.checks import check_columns
 from skbayes_sgld.rows.model import LinearModel
 from skbayes_sgld.rows.reading import FitRows
@@ -130,14 +130,13 @@ class LinearEstimator(BayesianEstimator):
         intercept = self._resolve("intercept_prior")
         return LinearModel(
             likelihood=likelihood,
-            prior=conditional(self, "prior", prior, likelihood),
-            intercept_prior=conditional(self, "intercept_prior", intercept, likelihood),
+            prior=checked_scale(self, "prior", prior, likelihood),
+            intercept_prior=checked_scale(self, "intercept_prior", intercept, likelihood),
             own_priors=tuple(self._resolve(own.argument) for own in likelihood.own),
             noise=self._noise(),
             fit_intercept=self.fit_intercept,
             centers=settings.uses_curvature,
             class_names=class_names,
-            hierarchical=prior if prior.hierarchical else None,
             choice=choice,
             prior_as_given=self.prior,
         )
@@ -286,8 +285,8 @@ class LinearEstimator(BayesianEstimator):
         return draw_prior_predictive(self, X, n_samples, random_state, y, by_row)
 
 
-def conditional(estimator: Any, name: str, prior: Any, likelihood: Likelihood) -> CoefficientPrior:
-    """Prior given its hyperparameters; raise if the noise that scales it is not inferred."""
+def checked_scale(estimator: Any, name: str, prior: Any, likelihood: Likelihood) -> Any:
+    """The prior; raise if the noise that scales it is not inferred."""
     given, each = getattr(estimator, name), {name: prior}
     if isinstance(given, Mapping):
         each = {f"{name}[{key!r}]": one for key, one in estimator._resolve(name).given.items()}
@@ -308,4 +307,4 @@ def conditional(estimator: Any, name: str, prior: Any, likelihood: Likelihood) -
             f"{called}={given[called]!r} is scaled by the noise, and this model has "
             f"none; choose one of {', '.join(unscaled)}."
         )
-    return prior.conditional() if prior.hierarchical else prior
+    return prior

@@ -79,8 +79,8 @@ def _priors_before_fit(model: Any, rows: Rows, likelihood: Likelihood) -> Priors
     spread = column_moments(rows.X)[1]
     units = spread if prior.automatic else None
     prior, intercept = in_units(prior, intercept, units, likelihood, rows.y, None)
-    if linear.hierarchical is not None:
-        prior = linear.hierarchical.in_units_of(prior, spread, likelihood, rows.y, None)
+    if linear.prior.hierarchical:
+        prior = linear.prior.in_units_of(prior, spread, likelihood, rows.y, None)
     return prior, intercept if model.fit_intercept else None, own
 
 

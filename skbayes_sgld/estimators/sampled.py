@@ -27,7 +27,6 @@ from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
 from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.rows.reading import FitRows
 from skbayes_sgld.rows.stream import Stream, next_batch
@@ -155,9 +154,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         self, settings: Settings, model: Any, posterior: Any, rows: FitRows, target: Target
     ) -> FittedLinear:
         """Plan and run the chains."""
-        sampled: Any = posterior
-        if model.hierarchical is not None:
-            sampled = HierarchicalPosterior(posterior, model.hierarchical)
+        sampled = model.with_scales(posterior)
         positions, n_fits = self._last_positions(settings, sampled.reported.names)
         # chains that go on from the last fit, and each batch, have a seed of their own
         seed = draw_seed(self.random_state) + n_fits + rows.n_batches

@@ -18,7 +18,7 @@ from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.fitted import Fitted, of_rows
-from skbayes_sgld.estimators.linear import conditional
+from skbayes_sgld.estimators.linear import checked_scale
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.choices import Choice
@@ -146,7 +146,7 @@ class NetworkEstimator(BayesianEstimator):
 
     def _prior(self, likelihood: Likelihood) -> Any:
         """Prior of the weights; raise where the noise that scales it is not inferred."""
-        return conditional(self, "prior", self._resolve("prior"), likelihood)
+        return checked_scale(self, "prior", self._resolve("prior"), likelihood)
 
     def _keep(
         self, model: NetworkModel, posterior: Any, rows: Any, target: Any, **more: Any

@@ -9,7 +9,8 @@ import numpy as np
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.likelihoods import Likelihood
-from skbayes_sgld.posterior import GLMPosterior, NoiseModel
+from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior, NoiseModel
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import own_units
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.priors import CoefficientPrior, NoisePrior
@@ -27,8 +28,8 @@ class LinearModel:
     Attributes
     ----------
     likelihood : Likelihood
-    prior : CoefficientPrior
-        Prior of the coefficients; if its scale is learned, the prior given its scale.
+    prior : CoefficientPrior or HierarchicalPrior
+        Prior of the coefficients; the scale of a hierarchical prior is learned.
     intercept_prior : CoefficientPrior
     own_priors : tuple of NoisePrior
         Priors of the likelihood's own parameters; "auto" scales are in units of the rows.
@@ -39,8 +40,6 @@ class LinearModel:
         Whether theta has the intercept at the mean of X, where it is easier to sample.
     class_names : list of str or None
         Names of the classes that have their own linear predictors.
-    hierarchical : Any
-        The prior of the coefficients if its scale is learned; None otherwise.
     choice : Any
         Automatic choice of the prior, with its reason; None if it was given.
     prior_as_given : Any
@@ -48,25 +47,34 @@ class LinearModel:
     """
 
     likelihood: Likelihood
-    prior: CoefficientPrior
+    prior: Any
     intercept_prior: CoefficientPrior
     own_priors: tuple[NoisePrior, ...]
     noise: NoiseModel
     fit_intercept: bool
     centers: bool
     class_names: list[str] | None
-    hierarchical: Any
     choice: Any
     prior_as_given: Any
 
     def priors(self, rows: Rows) -> Priors:
-        """Priors in the units of y; scales of the coefficients are left to the posterior."""
+        """Priors in the units of y; scales of the coefficients are left to the posterior.
+
+        A prior whose scale is learned is that given its scale.
+        """
         size = None
         if rows.offset is not None and self.likelihood.offset_at:
             size = np.exp(-rows.offset)
         units = own_units(self.likelihood, rows.y, rows.weight, size)
         pairs = zip(self.own_priors, units, strict=True)
-        return self.prior, self.intercept_prior, tuple(p.for_data(unit) for p, unit in pairs)
+        prior = self.prior.conditional() if self.prior.hierarchical else self.prior
+        return prior, self.intercept_prior, tuple(p.for_data(unit) for p, unit in pairs)
+
+    def with_scales(self, posterior: GLMPosterior) -> BasePosterior:
+        """Posterior with the scales of the prior among its parameters, if these are learned."""
+        if not self.prior.hierarchical:
+            return posterior
+        return HierarchicalPosterior(posterior, self.prior)
 
     def bind(self, rows: Rows, priors: Priors | None = None) -> GLMPosterior:
         """Posterior of these rows; ``priors`` are those of earlier rows."""
@@ -103,7 +111,7 @@ class LinearModel:
 
     def check_known_scale(self, taker: str) -> None:
         """Raise if the prior learns its scale."""
-        if self.hierarchical is not None:
+        if self.prior.hierarchical:
             raise ValueError(
                 f"prior={self.prior_as_given!r} learns its scale from all rows; {taker} takes a "
                 "prior of a known scale, such as prior='normal'."
