@@ -66,6 +66,8 @@ def test_the_first_strategy_that_suits_plans(given, finding, expected):
     task = Task(NORMAL, settings(**given), seed=0, finding=finding)
     suited = [each for each in STRATEGIES if not each.only and each.suits(task)]
     assert suited[0] is expected
+    # only the last strategy relies on its place: whatever the others leave is its task
+    assert suited[1:] == [Given] * (expected is not Given)
 
 
 def test_strategies_of_a_kind_of_models_are_asked_of_no_others(monkeypatch):
