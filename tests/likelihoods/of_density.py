@@ -32,12 +32,31 @@ def check_derivatives(likelihood):
     u = some_u(likelihood)
     y = some_y(likelihood, u)
     value, score = likelihood.value_and_score(u, y)
-    np.testing.assert_allclose(value, likelihood.log_density(u, y), atol=1e-12)
-    np.testing.assert_allclose(score, likelihood.score(u, y), atol=1e-12)
-    expected = in_u(lambda v: likelihood.log_density(v, y), u)
-    np.testing.assert_allclose(score, expected, atol=1e-8)
-    expected = -in_u(lambda v: likelihood.score(v, y), u)
-    np.testing.assert_allclose(likelihood.curvature(u, y), expected, atol=1e-7)
+    density = likelihood.log_density(u, y)
+    np.testing.assert_allclose(value, density, atol=1e-12, err_msg="value of value_and_score")
+    again = likelihood.score(u, y)
+    np.testing.assert_allclose(score, again, atol=1e-12, err_msg="score of value_and_score")
+    compare_derivatives(likelihood, u, y, "")
+    for far in (-4.0, 4.0) if likelihood.own else ():
+        u[:, likelihood.n_predictors :] = far
+        compare_derivatives(likelihood, u, y, f" where own coordinates are {far:g}", far=True)
+
+
+def compare_derivatives(likelihood, u, y, where, far=False):
+    """Raise where score and curvature at u are not the differences."""
+    value, score = likelihood.log_density(u, y), likelihood.score(u, y)
+    size, rtol = np.ones_like(value), 1e-7
+    if far:  # where numbers of a row are large, their differences have as many digits fewer
+        size, rtol = np.maximum(1.0, np.maximum(np.abs(value), np.abs(score).max(axis=1))), 1e-5
+    for what, found, expected, error in (
+        ("score", score, in_u(lambda v: likelihood.log_density(v, y), u), 1e-8),
+        ("curvature", likelihood.curvature(u, y), -in_u(lambda v: likelihood.score(v, y), u), 1e-7),
+    ):
+        apart = np.abs(found - expected)
+        allowed = rtol * np.abs(expected) + error * size.reshape(C, *[1] * (found.ndim - 2), -1)
+        of = {"score": "the derivative of log_density", "curvature": "minus that of score"}[what]
+        told = f"{what} is not {of}{where}: off by {apart.max():.3g}"
+        assert np.all(apart <= allowed), told
 
 
 def check_cdf(likelihood):
@@ -52,7 +71,46 @@ def check_cdf(likelihood):
         above_0 = likelihood.cdf(u, np.zeros_like(y)) == 0.0
         h = 1e-5 * np.where(above_0, y, np.clip(np.abs(y), 1e-3, 1.0))
         step = (likelihood.cdf(u, y + h) - likelihood.cdf(u, y - h)) / (2 * h)
-    np.testing.assert_allclose(step, density, rtol=1e-6)
+    np.testing.assert_allclose(step, density, rtol=1e-6, err_msg="steps of cdf")
+    if likelihood.whole:
+        between = likelihood.cdf(u, y + 0.5)
+        np.testing.assert_allclose(between, likelihood.cdf(u, y), err_msg="cdf between counts")
+
+
+def check_draws(likelihood):
+    """Raise where draws are not of their generator, not independent, or not accepted as y."""
+    u = np.repeat(some_u(likelihood, 1)[:1], C, axis=0)
+    u = np.repeat(u, 400, axis=2)  # of one distribution
+    y = some_y(likelihood, u)
+    assert np.array_equal(y, some_y(likelihood, u)), "draws are not those of their generator, rng"
+    together = np.corrcoef(y.astype(float))[np.triu_indices(C, 1)]
+    # of heavy tails ranks, of counts many of which are equal the numbers
+    rank = stats.spearmanr(y, axis=1).statistic[np.triu_indices(C, 1)]
+    least = np.minimum(np.abs(together), np.abs(rank)).max()
+    assert least < 0.25, f"draws of the rows of u are not independent: correlation {least:.2g}"
+    if not likelihood.totals:  # whose targets are records
+        taken = likelihood.check_target(y[0])
+        np.testing.assert_array_equal(taken, y[0], err_msg="check_target changes draws")
+
+
+def check_spread(likelihood):
+    """Raise where the spread of a mean of four observations is not a fourth of one's."""
+    if likelihood.spread_at is None or likelihood.spread_at >= likelihood.n_local:
+        return
+    u = some_u(likelihood)
+    moved = u.copy()
+    moved[:, likelihood.spread_at] -= np.log(4.0)
+    message = "spread_at is not where the variance is"
+    expected = likelihood.variance(u) / 4.0
+    np.testing.assert_allclose(likelihood.variance(moved), expected, rtol=1e-9, err_msg=message)
+
+
+def check_effect(likelihood):
+    """Raise where the typical effect of a column is no scale."""
+    y = some_y(likelihood, some_u(likelihood, 100))[0]
+    for level in (None, 0.3):
+        effect = likelihood.typical_effect(y, None, level)
+        assert 0.0 < effect < np.inf, f"typical_effect is {effect}"
 
 
 def check_samples_by_cdf(likelihood):
@@ -67,8 +125,9 @@ def assert_shares(hits, p):
     """Raise where hits among draws ``(C, S)`` are not of the probabilities ``p (C,)``."""
     # of rare ones the binomial law is far from normal
     n_hits = hits.sum(axis=1)
-    assert np.all(stats.binom.cdf(n_hits, S, p) > 1e-6), "samples are not of the cdf"
-    assert np.all(stats.binom.sf(n_hits - 1, S, p) > 1e-6), "samples are not of the cdf"
+    told = f"samples are not of the cdf: shares {n_hits / S} where it has {p}"
+    assert np.all(stats.binom.cdf(n_hits, S, p) > 1e-6), told
+    assert np.all(stats.binom.sf(n_hits - 1, S, p) > 1e-6), told
 
 
 def check_mixture_quantile(likelihood, q):

@@ -33,5 +33,5 @@ def check_start(name, likelihood):
             np.testing.assert_allclose(
                 *(weighted, repeated), rtol=1e-3, atol=1e-3, err_msg="a weight of w is w rows"
             )
-        bare = likelihood.start(y, weight, False)
-        assert not bare[: likelihood.n_predictors].any(), "predictors without a level are zero"
+        bare, K = likelihood.start(y, weight, False), likelihood.n_predictors
+        assert not bare[:K].any(), "predictors without a level are zero"

@@ -81,9 +81,11 @@ def check_sums(posterior, theta, value, grad):
     ):
         found, slope = form.bind_value_and_grad()(theta)
         apart = found - found[0] - (value - value[0])
-        assert_derivative(apart, 0.0 * apart, f"bound log density{what}", rtol=of_value)
+        of = f"bound log density{what}, by log_density or the kernel"
+        assert_derivative(apart, 0.0 * apart, of, rtol=of_value)
         for gradient in (slope, form.bind_grad()(theta)):
-            assert_derivative(gradient, grad, f"bound gradient{what}", rtol=rtol)
+            of = f"bound gradient{what}, by score or the kernel"
+            assert_derivative(gradient, grad, of, rtol=rtol)
 
 
 def check_batches(table):

@@ -39,12 +39,17 @@ def check_level(name, likelihood):
         held = likelihood.level_weight(y, weight)
         free = min(falls) < 1e-6
         without = likelihood.level_weight(y) == 0.0
-        assert without == free, "level_weight without weights is not that of the tail"
+        told = (
+            f"level_weight without weights is {likelihood.level_weight(y):g}, not that of the tail"
+        )
+        assert without == free, f"{told}, whose slope with weights is {min(falls):g}, at y={y}"
         if np.isfinite(held):
-            assert abs(min(falls) - held) < 1e-6, "level_weight is not the slope of the tail"
+            told = f"level_weight is {held:g}, not the slope of the tail, {min(falls):g}"
+            assert abs(min(falls) - held) < 1e-6, told
         else:
             least = 10.0 if likelihood.log_concave else 0.0  # where it falls like a power
-            assert min(falls) > least, "level_weight is not the slope of the tail"
+            told = f"level_weight is inf, and the slope of the tail {min(falls):g}"
+            assert min(falls) > least, told
 
 
 def check_gains(name, likelihood):
@@ -70,6 +75,9 @@ def check_gains(name, likelihood):
             path = u[0, :, i, None] + way[:, None] * np.linspace(0.0, 30.0, 61)
             with np.errstate(all="ignore"):  # beyond the range of numbers there is no difference
                 change = np.diff(of_row(path[None], np.full((1, 61), y[i]))[0])
-            rises, settles = not np.any(change < -1e-12), not np.any(change[-4:] < -1e-9)
+            rises, end = not np.any(change < -1e-12), np.abs(change[-4:])
+            settles = end[-1] < max(1e-9, 0.8 * end[0])  # a fall to 0 goes on, or like a power
             held = bool(np.all(gains @ v >= 0.0))
-            assert held == (rises or settles), "gains are not what they say"
+            told = f"gains of row {i}, y={y[i]:g}: along {way[:K]} the log density "
+            told += "does not go to -inf" if rises or settles else "goes to -inf"
+            assert held == (rises or settles), f"{told}, and gains @ v is {gains @ v}"

@@ -1,5 +1,7 @@
 """Every registered likelihood, by its name: what a new family must pass, nothing edited."""
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -19,11 +21,21 @@ def check_own(likelihood):
 
 
 def check_likelihood(name):
+    """Raise where the likelihood of this name contradicts its own density, or NumPy warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        check_quietly(name)
+
+
+def check_quietly(name):
     """Raise where the likelihood of this name contradicts its own density."""
     likelihood = resolve(name, LIKELIHOODS, "likelihood")
     of_density.check_derivatives(likelihood)
     if likelihood.own:
         check_own(likelihood)
+    of_density.check_draws(likelihood)
+    of_density.check_spread(likelihood)
+    of_density.check_effect(likelihood)
     sums.check_of_fits(name, likelihood)
     for check in (
         shape.check_shape,
