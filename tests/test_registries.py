@@ -657,7 +657,7 @@ def test_a_row_that_falls_to_a_bound_gains_as_one_that_rises():
     falls = type(
         "Falls", (LevelsOff,), {"gains": lambda self, design, y: np.vstack([design, -design])}
     )
-    with pytest.raises(AssertionError, match=r"^gains of row 0, y=0: along .* does not go to -inf"):
+    with pytest.raises(AssertionError, match=r"^gains of row 1, y=0: along .* does not go to -inf"):
         check_gains("levels off", falls())
 
 
