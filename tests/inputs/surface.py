@@ -449,6 +449,8 @@ def _displays():
         taken = {*inspect.signature(display.from_estimator).parameters, *_OPTIONS.get(name, ())}
         good = {p: value for p, value in (_SHOWN | {"y": target(cls)}).items() if p in taken}
         good["estimator"] = fitted(cls)
+        if name == "PredictiveIntervalDisplay":
+            good["kind"] = "mean"  # of an interval; the other is of an effect
         yield Call(f"{name}.from_estimator", partial(_show, display), good, kinds_of(sorted(good)))
 
 

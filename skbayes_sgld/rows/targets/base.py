@@ -165,6 +165,9 @@ class Target(ABC):
     def own_coordinates(self, parts: dict[str, Array]) -> Array | None:
         """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
         own = [each for each in self.likelihood.own if each.name in parts]
+        if own and len(own) == len(self.likelihood.own):
+            return self.likelihood.unconstrain_own(np.column_stack([parts[o.name] for o in own]))
+        # unequal noise is reported by its own coefficients
         columns = [each.transform.inverse(parts[each.name]) for each in own]
         return np.column_stack(columns) if columns else None
 
