@@ -31,6 +31,7 @@ from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
 from skbayes_sgld.own_models import as_posterior
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.transforms import Interval
 from tests.marks import slow
@@ -210,6 +211,20 @@ def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
 def test_an_own_parameter_names_its_prior_so_that_estimators_find_it():
     with pytest.raises(ValueError, match=r"^argument='excess' of 'excess' must .*'excess_prior'"):
         OwnParameter("excess", "excess", "exponential")
+
+
+def test_a_default_prior_of_an_own_parameter_that_is_not_known_is_refused(
+    monkeypatch,
+):
+    class Family(likelihoods.NegativeBinomial):
+        own = (OwnParameter("excess", "excess_prior", "exponentia"),)
+
+    told = r"^OwnParameter\('excess'\)\.default='exponentia' is not known; .*'exponential'"
+    with pytest.raises(ValueError, match=told):
+        GLMPosterior(np.ones((3, 1)), np.ones(3), Family(), priors.Normal(1.0))
+    monkeypatch.setitem(likelihoods.LIKELIHOODS, "mine", Family)
+    with pytest.raises(ValueError, match=told):
+        CHECKS["LIKELIHOODS"]("mine")
 
 
 def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_estimator():

@@ -12,11 +12,18 @@ from scipy import linalg
 from scipy.sparse import issparse
 from scipy.special import logsumexp
 
+from skbayes_sgld._components import resolve
 from skbayes_sgld._linalg import GROUP, MAX_DENSE, column_moments
 from skbayes_sgld._random import probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods import FixedNormalNoise, GivenOwn, Likelihood, NormalNoise
+from skbayes_sgld.likelihoods import (
+    FixedNormalNoise,
+    GivenOwn,
+    Likelihood,
+    NormalNoise,
+    OwnParameter,
+)
 from skbayes_sgld.posterior.always_read import AlwaysRead
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
@@ -136,7 +143,7 @@ class GLMPosterior(BasePosterior):
         if own_priors is None:
             units = own_units(likelihood, y, sample_weight, self.size)
             pairs = zip(likelihood.own, units, strict=True)
-            own_priors = [NOISE_PRIORS[own.default]().for_data(unit) for own, unit in pairs]
+            own_priors = [default_prior(own).for_data(unit) for own, unit in pairs]
         parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
         spread = columns[1] if columns is not None and prior.automatic else None
         priors, rows = (prior, intercept_prior or Flat()), (X, y, sample_weight)
@@ -659,6 +666,11 @@ class _StatisticsSum:
         value, grad = self._statistics.value_and_grad(*at)
         H = self._statistics.curvature(*at)
         return Expansion(theta, grad.mean(axis=0), H, value=float(value.mean()))
+
+
+def default_prior(own: OwnParameter) -> NoisePrior:
+    """Default prior of an own parameter."""
+    return resolve(own.default, NOISE_PRIORS, f"OwnParameter({own.name!r}).default")
 
 
 def own_units(

@@ -9,11 +9,14 @@ from scipy import stats
 from skbayes_sgld._components import resolve
 from skbayes_sgld.likelihoods import LIKELIHOODS, Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.posterior.glm import default_prior
 from tests.likelihoods import averages, of_density, shape, start, sums, tails
 
 
 def check_own(likelihood):
-    """Raise where own parameters far out are reported without a way back to their coordinates."""
+    """Raise where an own parameter has no default prior, or no way back to its coordinate."""
+    for own in likelihood.own:
+        default_prior(own)
     far = np.repeat([[-1000.0], [600.0]], len(likelihood.own), axis=1)
     reported = likelihood.constrain_own(far)
     if not np.isfinite(likelihood.unconstrain_own(reported)).all():
