@@ -14,6 +14,7 @@ from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, firmer_pri
 from skbayes_sgld.inference.energy import energy_problem
 from skbayes_sgld.inference.mode_problems import TO_CROSS, mode_problems
 from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant
@@ -42,7 +43,8 @@ def find_problems(result: SamplingResult) -> list[str]:
             "that step are of a hotter distribution; set n_burnin='auto', or to "
             f"{n_hot} at the least"
         )
-    problems += undefined_problem(*result.undefined, result.acceptance is None)
+    own = getattr(getattr(result.plan.posterior, "likelihood", None), "own", ())
+    problems += undefined_problem(*result.undefined, result.acceptance is None, own)
     flat = result.theta.reshape(-1, result.theta.shape[2])
     if np.isfinite(flat).all():
         if result.plan.modes:
@@ -145,8 +147,13 @@ def clip_problem(clipped: float, clip: object) -> list[str]:
     ]
 
 
-def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
-    """Sentence on many proposals, or any draws, without a finite log density."""
+def undefined_problem(
+    share: float, where: str, of_draws: bool, own: tuple[OwnParameter, ...] = ()
+) -> list[str]:
+    """Sentence on many proposals, or any draws, without a finite log density.
+
+    ``own`` has the own parameters of the likelihood, the first of which the advice names.
+    """
     if share <= (0.0 if of_draws else 1e-3):
         return []
     if of_draws:
@@ -156,12 +163,16 @@ def undefined_problem(share: float, where: str, of_draws: bool) -> list[str]:
             "(transforms={'s': 'positive'}), or set sampler='hmc', which refuses such points"
         ]
     if not where:
+        tells, firmer = "", "the coefficients a prior of a smaller scale"
+        if own:
+            name = "noise" if own[0].is_noise else own[0].name
+            tells = f" and nothing but a vague prior tells the {name}"
+            firmer = f"the {name} a prior with more weight ({own[0].argument}='half_cauchy'), or "
+            firmer += "the coefficients one of a smaller scale"
         return [
             f"{share:.1%} of the proposals left the range of floating point numbers, and were "
             "refused: the posterior is far wider in places than the steps suit, as it is where "
-            "coefficients are as many as rows and nothing but a vague prior tells the noise; give "
-            "the noise a prior with more weight (noise_prior='half_cauchy'), or the coefficients "
-            "one of a smaller scale"
+            f"coefficients are as many as rows{tells}; give {firmer}"
         ]
     return [
         f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "

@@ -16,6 +16,7 @@ from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import condition_27_notes
+from skbayes_sgld.likelihoods import NegativeBinomial, NormalNoise, Poisson
 from skbayes_sgld.neural_network.diagnosis import diagnose_outputs
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Flat, Normal, StudentT
@@ -121,9 +122,14 @@ def test_a_broken_condition_27_is_a_note_and_no_problem():
 
 
 def test_proposals_out_of_range_name_the_noise_that_nothing_tells_and_a_prior_that_does():
-    (problem,) = problems.undefined_problem(0.01, "", False)
+    (problem,) = problems.undefined_problem(0.01, "", False, NormalNoise().own)
     assert "1.0% of the proposals left the range" in problem
-    assert "noise_prior='half_cauchy'" in problem and "nan" not in problem
+    assert "the noise a prior with more weight (noise_prior='half_cauchy')" in problem
+    assert "nan" not in problem
+    (problem,) = problems.undefined_problem(0.01, "", False, NegativeBinomial().own)
+    assert "the dispersion a prior with more weight (dispersion_prior='half_cauchy')" in problem
+    (problem,) = problems.undefined_problem(0.01, "", False, Poisson().own)
+    assert "noise" not in problem and "the coefficients a prior of a smaller scale" in problem
     assert problems.undefined_problem(0.0009, "", False) == []
 
 
