@@ -21,6 +21,7 @@ from skbayes_sgld import (
     sampling,
     variational,
 )
+from skbayes_sgld.estimators.counts import CountRegressor
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
@@ -225,6 +226,16 @@ def test_a_default_prior_of_an_own_parameter_that_is_not_known_is_refused(
     monkeypatch.setitem(likelihoods.LIKELIHOODS, "mine", Family)
     with pytest.raises(ValueError, match=told):
         CHECKS["LIKELIHOODS"]("mine")
+
+
+def test_a_model_that_names_no_inference_is_told_which_base_it_lacks():
+    @parameters
+    class Regressor(CountRegressor):
+        def _likelihood(self):
+            return likelihoods.Poisson()
+
+    with pytest.raises(TypeError, match="^Regressor is a model without an inference; .*SampledEst"):
+        Regressor().fit(np.zeros((9, 1)), np.arange(9))
 
 
 def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_estimator():

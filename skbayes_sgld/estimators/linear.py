@@ -76,6 +76,11 @@ class LinearEstimator(BayesianEstimator):
 
         The settings have ``uses_curvature``. If it is true, the posterior is bound to centered X.
         """
+        if not hasattr(self, "prior"):
+            raise TypeError(
+                f"{type(self).__name__} is a model without an inference; derive it from one too, "
+                "such as SampledEstimator of skbayes_sgld.estimators.sampled, after the model."
+            )
         super()._settings()
         check_flag(self.fit_intercept, "fit_intercept")
 
