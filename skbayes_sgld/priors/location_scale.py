@@ -121,7 +121,8 @@ class LocationScale(CoefficientPrior):
 
     def quantiles(self, u: Array, d: int) -> Array:
         """Quantiles ``(len(u), d)`` of each coefficient minus its location."""
-        return np.outer(self.standard_quantiles(u), np.broadcast_to(self.scale, d))
+        levels = np.asarray(u)[:, None]  # beside parameters that are one number per column
+        return self.standard_quantiles(levels) * np.broadcast_to(self.scale, d)
 
 
 @dataclass(eq=False, repr=False)

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.priors import PRIORS
+from skbayes_sgld.priors import PRIORS, LocationScale, StudentT
 from tests.numeric import assert_derivative, derivative
 
 C, K, D = 4, 2, 3
@@ -39,6 +39,15 @@ def variants(name):
             prior = resolve(PRIORS[name](**values), PRIORS, "prior").for_data(1.3, 1.0)
             prior.check(D)
             yield prior
+    for key, value in by_default(name).get_params().items():
+        if key in given or not isinstance(value, float):
+            continue
+        prior = PRIORS[name](**{key: value * np.array([0.6, 1.0, 1.6])}).for_data(1.3, 1.0)
+        try:
+            prior.check(D)
+        except (TypeError, ValueError):
+            continue  # a number for all columns
+        yield prior
 
 
 def check_prior(name):
@@ -56,16 +65,18 @@ def check_prior(name):
 
 def check_draws(prior):
     """The share of draws below each quantile is the quantile's level."""
-    n, levels = 2000, np.array([0.1, 0.5, 0.9])
+    n, levels = 2000, np.array([0.1, 0.3, 0.5, 0.9])  # more than columns
     rng, variance = np.random.default_rng(1), 1.7
     drawn = prior.sample(rng, (n, D), variance)
     quantiles = prior.given_noise(variance).quantiles(levels, D)
     if quantiles is None:
         return
     location = prior.get_params().get("location", 0.0)
+    assert quantiles.shape == (len(levels), D), f"quantiles have the shape {quantiles.shape}"
     below = (drawn - location < quantiles[:, None]).mean(axis=1)
     error = np.sqrt(levels * (1.0 - levels) / n)[:, None]
-    assert np.all(np.abs(below - levels[:, None]) < 5.0 * error), "draws are not of the quantiles"
+    told = f"draws are not of the quantiles: shares {below.tolist()} at the levels {levels}"
+    assert np.all(np.abs(below - levels[:, None]) < 5.0 * error), told
 
 
 def check_automatic(prior):
@@ -164,7 +175,8 @@ def check_distribution(prior):
     drawn = prior.sample(np.random.default_rng(1), (n, 1), variance)
     found = share_below(np.quantile(drawn, levels))
     error = np.sqrt(levels * (1.0 - levels) / n)
-    assert np.all(np.abs(found - levels) < 5.0 * error), "draws are not of the density"
+    told = f"draws are not of the density: shares {found} at the levels {levels}"
+    assert np.all(np.abs(found - levels) < 5.0 * error), told
 
 
 def check_smoothed(prior):
@@ -219,6 +231,19 @@ def check_concave(prior):
         bend = np.diff(value, 2, axis=0)
         concave &= bool(np.all(bend <= 1e-12 * np.abs(value).max()))
     check_says(prior, "log_concave", concave)
+
+
+class TailsByColumn(StudentT):
+    """Degrees of freedom that may be one number per column."""
+
+    def check(self, n_features=None, argument="prior"):
+        LocationScale.check(self, n_features, argument)
+
+
+def test_a_prior_whose_own_parameter_is_a_vector_has_quantiles_of_each_column(monkeypatch):
+    monkeypatch.setitem(PRIORS, "tails", TailsByColumn)
+    assert any(np.ndim(prior.df) for prior in variants("tails"))
+    check_prior("tails")
 
 
 @pytest.mark.parametrize("name", PRIORS)
