@@ -32,7 +32,8 @@ from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
 from skbayes_sgld.own_models import as_posterior
-from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
+from skbayes_sgld.posterior.propriety import check_proper
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.transforms import Interval
 from tests.marks import slow
@@ -292,6 +293,24 @@ def test_an_intercept_that_a_new_likelihood_does_not_hold_is_refused_with_the_re
     assert np.isfinite(proper.fit(X, y).coef_).all()  # densities of 1e3 are no certainty
     with pytest.raises(ValueError, match="^along some combination of the columns the likelihood"):
         proper.fit(np.abs(X), y)
+
+
+def test_rows_that_fall_in_neither_direction_leave_coefficients_to_the_others():
+    class Inflated(likelihoods.Poisson):
+        """Counts of 0 say nothing, as those that an inflation explains."""
+
+        def gains(self, design, y):
+            return np.concatenate([design[y > 0], -design[y > 0]])
+
+    rng = np.random.default_rng(0)
+    X, y = 1e6 + rng.standard_normal((80, 2)), np.zeros(80)
+    y[[3, 7]] = 2.0, 1.0
+    flat = {"prior": priors.Flat(), "intercept_prior": priors.Flat()}
+    with pytest.raises(ImproperPosteriorError, match="would go to infinity; .*prior='normal'"):
+        check_proper(GLMPosterior(X, y, Inflated(), **flat))
+    check_proper(GLMPosterior(X, y, likelihoods.Poisson(), **flat))
+    y[[11, 20]] = 1.0
+    check_proper(GLMPosterior(X, y, Inflated(), **flat))
 
 
 def test_two_classes_need_no_more_than_their_probabilities():

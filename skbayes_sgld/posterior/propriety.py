@@ -241,3 +241,23 @@ def _check_directions(posterior: GLMPosterior) -> None:
     result = linprog(objective, A_ub=-gains, b_ub=np.zeros(gains.shape[0]), bounds=(-1, 1))
     if result.status == 0 and -result.fun > 1e-7 * n:
         raise _unbounded(posterior)
+    if K == 1 and _leave_some_free(np.asarray(gains), free):
+        raise _unbounded(posterior)
+
+
+def _leave_some_free(gains: Array, free: bool) -> bool:
+    """Whether the rows that fall in some direction do not determine all coefficients.
+
+    A row that falls in neither direction has no gains: the likelihood stays above 0 along a
+    direction in which no other row changes.
+    """
+    if free:  # the other columns about their mean
+        columns, ones = gains[:, :-1], gains[:, -1]
+        weight = float(ones @ ones)
+        if not weight:
+            return True
+        gains = columns - np.outer(ones, ones @ columns / weight)
+    size = np.linalg.norm(gains, axis=0)
+    if not np.all(size > 0):
+        return True
+    return bool(np.linalg.eigvalsh((gains / size).T @ (gains / size))[:1].min(initial=1.0) < 1e-14)
