@@ -528,6 +528,18 @@ class StrongProposals(sampling.MALA):
         return found | {"force": 1.01 * found["force"]}
 
 
+class NoInit(sampling.MALA):
+    def init(self, theta):
+        return {"theta": theta, "force": np.zeros_like(theta)}
+
+
+class StartWithoutLevel(likelihoods.Gamma):
+    """A start that is right with an intercept alone."""
+
+    def start(self, y, weight, has_level):
+        return super().start(y, weight, has_level) + [0.0, 1.0 - has_level]
+
+
 class Uphill(optimizers.SGD):
     def direction(self, state, gradient):
         return gradient * [1.0, 0.0]
@@ -614,6 +626,8 @@ PLANTED = {
     StrongDrift: ("SAMPLERS", "variance"),
     StrongDriftOfWaves: ("SAMPLERS", "variance"),
     StrongProposals: ("SAMPLERS", "rejections"),
+    NoInit: ("SAMPLERS", r"init lacks \['accepted', 'value'\]"),
+    StartWithoutLevel: ("LIKELIHOODS", "without an intercept a start"),
     Uphill: ("OPTIMIZERS", "sds away"),
     TooFast: ("OPTIMIZERS", "step_size"),
     StepInSds: ("OPTIMIZERS", "step_size"),

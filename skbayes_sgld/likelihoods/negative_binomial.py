@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.optimize import minimize_scalar
 from scipy.special import expit, fdtrc
 
 from skbayes_sgld.likelihoods.base import Array
@@ -110,8 +111,20 @@ class NegativeBinomial(Poisson):
     averages = False
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
-        """Log of the mean count, and of the dispersion by moments."""
+        """Log of the mean count, and of the dispersion by moments about it.
+
+        Moments about a mean of 1, that of a model without an intercept, say little: the
+        dispersion is then the likeliest.
+        """
         level = super().start(y, weight, has_level)
+        if not has_level:
+
+            def loss(t: float) -> float:
+                u = np.repeat([[[0.0], [t]]], len(y), axis=2)
+                return -float(np.average(self.log_density(u, y)[0], weights=weight))
+
+            found = minimize_scalar(loss, bounds=(np.log(0.01), 7.0), method="bounded")
+            return np.append(level, found.x)
         mean = float(np.exp(level[0]))
         excess = float(np.average(np.square(y - mean), weights=weight)) - mean
         return np.append(level, np.log(max(excess / mean**2, 0.01)))

@@ -35,3 +35,18 @@ def check_start(name, likelihood):
             )
         bare, K = likelihood.start(y, weight, False), likelihood.n_predictors
         assert not bare[:K].any(), "predictors without a level are zero"
+        if likelihood.own:
+            best, found = best_own(likelihood, bare, mean_value)
+            told = f"without an intercept a start that is {best - found:.3g} nats a row worse"
+            assert best - found <= most * weight.mean() + 1e-9, told
+
+
+def best_own(likelihood, start, mean_value):
+    """Largest value with predictors of 0, and the value at the start."""
+    zeros = np.zeros(likelihood.n_predictors)
+
+    def loss(own):
+        return -mean_value(np.append(zeros, own))
+
+    own = start[likelihood.n_predictors :]
+    return -optimize.minimize(loss, own, method="Nelder-Mead").fun, -loss(own)

@@ -124,6 +124,9 @@ def assert_mean(values, expected, allowed, what):
 def check_sampler(name):
     """Raise where the sampler of this name draws from another distribution than it declares."""
     sampler = resolve(name, SAMPLERS, "sampler")
+    if sampler.adjusted:
+        lacking = {"theta", "value", "accepted"} - set(sampler.init(np.zeros((2, 2))))
+        assert not lacking, f"init lacks {sorted(lacking)}: extend super().init(theta)"
     rough, (step, _) = ROUGH.get(name, 0.0), lengths(sampler)
     inflation = sampler.gaussian_inflation(step)
     if inflation is None:  # of a sampler that declares none: by running it on N(0, 1)
