@@ -1,6 +1,7 @@
 """Functions of a likelihood for one observation, against its own density."""
 
 import numpy as np
+import pytest
 from scipy import stats
 
 C, B, S = 3, 7, 40_000
@@ -91,6 +92,10 @@ def check_draws(likelihood):
     if not likelihood.totals:  # whose targets are records
         taken = likelihood.check_target(y[0])
         np.testing.assert_array_equal(taken, y[0], err_msg="check_target changes draws")
+    wrong = getattr(likelihood, "n_classes", -1.0)
+    if (likelihood.whole or wrong > 0) and not likelihood.totals:
+        with pytest.raises(ValueError, match=f"{wrong:g}"):
+            likelihood.check_target(np.append(y[0], wrong))
 
 
 def check_spread(likelihood):
