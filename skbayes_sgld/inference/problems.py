@@ -43,8 +43,8 @@ def find_problems(result: SamplingResult) -> list[str]:
             "that step are of a hotter distribution; set n_burnin='auto', or to "
             f"{n_hot} at the least"
         )
-    own = getattr(getattr(result.plan.posterior, "likelihood", None), "own", ())
-    problems += undefined_problem(*result.undefined, result.acceptance is None, own)
+    own, of_draws = result.plan.posterior.own_parameters, result.acceptance is None
+    problems += undefined_problem(*result.undefined, of_draws, own)
     flat = result.theta.reshape(-1, result.theta.shape[2])
     if np.isfinite(flat).all():
         if result.plan.modes:

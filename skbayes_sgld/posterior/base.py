@@ -34,6 +34,8 @@ class BasePosterior:
         Facts about the posterior's shape and cost.
     inner : BasePosterior or None
         The same posterior in the model's own coordinates; None where these are its own.
+    own_parameters : tuple of OwnParameter
+        Own parameters of its likelihood, such as a noise variance.
     abilities : frozenset of str
         Names in ``protocol.MEMBERS`` of what the subclass itself defines.
     """
@@ -43,6 +45,7 @@ class BasePosterior:
     n_samples: int = 0
     n_always: int = 0
     inner: Any = None
+    own_parameters: tuple[Any, ...] = ()
     abilities: frozenset[str] = frozenset()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

@@ -338,6 +338,11 @@ class GLMPosterior(BasePosterior):
         return self.fit_intercept and not self.linear_prior.intercept.proper
 
     @property
+    def own_parameters(self) -> tuple[OwnParameter, ...]:  # type: ignore[override]
+        """Own parameters of the likelihood."""
+        return self.likelihood.own
+
+    @property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
         light = self.prior.normal and self.prior.proper and not self.n_own

@@ -9,6 +9,7 @@ import numpy as np
 
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameters import Scales
@@ -58,6 +59,11 @@ class HierarchicalPosterior(BasePosterior):
         self.n_linear, self.n_own = self.parameters.n_linear, self.parameters.n_own
         self.flat = self._under(Flat())
         self.linear_prior = self.flat.linear_prior
+
+    @property
+    def own_parameters(self) -> tuple[OwnParameter, ...]:  # type: ignore[override]
+        """Own parameters of the likelihood."""
+        return self.likelihood.own
 
     @property
     def facts(self) -> Facts:

@@ -98,6 +98,7 @@ class Reparameterized(BasePosterior):
         self, posterior: BasePosterior, coordinates: Map, temperature: float, **facts: Any
     ) -> None:
         self.inner: Any = posterior
+        self.own_parameters = posterior.own_parameters
         self.coordinates: Any = coordinates
         self.temperature = temperature
         self.n_samples, self.n_params = posterior.n_samples, posterior.n_params
