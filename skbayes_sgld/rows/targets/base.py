@@ -179,7 +179,24 @@ class Target(ABC):
         return {"coef_": values["coef"].copy(), "intercept_": values["intercept"].copy(), **own}
 
 
-def of_one_predictor(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Fitted attributes of a model with one linear predictor, without its axis."""
-    coef, intercept = attributes["coef_"][0], float(attributes["intercept_"][0])
-    return attributes | {"coef_": coef, "intercept_": intercept}
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OfFamily(Target):
+    """Target of a regression: its likelihood is known before its rows.
+
+    Attributes
+    ----------
+    family : Likelihood
+    """
+
+    family: Likelihood
+
+    @property
+    def likelihood(self) -> Likelihood:
+        """Distribution of an observation."""
+        return self.family
+
+    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
+        """Fitted attributes, from the parts of one draw; the only predictor has no axis."""
+        found = super().attributes(parts, names)
+        coef, intercept = found["coef_"][0], float(found["intercept_"][0])
+        return found | {"coef_": coef, "intercept_": intercept}

@@ -12,26 +12,14 @@ from skbayes_sgld._checks import check_size
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.rows.record import Rows
-from skbayes_sgld.rows.targets.base import Target, of_one_predictor
+from skbayes_sgld.rows.targets.base import OfFamily
 
 _SQUARED = 1e150  # size of y whose square is still a number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Numbers(Target):
-    """Numbers that the likelihood takes unchanged.
-
-    Attributes
-    ----------
-    family : Likelihood
-    """
-
-    family: Likelihood
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """Distribution of an observation."""
-        return self.family
+class Numbers(OfFamily):
+    """Numbers that the likelihood takes unchanged."""
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
@@ -51,10 +39,6 @@ class Numbers(Target):
     def scored(self, y: Array) -> Array:
         """Numbers of y for a score; an error names y."""
         return self.numbers(y)
-
-    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
-        """Fitted attributes, from the parts of one draw."""
-        return of_one_predictor(super().attributes(parts, names))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,25 +13,13 @@ from skbayes_sgld.likelihoods import Binomial, Likelihood, as_totals
 from skbayes_sgld.likelihoods.row_terms import RowTerms
 from skbayes_sgld.rows.checks import one_a_row, trials_of
 from skbayes_sgld.rows.record import Rows
-from skbayes_sgld.rows.targets.base import Target, of_one_predictor
+from skbayes_sgld.rows.targets.base import OfFamily, Target
 from skbayes_sgld.rows.targets.numbers import check_sizes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Totals(Target):
-    """Numbers of successes, each among ``n_trials`` trials.
-
-    Attributes
-    ----------
-    family : Likelihood
-    """
-
-    family: Likelihood
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """Distribution of an observation."""
-        return self.family
+class Totals(OfFamily):
+    """Numbers of successes, each among ``n_trials`` trials."""
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows with trials and a positive weight."""
@@ -95,10 +83,6 @@ class Totals(Target):
         """Shares of successes among the trials."""
         totals = totals_of(values, np.ravel(y), values)
         return totals["successes"] / np.maximum(totals["trials"], 1.0)
-
-    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
-        """Fitted attributes, from the parts of one draw."""
-        return of_one_predictor(super().attributes(parts, names))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
