@@ -20,7 +20,7 @@ from skbayes_sgld.rows.arguments import offset_argument
 from skbayes_sgld.rows.checks import check_ranges, warn_of_fraction, warn_of_light_rows
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.model import LinearModel, check_sums
-from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.record import Rows, RowsInPart
 from skbayes_sgld.rows.scores import Score
 from skbayes_sgld.rows.targets import Target
 
@@ -70,7 +70,7 @@ class Blocks:
         offset = None if size is None else -np.log(size)
         columns = mean, extent.spread(sd)
         rows = Rows(X, y, weight, offset, columns=columns, names=source.feature_names)
-        return BlockRows(source, rows, summed=True)
+        return BlockRows(rows, source, summed=True)
 
     def _sampled(self, target: Target, seed: int) -> tuple[Target, BlockRows]:
         """A sample of the rows, to expand all beside it; all rows if they are few."""
@@ -88,21 +88,21 @@ class Blocks:
             warn_of_light_rows(total, n_rows, source.n_features)
         rows = Rows(X, y, weight, offset, names=source.feature_names)
         if sample.complete:
-            return target, BlockRows(source, rows)
+            return target, BlockRows(rows, source)
         mean, sd = moments.together(encoding.factors)
         rows = replace(rows, columns=(mean, extent.spread(sd)))
-        return target, BlockRows(source, rows, encoding=encoding)
+        return target, BlockRows(rows, source, encoding=encoding)
 
 
 @dataclass(frozen=True)
-class BlockRows:
+class BlockRows(RowsInPart):
     """Rows in blocks once they have been read: in memory are their sums, a sample, or all.
 
     Attributes
     ----------
-    source : RowSource
     rows : Rows
         Rows in memory, which a model is bound to.
+    source : RowSource
     summed : bool, default=False
         Whether these are not rows of the user's but stand for sums of products of all.
     encoding : Encoding or None, default=None
@@ -110,40 +110,13 @@ class BlockRows:
     """
 
     source: RowSource
-    rows: Rows
     summed: bool = False
     encoding: Encoding | None = None
-
-    n_batches = 0
-    screened = None
 
     @property
     def why_no_learned_scale(self) -> str:
         """Why no prior can learn its scale from these rows, or ""."""
         return "" if self.encoding is None else "a scale is not learned from rows in blocks"
-
-    @property
-    def X(self) -> Any:
-        """Columns of the rows in memory."""
-        return self.rows.X
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.source.n_features
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns."""
-        return self.source.feature_names
-
-    def total(self, likelihood: Any) -> float:
-        """Number of observations that the rows count as."""
-        return self.rows.total(likelihood)
-
-    def kept(self) -> BlockRows:
-        """These rows, which the caller has no arrays of."""
-        return self
 
     def bind(self, model: LinearModel) -> tuple[GLMPosterior, BlockRows]:
         """Posterior of all rows, checked to be proper; and these rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter, methodcaller
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -118,4 +118,47 @@ class Rows:
 
     def workers(self, n_jobs: int | None) -> Any:
         """Workers that run chains at the place of the rows; None: processes of this machine."""
+        return None
+
+
+@dataclass(frozen=True)
+class RowsInPart:
+    """Base of rows of which a part is in memory: blocks, and batches of ``partial_fit``.
+
+    Attributes
+    ----------
+    rows : Rows
+        Rows in memory.
+    """
+
+    rows: Rows
+
+    n_batches = 0
+    screened = None
+
+    @property
+    def X(self) -> Any:
+        """Columns of the rows in memory."""
+        return self.rows.X
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.rows.n_features
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the columns."""
+        return self.rows.names
+
+    def total(self, likelihood: Likelihood) -> float:
+        """Number of observations that the rows in memory stand for."""
+        return self.rows.total(likelihood)
+
+    def kept(self) -> Self:
+        """These rows, which share no memory with the caller's arrays once they are bound."""
+        return self
+
+    def workers(self, n_jobs: int | None) -> Any:
+        """None: chains run in processes of this machine."""
         return None

@@ -21,7 +21,7 @@ from skbayes_sgld.rows.arrays import Arrays, has_outputs
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.model import LinearModel, Priors, check_sums
 from skbayes_sgld.rows.reading import read_rows
-from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.record import Rows, RowsInPart
 from skbayes_sgld.rows.targets import Target
 
 _KEPT = 2**20  # limit of the numbers in X, y and weights of the batches' rows: 8 megabytes
@@ -108,7 +108,7 @@ class Batch(Arrays):
 
 
 @dataclass(frozen=True)
-class BatchRows:
+class BatchRows(RowsInPart):
     """Rows of the last batch, and the earlier batches.
 
     Attributes
@@ -120,44 +120,15 @@ class BatchRows:
     forgetting : float
     """
 
-    rows: Rows
     earlier: Stream
     forgetting: float
 
     why_no_learned_scale = "a scale is not learned from batches"
-    screened = None
 
     @property
-    def n_batches(self) -> int:
+    def n_batches(self) -> int:  # type: ignore[override]
         """Number of batches before the last."""
         return self.earlier.n_batches
-
-    @property
-    def X(self) -> Any:
-        """Columns of the last batch."""
-        return self.rows.X
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.rows.n_features
-
-    @property
-    def names(self) -> list[str] | None:
-        """Names of the columns."""
-        return self.rows.names
-
-    def total(self, likelihood: Any) -> float:
-        """Number of observations that the rows of the last batch stand for."""
-        return self.rows.total(likelihood)
-
-    def kept(self) -> BatchRows:
-        """These rows: what is kept of them is copied in :meth:`bind`."""
-        return self
-
-    def workers(self, n_jobs: int | None) -> Any:
-        """None: chains run in processes of this machine."""
-        return None
 
     def fingerprint(self, target: Target) -> Fingerprint | None:
         """Sums over the rows of all batches."""
