@@ -17,18 +17,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PACKAGE = "skbayes_sgld"
 RESULTS = Path(__file__).with_name("results.json")
-PLACES = ("sampling", "posterior", "inference", "prediction", "diagnostics.py")
-NUMBER = 200
-# A second sample is of code that was new or had moved when it was first drawn.
-NEWER_PLACES = (
-    "criticism",
-    "estimators",
-    "inference/strategies",
-    "posterior/likelihoods",
-    "posterior/protocol.py",
-    "prediction/effects.py",
+PLACES = (
+    *("sampling", "posterior", "likelihoods", "priors", "transforms.py", "inference", "prediction"),
+    *("diagnostics.py", "optimizers", "own_models", "wide_rows"),
 )
-NEWER = 40
+NUMBER = 200
+# A second, smaller sample is of the other code that a fit runs.
+OTHER_PLACES = (
+    *("criticism", "estimators", "rows", "blocks", "neural_network", "variational"),
+    *("checkpoints.py", "kernels.py"),
+)
+OTHERS = 40
 _OPERATORS = {
     ast.Add: ("+", "-"),
     ast.Sub: ("-", "+"),
@@ -92,14 +91,11 @@ class Mutant:
 
 
 def sample_mutants() -> list[Mutant]:
-    """``NUMBER`` mutants of PLACES, and ``NEWER`` others of NEWER_PLACES.
+    """``NUMBER`` mutants of PLACES, and ``OTHERS`` of OTHER_PLACES.
 
     They are the same ones while the lines they change stay.
     """
-    first = _ranked(PLACES)[:NUMBER]
-    known = {mutant.key for mutant in first}
-    others = [mutant for mutant in _ranked(NEWER_PLACES) if mutant.key not in known]
-    return first + others[:NEWER]
+    return _ranked(PLACES)[:NUMBER] + _ranked(OTHER_PLACES)[:OTHERS]
 
 
 def _ranked(places: Iterable[str]) -> list[Mutant]:
