@@ -40,6 +40,7 @@ BELOW_LAYER = {
     "criticism": {*_MODEL, "blocks", "diagnostics", "prediction", "rows"},
     "metrics": {"blocks", "criticism", "diagnostics", "prediction", "rows"},
     "plotting": {"criticism", "diagnostics", "metrics", "prediction", "rows"},
+    "arviz": {"inference", "posterior", "prediction", "transforms"},
     "inference": {*_MODEL, "diagnostics", "sampling"},
     "estimators": {
         *(*_MODEL, "blocks", "criticism", "diagnostics", "inference", "prediction"),
@@ -62,6 +63,7 @@ ANNEXES = {
     "plotting": ["plotting"],
     "checkpoints": ["checkpoints"],
     "data sets": ["datasets"],
+    "ArviZ": ["arviz"],
 }
 BELOW_MODULE = {
     "_linalg": {"_random", "_sparse"},

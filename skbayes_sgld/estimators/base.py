@@ -20,12 +20,12 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld._checks import check_flag, check_number, escaped
 from skbayes_sgld._components import Component, Registry, resolve
 from skbayes_sgld._doc_link import doc_link_template
+from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
-from skbayes_sgld.estimators import arviz
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
 from skbayes_sgld.estimators.column_priors import nested_params, with_params
 from skbayes_sgld.estimators.fitted import Fitted
@@ -53,6 +53,7 @@ from skbayes_sgld.rows.targets import Target
 
 _STAMP = "_skbayes_sgld_version"
 _FOLDER = "_skbayes_sgld_warnings"
+_TO_ARVIZ = Door("skbayes_sgld.arviz.rows", "to_arviz")
 
 
 @numpy_defaults
@@ -529,7 +530,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         MemoryError
             If the groups do not fit into the available memory, before they are made.
         """
-        return arviz.to_arviz(self, X, y, random_state, only, by_row)
+        return _TO_ARVIZ.open()(self, X, y, random_state, only, by_row)
 
     def __getstate__(self) -> dict[str, Any]:
         """State with the package's version: in another one attributes may have another meaning."""

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from skbayes_sgld._checks import check_number
+from skbayes_sgld._doors import Door
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import are_random_walks, summarize
-from skbayes_sgld.inference import arviz
-from skbayes_sgld.inference.choices import Choice, as_line, as_table, shown
+from skbayes_sgld.inference.choices import Choice, as_line, as_table
 from skbayes_sgld.inference.diagnosis import (
     Diagnosis,
     Judgement,
@@ -30,6 +30,9 @@ from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
+
+_TO_XARRAY = Door("skbayes_sgld.arviz.draws", "to_xarray")
+_TO_ARVIZ = Door("skbayes_sgld.arviz.draws", "to_arviz")
 
 
 @numpy_defaults
@@ -143,8 +146,7 @@ class PosteriorDraws:
             A variable for all parameters that share a name: ``coef`` of ``coef[age]``,
             ``coef[bmi]``, .... Its ``attrs`` have the settings, as text.
         """
-        settings = {name: shown(choice.value) for name, choice in self.choices.items()}
-        return arviz.posterior_dataset(self.values, self.names, self.coords, settings)
+        return _TO_XARRAY.open()(self)
 
     def summary(self, coverage: float = 0.9) -> pd.DataFrame:
         """Summary table of the posterior, one row for each parameter.
@@ -272,23 +274,7 @@ class SamplingResult(PosteriorDraws):
             step; and ``weight``, if a decaying schedule gives the draws weights, which ArviZ
             ignores.
         """
-        return arviz.as_arviz(self.arviz_groups())
-
-    def arviz_groups(self, with_stats: bool = True) -> dict[str, Any]:
-        """Groups of :meth:`to_arviz`, with or without ``sample_stats``."""
-        groups = {"posterior": self.to_xarray()}
-        if not with_stats:
-            return groups
-        plan, lp = self.plan, None
-        if plan.has_data:
-            lp = arviz.log_densities(plan.posterior, self.theta)
-        figures = {
-            "lp": lp,
-            "step_size": self._step_sizes,
-            "acceptance_rate": 1.0 if self.acceptance is None else self.acceptance,
-            "weight": self.weights,
-        }
-        return groups | {"sample_stats": arviz.sample_stats(self.values.shape[:2], figures)}
+        return _TO_ARVIZ.open()(self)
 
     def diagnose(self) -> Judgement:
         """Diagnosis of the draws.

@@ -12,7 +12,17 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from skbayes_sgld._checks import naming
 from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
-from skbayes_sgld.inference import arviz
+from skbayes_sgld.arviz.draws import (
+    BY_ROW_AND_DRAW,
+    DRAWS,
+    ROWS,
+    as_arviz,
+    dataset,
+    draw_coords,
+    join_outputs,
+    sample_stats,
+    wanted_groups,
+)
 from skbayes_sgld.prediction.predictions import split_columns
 
 
@@ -23,16 +33,16 @@ def to_arviz(
     check_is_fitted(model)
     if X is None and y is not None:
         raise ValueError("y is given and X is None; give the rows of y as X.")
-    names = arviz.wanted_groups(only, X is not None, y is not None)
+    names = wanted_groups(only, X is not None, y is not None)
     if X is not None:
         _check_fits(model, X, names)
     data = _groups(model, X, y, random_state, names, by_row)
-    return arviz.as_arviz({name: data[name] for name in data if name in names})
+    return as_arviz({name: data[name] for name in data if name in names})
 
 
 def _check_fits(model: Any, X: Any, names: Sequence[str]) -> None:
     """Raise if the groups of rows take more memory than is available."""
-    large = arviz.BY_ROW_AND_DRAW & set(names)
+    large = BY_ROW_AND_DRAW & set(names)
     with naming("X"):
         n = _num_samples(X)
     n_draws, n_outputs = len(model.posterior_.flat), len(getattr(model, "estimators_", [0]))
@@ -58,11 +68,11 @@ def _groups(
             _groups(each, X, column, stream, names, by_row)
             for each, column in zip(models, columns, strict=True)
         ]
-        joined = arviz.join_outputs(parts, model.output_names_)
+        joined = join_outputs(parts, model.output_names_)
         return joined | {"posterior": model.posterior_.to_xarray()}
     groups = {"posterior": model.posterior_.to_xarray()}
-    if "result_" in vars(model):
-        groups = model.result_.arviz_groups("sample_stats" in names)
+    if "result_" in vars(model) and "sample_stats" in names:
+        groups["sample_stats"] = sample_stats(model.result_)
     if X is not None:
         groups |= _row_groups(model, X, y, random_state, names, by_row)
     return groups
@@ -82,15 +92,15 @@ def _row_groups(
     if hasattr(model, "classes_"):
         classes = list(map(str, model.classes_))
         labels = {"flag_values": list(range(len(classes))), "flag_meanings": " ".join(classes)}
-    row_coords = {arviz.ROWS: np.arange(rows.shape[0])}
+    row_coords = {ROWS: np.arange(rows.shape[0])}
 
     def by_draw(name: str, make: Any, attrs: dict[str, Any]) -> Any:
         """Data set of y under every draw; empty if the group is not asked for."""
         data = {}
         if name in groups:
             values = make().T.reshape(*shape, -1)
-            data["y"] = (*arviz.DRAWS, arviz.ROWS), values, attrs
-        return arviz.dataset(data, arviz.draw_coords(shape) | row_coords)
+            data["y"] = (*DRAWS, ROWS), values, attrs
+        return dataset(data, draw_coords(shape) | row_coords)
 
     def sample() -> Any:
         return predictive.sample(rows, as_random_state(random_state), terms)
@@ -98,12 +108,12 @@ def _row_groups(
     constant: dict[str, Any] = {}
     coords: dict[str, Any] = row_coords
     for name, values in row_values.items():
-        constant[name] = (arviz.ROWS,), values
+        constant[name] = (ROWS,), values
     if not issparse(rows):  # a data set would hold all of its zeros
-        constant["X"] = (arviz.ROWS, "feature"), np.asarray(rows)
+        constant["X"] = (ROWS, "feature"), np.asarray(rows)
         names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
         coords = row_coords | {"feature": names}
-    data = arviz.dataset(constant, coords)
+    data = dataset(constant, coords)
     if observed is None:
         predictions = by_draw("predictions", sample, labels)
         return {"predictions": predictions, "predictions_constant_data": data}
@@ -113,6 +123,6 @@ def _row_groups(
         "log_likelihood": by_draw(
             "log_likelihood", lambda: predictive.log_likelihood(rows, observed, terms), {}
         ),
-        "observed_data": arviz.dataset({"y": ((arviz.ROWS,), values, labels)}, row_coords),
+        "observed_data": dataset({"y": ((ROWS,), values, labels)}, row_coords),
         "constant_data": data,
     }

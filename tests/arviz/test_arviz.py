@@ -15,6 +15,7 @@ from scipy import sparse, stats
 
 import skbayes_sgld
 from skbayes_sgld import (
+    PosteriorDraws,
     SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
@@ -22,7 +23,7 @@ from skbayes_sgld import (
     _linalg,
     _memory,
 )
-from skbayes_sgld.inference import arviz as module
+from skbayes_sgld.arviz import draws as module
 from skbayes_sgld.own_models import FunctionPosterior
 
 az = pytest.importorskip("arviz", reason="what is tested, of the extra 'arviz'")
@@ -87,7 +88,7 @@ def test_a_data_set_of_draws_has_the_columns_and_the_settings(linear):
 def test_parameters_of_a_model_of_ones_own_have_labels_of_their_own():
     names = ["x[0]", "x[1]", "scale", "w[0, 1]", "w[0, 2]"]
     values = np.arange(30.0).reshape(2, 3, 5)
-    draws = module.posterior_dataset(values, names, {}, {})
+    draws = PosteriorDraws(values, names).to_xarray()
     assert draws["x_dim_0"].values.tolist() == [0, 1]
     assert draws["scale"].dims == ("chain", "draw")
     np.testing.assert_array_equal(draws["w"].sel(w_dim_0="0, 2"), values[..., 4])

@@ -1,4 +1,4 @@
-"""Draws for xarray and ArviZ: variables with named dimensions, in groups.
+"""Draws of parameters for xarray and ArviZ: variables with named dimensions, in groups.
 
 The groups and their names are those of ArviZ's schema. ArviZ before 1.0 keeps them in an
 ``InferenceData``, later releases in an ``xarray.DataTree``; the data sets within are the same.
@@ -13,23 +13,25 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld.inference.choices import shown
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.transforms import by_name
 
 Coords = Mapping[str, Sequence[str]]
+Draws = Any  # PosteriorDraws of inference/result.py, which opens the door to this module
 
 DRAWS = ("chain", "draw")
 ROWS = "obs_id"
 
 
-def posterior_dataset(
-    values: Array, names: Sequence[str], coords: Coords, settings: Mapping[str, str]
-) -> Any:
+def to_xarray(draws: Draws) -> Any:
     """Data set of the draws ``(chain, draw, parameter)``, one variable for each shared name.
 
     The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
     is that of ``coords`` with these labels, or several of them.
     """
+    values, names, coords = draws.values, draws.names, draws.coords
+    settings = {name: shown(choice.value) for name, choice in draws.choices.items()}
     data, data_coords = {}, draw_coords(values.shape)
     for variable, columns in by_name(names).items():
         labels = [names[k].partition("[")[2].removesuffix("]") for k in columns]
@@ -52,8 +54,20 @@ def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, A
     return {f"{variable}_dim_0": range(len(labels)) if numbered else labels}
 
 
-def sample_stats(shape: tuple[int, int], figures: Mapping[str, Any]) -> Any:
-    """Data set of statistics of each draw ``(chain, draw)``, without those that are None."""
+def to_arviz(result: Draws) -> Any:
+    """Draws of a run, and the statistics of the run, as an ArviZ object."""
+    return as_arviz({"posterior": to_xarray(result), "sample_stats": sample_stats(result)})
+
+
+def sample_stats(result: Draws) -> Any:
+    """Data set of the statistics of a run for each draw ``(chain, draw)``."""
+    plan, shape = result.plan, result.values.shape[:2]
+    figures = {
+        "lp": log_densities(plan.posterior, result.theta) if plan.has_data else None,
+        "step_size": result._step_sizes,
+        "acceptance_rate": 1.0 if result.acceptance is None else result.acceptance,
+        "weight": result.weights,
+    }
     data = {
         name: (DRAWS, np.broadcast_to(np.asarray(values, dtype=float), shape))
         for name, values in figures.items()

@@ -1,0 +1,1 @@
+"""Fits as ArviZ data: draws of parameters, and predictions and log likelihoods of rows."""
