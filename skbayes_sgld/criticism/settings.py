@@ -10,9 +10,8 @@ def has_setting(model: Any, name: str, value: Any) -> bool:
     registry = model._registry(name)
     if registry is None or not isinstance(value, str):
         return bool(getattr(model, name) is value or repr(getattr(model, name)) == repr(value))
-    choice = getattr(model._fitted, "choice", None)  # of an automatic prior
-    if name == "prior" and choice is not None and model.prior == "auto":
-        return bool(choice.value == value)
+    if name == "prior" and getattr(model, name) == "auto":
+        return bool(model.posterior_.choices[name].value == value)
     return repr(model._resolve(name)) == repr(registry[value]())
 
 

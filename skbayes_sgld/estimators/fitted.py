@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.posterior.parameters import Layout
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.targets import Target
@@ -47,8 +46,6 @@ class FittedLinear(Fitted):
         Number of linear predictors of a row.
     noise_columns : ndarray or None
         Columns on which the noise depends.
-    choice : Choice or None, default=None
-        Choice of an automatic prior.
     n_fits : int, default=0
         Number of fits in a row, this one included, whose chains continue each other.
     """
@@ -56,7 +53,6 @@ class FittedLinear(Fitted):
     layout: Layout
     n_predictors: int
     noise_columns: Any
-    choice: Choice | None = None
     n_fits: int = 0
 
 

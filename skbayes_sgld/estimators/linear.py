@@ -167,7 +167,6 @@ class LinearEstimator(BayesianEstimator):
             layout=layout,
             n_predictors=posterior.n_predictors,
             noise_columns=posterior.noise_columns,
-            choice=model.choice,
             attributes={
                 **of_rows(rows, target),
                 "posterior_": draws,

@@ -538,8 +538,8 @@ def test_a_prior_that_auto_has_chosen_is_no_remedy(try_only):
     y = FAULTS["skew"][1](np.random.default_rng(5))[:30]
     for prior in ("normal", "hierarchical_normal"):
         model = clone(LINEAR).set_params(prior="auto").fit(X[:30], y)
-        choice = model._fitted.choice._replace(value=prior)
-        model._fitted = replace(model._fitted, choice=choice)
+        choices = model.posterior_.choices
+        choices["prior"] = choices["prior"]._replace(value=prior)
         tried = check_model(model, X[:30], y).remedies.index
         assert len(tried) and f"prior='{prior}'" not in tried
         assert any(name.startswith("prior=") for name in tried)
