@@ -15,7 +15,7 @@ from skbayes_sgld._checks import naming
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.predictions import prediction
+from skbayes_sgld.estimators.prediction_methods import prediction
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive

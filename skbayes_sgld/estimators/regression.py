@@ -16,7 +16,7 @@ from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.outputs import fit_outputs
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.predictions import LazyRows, RowsInBlocks, prediction
+from skbayes_sgld.estimators.prediction_methods import LazyRows, RowsInBlocks, prediction
 from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
     FixedNormalNoise,

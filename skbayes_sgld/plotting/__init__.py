@@ -8,7 +8,7 @@ from skbayes_sgld.plotting.draws import (
     RankDisplay,
     TraceDisplay,
 )
-from skbayes_sgld.plotting.predictions import (
+from skbayes_sgld.plotting.prediction_displays import (
     CoverageDisplay,
     PartialDependenceDisplay,
     PredictiveIntervalDisplay,

@@ -10,8 +10,8 @@ import numpy as np
 from skbayes_sgld._linalg import gram_of_predictors
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import Batches
+from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 
@@ -25,7 +25,7 @@ class LinearBatches(Batches):
     Parameters
     ----------
     sums : RowSum
-        Sum over all rows, with the design and predictors to share; products have its dtype.
+        Sum over all rows, with the design and coefficient map to share; products have its dtype.
     posterior : GLMPosterior
     n_chains, batch_size, n_walkers : int
     """
@@ -35,15 +35,18 @@ class LinearBatches(Batches):
     ) -> None:
         self.size, self._n_walkers, self._likelihood = batch_size, n_walkers, posterior.likelihood
         self._rows = posterior.y, posterior.weight, posterior.offset
-        design, predictors = self._design, self._predictors = sums.design, sums.predictors
-        K = predictors.n_products
+        design, coefficient_map = sums.design, sums.coefficient_map
+        self._design, self._coefficient_map = design, coefficient_map
+        K = coefficient_map.n_products
         self._u_shape = n_chains * n_walkers, K, batch_size
         # for one chain, products of matrices cost half as much as those of a stack
         self._alone = n_chains == 1 and isinstance(design, DenseDesign)
         stack = () if self._alone else (n_chains,)
         self._stacked_shape = *stack, n_walkers * K, -1
         self._room: Array | None = None
-        self._identity = type(predictors) is Predictors  # theta holds the coefficients in order
+        self._identity = (
+            type(coefficient_map) is CoefficientMap
+        )  # theta holds the coefficients in order
         # for one chain, products of two vectors give the same numbers, and a step is 1.3 times as
         # fast
         whole = isinstance(design, DenseDesign) and design.held is not None
@@ -72,7 +75,7 @@ class LinearBatches(Batches):
         """Local parameters ``(C, n_products, B)``."""
         if self._one_position:
             return batch[0].dot(theta[0])[None, None]
-        coefficients = theta if self._identity else self._predictors.coefficients(theta)
+        coefficients = theta if self._identity else self._coefficient_map.coefficients(theta)
         stacked = coefficients.reshape(self._stacked_shape).astype(self._design.dtype, copy=False)
         return self._design.apply(stacked, batch[0]).reshape(self._u_shape)
 
@@ -88,7 +91,7 @@ class LinearBatches(Batches):
         grad = self._design.adjoint(stacked, batch[0]).astype(float, copy=False)
         if self._identity:
             return grad.reshape(len(score), -1)
-        return self._predictors.gradient(grad.reshape(*score.shape[:2], -1))
+        return self._coefficient_map.gradient(grad.reshape(*score.shape[:2], -1))
 
     def gradient(self, theta: Array, batch: Any) -> Array:
         """Gradient of the batch's log likelihood ``(C, P)``, a new array."""
@@ -110,4 +113,4 @@ class LinearBatches(Batches):
 
     def gram(self, idx: Array, local: Array) -> Array:
         """Sum over rows ``idx (B,)`` of ``A^T W A (P, P)``, where A maps theta to a row's u."""
-        return self._predictors.hessian(gram_of_predictors(self._design.rows(idx), local))
+        return self._coefficient_map.hessian(gram_of_predictors(self._design.rows(idx), local))

@@ -27,10 +27,10 @@ from skbayes_sgld.likelihoods import (
 from skbayes_sgld.posterior.always_read import AlwaysRead
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
+from skbayes_sgld.posterior.coefficient_maps import CoefficientMap, Contrasts, WithOwn
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.parameters import Own, linear_parameters
-from skbayes_sgld.posterior.predictor_maps import Contrasts, Predictors, WithOwn
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign, as_array
@@ -203,11 +203,11 @@ class GLMPosterior(BasePosterior):
 
     # ---- rows: a design, a likelihood, and their sum -------------------------------------------
 
-    def _predictors(self) -> Predictors:
+    def _coefficient_map(self) -> CoefficientMap:
         """Map from theta to the coefficients of the likelihood's predictors."""
         if self.n_own:
             return WithOwn(self.parameters)
-        kind = Contrasts if self.likelihood.shift_invariant else Predictors
+        kind = Contrasts if self.likelihood.shift_invariant else CoefficientMap
         return kind(self.n_predictors, self.linear_prior.width)
 
     def row_sum(self, dtype: type = np.float64) -> RowSum:
@@ -219,7 +219,7 @@ class GLMPosterior(BasePosterior):
             else:
                 design = DenseDesign(self.X, self.origin, has_level, dtype)
             kernel = self.likelihood.bind(self.y, self.weight, dtype, self.offset)
-            self._sums[dtype] = RowSum(design, kernel, self._predictors())
+            self._sums[dtype] = RowSum(design, kernel, self._coefficient_map())
         return self._sums[dtype]
 
     def _sum(self, dtype: type = np.float64) -> RowSum | _StatisticsSum:

@@ -28,9 +28,9 @@ from skbayes_sgld._linalg import (
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.coefficient_maps import WithOwn
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameters import NoiseSlopes
-from skbayes_sgld.posterior.predictor_maps import WithOwn
 from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.priors import CoefficientPrior, NoisePrior, Normal
 
@@ -238,7 +238,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         normal = self.n_own == 1 and self.linear_prior.normal
         return ("centered", "noncentered") if few and normal else ("centered",)
 
-    def _predictors(self) -> WithOwn:
+    def _coefficient_map(self) -> WithOwn:
         """Mean and log variance as two predictors of one design."""
         assert self.noise_columns is not None
         return WithOwn(self.parameters, self.noise_columns, self._shift)

@@ -23,8 +23,8 @@ from skbayes_sgld._linalg import (
 )
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import RowKernel
+from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
 from skbayes_sgld.posterior.design import DenseDesign
-from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.sparse_design import SparseDesign
 
@@ -40,15 +40,15 @@ class RowSum:
         Design, whose dtype products and the likelihood's functions use.
     kernel : RowKernel
         Kernel of all rows, in that dtype.
-    predictors : Predictors
+    coefficient_map : CoefficientMap
         Map from theta to the coefficients of the design.
     """
 
     def __init__(
-        self, design: DenseDesign | SparseDesign, kernel: RowKernel, predictors: Predictors
+        self, design: DenseDesign | SparseDesign, kernel: RowKernel, coefficient_map: CoefficientMap
     ) -> None:
         self.design: Any = design
-        self.kernel, self.predictors = kernel, predictors
+        self.kernel, self.coefficient_map = kernel, coefficient_map
         self._divisions: dict[tuple[int, ...], list[Part]] = {}
 
     def _parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[Part]:
@@ -60,7 +60,7 @@ class RowSum:
         return self._divisions[key]
 
     def _coefficients(self, theta: Array) -> Array:
-        return self.predictors.coefficients(theta).astype(self.design.dtype, copy=False)
+        return self.coefficient_map.coefficients(theta).astype(self.design.dtype, copy=False)
 
     def _blocks(self, part: Part) -> Iterator[tuple[slice, RowKernel, Any]]:
         room = None  # the first block is the largest
@@ -130,13 +130,13 @@ class RowSum:
         ``group`` is the number of positions in a product; None takes all.
         """
         value, grad = self._derivatives(theta, group, 0, 1)
-        return value, self.predictors.gradient(grad)
+        return value, self.coefficient_map.gradient(grad)
 
     def grad(self, theta: Array, group: int | None = GROUP) -> Array:
         """Gradient of the log likelihood ``(C, P)``."""
         with np.errstate(over="ignore"):  # odds of well explained rows overflow
             (grad,) = self._derivatives(theta, group, 1)
-        return self.predictors.gradient(grad)
+        return self.coefficient_map.gradient(grad)
 
     def value(self, theta: Array) -> Array:
         """Log likelihood ``(C,)``."""
@@ -145,7 +145,7 @@ class RowSum:
     def by_row(self, theta: Array) -> Array:
         """Log likelihood of each row ``(C, n)``."""
         coefficients, values = self._coefficients(theta), list[Array]()
-        for part in self._parts(len(theta) * self.predictors.n_products):
+        for part in self._parts(len(theta) * self.coefficient_map.n_products):
             for _, kernel, block in self._blocks(part):
                 u = self.design.apply(coefficients, block)
                 values += kernel.derivatives(u, 0)
@@ -156,7 +156,7 @@ class RowSum:
     def expand(self, theta: Array) -> Expansion:
         """Value and derivatives at ``theta (P,)``, or their means at draws ``(S, P)``."""
         draws = np.atleast_2d(theta)
-        P, K = draws.shape[1], self.predictors.n_products
+        P, K = draws.shape[1], self.coefficient_map.n_products
         coefficients = self._coefficients(draws)
         # only for one local parameter: for several, these arrays would be as large as X
         by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
@@ -182,8 +182,8 @@ class RowSum:
         value, grad, H = _total(in_threads(part_sums, self._parts(len(draws) * K, P, P * P)))
         return Expansion(
             theta,
-            self.predictors.gradient(grad[None])[0],
-            self.predictors.hessian(H),
+            self.coefficient_map.gradient(grad[None])[0],
+            self.coefficient_map.hessian(H),
             tuple(by_row),
             float(value[0]),
         )
@@ -191,7 +191,7 @@ class RowSum:
     def curvatures(self, theta: Array) -> Iterator[tuple[slice, Any, Array]]:
         """Blocks of rows and their curvatures ``(n_products, n_products, B)`` at ``theta (P,)``."""
         coefficients = self._coefficients(theta[None])
-        for part in self._parts(self.predictors.n_products):
+        for part in self._parts(self.coefficient_map.n_products):
             for rows, kernel, block in self._blocks(part):
                 u = self.design.apply(coefficients, block)
                 with np.errstate(over="ignore"):
@@ -252,12 +252,12 @@ class RowSum:
         """Diagonal of minus the Hessian ``(P,)`` at one ``theta (P,)``."""
         total: Any = 0.0
         for _, block, curvature in self.curvatures(theta):
-            weights = self.predictors.row_weights(curvature)
+            weights = self.coefficient_map.row_weights(curvature)
             if isinstance(block, np.ndarray):
                 total = total + weights @ np.square(block)
             else:
                 total = total + np.array([block.squares(weight) for weight in weights])
-        return self.predictors.diagonal(total)
+        return self.coefficient_map.diagonal(total)
 
 
 def _total(terms: Iterable[Iterable[Array]]) -> list[Array]:

@@ -157,6 +157,6 @@ def _error_averaged(
     averaged = AveragedKernel(posterior.likelihood, y, variances.astype(dtype))
     kernel = with_offset_and_weight(averaged, posterior.offset, posterior.weight, dtype)
     sums = posterior.row_sum(dtype)
-    rows = RowSum(sums.design, kernel, sums.predictors).expand(theta)
+    rows = RowSum(sums.design, kernel, sums.coefficient_map).expand(theta)
     both = posterior.with_prior_part(rows)
     return both.grad, both.curvature, both.by_row[1]

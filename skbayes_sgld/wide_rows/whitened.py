@@ -23,9 +23,9 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import equal_slices, in_threads, matmul_rows, one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import RowKernel
+from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.predictor_maps import Predictors
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 
@@ -265,4 +265,6 @@ def _whiten(
     kernel = posterior.likelihood.bind(posterior.y, posterior.weight, np.float32)
     quadratic = QuadraticKernel(kernel, offset, weights.astype(np.float32))
     design = DenseDesign(whitened, None, False, np.float32)
-    return RowSum(design, quadratic, Predictors(1, P)), np.einsum("np,np->n", whitened, whitened)
+    return RowSum(design, quadratic, CoefficientMap(1, P)), np.einsum(
+        "np,np->n", whitened, whitened
+    )

@@ -1,4 +1,4 @@
-"""Maps from theta to the coefficients of linear predictors, for three kinds of likelihoods."""
+"""Maps from theta to the coefficients that multiply the design, for three kinds of likelihoods."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from skbayes_sgld.posterior.parameters import Parameters
 _NONE = np.zeros(0)
 
 
-class Predictors:
-    """K linear predictors, each with its own coefficients: theta itself.
+class CoefficientMap:
+    """Map from theta to the coefficients of K linear predictors: here theta holds them in order.
 
     Attributes
     ----------
     n_products : int
-        Number of predictors in products with the design.
+        Number of vectors of coefficients that multiply the design.
     """
 
     def __init__(self, n_predictors: int, width: int) -> None:
@@ -43,7 +43,7 @@ class Predictors:
         return squares.ravel()
 
 
-class Contrasts(Predictors):
+class Contrasts(CoefficientMap):
     """The first K - 1 of K predictors minus the last one, as a common shift has no effect.
 
     This takes one product fewer than there are classes, and K (K - 1) / 2 blocks of the Hessian in
@@ -79,7 +79,7 @@ class Contrasts(Predictors):
         return np.vstack([super().row_weights(curvature), curvature.sum(axis=(0, 1))])
 
 
-class WithOwn(Predictors):
+class WithOwn(CoefficientMap):
     """Linear predictors, and a likelihood's own parameters as further predictors of one design.
 
     Own parameters depend only on the last column of the design, which is of ones. The first own

@@ -16,7 +16,7 @@ from skbayes_sgld.rows.reading import live_elsewhere
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
 
-_ELSEWHERE = Door("skbayes_sgld.blocks.predictions", "predict_elsewhere")
+_ELSEWHERE = Door("skbayes_sgld.blocks.block_predictions", "predict_elsewhere")
 
 
 class LazyRows(Protocol):
@@ -55,7 +55,7 @@ def prediction(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Predictio
 
     Predictions of float32 rows are float32, as scikit-learn's are; labels have the type of
     ``classes_``. Rows in blocks or of Dask, and an array ``out`` to write into, go through the door
-    of ``blocks/predictions.py``, which calls the method with arrays.
+    of ``blocks/block_predictions.py``, which calls the method with arrays.
     """
 
     @wraps(method)
