@@ -13,12 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skbayes_sgld._typing import Array
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.sampling.run import Chains
-from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.samplers.hmc import Hamiltonian
-
-_LEAST_BFMI, _MOST_DIVERGED = 0.2, 1e-4
 
 
 class Energy(NamedTuple):
@@ -38,40 +35,15 @@ class Energy(NamedTuple):
     diverged: float = 0.0
 
 
-def energy_of(plan: Plan, chains: Chains) -> Energy:
-    """Energy diagnostics of the draws of a run."""
-    counts = chains.state.sampler_state.get("diverged")
-    if counts is None or not isinstance(plan.run.sampler, Hamiltonian):
+def energy_of(plan: Plan, theta: Array, diverged: float | None) -> Energy:
+    """Energy diagnostics of the draws of a run, given the share of trajectories that diverged."""
+    if diverged is None or not plan.has_data or not isinstance(plan.run.sampler, Hamiltonian):
         return Energy()
-    flat = chains.draws.reshape(-1, chains.draws.shape[2])
+    flat = theta.reshape(-1, theta.shape[2])
     affordable = int(np.clip(2**22 // max(plan.posterior.n_samples, flat.shape[1]), 50, 1000))
     some = flat[:: -(-len(flat) // affordable)]
     with np.errstate(all="ignore"):
         potential = plan.posterior.log_density(some) / plan.settings.tau
         kinetic = 0.5 * flat.shape[1]  # variance of half a chi-square variable
         bfmi = float(kinetic / (kinetic + potential.var()))
-    return Energy(bfmi, float(counts.mean() / max(chains.state.step, 1)))
-
-
-def energy_problem(plan: Plan, energy: Energy) -> list[str]:
-    """Sentence on a funnel, whose narrow part makes trajectories diverge."""
-    # swaps of temperatures and jumps between modes change the energy too
-    swaps = isinstance(plan.run.sampler, ParallelTempering) or bool(plan.modes)
-    if swaps or not (energy.bfmi < _LEAST_BFMI and energy.diverged > _MOST_DIVERGED):
-        return []
-    if plan.posterior.facts.user_defined:
-        remedy = (
-            "write parameters whose scale is a parameter as location + scale * z, with z standard "
-            "normal, and sample z"
-        )
-    else:
-        remedy = (
-            "set parameterization='auto'"
-            if plan.choices["parameterization"].given
-            else "give the noise, or the scale that is learned, a prior with more weight"
-        )
-    return [
-        f"{energy.diverged:.1%} of the trajectories diverged, and the energy's fraction of missing "
-        f"information (E-BFMI) is {energy.bfmi:.2f}, below {_LEAST_BFMI:g}: chains miss the narrow "
-        f"part of a funnel; {remedy}"
-    ]
+    return Energy(bfmi, diverged)

@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
 from skbayes_sgld.inference.diagnosis import describe_point
-from skbayes_sgld.inference.energy import energy_of
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.problems import find_problems
 from skbayes_sgld.inference.result import SamplingResult
@@ -51,7 +50,7 @@ def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         noise_ratio=_noise_ratio(plan, chains),
         bias=_bias(plan, chains),
         undefined=_undefined(posterior, chains),
-        energy=energy_of(plan, chains),
+        diverged=chains.diverged,
     )
     if problems := find_problems(result):
         return replace(result, problems=tuple(problems))

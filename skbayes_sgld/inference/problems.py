@@ -11,7 +11,6 @@ from skbayes_sgld._doors import Door
 from skbayes_sgld.diagnostics import convergence_problems, enough_draws, least_ess
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, firmer_priors
-from skbayes_sgld.inference.energy import energy_problem
 from skbayes_sgld.inference.mode_problems import TO_CROSS, mode_problems
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.likelihoods import OwnParameter
@@ -19,6 +18,8 @@ from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.samplers import ParallelTempering
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
+
+_LEAST_BFMI, _MOST_DIVERGED = 0.2, 1e-4
 
 OF_OWN_MODELS = Door("skbayes_sgld.own_models.problems", "find_problems")
 
@@ -51,7 +52,7 @@ def find_problems(result: SamplingResult) -> list[str]:
             problems += mode_problems(result, flat)
         if result.plan.posterior.facts.user_defined:
             problems += OF_OWN_MODELS.open()(result.plan, flat)
-    problems += energy_problem(result.plan, result.energy)
+    problems += energy_problem(result)
     problems += cap_problem(choices.get("stopped_by"))
     return problems + clip_problem(result.clipped, choices["clip"].value)
 
@@ -178,4 +179,32 @@ def undefined_problem(
         f"the log density, or its gradient, is not a number (NaN) at {share:.1%} of the proposals, "
         f"as at {where}: they were refused, as if the density were 0; return -inf where it is, "
         "give the range of a parameter (transforms={'s': 'positive'}), or mend the function"
+    ]
+
+
+def energy_problem(result: SamplingResult) -> list[str]:
+    """Sentence on a funnel, whose narrow part makes trajectories diverge."""
+    plan, diverged = result.plan, result.diverged
+    # swaps of temperatures and jumps between modes change the energy too
+    swaps = isinstance(plan.run.sampler, ParallelTempering) or bool(plan.modes)
+    if swaps or diverged is None or diverged <= _MOST_DIVERGED:
+        return []
+    bfmi = result.energy.bfmi
+    if not bfmi < _LEAST_BFMI:
+        return []
+    if plan.posterior.facts.user_defined:
+        remedy = (
+            "write parameters whose scale is a parameter as location + scale * z, with z standard "
+            "normal, and sample z"
+        )
+    else:
+        remedy = (
+            "set parameterization='auto'"
+            if plan.choices["parameterization"].given
+            else "give the noise, or the scale that is learned, a prior with more weight"
+        )
+    return [
+        f"{diverged:.1%} of the trajectories diverged, and the energy's fraction of missing "
+        f"information (E-BFMI) is {bfmi:.2f}, below {_LEAST_BFMI:g}: chains miss the narrow "
+        f"part of a funnel; {remedy}"
     ]

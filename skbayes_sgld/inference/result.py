@@ -24,7 +24,7 @@ from skbayes_sgld.inference.diagnosis import (
     own_prior_notes,
     prior_notes,
 )
-from skbayes_sgld.inference.energy import Energy
+from skbayes_sgld.inference.energy import Energy, energy_of
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.posterior.conflict import own_pull, prior_conflict
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
@@ -210,8 +210,9 @@ class SamplingResult(PosteriorDraws):
     undefined : tuple of float and str
         Share of the proposals without a finite log density, and one of them; if the sampler accepts
         every step, share of the draws.
-    energy : Energy
-        Energy diagnostics of Hamiltonian trajectories.
+    diverged : float or None
+        Share of the proposals within the support whose energy grew by more than 1,000; None if the
+        sampler accepts every step.
     problems : tuple of str
         Reasons not to rely on the draws, each with its figure and its remedy.
     notes : tuple of str
@@ -231,7 +232,7 @@ class SamplingResult(PosteriorDraws):
     noise_ratio: float = np.nan
     bias: tuple[float, float] = (np.nan, np.nan)
     undefined: tuple[float, str] = (0.0, "")
-    energy: Energy = Energy()  # noqa: RUF009  (a tuple)
+    diverged: float | None = None
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     predictions: Judgement | None = None
@@ -251,6 +252,11 @@ class SamplingResult(PosteriorDraws):
     def temperature(self) -> float:
         """Temperature of the draws."""
         return self.plan.settings.tau
+
+    @cached_property
+    def energy(self) -> Energy:
+        """Energy diagnostics of Hamiltonian trajectories, measured when first asked for."""
+        return energy_of(self.plan, self.theta, self.diverged)
 
     @cached_property
     def are_random_walks(self) -> bool:
@@ -385,4 +391,6 @@ class SamplingResult(PosteriorDraws):
 
     def without_data(self) -> SamplingResult:
         """Result without the data, which parts of the diagnosis need."""
-        return replace(self, plan=self.plan.without_data())
+        result = replace(self, plan=self.plan.without_data())
+        result.energy = self.energy  # it cannot be measured later
+        return result

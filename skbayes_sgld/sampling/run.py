@@ -123,6 +123,12 @@ class Chains:
         return None if accepted is None else float(accepted.mean() / max(self.state.step, 1))
 
     @property
+    def diverged(self) -> float | None:
+        """Share of all proposals so far whose energy grew by more than 1,000."""
+        counts = self.state.sampler_state.get("diverged")
+        return None if counts is None else float(counts.mean() / max(self.state.step, 1))
+
+    @property
     def undefined(self) -> tuple[float, Array | None]:
         """Share of the proposals whose log density was nan, and one such proposal ``(P,)``."""
         counts = self.state.sampler_state.get("undefined")

@@ -31,6 +31,16 @@ def test_copies_remember_the_temperature_and_not_the_data():
         assert after.usable and np.isnan(after.acceptance) and not np.isnan(before.acceptance)
 
 
+def test_the_energy_is_measured_when_asked_for_and_kept_by_copies():
+    model = SGLDLogisticRegression(sampler="hmc", random_state=0).fit(X, LABELS)
+    assert "energy" not in vars(model.result_)  # a pass over the rows for some of the draws
+    copied = pickle.loads(pickle.dumps(model))
+    # the posterior is nearly normal, and the fraction of its missing information near 1 / 2
+    assert 0.35 < copied.result_.energy.bfmi < 0.65
+    assert copied.result_.energy == model.result_.energy
+    assert "E-BFMI" in str(copied.diagnose())
+
+
 def test_two_calls_of_sample_posterior_agree_under_a_decaying_schedule():
     settings = {"schedule": "polynomial", "n_draws": 200, "random_state": 3}
     model = SGLDLinearRegression(**settings).fit(X, TARGET)
