@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any, NamedTuple
 
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.sampling.preconditioners import Curvature
 from skbayes_sgld.sampling.schedules import Constant
@@ -44,7 +45,7 @@ def as_given(settings: Settings) -> Choices:
         name: Choice(value, DEFAULT) if same else Choice.by_user(value)
         for name, (value, same) in defaults.items()
     }
-    if settings.preconditioner is None:
+    if settings.preconditioner is AUTO:
         choice = Choice(Curvature(), "its steps have no unit, on any data")
     else:
         choice = Choice.by_user(settings.preconditioner)

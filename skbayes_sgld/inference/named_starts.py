@@ -8,6 +8,7 @@ import numpy as np
 
 from skbayes_sgld._random import start_generators
 from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import Array, BasePosterior
 
 _REACH = 2.0  # half-width of uniform starts of unconstrained parameters, as in Stan
@@ -23,7 +24,7 @@ def named_start(
     ValueError, TypeError
         If ``init`` is an array of another shape, or a prior without draws.
     """
-    if not isinstance(init, str):
+    if isinstance(init, np.ndarray):
         return _given_start(posterior, init, n_chains), Choice.by_user("array")
     if init == "zeros":
         return np.tile(posterior.zeros(), (len(chains), 1)), Choice.by_user("zeros")
@@ -31,7 +32,7 @@ def named_start(
     draws = posterior.draw_prior(generators)
     if draws is not None:
         by_default = Choice("prior", "no mode is looked for")
-        choice = by_default if init == "auto" else Choice.by_user("prior")
+        choice = by_default if init is AUTO else Choice.by_user("prior")
         return posterior.reported.theta(draws), choice
     if init == "prior":
         raise TypeError(

@@ -10,6 +10,7 @@ from scipy.sparse import issparse
 from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.choices import Choice
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.differences import difference_curvature
@@ -48,7 +49,7 @@ def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, M
     """
     name, offered = settings.parameterization, posterior.facts.parameterizations
     choice = Choice.by_user(name)
-    if name is None:
+    if name is AUTO:
         choice = Choice(*_choose(posterior, settings))
         name = choice.value
     elif name not in offered:

@@ -13,6 +13,7 @@ from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import EARLY_ENDS, cap_problem, firmer_priors
 from skbayes_sgld.inference.mode_problems import TO_CROSS, mode_problems
 from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.sampling.base import Schedule
 from skbayes_sgld.sampling.samplers import ParallelTempering
@@ -68,7 +69,7 @@ def _remedy(apart: set[str], result: SamplingResult) -> str:
         return EARLY_ENDS[stopped_by.value]
     firmer = firmer_priors(result.plan.posterior.facts.total_weight, result.names)
     settings = [name for name in ("step_size", "preconditioner") if choices[name].given]
-    if "still" in apart and not result.plan.settings.init_is("auto"):
+    if "still" in apart and result.plan.settings.init is not AUTO:
         settings = ["init", *settings]
     # fewer than a fifth of the draws are effective because of the settings
     slow = settings and least_ess(result.values)[0] < 0.2 * result.values[..., 0].size

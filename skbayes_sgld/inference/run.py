@@ -20,6 +20,7 @@ from skbayes_sgld.inference.origin import Journal, Origin, open_journal
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import make_plan
 from skbayes_sgld.inference.strategies.task import Finding
@@ -174,7 +175,7 @@ def _draw(
 def _finding(error: ChainOverflowError, plan: Plan) -> Finding | None:
     """Finding for a second plan after an overflow; None if the user chose the step size."""
     settings, run = plan.settings, plan.run
-    chosen_by_user = settings.sampler is not None or settings.step_size is not None
+    chosen_by_user = settings.sampler is not AUTO or settings.step_size is not AUTO
     if chosen_by_user or run.sampler.adjusted or plan.prepare is not None:
         return None
     why = f"chain {error.chain} overflowed at step {error.step}, by steps of {run.step_size:.3g}"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,13 +27,32 @@ _TEMPERATURES = 1e-15, 1e15  # beyond, draws equal the mode or overflow
 Check = Callable[[Any, str], Any]  # from a value and the setting's name to the used value
 
 
-def component(registry: Registry[Any], *names: str) -> Check:
-    """Check of a component from a registry; further ``names`` mean None."""
+class Auto(Enum):
+    """Type of :data:`AUTO`."""
+
+    AUTO = "auto"
+
+
+AUTO: Final = Auto.AUTO
+"""Value of a setting that the user leaves to the plan: the checked form of ``"auto"``."""
+
+
+def given_or(value: Any, automatic: Any) -> Any:
+    """Value that the user gave, or ``automatic`` in place of :data:`AUTO`."""
+    return automatic if value is AUTO else value
+
+
+def is_auto(value: Any) -> bool:
+    """Whether the user wrote ``"auto"``; an array is not compared."""
+    return isinstance(value, str) and value == "auto"
+
+
+def component(registry: Registry[Any], *, auto: bool = False) -> Check:
+    """Check of a component from a registry, or with ``auto`` of ``"auto"``."""
+    also = ("auto",) if auto else ()
 
     def check(value: Any, name: str) -> Any:
-        if isinstance(value, str) and value in names:
-            return None
-        return resolve(value, registry, name, names)
+        return AUTO if auto and is_auto(value) else resolve(value, registry, name, also)
 
     return check
 
@@ -43,7 +63,7 @@ def optional(check: Check) -> Check:
 
 
 def number(low: float = 0, *, auto: bool = False, **bounds: Any) -> Check:
-    """Check of a number; None stands for "auto", if that is accepted."""
+    """Check of a number, or with ``auto`` of ``"auto"``."""
 
     def check(value: Any, name: str) -> Any:
         if auto:
@@ -69,10 +89,10 @@ def checked(check: Callable[..., Any]) -> Check:
     return keep
 
 
-def parameterization(value: Any, name: str) -> str | None:
-    """Check of the name of coordinates; None stands for "auto"."""
+def parameterization(value: Any, name: str) -> str | Auto:
+    """Check of the name of coordinates."""
     check_choice(value, name, _PARAMETERIZATIONS)
-    return None if value == "auto" else value
+    return AUTO if is_auto(value) else value
 
 
 def processes(value: Any, name: str) -> int:
@@ -94,11 +114,9 @@ def file_path(value: Any, name: str) -> Path:
     return path
 
 
-def resolve_preconditioner(value: Any) -> Preconditioner | None:
-    """Preconditioner as a component; None for "auto", the identity for the user's None."""
-    if isinstance(value, str) and value == "auto":
-        return None
-    return preconditioner_of(value, ("auto",))
+def resolve_preconditioner(value: Any) -> Preconditioner | Auto:
+    """Preconditioner as a component, which for None is the identity."""
+    return AUTO if is_auto(value) else preconditioner_of(value, ("auto",))
 
 
 def check_temperature(value: Any) -> None:
@@ -148,7 +166,7 @@ def check_init(value: Any, names: tuple[str, ...] = _INITS, n_dims: int = 2) -> 
     """Starting point as a name, or as a new array of finite numbers of at most ``n_dims`` axes."""
     if isinstance(value, str):
         check_choice(value, "init", names)
-        return value
+        return AUTO if is_auto(value) else value
     accepted = f"give one of {', '.join(map(repr, names))}, or an array of finite numbers"
     try:
         array = np.array(value, dtype=float)
@@ -163,10 +181,10 @@ def check_init(value: Any, names: tuple[str, ...] = _INITS, n_dims: int = 2) -> 
 
 
 def number_or_auto(value: Any, argument: str, **bounds: Any) -> Any:
-    """Checked number, or None for ``"auto"``."""
+    """Checked number, or :data:`AUTO`."""
+    if is_auto(value):
+        return AUTO
     if isinstance(value, str):
-        if value == "auto":
-            return None
         raise ValueError(f"{argument}={value!r} is not accepted; give 'auto' or a number.")
     check_number(value, argument, **bounds)
     return int(value) if bounds.get("integer") else float(value)

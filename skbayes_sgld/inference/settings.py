@@ -10,9 +10,12 @@ from dataclasses import dataclass, field, fields
 from inspect import Parameter
 from typing import Any, Self
 
+import numpy as np
+
 from skbayes_sgld._components import Registry
 from skbayes_sgld._random import check_seed
 from skbayes_sgld.inference.setting_checks import (
+    AUTO,
     Check,
     check_init,
     check_verbose,
@@ -124,12 +127,12 @@ class RunSettings:
         ``n_draws`` to ten times ``n_draws``.
     """
 
-    sampler: Any = setting("auto", component(SAMPLERS, "auto"), SAMPLERS)
+    sampler: Any = setting("auto", component(SAMPLERS, auto=True), SAMPLERS)
     step_size: Any = setting("auto", number(auto=True, any_size=True))
     schedule: Any = setting("constant", component(SCHEDULES), SCHEDULES)
     temperature: Any = setting(1.0, lambda value, _: resolve_temperature(value), SCHEDULES)
     batch_size: Any = setting("auto", whole(1, auto=True))
-    gradient: Any = setting("auto", component(GRADIENTS, "auto"), GRADIENTS)
+    gradient: Any = setting("auto", component(GRADIENTS, auto=True), GRADIENTS)
     preconditioner: Any = setting(
         "auto", lambda value, _: resolve_preconditioner(value), PRECONDITIONERS
     )
@@ -168,16 +171,17 @@ def as_arguments() -> list[Parameter]:
 class Settings(RunSettings):
     """Checked settings of a run.
 
-    Components are instances, copied from the user's. None stands for the user's ``"auto"``, with
-    these exceptions:
+    A setting that the user leaves to the plan is
+    :data:`~skbayes_sgld.inference.setting_checks.AUTO`. Names are components: instances, copied
+    from the user's. None is never "auto": it is a limit, a bound or a file that is not there.
 
-    - ``init`` keeps the name ``"auto"``.
-    - The user's ``preconditioner=None``, the plain recursion, is the identity.
-    - ``clip`` and whatever else is None by default, such as ``max_time``, is as the user writes it.
-    - ``batch_size=None`` is ``"auto"`` here, but all rows in a plan's choices and its run.
-    - ``tau`` is the temperature of the draws, for which metric, step size, batch size and starting
-      points are chosen. ``temperature`` is the schedule that leads to it, None if it is ``tau``
-      throughout.
+    Attributes
+    ----------
+    tau : float
+        Temperature of the draws, for which metric, step size, batch size and starting points are
+        chosen.
+    temperature : Schedule or None
+        Schedule that leads to ``tau``; None if the temperature is ``tau`` throughout.
     """
 
     tau: float = 1.0
@@ -219,7 +223,7 @@ class Settings(RunSettings):
     @property
     def automatic(self) -> bool:
         """Whether the tuning chooses sampler, step size and metric."""
-        return self.sampler is None and self.step_size is None and self.uses_curvature
+        return self.sampler is AUTO and self.step_size is AUTO and self.uses_curvature
 
     @property
     def left_to_tuning(self) -> bool:
@@ -229,17 +233,18 @@ class Settings(RunSettings):
     @property
     def uses_curvature(self) -> bool:
         """Whether the metric is the inverse curvature at the mode."""
-        return self.preconditioner is None or self.preconditioner.uses_curvature
+        return self.preconditioner is AUTO or self.preconditioner.uses_curvature
 
-    def init_is(self, name: str) -> bool:
-        """Whether ``init`` is this name."""
-        return isinstance(self.init, str) and self.init == name
+    @property
+    def starts_at_mode(self) -> bool:
+        """Whether the user asks for starts around the mode."""
+        return isinstance(self.init, str) and self.init == "mode"
 
     @property
     def allows_walkers(self) -> bool:
         """Whether a chain's draws may come from walkers: if stationary and not run in parts."""
         steady = isinstance(self.schedule, Constant) and self.temperature is None
-        return steady and not self.in_parts and isinstance(self.init, str)
+        return steady and not self.in_parts and not isinstance(self.init, np.ndarray)
 
     @property
     def may_take_all_rows(self) -> bool:
@@ -247,8 +252,8 @@ class Settings(RunSettings):
 
         If both are "auto", the plan may still choose minibatches.
         """
-        minibatch = self.gradient is not None and self.gradient.minibatch
-        return self.batch_size is None and not minibatch
+        minibatch = self.gradient is not AUTO and self.gradient.minibatch
+        return self.batch_size is AUTO and not minibatch
 
     @property
     def why_no_learned_scale(self) -> str:

@@ -18,7 +18,7 @@ from skbayes_sgld._progress import Progress
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.inference.choices import Choice, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.setting_checks import check_room
+from skbayes_sgld.inference.setting_checks import AUTO, check_room
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.task import Task
@@ -57,8 +57,8 @@ class Ensemble(Strategy):
         """Whether no setting of the user asks for another strategy."""
         settings = task.settings
         return (
-            settings.init_is("auto")
-            and settings.sampler is settings.gradient is settings.preconditioner is None
+            settings.init is AUTO
+            and settings.sampler is settings.gradient is settings.preconditioner is AUTO
             and settings.clip is settings.temperature is None
             and isinstance(settings.schedule, Constant)
         )
@@ -100,11 +100,11 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
     """The run, before its metric is measured, and all choices."""
     n, tau = posterior.n_samples, settings.tau
     batch_size, by_rows = settings.batch_size, "by the number of rows"
-    if batch_size is None:
+    if batch_size is AUTO:
         batch_size = n if n <= _ALL_ROWS else max(_ALL_ROWS, n // 20)
     check_batch_size(batch_size, n, "as batches are drawn without replacement")
     step_size = settings.step_size
-    if step_size is None:
+    if step_size is AUTO:
         step_size = 0.25  # over the curvature of the steepest direction, in the metric
         if batch_size < n:
             # minibatches add eta n / (2 B tau) to the variance where the data decide it: 20 %
@@ -138,7 +138,7 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
 
     def choice(name: str, automatic: Any, why: str) -> Choice:
         value = getattr(settings, name)
-        return Choice(automatic, why) if value is None else Choice.by_user(value)
+        return Choice(automatic, why) if value is AUTO else Choice.by_user(value)
 
     bounded = f"but for gradients longer than {_BOUND:g} sds of the metric"
     choices = as_given(settings) | {

@@ -28,6 +28,7 @@ from skbayes_sgld.inference.setting_checks import (
     check_room,
     check_temperature,
     check_verbose,
+    given_or,
     number_or_auto,
 )
 from skbayes_sgld.inference.settings import Settings
@@ -418,7 +419,7 @@ class BackpropNetwork(NetworkEstimator):
             step_size=self.step_size,
             max_iter=self.max_iter,
             n_particles=self.n_particles,
-            batch_size=size,
+            batch_size=given_or(size, None),
         )
         q.check()
         return q.set_params(max_iter=int(q.max_iter), n_particles=int(q.n_particles))

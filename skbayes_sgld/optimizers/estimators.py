@@ -24,9 +24,11 @@ from skbayes_sgld.inference.choices import DEFAULT, Choice
 from skbayes_sgld.inference.named_starts import named_start
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.setting_checks import (
+    AUTO,
     check_init,
     check_temperature,
     check_verbose,
+    given_or,
     number_or_auto,
     resolve_preconditioner,
 )
@@ -223,10 +225,11 @@ class MAPEstimator(LinearEstimator):
         check_verbose(self.verbose)
         check_seed(self.random_state)
         average = check_average(self.average, int(self.max_iter))
-        step_size = number_or_auto(self.step_size, "step_size", low=0, any_size=True)
-        batch_size = number_or_auto(
-            self.batch_size, "batch_size", low=1, closed="left", integer=True
+        step_size = given_or(
+            number_or_auto(self.step_size, "step_size", low=0, any_size=True), None
         )
+        whole = number_or_auto(self.batch_size, "batch_size", low=1, closed="left", integer=True)
+        batch_size = given_or(whole, None)
         rule = self._resolve("optimizer")
         projection = None if self.projection is None else self._resolve("projection")
         if rule.full_gradient and batch_size is not None:
@@ -249,7 +252,7 @@ class MAPEstimator(LinearEstimator):
                 schedule=self._resolve("schedule"),
                 batch_size=batch_size,
                 replacement=bool(self.replacement),
-                preconditioner=resolve_preconditioner(self.preconditioner) or Curvature(),
+                preconditioner=given_or(resolve_preconditioner(self.preconditioner), Curvature()),
                 clip=None if self.clip is None else self._resolve("clip"),
                 average=average,
                 temperature=float(self.temperature),
@@ -325,7 +328,7 @@ def check_average(average: Any, max_iter: int) -> int:
 def find(posterior: GLMPosterior, plan: ClimbSettings, init: Any, progress: Any) -> Climb:
     """Climb from ``init``; an overflow raises an error that names a step size that works."""
     start = posterior.start()
-    if not (isinstance(init, str) and init == "auto"):
+    if init is not AUTO:
         start = named_start(posterior, init, 1, plan.seed, range(1))[0][0]
     if isinstance(plan.optimizer, Newton):
         mode = find_mode(posterior, start)

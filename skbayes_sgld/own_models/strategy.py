@@ -13,6 +13,7 @@ import numpy as np
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.strategies.adapted import adapt_run, draft_adjusted, finish_adapted
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import finish_given, tune_given
@@ -43,14 +44,14 @@ class OwnModel(Strategy):
         """Plan of parallel tempering, or the task with the findings."""
         settings = task.settings
         if task.facts.multimodal:
-            if settings.sampler is not None:
+            if settings.sampler is not AUTO:
                 return task
             if not needs_mode(task):
                 return plan_published(task, ParallelTempering(), _SEVERAL)
             return _temper(_with_rows(task), ParallelTempering(), _SEVERAL)
         task = _with_rows(_looked_at(task))
         all_rows = "batch_size" in task.choices
-        if task.modes and settings.sampler is None and all_rows:
+        if task.modes and settings.sampler is AUTO and all_rows:
             return _temper(task, ParallelTempering(), _SEVERAL)
         if task.far is not None and settings.automatic and all_rows:
             return _temper_far(task)
@@ -75,13 +76,13 @@ def _with_rows(task: Task) -> Task:
     """Task with the reason why steps take all rows, if they do."""
     if not task.settings.may_take_all_rows:
         return task
-    choices = batches_of(task, task.settings.sampler or SGLD(), task.mode).choices
+    choices = batches_of(task, given_or(task.settings.sampler, SGLD()), task.mode).choices
     return task if choices["batch_size"].value else task.found(choices=task.choices | choices)
 
 
 def _temper(task: Task, sampler: Sampler, why: str, least_time: float = 0.0) -> Plan:
     """Plan of parallel tempering with at least ``least_time`` steps between draws."""
-    if task.settings.step_size is not None or not task.settings.uses_curvature:
+    if task.settings.step_size is not AUTO or not task.settings.uses_curvature:
         return finish_given(task, replace(tune_given(task, sampler), why_sampler=why))
     run, batches = draft_adjusted(task, sampler)
     tuned = adapt_run(task, run, task.mode, why)

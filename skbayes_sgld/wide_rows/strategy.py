@@ -14,6 +14,7 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import GIVEN
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.strategies.adapted import (
     AdaptedRun,
     accepted_start,
@@ -63,17 +64,17 @@ class Wide(Strategy):
         """Plan of trajectories about a centre other than the mode, if there is one."""
         task = task.found(mode=task.mode_within(_NEAR * task.posterior.n_params))
         named = task.settings.sampler
-        run, batches = draft_adjusted(task, named or HMC())
-        center = nearest_normal(run, task.mode, collapse=named is None)
+        run, batches = draft_adjusted(task, given_or(named, HMC()))
+        center = nearest_normal(run, task.mode, collapse=named is AUTO)
         if center is task.mode:
             return task
         why, rows = GIVEN, center.whitened
-        if named is None:
+        if named is AUTO:
             why = f"{SGLD()}: the posterior is far from its mode, with few rows per parameter"
             # target acceptance in many dimensions: Beskos et al. (2013)
             sampler = HMC(target_acceptance=0.65) if rows is None else hmc_along(rows)
             run = replace(run, sampler=sampler)
-            if task.settings.gradient is None:
+            if task.settings.gradient is AUTO:
                 all_rows = reason_for_all_rows(task.posterior, expected_walkers(task))
                 reasons = {n: each._replace(why=all_rows) for n, each in batches.choices.items()}
                 batches = batches._replace(choices=reasons)
@@ -147,7 +148,7 @@ def _shared_trajectories(
     work = rows.work_of(tuned.run.sampler.gradients(tuned.run.step_size))
     half_share, full_share = (limit / work for limit in THRESHOLDS.max_draw)
     in_time = ceil(min(1.0, max(full_share, min(0.5, half_share))) * n_asked)
-    given = settings.sampler is not None or settings.thin is not None
+    given = settings.sampler is not AUTO or settings.thin is not AUTO
     if rows.collapsed or given or not task.may_have_walkers:
         return tuned, in_time
     few = in_time < n_asked

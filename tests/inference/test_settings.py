@@ -1,5 +1,7 @@
 """Settings are written once: estimators, ``sample`` and a run have the same ones."""
 
+import copy
+import pickle
 from dataclasses import fields
 from inspect import signature
 
@@ -9,6 +11,7 @@ import pytest
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.estimators.parameters import parameter_groups
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.own_models import FunctionPosterior
 
@@ -33,6 +36,17 @@ def test_defaults_are_accepted_by_their_own_checks_and_what_the_owner_lacks_has_
     for name in NAMES:
         assert repr(getattr(plain, name)) == repr(getattr(given, name))
     assert plain.left_to_tuning and plain.tau == 1.0
+
+
+def test_what_is_left_to_the_plan_is_auto_and_nothing_else_is():
+    left = {each.name for each in fields(RunSettings) if each.default == "auto"}
+    plain = Settings.of(object())
+    assert {name for name in NAMES if getattr(plain, name) is AUTO} == left
+    assert {"sampler", "preconditioner", "batch_size", "init", "thin"} <= left
+    given = {"sampler": "hmc", "preconditioner": None, "batch_size": 5, "init": "zeros", "thin": 2}
+    chosen = Settings.of(SGLDLinearRegression(**given))
+    assert not any(getattr(chosen, name) in (AUTO, None) for name in given)
+    assert copy.deepcopy(plain).sampler is pickle.loads(pickle.dumps(plain)).sampler is AUTO
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,6 +12,7 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given_rows import batches_of
@@ -55,7 +56,7 @@ class Adapted(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan:
         """Plan of trajectories on all rows."""
-        run, batches = draft_adjusted(task, task.settings.sampler or HMC())
+        run, batches = draft_adjusted(task, given_or(task.settings.sampler, HMC()))
         why = GIVEN if task.finding is None else task.finding.why
         return finish_adapted(task, batches, adapt_run(task, run, task.mode, why))
 
@@ -63,13 +64,13 @@ class Adapted(Strategy):
 def tunes_named(settings: Settings) -> bool:
     """Whether the user named a sampler that accepts or rejects, and left its steps to a pilot."""
     sampler = settings.sampler
-    free_steps = settings.step_size is None and settings.uses_curvature
-    return sampler is not None and sampler.adjusted and free_steps
+    free_steps = settings.step_size is AUTO and settings.uses_curvature
+    return sampler is not AUTO and sampler.adjusted and free_steps
 
 
 def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, RowsRead]:
     """Run on all rows, in single precision if that is safe, and its choice of rows."""
-    if task.settings.left_to_tuning and task.settings.gradient is None:
+    if task.settings.left_to_tuning and task.settings.gradient is AUTO:
         batches = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
     else:
         batches = batches_of(task, sampler, task.mode)
@@ -123,7 +124,7 @@ def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL
     # Log-linear noise, 17 to 45 rows, three per column: 4 to 7 % of the trajectories had an
     # acceptance probability of 0, and a chain stood still for 40 to 160 trajectories; for 20 with
     # varied step sizes
-    may_vary = settings.sampler is None and settings.clip is None and pilot is USUAL
+    may_vary = settings.sampler is AUTO and settings.clip is None and pilot is USUAL
     if may_vary and adapted.lost > 0.03 and isinstance(run.sampler, HMC):
         why += f"; {adapted.lost:.0%} of a pilot's trajectories entered parts too narrow for them"
         # ratio of the longest to the shortest
@@ -158,7 +159,7 @@ def finish_adapted(task: Task, batches: RowsRead, tuned: AdaptedRun, pilot: Pilo
     """Plan of a run that a pilot has adapted."""
     run, ends = at_first(tuned.run, tuned.run.step_size), tuned.ends
     lengths = adapted_lengths(task, replace(tuned, run=run))
-    if ends is not None and task.settings.init_is("auto") and not task.continues:
+    if ends is not None and task.settings.init is AUTO and not task.continues:
         n_starts = lengths.n_walkers * task.settings.n_chains
         why = f"final positions of the pilot's chains{walkers(lengths.n_walkers)}"
         start = ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
@@ -183,7 +184,7 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
     thin = choose_thin(settings, tuned.spacing, tuned.most_spaced)
     n_steps = n_draws.value * thin.value
     automatic, why = usual_burnin(tuned.spacing, n_steps)
-    if settings.init_is("auto") and ends is not None:
+    if settings.init is AUTO and ends is not None:
         # the correlation between walkers from one pilot chain falls to 10 %
         least = min(automatic, int(np.ceil(2.0 * tuned.spacing)))
         automatic, why = automatic - tuned.n_settling, f"{why}, with the pilot's part"

@@ -12,6 +12,7 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.adapted import accepted_start
 from skbayes_sgld.inference.strategies.base import Strategy
@@ -38,7 +39,7 @@ class Given(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan:
         """Plan of the given settings, with a tuned step size if none is given."""
-        return finish_given(task, tune_given(task, task.settings.sampler or SGLD()))
+        return finish_given(task, tune_given(task, given_or(task.settings.sampler, SGLD())))
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def tune_given(task: Task, sampler: Sampler) -> GivenRun:
     """Run of a sampler, and its step size."""
     batches = batches_of(task, sampler, task.mode)
     run = draft(task, sampler, batches, task.mode)
-    if task.settings.step_size is None and task.settings.uses_curvature:
+    if task.settings.step_size is AUTO and task.settings.uses_curvature:
         tuned = _piloted(task, run, batches)
     else:
         tuned = paced(task, run, batches)
@@ -73,7 +74,7 @@ def _piloted(task: Task, run: Run, batches: RowsRead) -> GivenRun:
     """Run with the largest step size whose bias a pilot finds acceptable."""
     settings, mode, n_params = task.settings, task.mode, task.posterior.n_params
     # batches, if any, have no visible noise
-    quiet = settings.gradient is None and settings.batch_size is None
+    quiet = settings.gradient is AUTO and settings.batch_size is AUTO
     if run.batch_size is None:
         run = replace(run, dynamics=round_gradient(run.dynamics, mode))
     choice = pilots.choose_step_size(pilot_run(run, mode) if quiet else run, mode, task.seed)
@@ -103,16 +104,16 @@ def paced(task: Task, run: Run, batches: RowsRead) -> GivenRun:
     first = float(run.schedule(0))  # multiplier of the step size at the first step
     with np.errstate(over="ignore", divide="ignore"):  # the time may be infinite
         eta, time = run.sampler.step_and_time(
-            rates, None if step_size is None else step_size * first
+            rates, None if step_size is AUTO else step_size * first
         )
     stable = "stable in the steepest direction at the mode"
-    why = stable if step_size is None else GIVEN
+    why = stable if step_size is AUTO else GIVEN
     return GivenRun(replace(run, step_size=eta), batches, time, _why(task.settings), why)
 
 
 def _why(settings: Settings, finding: str = "") -> str:
     """Reason for the sampler."""
-    return GIVEN if settings.sampler is not None else f"the cheapest{finding}"
+    return GIVEN if settings.sampler is not AUTO else f"the cheapest{finding}"
 
 
 def finish_given(task: Task, tuned: GivenRun, around: bool = False) -> Plan:

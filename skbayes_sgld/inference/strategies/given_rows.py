@@ -6,6 +6,7 @@ from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.rows_read import (
     RowsRead,
     all_rows,
@@ -33,20 +34,20 @@ def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> RowsRead:
     """
     settings, posterior = task.settings, task.posterior
     gradient, why = settings.gradient, GIVEN
-    if gradient is None and settings.batch_size is None:
+    if gradient is AUTO and settings.batch_size is AUTO:
         center = start_as_mode(posterior) if mode is None else mode
         if sampler.full_gradient:
             return all_rows(f"{sampler} takes all rows", posterior, center)
         if mode is None:
             return all_rows(reason_for_all_rows(posterior), posterior, center)
         return cheapest_batches(task)
-    if gradient is None:
+    if gradient is AUTO:
         # the second order takes a matrix of parameters by parameters
         gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
         why = "the least noise that a batch of this size can have"
     if gradient.minibatch:
         return _batches(task, gradient, why, mode)
-    if settings.batch_size is not None:
+    if settings.batch_size is not AUTO:
         raise ValueError(
             f"batch_size={settings.batch_size!r} is not used by gradient={gradient!r}, which takes "
             "all rows; set gradient='minibatch' or batch_size='auto'."
@@ -58,23 +59,24 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Row
     """Batches of the user's size, or of a size without visible noise."""
     settings, posterior = task.settings, task.posterior
     batch_size, why_size, n, tau = settings.batch_size, GIVEN, posterior.n_samples, settings.tau
-    if settings.gradient is None and n == 0:
+    if settings.gradient is AUTO and n == 0:
         raise ValueError(
             f"batch_size={batch_size} needs a posterior with rows, and this one has none; set "
             "batch_size='auto'."
         )
     for ability in gradient.requires:
         require(posterior, ability, "gradient", gradient, gradient.remedy)
-    check_batch_size(batch_size, n, "or gradient='full', which takes each of them once")
+    if batch_size is not AUTO:
+        check_batch_size(batch_size, n, "or gradient='full', which takes each of them once")
     reading = Reading(posterior, start_as_mode(posterior) if mode is None else mode)
     if gradient.reads_always and mode is not None:
         reading = read_always(posterior, mode)
     n_sampled, noise = reading.posterior.n_samples, None
-    if batch_size is None or settings.step_size is None:
+    if batch_size is AUTO or settings.step_size is AUTO:
         noise = measure_noise(
             reading.posterior, gradient, reading.mode, tau, task.seed, surely=reading.next_rows
         )
-    if batch_size is None:
+    if batch_size is AUTO:
         assert noise is not None
         batch_size = min(choose_batch_size(noise, tau), n_sampled)
         why_size = "adds less than 0.5 % to any standard deviation, or is all rows' worth"
@@ -86,9 +88,9 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Row
                 UserWarning,
             )
     choices = {
-        "gradient": Choice(gradient, why, settings.gradient is not None),
+        "gradient": Choice(gradient, why, settings.gradient is not AUTO),
         "batch_size": Choice(
-            min(batch_size, n_sampled), why_size + reading.phrase, settings.batch_size is not None
+            min(batch_size, n_sampled), why_size + reading.phrase, settings.batch_size is not AUTO
         ),
     }
     return RowsRead(choices, reading, noise)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.lengths import usual_lengths
 from skbayes_sgld.inference.strategies.pilot_runs import on_all_rows, pilot_run, said_of, time_of
@@ -44,7 +45,7 @@ class Langevin(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
         """Plan with the largest step size in which a pilot finds no bias."""
-        is_given = task.settings.gradient is not None
+        is_given = task.settings.gradient is not AUTO
         batches = every_row(task, task.mode) if is_given else cheapest_batches(task)
         run = draft(task, SGLD(), batches, task.mode)
         if task.facts.steep:

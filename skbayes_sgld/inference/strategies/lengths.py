@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skbayes_sgld.inference.choices import Choice, Choices
+from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.run import Run
@@ -85,7 +86,7 @@ def choose_thin(
     settings: Settings, time: float | None, most_spaced: int = THRESHOLDS.max_thin
 ) -> Choice:
     """Steps between draws."""
-    if settings.thin is not None:
+    if settings.thin is not AUTO:
         return Choice.by_user(settings.thin)
     if time is None:
         return Choice(10, "nothing is known of the posterior's widths")
@@ -116,7 +117,7 @@ def usual_burnin(time: float | None, n_steps: int) -> tuple[int, str]:
 def choose_burnin(task: Task, automatic: int, why: str) -> Choice:
     """Steps before the first draw; by default none if chains continue those of the last fit."""
     settings = task.settings
-    if settings.n_burnin is not None:
+    if settings.n_burnin is not AUTO:
         return Choice.by_user(settings.n_burnin)
     if task.continues:
         return Choice(0, "chains continue those of the last fit")
@@ -148,8 +149,8 @@ def expected_walkers(task: Task) -> int:
     if not (shared and facts.one_mode and facts.shares_batches):
         return 1
     time = 2.0  # autocorrelation time of steps of size 1
-    n_burnin = ten_times(time) if settings.n_burnin is None else settings.n_burnin
-    return most_walkers(n_burnin, settings.n_draws * (settings.thin or usual_thin(time)))
+    n_burnin = given_or(settings.n_burnin, ten_times(time))
+    return most_walkers(n_burnin, settings.n_draws * given_or(settings.thin, usual_thin(time)))
 
 
 def most_walkers(n_burnin: int, n_steps: int, most: float = np.inf) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import Choice, Choices, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.setting_checks import check_room
+from skbayes_sgld.inference.setting_checks import AUTO, check_room, given_or
 from skbayes_sgld.inference.strategies.lengths import Lengths
 from skbayes_sgld.inference.strategies.rows_read import RowsRead
 from skbayes_sgld.inference.strategies.task import Task
@@ -41,7 +41,7 @@ def draft(task: Task, sampler: Sampler, batches: RowsRead, mode: Mode | None) ->
         sampler,
         Dynamics(
             gradient.bind(reading.posterior, at_mode, expansion),
-            (settings.preconditioner or Curvature()).bind(posterior.n_params, metric),
+            given_or(settings.preconditioner, Curvature()).bind(posterior.n_params, metric),
             settings.clip,
             settings.tau,
             target=None if reading.posterior is posterior else posterior,
@@ -53,7 +53,7 @@ def draft(task: Task, sampler: Sampler, batches: RowsRead, mode: Mode | None) ->
         batch_size,
         gradient.replacement,
         # under "auto" the diagnosis reports a chain that accepts nothing
-        stops_lost=settings.sampler is not None or settings.step_size is not None,
+        stops_lost=settings.sampler is not AUTO or settings.step_size is not AUTO,
     )
 
 
@@ -66,8 +66,8 @@ def chosen(task: Task, run: Run, why_sampler: str, why_step_size: str) -> Choice
     """Choices of sampler and step size."""
     settings = task.settings
     return {
-        "sampler": Choice(run.sampler, why_sampler, settings.sampler is not None),
-        "step_size": Choice(run.step_size, why_step_size, settings.step_size is not None),
+        "sampler": Choice(run.sampler, why_sampler, settings.sampler is not AUTO),
+        "step_size": Choice(run.step_size, why_step_size, settings.step_size is not AUTO),
     }
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from skbayes_sgld.inference.choices import GIVEN
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given_rows import batches_of
 from skbayes_sgld.inference.strategies.lengths import usual_lengths
@@ -33,14 +34,14 @@ class Published(Strategy):
     def plan(cls, task: Task) -> Plan:
         """Plan of the recursion as given."""
         sampler = task.settings.sampler
-        why = "the cheapest" if sampler is None else GIVEN
-        return plan_published(task, sampler or SGLD(), why)
+        why = "the cheapest" if sampler is AUTO else GIVEN
+        return plan_published(task, given_or(sampler, SGLD()), why)
 
 
 def plan_published(task: Task, sampler: Sampler, why: str) -> Plan:
     """Plan of a sampler's recursion, with the reason for the sampler."""
     batches = batches_of(task, sampler, None)
-    assert task.settings.step_size is not None
+    assert task.settings.step_size is not AUTO
     run = replace(draft(task, sampler, batches, None), step_size=task.settings.step_size)
     lengths = usual_lengths(task, run, None)
     return finish(

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.choices import Choice, Choices
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.lengths import expected_walkers
 from skbayes_sgld.inference.strategies.task import Task, start_as_mode
 from skbayes_sgld.posterior.base import BasePosterior
@@ -50,11 +51,11 @@ def cheapest_batches(task: Task) -> RowsRead:
 def needs_mode(task: Task) -> bool:
     """Whether the settings need the mode of the posterior, for metric, step size, start or rows."""
     settings = task.settings
-    if settings.uses_curvature or settings.step_size is None or settings.init_is("mode"):
+    if settings.uses_curvature or settings.step_size is AUTO or settings.starts_at_mode:
         return True
-    if settings.gradient is not None:
+    if settings.gradient is not AUTO:
         return settings.gradient.needs_mode
-    return settings.batch_size is not None or not reason_for_all_rows(task.posterior)
+    return settings.batch_size is not AUTO or not reason_for_all_rows(task.posterior)
 
 
 def every_row(task: Task, mode: Mode | None) -> RowsRead:

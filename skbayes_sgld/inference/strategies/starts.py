@@ -7,6 +7,7 @@ import numpy as np
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.named_starts import named_start
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -26,11 +27,11 @@ def choose_start(
         start = posterior.reported.theta(task.positions)
         return start, Choice("last positions", "warm_start=True")
     n_starts = n_walkers * settings.n_chains
-    around = settings.init_is("auto") and (settings.uses_curvature or around)
-    if settings.init_is("mode") or around:
+    around = settings.init is AUTO and (settings.uses_curvature or around)
+    if settings.starts_at_mode or around:
         assert center is not None
         choice = Choice("mode", "overdispersed around the mode")
-        if settings.init_is("mode"):
+        if settings.starts_at_mode:
             choice = Choice.by_user("mode")
         normals = start_normals(task.seed, range(n_starts), posterior.n_params)
         width = _WIDTH * np.sqrt(settings.tau)

@@ -11,6 +11,7 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import Choice, Choices
 from skbayes_sgld.inference.parameterization import reparameterize
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.propriety import check_mode
@@ -85,10 +86,10 @@ class Task:
         posterior, name = self.model, self.settings.parameterization
         if "tempered" in posterior.abilities:
             posterior = posterior.tempered(self.settings.tau)
-        if posterior.facts.parameterizations != ("centered",) or name not in (None, "centered"):
+        if posterior.facts.parameterizations != ("centered",) or name not in (AUTO, "centered"):
             return reparameterize(posterior, self.settings)
         own = Choice("centered", "the model's own coordinates")
-        return posterior, None, Choice.by_user(name) if name else own
+        return posterior, None, own if name is AUTO else Choice.by_user(name)
 
     @property
     def posterior(self) -> BasePosterior:
