@@ -1,43 +1,23 @@
 """Predictions and the summary of a model inside pipelines, searches and transformed targets.
 
 scikit-learn's wrappers forward only ``predict`` and ``predict_proba``. The functions here take the
-wrappers off and call the method of the same name of the model inside.
+wrappers off and call the method of the same name of the model inside. They return what the method
+returns, which depends on the kind of rows, or a frame.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any
 
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld._typing import Array
 from skbayes_sgld.prediction.frames import ENDS, levels_of, shown
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.wrappers import components_of, parameter_namer, unwrap_for
 
 
-@overload
-def predict_quantiles(
-    estimator: Any,
-    X: Any,
-    q: ArrayLike = ...,
-    kind: str = ...,
-    *,
-    as_frame: Literal[False] = ...,
-    **by_row: Any,
-) -> Array: ...
-@overload
-def predict_quantiles(
-    estimator: Any,
-    X: Any,
-    q: ArrayLike = ...,
-    kind: str = ...,
-    *,
-    as_frame: Literal[True],
-    **by_row: Any,
-) -> Any: ...
 @numpy_defaults
 def predict_quantiles(
     estimator: Any,
@@ -101,26 +81,6 @@ def predict_quantiles(
     return shown(values, X, as_frame, [*components_of(unwrapped.model), *levels_of("q", levels)])
 
 
-@overload
-def predict_interval(
-    estimator: Any,
-    X: Any,
-    coverage: ArrayLike = ...,
-    kind: str = ...,
-    *,
-    as_frame: Literal[False] = ...,
-    **by_row: Any,
-) -> Array: ...
-@overload
-def predict_interval(
-    estimator: Any,
-    X: Any,
-    coverage: ArrayLike = ...,
-    kind: str = ...,
-    *,
-    as_frame: Literal[True],
-    **by_row: Any,
-) -> Any: ...
 @numpy_defaults
 def predict_interval(
     estimator: Any,
@@ -184,14 +144,6 @@ def predict_interval(
     return shown(values, X, as_frame, axes)
 
 
-@overload
-def predict_proba_quantiles(
-    estimator: Any, X: Any, q: ArrayLike = ..., *, as_frame: Literal[False] = ..., **by_row: Any
-) -> Array: ...
-@overload
-def predict_proba_quantiles(
-    estimator: Any, X: Any, q: ArrayLike = ..., *, as_frame: Literal[True], **by_row: Any
-) -> Any: ...
 @numpy_defaults
 def predict_proba_quantiles(
     estimator: Any,
@@ -227,19 +179,6 @@ def predict_proba_quantiles(
     return shown(values, X, as_frame, [*components_of(unwrapped.model), *levels_of("q", levels)])
 
 
-@overload
-def predict_proba_interval(
-    estimator: Any,
-    X: Any,
-    coverage: ArrayLike = ...,
-    *,
-    as_frame: Literal[False] = ...,
-    **by_row: Any,
-) -> Array: ...
-@overload
-def predict_proba_interval(
-    estimator: Any, X: Any, coverage: ArrayLike = ..., *, as_frame: Literal[True], **by_row: Any
-) -> Any: ...
 @numpy_defaults
 def predict_proba_interval(
     estimator: Any, X: Any, coverage: ArrayLike = 0.9, *, as_frame: bool = False, **by_row: Any
@@ -283,26 +222,6 @@ def predict_proba_interval(
     return shown(values, X, as_frame, axes)
 
 
-@overload
-def sample_y(
-    estimator: Any,
-    X: Any,
-    n_samples: int = ...,
-    random_state: Any = ...,
-    *,
-    as_frame: Literal[False] = ...,
-    **by_row: Any,
-) -> Array: ...
-@overload
-def sample_y(
-    estimator: Any,
-    X: Any,
-    n_samples: int = ...,
-    random_state: Any = ...,
-    *,
-    as_frame: Literal[True],
-    **by_row: Any,
-) -> Any: ...
 @numpy_defaults
 def sample_y(
     estimator: Any,

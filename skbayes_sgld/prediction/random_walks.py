@@ -30,15 +30,16 @@ def unless_random_walks(model: Any, score: float) -> float:
 def warn_of_random_walks(model: Any) -> None:
     """Warn, once for each fit, if predictions are those of chains that never left their starts.
 
-    scikit-learn's scorers by name see only predictions, which are as good as those of the mode.
+    scikit-learn's scorers by name see only predictions, which are as good as those of the mode. The
+    result remembers the warning: Python forgets which it has shown at every check of scikit-learn.
     """
     result = vars(model).get("result_")
     if result is None or result.has_warned or not result.are_random_walks:
         return
-    result.has_warned = True
     warn(
         f"{type(model).__name__}: the chains are no better than random walks from their starts, so "
         "these predictions are not those of a posterior, however well they score; set "
         "step_size='auto', or a longer step.",
         ConvergenceWarning,
     )
+    result.has_warned = True

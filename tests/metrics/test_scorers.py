@@ -301,6 +301,10 @@ def test_predictions_of_chains_that_never_left_their_starts_warn_once_a_fit(mode
     for _ in range(2):  # each fit anew
         with pytest.warns(ConvergenceWarning):
             model.set_params(n_draws=50, random_state=0).fit(X, y)
+        for name in methods:  # a warning that is an error is raised each time
+            with warnings.catch_warnings(), pytest.raises(ConvergenceWarning, match="not those"):
+                warnings.simplefilter("error")
+                getattr(model, name)(X)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for name in methods * 2:
