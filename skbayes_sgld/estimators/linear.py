@@ -166,7 +166,7 @@ class LinearEstimator(BayesianEstimator):
             stream=rows.stream(posterior, draws, target),
             layout=layout,
             n_predictors=posterior.n_predictors,
-            noise_columns=posterior.noise_columns,
+            noise_columns=posterior.parameters.noise_columns,
             attributes={
                 **of_rows(rows, target),
                 "posterior_": draws,

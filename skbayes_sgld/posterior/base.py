@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from copy import copy
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -56,6 +58,15 @@ class BasePosterior:
             for ability, members in MEMBERS.items()
             if not any(_is_default(cls, member) for member in members)
         )
+
+    def _with(self, **attributes: Any) -> Self:
+        """Copy that differs in some attributes; its cached properties are computed anew."""
+        other = copy(self)
+        for name in vars(self):
+            if isinstance(getattr(type(self), name, None), cached_property):
+                del vars(other)[name]
+        vars(other).update(attributes)
+        return other
 
     def lacks(self, ability: str) -> list[str]:
         """Members that are missing for an ability."""

@@ -24,6 +24,7 @@ from scipy.stats import chi2
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.further_rows import WithFurtherRows
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.propriety import separated
 from skbayes_sgld.priors import Flat
@@ -93,7 +94,7 @@ def prior_conflict(posterior: Any, values: Array, sds: Array) -> PriorConflict |
     K, d, prior = posterior.n_predictors, posterior.n_features, posterior.linear_prior
     blocks = posterior.parameters
     L = blocks.n_linear
-    if posterior.further_rows is not None or L > MAX_DENSE:
+    if isinstance(posterior, WithFurtherRows) or L > MAX_DENSE:
         return None
     linear, gamma = blocks.at_one(theta)
     number = blocks.coef(np.arange(len(theta))[None]).ravel()

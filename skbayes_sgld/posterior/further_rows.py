@@ -28,10 +28,75 @@ from scipy import linalg
 
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.linear_prior import Array
-from skbayes_sgld.posterior.protocol import Expansion
+from skbayes_sgld.posterior.protocol import Expansion, Facts
 from skbayes_sgld.priors import CoefficientPrior, Flat
 
 _CURVATURES, _BLOCK = 200, 64  # draws for the mean curvature; draws in a block
+
+
+class WithFurtherRows(GLMPosterior):
+    """Posterior of some rows, and of further rows by a quadratic that counts with the prior.
+
+    Parameters
+    ----------
+    posterior : GLMPosterior
+        Posterior of the rows that are held.
+    further : Expansion
+        Log likelihood of the others.
+    normal : tuple of two ndarrays of shape (P,) and (P, P), or None
+        Mean and precision of a normal near the posterior, if passes over all rows found it.
+    """
+
+    def __init__(
+        self,
+        posterior: GLMPosterior,
+        further: Expansion,
+        normal: tuple[Array, Array] | None = None,
+    ) -> None:
+        vars(self).update(vars(posterior._with()))
+        self.further_rows, self._normal = further, normal
+
+    def _facts(self) -> Facts:
+        facts = super()._facts()
+        return facts if self._normal is None else replace(facts, far_from_mode=False)
+
+    def _prior_slope(self) -> None:
+        return None
+
+    def _parameterizations(self) -> tuple[str, ...]:
+        return tuple(name for name in super()._parameterizations() if name != "row_space")
+
+    def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
+        """Mode and precision there, if passes over all rows found them."""
+        return self._normal
+
+    def log_prior(self, theta: Array) -> Array:
+        """Log prior and log likelihood of the further rows, up to a constant ``(C,)``."""
+        return super().log_prior(theta) + self.further_rows.log_density(theta)
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Gradient of :meth:`log_prior` ``(C, P)``."""
+        return super().grad_log_prior(theta) + self.further_rows.slope(theta)
+
+    def prior_diagonal(self, theta: Array) -> Array:
+        """Diagonal of its curvature ``(P,)`` at one ``theta (P,)``."""
+        return super().prior_diagonal(theta) + np.diagonal(self.further_rows.curvature)
+
+    def add_prior_curvature(self, H: Array, theta: Array) -> None:
+        """Add its curvature at one ``theta (P,)`` to ``H (P, P)``."""
+        super().add_prior_curvature(H, theta)
+        H += self.further_rows.curvature
+
+    def draw_prior(self, generators: list[np.random.Generator]) -> Array:
+        """Reported parameters ``(C, P)`` from a normal approximation of prior and further rows."""
+        theta = self.further_rows.theta
+        H = np.zeros((theta.size, theta.size))
+        self.add_prior_curvature(H, theta)
+        upper = linalg.cholesky(H)
+        mean = theta + linalg.cho_solve((upper, False), self.grad_log_prior(theta[None])[0])
+        normals = np.array([rng.standard_normal(theta.size) for rng in generators])
+        near = mean + linalg.solve_triangular(upper, normals.T).T
+        return self.parameters.to_reported(near)
 
 
 def pooled(
@@ -52,9 +117,8 @@ def pooled(
     """
     own = posterior.expand_likelihood(expansion.theta)
     slope, precision = expansion.grad - own.grad, expansion.curvature - own.curvature
-    return posterior._with(
-        further_rows=Expansion(expansion.theta, slope, precision), _known_normal=(mode, curvature)
-    )
+    further = Expansion(expansion.theta, slope, precision)
+    return WithFurtherRows(posterior, further, (mode, curvature))
 
 
 def under_priors(
@@ -72,7 +136,7 @@ def under_priors(
     at = np.linalg.solve(to_zero, site.theta)
     prior = replace(own, coef=_determined(coef), intercept=_determined(intercept))
     further = Expansion(at, site.grad @ to_zero, 0.5 * (precision + precision.T))
-    return posterior.with_prior(prior)._with(further_rows=further)
+    return WithFurtherRows(posterior.with_prior(prior), further)
 
 
 def _determined(prior: CoefficientPrior) -> CoefficientPrior:
@@ -96,8 +160,8 @@ def normal_site(posterior: GLMPosterior, theta: Array, share: Array) -> Expansio
     for a in range(0, len(theta), _BLOCK):
         part = slice(a, a + _BLOCK)
         slope += share[part] @ posterior.grad_log_likelihood(theta[part])
-    earlier = posterior.further_rows
-    if earlier is not None:
+    if isinstance(posterior, WithFurtherRows):
+        earlier = posterior.further_rows
         precision = precision + earlier.curvature
         slope += earlier.slope(mean[None])[0]
     to_zero = _to_zero(posterior)

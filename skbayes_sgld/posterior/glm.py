@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from scipy import linalg
 from scipy.sparse import issparse
 from scipy.special import logsumexp
 
@@ -21,7 +20,6 @@ from skbayes_sgld.likelihoods import (
     FixedNormalNoise,
     GivenOwn,
     Likelihood,
-    NormalNoise,
     OwnParameter,
 )
 from skbayes_sgld.posterior.always_read import AlwaysRead
@@ -114,55 +112,52 @@ class GLMPosterior(BasePosterior):
         class_names: Sequence[str] | None = None,
         columns: tuple[Array, Array] | None = None,
     ) -> None:
-        X = as_rows(X) if issparse(X) else X
-        by_row = offset is not None and likelihood.offset_at == 0
-        if by_row and isinstance(likelihood, NormalNoise | FixedNormalNoise):
-            y, offset = y - offset, None
-        self.likelihood, self.offset = likelihood, offset
-        statistics: GaussianStatistics | None = None
-        if likelihood.quadratic and X.shape[1] <= MAX_DENSE:
-            statistics = GaussianStatistics.from_rows(
-                X, y, sample_weight, bool(fit_intercept), refine=True, size=self.size
-            )
-        by_trial = likelihood.trial_weight(y, sample_weight)
-        if columns is None and prior.automatic:
-            columns = column_moments(X, sample_weight)
-        mean: Array | None = None
-        if center and fit_intercept:
-            if statistics is not None:
-                mean = statistics.x_mean
-            else:
-                mean = (columns or column_moments(X, sample_weight))[0]
-
-        self.X: Any = X
-        self.y, self.weight = y, sample_weight
+        self.X: Any = as_rows(X) if issparse(X) else X
+        self.y, self.weight, self.offset = y, sample_weight, offset
         self.n_samples, self.n_features = X.shape
-        self.n_predictors = likelihood.n_predictors
-        self.fit_intercept, self.origin = bool(fit_intercept), mean
+        self.likelihood, self.n_predictors = likelihood, likelihood.n_predictors
+        by_trial = likelihood.trial_weight(y, sample_weight)
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
-        if own_priors is None:
-            units = own_units(likelihood, y, sample_weight, self.size)
-            pairs = zip(likelihood.own, units, strict=True)
-            own_priors = [default_prior(own).for_data(unit) for own, unit in pairs]
-        parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
-        spread = columns[1] if columns is not None and prior.automatic else None
-        priors, rows = (prior, intercept_prior or Flat()), (X, y, sample_weight)
+        self.fit_intercept, self._columns = bool(fit_intercept), columns
+        self._statistics = self._sufficient_statistics()
+        self.origin = self._mean() if center and fit_intercept else None
+
         linear_prior = LinearPrior.from_rows(
-            *priors, likelihood, rows, spread, self.origin, self.fit_intercept
+            prior,
+            intercept_prior or Flat(),
+            likelihood,
+            (self.X, y, sample_weight),
+            self.column_spread if prior.automatic else None,
+            self.origin,
+            self.fit_intercept,
         )
+        if own_priors is None:
+            own_priors = self._default_own_priors()
+        parts = (own_priors,) if isinstance(own_priors, NoisePrior) else tuple(own_priors)
         features = list(feature_names or (f"x{j}" for j in range(self.n_features)))
         self.parameters, self.coords = linear_parameters(
             linear_prior, likelihood, parts, features, class_names
         )
-        # log likelihood of rows that are not in X, which counts as part of the log prior
-        self.further_rows: Expansion | None = None
-        # mean and precision, from passes over all rows
-        self._known_normal: tuple[Array, Array] | None = None
-        self.noise_columns: Array | None = None  # columns of X on which the noise depends, if any
-        self._columns, self._statistics, self._sums = columns, statistics, dict[type, RowSum]()
-        self._dtype: type = np.float64  # of bound gradients
-        self._density_dtype: type = np.float64  # of densities bound with them
         self._class_names = class_names
+        self._sums = SharedSums()
+
+    def _sufficient_statistics(self) -> GaussianStatistics | None:
+        """Sums of products of the rows, if the likelihood needs nothing else."""
+        if not self.likelihood.quadratic or self.n_features > MAX_DENSE:
+            return None
+        known = self.offset if self.size is None else None
+        y = self.y if known is None else self.y - known
+        rows = self.X, y, self.weight, self.fit_intercept
+        return GaussianStatistics.from_rows(*rows, refine=True, size=self.size)
+
+    def _mean(self) -> Array:
+        """Mean of the columns ``(d,)``."""
+        return self._moments[0] if self._statistics is None else self._statistics.x_mean
+
+    def _default_own_priors(self) -> list[NoisePrior]:
+        units = own_units(self.likelihood, self.y, self.weight, self.size)
+        pairs = zip(self.likelihood.own, units, strict=True)
+        return [default_prior(own).for_data(unit) for own, unit in pairs]
 
     # ---- theta, a list of blocks ----------------------------------------------------------------
 
@@ -180,6 +175,10 @@ class GLMPosterior(BasePosterior):
     def n_own(self) -> int:
         """Number of the likelihood's own parameters, the last of theta."""
         return self.parameters.n_own
+
+    # precisions of gradients, and of log densities bound with them
+    _dtype: type = np.float64
+    _density_dtype: type = np.float64
 
     @property
     def linear_prior(self) -> LinearPrior:
@@ -295,17 +294,11 @@ class GLMPosterior(BasePosterior):
     def with_rows(self, X: Array, y: Array, weight: Array | None, offset: Array | None) -> Self:
         """Posterior given other rows, under the same prior and in the same coordinates."""
         rows: dict[str, Any] = {"X": X, "y": y, "weight": weight, "offset": offset}
-        return self._with(**rows, n_samples=X.shape[0], _statistics=None, _sums={})
+        return self._with(**rows, n_samples=X.shape[0], _statistics=None, _sums=SharedSums())
 
     def _has_rows_of(self, other: GLMPosterior) -> bool:
-        """Whether both have one likelihood of one set of rows, and thus share their sums."""
+        """Whether both are of one likelihood of one set of rows, and so share their sums."""
         return self._sums is other._sums
-
-    def _with(self, **attributes: Any) -> Self:
-        """Posterior that differs in some attributes."""
-        other = copy(self)
-        vars(other).update(attributes)
-        return other
 
     # ---- facts ----------------------------------------------------------------------------------
 
@@ -326,11 +319,16 @@ class GLMPosterior(BasePosterior):
         return np.exp(-self.offset) if of_averages and self.offset is not None else None
 
     @property
-    def column_spread(self) -> Array:
-        """Spread of each column ``(d,)``, the unit of automatic scales."""
+    def _moments(self) -> tuple[Array, Array]:
+        """Mean and spread of each column, of the rows that the posterior was made of."""
         if self._columns is None:
             self._columns = column_moments(self.X, self.weight)
-        return self._columns[1]
+        return self._columns
+
+    @property
+    def column_spread(self) -> Array:
+        """Spread of each column ``(d,)``, the unit of automatic scales."""
+        return self._moments[1]
 
     @property
     def intercept_is_free(self) -> bool:
@@ -342,20 +340,21 @@ class GLMPosterior(BasePosterior):
         """Own parameters of the likelihood."""
         return self.likelihood.own
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """Facts about the posterior's shape and cost."""
-        light = self.prior.normal and self.prior.proper and not self.n_own
+        return self._facts()
+
+    def _facts(self) -> Facts:
         # with few rows per parameter the bulk may be far from the mode
-        few = self._known_normal is None and self.n_samples < 5 * self.n_params
-        far = few and self.n_params >= 300
+        far = self.n_samples < 5 * self.n_params and self.n_params >= 300
         return Facts(
             has_mode=True,  # since it is proper
             one_mode=True,
             log_concave=self.prior.log_concave and self.likelihood.log_concave,  # or nearly so
             has_other_starts=self.likelihood.several_modes,
-            n_own=self.n_own if self.noise_columns is None else 0,
-            light_tailed=light,
+            n_own=self.n_own,
+            light_tailed=self.prior.normal and self.prior.proper and not self.n_own,
             far_from_mode=far and self.likelihood.averages and not self.prior.nonsmooth,
             bounded_curvature=self.likelihood.bounded_curvature,
             cheap_full_gradient=self._statistics is not None,
@@ -370,7 +369,7 @@ class GLMPosterior(BasePosterior):
 
     def _prior_slope(self) -> Array | None:
         line = self.linear_prior.line
-        if self.n_own or self.further_rows is not None or line is None or line[1] is not None:
+        if self.n_own or line is None or line[1] is not None:
             return None
         return np.tile(line[0], self.n_predictors)
 
@@ -378,15 +377,10 @@ class GLMPosterior(BasePosterior):
         names = ["centered"]
         if self.likelihood.infers_noise and self._statistics is not None:
             names.append("noncentered")
-        normal = self.prior.normal and self.prior.proper and self.further_rows is None
-        one_kind = normal and isinstance(self.prior, Normal)
-        if one_kind and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
+        normal = isinstance(self.prior, Normal) and self.prior.normal and self.prior.proper
+        if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
             names.append("row_space")
         return tuple(names)
-
-    def centered_normal(self, anyway: bool = False) -> tuple[Array, Array] | None:
-        """Mode and precision there, if passes over all rows found them."""
-        return self._known_normal
 
     def start(self) -> Array:
         """Starting point ``(P,)`` of a search: coefficients 0, the others estimated from y."""
@@ -427,21 +421,8 @@ class GLMPosterior(BasePosterior):
         """Reported parameters ``(C, P)`` from the prior.
 
         Parameters with flat priors are 0, and own parameters are those at the start of a search.
-        With a site of further rows, draws come from a normal approximation.
         """
-        if self.further_rows is not None:
-            near = self._draw_near(self.further_rows.theta, generators)
-            return self.parameters.to_reported(near)
         return self.parameters.draw_prior(self.zeros(), generators)
-
-    def _draw_near(self, theta: Array, generators: list[np.random.Generator]) -> Array:
-        """Draws ``(C, P)`` of the normal approximation of the prior about ``theta (P,)``."""
-        H = np.zeros((theta.size, theta.size))
-        self.add_prior_curvature(H, theta)
-        upper = linalg.cholesky(H)
-        mean = theta + linalg.cho_solve((upper, False), self.grad_log_prior(theta[None])[0])
-        normals = np.array([rng.standard_normal(theta.size) for rng in generators])
-        return mean + linalg.solve_triangular(upper, normals.T).T
 
     # ---- likelihood ---------------------------------------------------------------------------
 
@@ -465,13 +446,11 @@ class GLMPosterior(BasePosterior):
 
     def log_prior(self, theta: Array) -> Array:
         """Log prior up to a constant ``(C,)``."""
-        value = self.parameters.log_prior(theta)
-        return value if self.further_rows is None else value + self.further_rows.log_density(theta)
+        return self.parameters.log_prior(theta)
 
     def grad_log_prior(self, theta: Array) -> Array:
         """Gradient of the log prior ``(C, P)``."""
-        grad = self.parameters.grad_log_prior(theta)
-        return grad if self.further_rows is None else grad + self.further_rows.slope(theta)
+        return self.parameters.grad_log_prior(theta)
 
     def log_density(self, theta: Array) -> Array:
         """Log posterior density up to a constant ``(C,)``."""
@@ -526,7 +505,7 @@ class GLMPosterior(BasePosterior):
             given = FixedNormalNoise(float(np.exp(own[0])))
             given.offset_at = likelihood.offset_at
         parameters = self.parameters.given_own(given, noise_variance)
-        return self._with(likelihood=given, parameters=parameters, _sums={})
+        return self._with(likelihood=given, parameters=parameters, _sums=SharedSums())
 
     def expand_likelihood(self, theta: Array, curvature: Array | None = None) -> Expansion:
         """Log likelihood and its derivatives at one ``theta (P,)``, in one pass.
@@ -573,10 +552,7 @@ class GLMPosterior(BasePosterior):
 
     def prior_diagonal(self, theta: Array) -> Array:
         """Diagonal of the log prior's curvature ``(P,)`` at one ``theta (P,)``."""
-        both = self.parameters.prior_diagonal(theta)
-        if self.further_rows is not None:
-            both += np.diagonal(self.further_rows.curvature)
-        return both
+        return self.parameters.prior_diagonal(theta)
 
     def expand(self, theta: Array) -> Expansion:
         """Log density and its derivatives at one ``theta (P,)``, in one pass.
@@ -597,8 +573,6 @@ class GLMPosterior(BasePosterior):
     def add_prior_curvature(self, H: Array, theta: Array) -> None:
         """Add the curvature of the log prior at one ``theta (P,)`` to ``H (P, P)``."""
         self.parameters.add_prior_curvature(H, theta)
-        if self.further_rows is not None:
-            H += self.further_rows.curvature
 
     def with_rounded_kinks(self, spread: Array) -> GLMPosterior:
         """Posterior with its kinks rounded over a small fraction of ``spread (P,)``."""
@@ -635,6 +609,14 @@ class GLMPosterior(BasePosterior):
     def with_own_priors(self, priors: tuple[NoisePrior, ...]) -> Self:
         """Posterior of the same rows under other priors of the likelihood's own parameters."""
         return self._with(parameters=self.parameters.changed(Own(self.likelihood, priors)))
+
+
+class SharedSums(dict[type, RowSum]):
+    """Sums over one set of rows under one likelihood, by the dtype of their products.
+
+    All posteriors of these rows and this likelihood hold this one object: copies under another
+    prior share it, and a posterior of other rows or of another likelihood has a new one.
+    """
 
 
 class _StatisticsSum:

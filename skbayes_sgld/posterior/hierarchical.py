@@ -41,7 +41,7 @@ class HierarchicalPosterior(BasePosterior):
     """
 
     def __init__(self, model: GLMPosterior, prior: HierarchicalPrior) -> None:
-        if model.noise_columns is not None:
+        if "noise_slopes" in model.parameters:
             raise ValueError(
                 f"prior={prior!r} is of models with one noise variance; set "
                 "noise_model='constant', or prior='normal'."
@@ -52,7 +52,7 @@ class HierarchicalPosterior(BasePosterior):
         )
         self.n_samples, self.n_predictors = model.n_samples, model.n_predictors
         self.likelihood, self.own_priors = model.likelihood, model.own_priors
-        self.infers_noise, self.noise_columns = model.likelihood.infers_noise, None
+        self.infers_noise = model.likelihood.infers_noise
         self.scales = Scales(self.prior.learned, model.coords["feature"])
         self.parameters = model.parameters.plus(self.scales)
         self.n_params, self.param_names = self.parameters.size, self.parameters.names

@@ -212,14 +212,13 @@ class LogLinearNoisePosterior(GLMPosterior):
                 "X.toarray(), or noise_model='constant'."
             )
         super().__init__(X, y, likelihood, prior, own_priors, **options)
-        self.noise_columns = columns
         mean, spread = column_moments(X[:, columns], options.get("sample_weight"))
         alpha_prior = Normal(scale)
         alpha_prior.check(len(columns), "noise_model")
         scale = alpha_prior.for_data(1.0, spread).get_params()["scale"]
         scale = np.broadcast_to(np.asarray(scale, dtype=float), len(columns))
         features = [self.param_names[j].removeprefix("coef") for j in columns]
-        self.slopes = NoiseSlopes(mean, scale, features)
+        self.slopes = NoiseSlopes(mean, scale, features, columns)
         self.parameters = self.parameters.plus(self.slopes)
         if self.n_samples <= self.n_params:
             most = self.n_samples - 1 - (self.n_params - len(columns))
@@ -240,8 +239,7 @@ class LogLinearNoisePosterior(GLMPosterior):
 
     def _coefficient_map(self) -> WithOwn:
         """Mean and log variance as two predictors of one design."""
-        assert self.noise_columns is not None
-        return WithOwn(self.parameters, self.noise_columns, self._shift)
+        return WithOwn(self.parameters, self.slopes.columns, self._shift)
 
     @property
     def _shift(self) -> Array:
@@ -249,11 +247,10 @@ class LogLinearNoisePosterior(GLMPosterior):
         # the design is centred, or is centred here
         return np.zeros(len(self.slopes.mean)) if self.origin is not None else self.slopes.mean
 
-    @property
-    def facts(self) -> Facts:
-        """Facts about the posterior's shape: with many rows it is nearly normal."""
+    def _facts(self) -> Facts:
+        # with many rows it is nearly normal; given the level of the noise it is not of one mode
         light = self.prior.normal and self.prior.proper and not self._few_rows
-        return replace(super().facts, light_tailed=light, shares_batches=True)
+        return replace(super()._facts(), n_own=0, light_tailed=light, shares_batches=True)
 
     @property
     def _few_rows(self) -> bool:
@@ -283,8 +280,7 @@ class LogLinearNoisePosterior(GLMPosterior):
         """Designs of the mean and of the log variance, both with a level, and the log variance."""
         rows = slice(0, self.n_samples)
         design = self.row_sum().design.block(rows)
-        assert self.noise_columns is not None
-        Z = design.take([*self.noise_columns, -1], axis=1)
+        Z = design.take([*self.slopes.columns, -1], axis=1)
         Z[:, :-1] -= self._shift
         log_variance = Z @ theta[self.parameters.n_linear :]
         if self.offset is not None:

@@ -138,12 +138,15 @@ class NoiseSlopes(ParameterBlock):
         Prior standard deviations of alpha.
     features : sequence of str
         Names of the columns, in brackets.
+    columns : ndarray of int of shape (m,)
+        Their positions in X.
     """
 
     name = "noise_slopes"
     mean: Array
     scale: Array
     features: Sequence[str]
+    columns: Array
 
     @property
     def coordinates(self) -> Sequence[str]:  # type: ignore[override]
@@ -328,6 +331,11 @@ class Parameters:
     def at(self, name: str) -> slice:
         """Place of a block in theta."""
         return self._at[name]
+
+    @property
+    def noise_columns(self) -> Array | None:
+        """Columns of X on which the noise depends; None if it is constant."""
+        return self["noise_slopes"].columns if "noise_slopes" in self else None
 
     # ---- parts of theta, as views ---------------------------------------------------------------
 

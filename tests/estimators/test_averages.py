@@ -27,6 +27,7 @@ from skbayes_sgld.likelihoods import FixedNormalNoise, Gamma, NormalNoise
 from skbayes_sgld.likelihoods.row_terms import NO_TERMS
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
+from skbayes_sgld.posterior.glm import SharedSums
 from skbayes_sgld.posterior.statistics import GaussianStatistics
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal
 from tests.marks import slow
@@ -114,7 +115,7 @@ def test_averages_lack_of_the_raw_rows_what_their_spread_tells_of_the_noise():
     averages = GLMPosterior(
         X, Y, FixedNormalNoise(9.0).of_averages(), Normal(1.0), offset=-np.log(SIZE), **options
     )
-    for each in (averages, averages._with(_statistics=None, _sums={})):
+    for each in (averages, averages._with(_statistics=None, _sums=SharedSums())):
         np.testing.assert_allclose(rows.grad(theta[:, :3]), each.grad(theta[:, :3]), rtol=1e-8)
 
 
@@ -123,7 +124,7 @@ def test_sums_over_rows_and_sufficient_statistics_agree():
     model = GLMPosterior(
         X, Y, NormalNoise().of_averages(), Normal(1.0), sample_weight=weight, offset=offset
     )
-    by_row, theta = model._with(_statistics=None, _sums={}), RNG.standard_normal((4, 4))
+    by_row, theta = model._with(_statistics=None, _sums=SharedSums()), RNG.standard_normal((4, 4))
     apart = model.log_density(theta) - by_row.log_density(theta)  # logs of the sizes
     np.testing.assert_allclose(apart, apart[0], rtol=1e-9)
     np.testing.assert_allclose(model.grad(theta), by_row.grad(theta), rtol=1e-8)

@@ -12,7 +12,6 @@ their average curvature is used: z is then only nearly normal, but the density i
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -145,9 +144,7 @@ class OtherNoncentered(Reparameterized):
         """Posterior with its kinks rounded; ``spread`` is 1 in phi by construction."""
         basis = self.coordinates.coefficients.basis
         inner = self.inner.with_rounded_kinks(np.append(np.sqrt(np.square(basis).sum(axis=1)), 1.0))
-        other = copy(self)
-        other.inner = inner
-        return self if inner is self.inner else other
+        return self if inner is self.inner else self._with(inner=inner)
 
 
 def noncentered(
