@@ -6,12 +6,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
+from skbayes_sgld._checks import check_choice
+from skbayes_sgld._components import Registry
 from skbayes_sgld.estimators.classification import LinearClassifier
 from skbayes_sgld.estimators.counts import CountRegressor, TotalsRegressor
 from skbayes_sgld.estimators.ordinal import OrdinalClassifier
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor, RegressionModel
 from skbayes_sgld.estimators.sampled import SampledEstimator
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.likelihoods import Likelihood, StudentTNoise
+from skbayes_sgld.posterior import NOISE_MODELS, NoiseModel
 from skbayes_sgld.rows.scores import D2_GAMMA
 from skbayes_sgld.rows.stream import next_batch
 
@@ -93,6 +98,32 @@ class SGLDLinearRegression(NormalRegressor, SampledEstimator):
     noise_model: Any = "constant"
     noise_distribution: Any = "normal"
     degrees_of_freedom_prior: Any = "gamma"
+
+    _registries: ClassVar[dict[str, Registry]] = {
+        **SampledEstimator._registries,
+        "noise_model": NOISE_MODELS,
+    }
+
+    def _settings(self) -> Settings:
+        self._noise()
+        return super()._settings()
+
+    def _noise(self) -> NoiseModel | None:
+        """Model of noise that differs from row to row; None if it does not."""
+        noise: NoiseModel = self._resolve("noise_model")
+        return None if noise.constant else noise
+
+    def _likelihood(self) -> Likelihood:
+        check_choice(self.noise_distribution, "noise_distribution", ("normal", "student_t"))
+        normal = super()._likelihood()
+        if self.noise_distribution == "normal":
+            return normal
+        if not isinstance(self.noise_variance, str):
+            raise ValueError(
+                f"noise_variance={self.noise_variance!r} fixes the noise, and noise_distribution="
+                f"{self.noise_distribution!r} infers its scale; set noise_variance='infer'."
+            )
+        return StudentTNoise()
 
 
 @parameters

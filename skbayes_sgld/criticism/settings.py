@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
 def has_setting(model: Any, name: str, value: Any) -> bool:
     """Whether a setting of the model equals the value, or the component that the value names."""
-    registry = model._registry(name)
-    if registry is None or not isinstance(value, str):
-        return bool(getattr(model, name) is value or repr(getattr(model, name)) == repr(value))
-    if name == "prior" and getattr(model, name) == "auto":
+    registry, current = model._registry(name), getattr(model, name)
+    if registry is None or not isinstance(value, str) or isinstance(current, Mapping):
+        return bool(current is value or repr(current) == repr(value))
+    if name == "prior" and isinstance(current, str) and current == "auto":
         return bool(model.posterior_.choices[name].value == value)
     return repr(model._resolve(name)) == repr(registry[value]())
 

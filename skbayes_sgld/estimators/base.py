@@ -27,13 +27,12 @@ from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
-from skbayes_sgld.estimators.column_priors import nested_params, with_params
 from skbayes_sgld.estimators.fitted import Fitted
+from skbayes_sgld.estimators.priors import nested_params, with_params
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.likelihoods.row_terms import RowTerms
-from skbayes_sgld.posterior import NOISE_MODELS
 from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_columns
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
@@ -73,7 +72,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     _registries: ClassVar[dict[str, Registry]] = {
         "prior": PRIORS,
         "intercept_prior": PRIORS,
-        "noise_model": NOISE_MODELS,
     }
     _doc_link_module = "skbayes_sgld"  # for the link to the documentation in scikit-learn's HTML
     _doc_link_template = property(lambda self: doc_link_template())
@@ -171,17 +169,16 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             params |= nested_params(params["prior"])
         return params
 
-    def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
-        """Component that a parameter stands for; ``also`` are further names that it takes."""
+    def _resolve(self, name: str) -> Any:
+        """Component that a parameter stands for."""
         registry = self._registry(name)
         assert registry is not None
-        return resolve(getattr(self, name), registry, name, also)
+        return resolve(getattr(self, name), registry, name)
 
     def _settings(self) -> Any:
         """Raise if a parameter, used or not, is out of range; subclasses return settings."""
         for name in self._get_param_names():
-            # priors and the noise model; the settings of a run check the other components
-            if name in BayesianEstimator._registries or name.endswith("_prior"):
+            if name.endswith("_prior"):  # the settings of a run check the other components
                 self._resolve(name)
 
     def _get_params_html(self, *args: Any, **kwargs: Any) -> Any:

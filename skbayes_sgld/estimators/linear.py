@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
@@ -10,20 +10,19 @@ from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import SMALLEST, check_flag
-from skbayes_sgld._components import Registry, resolve
+from skbayes_sgld._components import Registry
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
-from skbayes_sgld.estimators.column_priors import ColumnPriors, resolve_columns
 from skbayes_sgld.estimators.fitted import FittedLinear, of_rows
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.prior_predictive import draw_prior_predictive
+from skbayes_sgld.estimators.priors import GivenPrior, check_noise_scales, read_prior
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import NoiseModel
 from skbayes_sgld.prediction.predictions import split_columns, stacked
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.priors import PRIORS
 from skbayes_sgld.rows.checks import check_columns
 from skbayes_sgld.rows.model import LinearModel
 from skbayes_sgld.rows.reading import FitRows
@@ -60,8 +59,6 @@ class LinearEstimator(BayesianEstimator):
     fit_intercept: bool = True
     intercept_prior: Any = "flat"
 
-    noise_model = "constant"  # a parameter only of the normal model
-
     _registries: ClassVar[dict[str, Registry]] = {
         **BayesianEstimator._registries,
         "schedule": SCHEDULES,
@@ -82,6 +79,7 @@ class LinearEstimator(BayesianEstimator):
                 "such as SampledEstimator of skbayes_sgld.estimators.sampled, after the model."
             )
         super()._settings()
+        self._given_prior()
         check_flag(self.fit_intercept, "fit_intercept")
 
     def _check_values(self, X: Array, names: list[str] | None, fitting: bool) -> None:
@@ -89,32 +87,19 @@ class LinearEstimator(BayesianEstimator):
 
     # ---- the model ----------------------------------------------------------------------------
 
-    def _noise(self) -> NoiseModel:
-        """Model of how the noise depends on the row."""
-        return self._resolve("noise_model")
+    def _noise(self) -> NoiseModel | None:
+        """Model of noise that differs from row to row; None if it does not, or there is none."""
+        return None
 
-    def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
-        """Component that a parameter stands for; for priors of columns, one for each key."""
-        if name == "prior" and isinstance(self.prior, Mapping):
-            registry = self._registry(name)
-            assert registry is not None
-            return resolve_columns(self.prior, registry, self._prior_of_others())
-        return super()._resolve(name, also)
-
-    def _prior_of_others(self) -> Any:
-        """Prior of the columns that ``prior`` does not name: the default of the class."""
+    def _given_prior(self) -> GivenPrior:
+        """Priors of the coefficients that the user gives."""
         registry = self._registry("prior")
         assert registry is not None
-        return resolve(type(self).prior, registry, "prior")
+        return read_prior(self.prior, registry, type(self).prior)
 
-    def _prior(
-        self, settings: Any, rows: FitRows, likelihood: Likelihood
-    ) -> tuple[Any, Choice | None]:
-        """Prior of the coefficients for these rows, and the choice of an automatic one."""
-        prior = self._resolve("prior")
-        if isinstance(prior, ColumnPriors):
-            prior = prior.bound(rows.n_features, rows.names)
-        return prior, None
+    def _choose_prior(self, settings: Any, rows: FitRows, likelihood: Likelihood) -> Choice:
+        """Choice of the prior for these rows, of an estimator whose prior may be "auto"."""
+        raise NotImplementedError
 
     def _model(
         self,
@@ -131,18 +116,21 @@ class LinearEstimator(BayesianEstimator):
                     f"likelihood's own parameter {own.name}; declare the field "
                     f"`{own.argument}: Any = {own.default!r}` in the class, below @parameters."
                 )
-        prior, choice = self._prior(settings, rows, likelihood)
-        intercept = self._resolve("intercept_prior")
+        given, intercept_prior = self._given_prior(), self._resolve("intercept_prior")
+        given.check_noise(likelihood)
+        check_noise_scales("intercept_prior", self.intercept_prior, intercept_prior, likelihood)
+        choose = partial(self._choose_prior, settings, rows, likelihood)
+        prior, choice = given.of_columns(rows.n_features, rows.names, choose)
         return LinearModel(
             likelihood=likelihood,
-            prior=checked_scale(self, "prior", prior, likelihood),
-            intercept_prior=checked_scale(self, "intercept_prior", intercept, likelihood),
+            prior=prior,
+            intercept_prior=intercept_prior,
             own_priors=tuple(self._resolve(own.argument) for own in likelihood.own),
             noise=self._noise(),
             fit_intercept=self.fit_intercept,
             centers=settings.uses_curvature,
             class_names=class_names,
-            choice=choice,
+            prior_choice=choice,
             prior_as_given=self.prior,
         )
 
@@ -287,28 +275,3 @@ class LinearEstimator(BayesianEstimator):
             pairs = zip(models, columns, strict=True)
             return stacked(m.sample_prior(X, n_samples, rng, own, **by_row) for m, own in pairs)
         return draw_prior_predictive(self, X, n_samples, random_state, y, by_row)
-
-
-def checked_scale(estimator: Any, name: str, prior: Any, likelihood: Likelihood) -> Any:
-    """The prior; raise if the noise that scales it is not inferred."""
-    given, each = getattr(estimator, name), {name: prior}
-    if isinstance(given, Mapping):
-        each = {f"{name}[{key!r}]": one for key, one in estimator._resolve(name).given.items()}
-        given = {f"{name}[{key!r}]": one for key, one in given.items()}
-    else:
-        given = {name: given}
-    for called, one in each.items():
-        if not one.scaled_by_noise or likelihood.quadratic:
-            continue
-        if likelihood.infers_noise:
-            raise ValueError(
-                f"{called}={given[called]!r} is conjugate to normal noise, and "
-                f"noise_distribution={estimator.noise_distribution!r} has other noise; "
-                f"set {called}='normal'."
-            )
-        unscaled = sorted(repr(k) for k, v in PRIORS.items() if not v.scaled_by_noise)
-        raise ValueError(
-            f"{called}={given[called]!r} is scaled by the noise, and this model has "
-            f"none; choose one of {', '.join(unscaled)}."
-        )
-    return prior

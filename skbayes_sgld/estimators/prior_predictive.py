@@ -40,7 +40,7 @@ def draw_prior_predictive(
 ) -> Array:
     """Draws ``(n, n_samples)`` from the prior predictive distribution of a linear estimator."""
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-    if not model._noise().constant:
+    if model._noise() is not None:
         raise ValueError(
             f"noise_model={model.noise_model!r} cannot be drawn from before data are seen; set "
             "noise_model='constant'."

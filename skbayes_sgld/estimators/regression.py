@@ -22,7 +22,6 @@ from skbayes_sgld.likelihoods import (
     FixedNormalNoise,
     Likelihood,
     NormalNoise,
-    StudentTNoise,
 )
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
@@ -34,8 +33,6 @@ from skbayes_sgld.rows.checks import check_weight
 from skbayes_sgld.rows.reading import UnreadRows, read_rows
 from skbayes_sgld.rows.scores import R2, Score
 from skbayes_sgld.rows.targets import Measurements, Numbers, Target
-
-_DISTRIBUTIONS: dict[str, type[Likelihood]] = {"normal": NormalNoise, "student_t": StudentTNoise}
 
 
 class RegressionModel(RegressorMixin, BayesianEstimator):
@@ -321,28 +318,19 @@ class NormalModel(RegressionModel):
     noise_prior: Any = "inverse_gamma"
     noise_variance: Any = "infer"
 
-    noise_distribution = "normal"  # a parameter only of SGLDLinearRegression
-
     def _target(self, rows: UnreadRows) -> Target:
-        return Measurements(family=self._likelihood(), noise_distribution=self.noise_distribution)
+        return Measurements(family=self._likelihood())
 
     def _likelihood(self) -> Likelihood:
-        family = self.noise_distribution
-        check_choice(family, "noise_distribution", tuple(_DISTRIBUTIONS))
-        if family != "normal" and not isinstance(self.noise_variance, str):
+        if not isinstance(self.noise_variance, str):
+            FixedNormalNoise(self.noise_variance).check()
+            return self._of_rows(FixedNormalNoise(float(self.noise_variance)))
+        if self.noise_variance != "infer":
             raise ValueError(
-                f"noise_variance={self.noise_variance!r} fixes the noise, and noise_distribution="
-                f"{family!r} infers its scale; set noise_variance='infer'."
+                f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
+                "positive number."
             )
-        if isinstance(self.noise_variance, str):
-            if self.noise_variance != "infer":
-                raise ValueError(
-                    f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
-                    "positive number."
-                )
-            return self._of_rows(_DISTRIBUTIONS[family]())
-        FixedNormalNoise(self.noise_variance).check()
-        return self._of_rows(FixedNormalNoise(float(self.noise_variance)))
+        return self._of_rows(NormalNoise())
 
 
 @parameters

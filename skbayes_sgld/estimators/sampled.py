@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -15,13 +14,12 @@ from skbayes_sgld._doors import Door
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
-from skbayes_sgld.estimators.column_priors import ColumnPriors
 from skbayes_sgld.estimators.diagnose import diagnose
 from skbayes_sgld.estimators.fitted import FittedLinear
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.automatic_prior import choose_prior
-from skbayes_sgld.inference.choices import GIVEN, Choice
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import Diagnosis
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
@@ -97,51 +95,13 @@ class SampledEstimator(RunSettings, LinearEstimator):
         check_number(self.forgetting, "forgetting", low=0, high=1, closed="right")
         return Settings.of(self)
 
-    def _resolve(self, name: str, also: tuple[str, ...] = ()) -> Any:
-        """Component that a parameter stands for; "auto" is normal until it is chosen."""
-        if name != "prior":
-            return super()._resolve(name, also)
-        if isinstance(self.prior, str) and self.prior == "auto":
-            return self._prior_of_others()
-        return super()._resolve(name, ("auto",))
-
-    def _prior_of_others(self, choice: Choice | None = None) -> Any:
-        """Component that "auto" stands for: normal until it is chosen."""
-        return self._registries["prior"]["normal" if choice is None else choice.value]()
-
-    def _choose_prior(self, settings: Any, rows: FitRows, likelihood: Likelihood) -> Choice | None:
-        """Choice of the prior for columns left to "auto"; None if there are none."""
-        if isinstance(self.prior, Mapping):
-            if not self._resolve("prior").others_at(rows.n_features, rows.names).size:
-                return None
-        elif not (isinstance(self.prior, str) and self.prior == "auto"):
-            return None
+    def _choose_prior(self, settings: Any, rows: FitRows, likelihood: Likelihood) -> Choice:
+        """Choice of the prior that "auto" stands for, given these rows."""
         obstacle = rows.why_no_learned_scale
-        if not obstacle and not self._noise().constant:
-            obstacle = f"noise_model={self.noise_model!r}"
+        if not obstacle and self._noise() is not None:
+            obstacle = "the noise differs from row to row"
         obstacle = obstacle or settings.why_no_learned_scale
         return choose_prior(rows.X.shape, likelihood, rows.total(likelihood), obstacle)
-
-    def _prior(
-        self, settings: Any, rows: FitRows, likelihood: Likelihood
-    ) -> tuple[Any, Choice | None]:
-        """Prior of the coefficients for these rows, and the choice of an automatic one."""
-        choice = self._choose_prior(settings, rows, likelihood)
-        others, prior = self._prior_of_others(choice), self._resolve("prior")
-        if isinstance(prior, ColumnPriors):
-            prior = replace(prior, others=others).bound(rows.n_features, rows.names)
-        elif choice is not None:
-            prior = others
-        return prior, choice
-
-    def _choice_of_prior(self, choice: Choice | None) -> Choice:
-        """The prior in the plan."""
-        if not isinstance(self.prior, Mapping) or not (self.prior or choice is None):
-            name = self.prior if isinstance(self.prior, str) else type(self.prior).__name__
-            return choice or Choice.by_user(name)
-        named = ", ".join(map(repr, self._resolve("prior").given))
-        others = f"; {choice.value!r} for the others: {choice.why}" if choice else ""
-        return Choice.by_user("by column", f"{GIVEN} for {named}{others}")
 
     def _bind(self, settings: Any, model: Any, rows: FitRows) -> tuple[Any, FitRows]:
         """Posterior of the rows under the model, and the rows that later calls need.
@@ -162,7 +122,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         data[target.offset_argument or "offset"] = posterior.offset
         inputs = {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
         watch, workers = partial(show_progress, self), rows.workers(settings.n_jobs)
-        choices = {"prior": self._choice_of_prior(model.choice)}
+        choices = {"prior": model.prior_choice}
         try:
             result = plan_and_run(
                 sampled, settings, inputs, seed, positions, watch, workers, choices

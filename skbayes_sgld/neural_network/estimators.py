@@ -18,8 +18,8 @@ from skbayes_sgld._random import check_seed, draw_seed, start_normals
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.fitted import Fitted, of_rows
-from skbayes_sgld.estimators.linear import checked_scale
 from skbayes_sgld.estimators.parameters import parameters
+from skbayes_sgld.estimators.priors import check_noise_scales
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
@@ -128,6 +128,7 @@ class NetworkEstimator(BayesianEstimator):
     def _settings(self) -> Any:
         """Settings of the inference; raise if a parameter, used or not, is out of range."""
         super()._settings()
+        self._resolve("prior")
         check_layout(self.hidden_layer_sizes, self.activation)
         check_seed(self.random_state)
 
@@ -135,19 +136,17 @@ class NetworkEstimator(BayesianEstimator):
         self, settings: Any, likelihood: Likelihood, rows: Any, class_names: list[str] | None = None
     ) -> NetworkModel:
         """Model of the rows: likelihood, priors and layers."""
-        is_regressor = isinstance(self, NormalModel)
+        is_regressor, prior = isinstance(self, NormalModel), self._resolve("prior")
+        if not is_regressor:  # standardised y has noise of about 1, which scales nothing
+            check_noise_scales("prior", self.prior, prior, likelihood)
         return NetworkModel(
             likelihood=likelihood,
-            prior=self._resolve("prior") if is_regressor else self._prior(likelihood),
+            prior=prior,
             noise_prior=self._resolve("noise_prior") if is_regressor else None,
             scales_target=is_regressor,
             hidden_layer_sizes=check_layout(self.hidden_layer_sizes, self.activation),
             activation=self.activation,
         )
-
-    def _prior(self, likelihood: Likelihood) -> Any:
-        """Prior of the weights; raise where the noise that scales it is not inferred."""
-        return checked_scale(self, "prior", self._resolve("prior"), likelihood)
 
     def _keep(
         self, model: NetworkModel, posterior: Any, rows: Any, target: Any, **more: Any

@@ -44,9 +44,8 @@ class LinearBatches(Batches):
         stack = () if self._alone else (n_chains,)
         self._stacked_shape = *stack, n_walkers * K, -1
         self._room: Array | None = None
-        self._identity = (
-            type(coefficient_map) is CoefficientMap
-        )  # theta holds the coefficients in order
+        # whether theta holds the coefficients in order
+        self._identity = type(coefficient_map) is CoefficientMap
         # for one chain, products of two vectors give the same numbers, and a step is 1.3 times as
         # fast
         whole = isinstance(design, DenseDesign) and design.held is not None

@@ -33,15 +33,15 @@ class LinearModel:
     intercept_prior : CoefficientPrior
     own_priors : tuple of NoisePrior
         Priors of the likelihood's own parameters; "auto" scales are in units of the rows.
-    noise : NoiseModel
-        How the noise depends on the row; constant for models without noise.
+    noise : NoiseModel or None
+        How the noise depends on the row; None if it does not, or there is none.
     fit_intercept : bool
     centers : bool
         Whether theta has the intercept at the mean of X, where it is easier to sample.
     class_names : list of str or None
         Names of the classes that have their own linear predictors.
-    choice : Any
-        Automatic choice of the prior, with its reason; None if it was given.
+    prior_choice : Choice
+        The prior's entry in the plan, with its reason.
     prior_as_given : Any
         The estimator's parameter, for errors.
     """
@@ -50,11 +50,11 @@ class LinearModel:
     prior: Any
     intercept_prior: CoefficientPrior
     own_priors: tuple[NoisePrior, ...]
-    noise: NoiseModel
+    noise: NoiseModel | None
     fit_intercept: bool
     centers: bool
     class_names: list[str] | None
-    choice: Any
+    prior_choice: Any
     prior_as_given: Any
 
     def priors(self, rows: Rows) -> Priors:
@@ -86,8 +86,7 @@ class LinearModel:
             "columns": rows.columns,
             "offset": rows.offset,
         }
-        # models without noise count as constant noise
-        make = GLMPosterior if self.noise.constant else self.noise.bind
+        make = GLMPosterior if self.noise is None else self.noise.bind
         return make(
             rows.X,
             rows.y,
@@ -125,7 +124,7 @@ def check_sums(estimator: Any, n_columns: int, taker: str) -> None:
             f"X has {n_columns} columns; {taker} adds up a matrix of parameters by parameters, "
             f"and takes fewer than {MAX_DENSE}. Use fewer columns."
         )
-    if not estimator._noise().constant:
+    if estimator._noise() is not None:
         raise ValueError(
             f"noise_model={estimator.noise_model!r} has no sums over rows that {taker} could add "
             "up; set noise_model='constant', or give fit arrays."

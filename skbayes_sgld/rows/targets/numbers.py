@@ -47,13 +47,10 @@ class Measurements(Numbers):
 
     Attributes
     ----------
-    noise_distribution : str, default="normal"
-        Parameter of the estimator, for errors.
     standardised : bool, default=False
         Whether the fit standardises y first, so that only later calls take squares of it.
     """
 
-    noise_distribution: str = "normal"
     standardised: bool = False
 
     fewest_rows: ClassVar[int] = 2
@@ -94,9 +91,9 @@ class Measurements(Numbers):
         """Raise if averages are given and the noise is not normal."""
         if given and self.family.spread_at is None:
             raise ValueError(
-                f"n_averaged is given, and noise_distribution={self.noise_distribution!r}: a mean "
-                "of several observations with t-distributed noise has another distribution, with "
-                "lighter tails; set noise_distribution='normal'."
+                "n_averaged is given, and noise_distribution='student_t': a mean of several "
+                "observations with t-distributed noise has another distribution, with lighter "
+                "tails; set noise_distribution='normal'."
             )
 
 
