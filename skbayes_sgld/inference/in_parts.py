@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import monotonic
 from typing import Any
 
@@ -16,6 +17,8 @@ from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.sampling.loop import run_parts
 from skbayes_sgld.sampling.run import Chains, Steps, join_parts, reported_draws
 from skbayes_sgld.sampling.workers import Workers
+
+MeasureEss = Callable[[Plan, Chains], tuple[float, str]]
 
 _SECONDS = 1.0  # approximate length of the longest part
 _MOST = 10  # largest number of draws with target_ess, in units of n_draws
@@ -35,6 +38,7 @@ def draw_in_parts(
     journal: Journal | None,
     progress: Progress | None,
     workers: Workers | None,
+    measure: MeasureEss,
 ) -> tuple[Chains, Choice | None]:
     """Run the chains of a plan until all draws are made, they are enough, or the time is up.
 
@@ -49,6 +53,8 @@ def draw_in_parts(
         Called with the number of further steps; True ends the run.
     workers : Workers or None
         Workers that run chains side by side; None: the processes of ``n_jobs``.
+    measure : callable
+        Effective sample size of the chains so far, as by :func:`least_ess_of`.
 
     Returns
     -------
@@ -102,7 +108,7 @@ def draw_in_parts(
                 if late:
                     break
             parts = [join_parts(parts)]
-            stopped = _stopped(plan, parts[0], end, late)
+            stopped = _stopped(plan, parts[0], end, late, measure)
             if stopped is not None:
                 break
     except KeyboardInterrupt:
@@ -117,7 +123,17 @@ def draw_in_parts(
     return chains, stopped
 
 
-def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
+def least_ess_of(plan: Plan, chains: Chains) -> tuple[float, str]:
+    """Effective sample size that is compared with ``target_ess``, and a sentence on it."""
+    values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
+    ess, worst = least_ess(values)
+    name = plan.posterior.reported.names[worst]
+    return ess, f"the least bulk effective sample size is {ess:.0f}, of {name}"
+
+
+def _stopped(
+    plan: Plan, chains: Chains, end: int, late: bool, measure: MeasureEss
+) -> Choice | None:
     """Reason for the run to end here; None if it continues."""
     n_draws, target = chains.draws.shape[1], plan.settings.target_ess
     if late and n_draws < end:
@@ -127,14 +143,7 @@ def _stopped(plan: Plan, chains: Chains, end: int, late: bool) -> Choice | None:
         return stopped_by_callback(chains)
     if target is None:
         return None
-    if plan.diagnose is not None:
-        ess = plan.diagnose(plan, chains).ess
-        figure = f"95 % of the predictions have an effective sample size above {ess:.0f}"
-    else:
-        values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
-        ess, worst = least_ess(values)
-        name = plan.posterior.reported.names[worst]
-        figure = f"the least bulk effective sample size is {ess:.0f}, of {name}"
+    ess, figure = measure(plan, chains)
     if ess >= target:
         return Choice("target_ess", f"{figure}: target_ess={target:g} is reached")
     if n_draws >= _MOST * plan.n_draws:

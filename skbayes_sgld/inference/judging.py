@@ -23,12 +23,11 @@ from skbayes_sgld.sampling.tuning.pilots import sd_error
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 
-def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
-    """Result with the figures of its draws, their problems and notes."""
-    posterior: Any = plan.posterior
-    weights = chains.weights
+def unjudged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
+    """Result of the draws, whose reported parameters are ``values``, without their problems."""
+    posterior, weights = plan.posterior, chains.weights
     scaled = weights / weights.mean() if np.ptp(weights) > 0 else None
-    result = SamplingResult(
+    return SamplingResult(
         values,
         list(posterior.reported.names),
         scaled,
@@ -41,12 +40,13 @@ def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         clipped=float(chains.clipped.mean()),
         acceptance=chains.acceptance,
     )
-    if plan.diagnose is not None:
-        diagnosis = plan.diagnose(plan, chains)
-        plan = replace(plan, diagnose=None)  # it is done
-        return replace(result, plan=plan, predictions=diagnosis, problems=tuple(diagnosis.problems))
+
+
+def judge(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
+    """Result with the figures of its draws, their problems and notes."""
+    posterior: Any = plan.posterior
     result = replace(
-        result,
+        unjudged(plan, chains, values),
         noise_ratio=_noise_ratio(plan, chains),
         bias=_bias(plan, chains),
         undefined=_undefined(posterior, chains),

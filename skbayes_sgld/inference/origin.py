@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Protocol
@@ -65,9 +67,24 @@ class Journal(Protocol):
         """KeyboardInterrupt that names the file to resume from."""
 
 
-def open_journal(settings: Settings, inputs: dict[str, Any], origin: Origin) -> Journal | None:
-    """Files that the settings name; None if they name none, and checkpoints are not imported."""
+@contextmanager
+def open_journal(
+    settings: Settings, inputs: dict[str, Any], origin: Origin
+) -> Iterator[Journal | None]:
+    """Context of the files that the settings name, or of None if they name none.
+
+    Checkpoints are imported only if a file is named.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user interrupts; it then names the file to resume from.
+    """
     if not settings.names_files:
-        return None
+        yield None
+        return
     journal: Journal = FILES.open()(settings, inputs, origin)
-    return journal
+    try:
+        yield journal
+    except KeyboardInterrupt:
+        raise journal.interrupted() from None

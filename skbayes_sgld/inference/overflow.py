@@ -19,19 +19,10 @@ _FAR = 1e6  # distance, relative to the start's, at which a chain is about to ov
 
 
 def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowError:
-    """Error that names step, parameter and chain, and a smaller step size that did not overflow.
-
-    For a network no step size is named, since its metric comes from a long burn-in.
-    """
+    """Error that names step, parameter and chain, and a smaller step size that did not overflow."""
     posterior, run, start, seed = plan.posterior, plan.run, plan.start, plan.seed
     is_given = plan.choices["step_size"].given
-    head = (
-        f"step_size={run.step_size:.3g}: chain {error.chain} overflowed at step {error.step} in "
-        f"{posterior.param_names[error.parameter]}"
-    )
-    if posterior.facts.ensemble:
-        remedy = "set step_size='auto'" if is_given else "set a smaller step_size, or rescale y"
-        return error.explained(f"{head}; {remedy}.")
+    head = place_of(error, plan)
     if error.rejected:
         head += f", where {error.rejected} proposals in a row could never be accepted"
     undefined = _without_gradient(posterior, run, start, seed)
@@ -64,6 +55,14 @@ def explain_overflow(error: ChainOverflowError, plan: Plan) -> ChainOverflowErro
         f"{head}. With step_size={size:g} a run of {length} steps did not overflow; "
         f"{advice}give a smaller step_size{nearer}{firmer}.{undefined}",
         size,
+    )
+
+
+def place_of(error: ChainOverflowError, plan: Plan) -> str:
+    """Step size, chain, step and parameter of an overflow, as the beginning of a sentence."""
+    return (
+        f"step_size={plan.run.step_size:.3g}: chain {error.chain} overflowed at step {error.step} "
+        f"in {plan.posterior.param_names[error.parameter]}"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,14 +53,6 @@ class Plan:
         Modes found by searches, if several have some of the mass.
     far : FarPart or None
         Part of a user's own model that is far from its mode, if there is one.
-    n_training : int, default=0
-        Steps of Adam, before the burn-in, that take each chain of an ensemble from ``start`` to
-        its own mode. In the plan of a result it is 0, since the training is over.
-    prepare : callable or None
-        Function that makes these steps, and the plan of the draws after them; None without them.
-    diagnose : callable or None
-        Function of the plan and its chains that judges the chains by their predictions; None: they
-        are judged by their parameters.
     """
 
     posterior: BasePosterior
@@ -80,9 +71,6 @@ class Plan:
     n_walkers: int = 1
     modes: tuple[KnownMode, ...] = ()
     far: FarPart | None = None
-    n_training: int = 0
-    prepare: Callable[..., Plan] | None = None
-    diagnose: Callable[..., Any] | None = None
 
     def without_data(self) -> Plan:
         """Plan as a record of the choices, without data."""
@@ -109,7 +97,7 @@ class Plan:
     @property
     def n_steps(self) -> int:
         """Steps of each chain, including those before the first draw."""
-        return self.n_training + self.n_burnin + self.n_each * self.thin
+        return self.n_burnin + self.n_each * self.thin
 
     def center_of(self, draws: Array) -> Mode:
         """Centre and metric from the tuning; without tuning, those of the draws ``(C, S, P)``."""

@@ -13,8 +13,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import Progress, progress_bar
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.inference.choices import Choice, Choices
-from skbayes_sgld.inference.in_parts import draw_in_parts, stopped_by_callback
+from skbayes_sgld.inference.choices import Choices
+from skbayes_sgld.inference.in_parts import (
+    MeasureEss,
+    draw_in_parts,
+    least_ess_of,
+    stopped_by_callback,
+)
 from skbayes_sgld.inference.judging import judge
 from skbayes_sgld.inference.origin import Journal, Origin, open_journal
 from skbayes_sgld.inference.overflow import explain_overflow
@@ -56,10 +61,9 @@ def plan_and_run(
     :func:`run_plan`; the error of an overflow names a step size that does not overflow.
     """
     origin = Origin(seed, positions)
-    journal = open_journal(settings, inputs, origin)
-    if journal is not None:
-        origin = journal.origin
-    try:
+    with open_journal(settings, inputs, origin) as journal:
+        if journal is not None:
+            origin = journal.origin
         n_left = 5  # further plans to try
         while True:
             start = origin.seed, origin.positions, origin.finding
@@ -73,10 +77,6 @@ def plan_and_run(
             origin, n_left = replace(origin, finding=finding), n_left - 1
             if journal is not None:
                 journal.begin_again(origin)
-    except KeyboardInterrupt:
-        if journal is None:
-            raise
-        raise journal.interrupted() from None
 
 
 def run_plan(
@@ -114,32 +114,46 @@ def run_plan(
         remedy.
     """
     begin = (origin or Origin(plan.seed)).begin
-    if watch is None and plan.settings.verbose:
-        watch = partial(progress_bar, plan.settings.verbose)
-    with nullcontext() if watch is None else watch(plan.n_steps, "sampling") as progress:
-        if plan.prepare is not None:
-            plan = plan.prepare(plan, begin, progress, workers)
-        chains, stopped_by = _draw(plan, begin, journal, progress, workers)
+    with (watch or watch_of(plan.settings))(plan.n_steps, "sampling") as progress:
+        plan, chains = draw(plan, begin, journal, progress, workers)
     values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
-    if stopped_by is not None:
-        choices = plan.choices | {"stopped_by": stopped_by}
-        plan = replace(plan, n_draws=values.shape[1], choices=choices)
     with np.errstate(all="ignore"):  # squares of diverging chains overflow
         result = judge(plan, chains, values)
-    if result.problems:
-        message = "; ".join(result.problems)
-        warn(f"{message[0].upper()}{message[1:]}.", ConvergenceWarning)
+    warn_of_problems(result)
     return result
 
 
-def _draw(
+def watch_of(settings: Settings) -> Watch:
+    """Watch that shows a progress bar if the settings are verbose."""
+    if settings.verbose:
+        return partial(progress_bar, settings.verbose)
+    return lambda n_steps, name: nullcontext()
+
+
+def warn_of_problems(result: SamplingResult) -> None:
+    """Warn of all problems in one sentence."""
+    if result.problems:
+        message = "; ".join(result.problems)
+        warn(f"{message[0].upper()}{message[1:]}.", ConvergenceWarning)
+
+
+def draw(
     plan: Plan,
     begin: float,
     journal: Journal | None,
     progress: Progress | None,
-    workers: Workers | None,
-) -> tuple[Chains, Choice | None]:
-    """Run the chains and join their walkers; also return the reason of an early end, if any.
+    workers: Workers | None = None,
+    measure: MeasureEss = least_ess_of,
+) -> tuple[Plan, Chains]:
+    """Run the chains and join their walkers.
+
+    Parameters are those of :func:`~skbayes_sgld.inference.in_parts.draw_in_parts`.
+
+    Returns
+    -------
+    plan : Plan
+        Plan with the reason of an early end, if any, and the number of draws until then.
+    chains : Chains
 
     Raises
     ------
@@ -149,7 +163,7 @@ def _draw(
     settings, stopped = plan.settings, None
     try:
         if settings.in_parts:
-            chains, stopped = draw_in_parts(plan, begin, journal, progress, workers)
+            chains, stopped = draw_in_parts(plan, begin, journal, progress, workers, measure)
         else:
             lengths = {"n_draws": plan.n_each, "n_burnin": plan.n_burnin, "thin": plan.thin}
             how: dict[str, Any] = {"progress": progress, "workers": workers}
@@ -169,14 +183,18 @@ def _draw(
             f"{ended} before the first draw, after {chains.n_steps} of {plan.n_burnin} steps of "
             f"the burn-in; give more time{f', with resume_from={str(file)!r}' if file else ''}."
         )
-    return chains.join_walkers(plan.n_walkers, plan.n_draws), stopped
+    chains = chains.join_walkers(plan.n_walkers, plan.n_draws)
+    if stopped is not None:
+        choices = plan.choices | {"stopped_by": stopped}
+        plan = replace(plan, n_draws=chains.draws.shape[1], choices=choices)
+    return plan, chains
 
 
 def _finding(error: ChainOverflowError, plan: Plan) -> Finding | None:
     """Finding for a second plan after an overflow; None if the user chose the step size."""
     settings, run = plan.settings, plan.run
     chosen_by_user = settings.sampler is not AUTO or settings.step_size is not AUTO
-    if chosen_by_user or run.sampler.adjusted or plan.prepare is not None:
+    if chosen_by_user or run.sampler.adjusted:
         return None
     why = f"chain {error.chain} overflowed at step {error.step}, by steps of {run.step_size:.3g}"
     if settings.left_to_tuning:

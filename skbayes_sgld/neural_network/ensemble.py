@@ -17,11 +17,14 @@ from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._progress import Progress
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.inference.choices import Choice, as_given, in_order
+from skbayes_sgld.inference.judging import unjudged
+from skbayes_sgld.inference.origin import Origin, open_journal
+from skbayes_sgld.inference.overflow import place_of
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.result import SamplingResult
+from skbayes_sgld.inference.run import Watch, draw, plan_and_run, warn_of_problems, watch_of
 from skbayes_sgld.inference.setting_checks import AUTO, check_room
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.neural_network.equilibration import equilibrate, row_norms
 from skbayes_sgld.neural_network.posterior import MLPPosterior
@@ -41,51 +44,85 @@ from skbayes_sgld.sampling import (
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.run import Chains, Run
-from skbayes_sgld.sampling.workers import Workers
+from skbayes_sgld.sampling.run import Chains, Run, reported_draws
 
 _ALL_ROWS = 2000  # up to this number of rows every step takes all of them
 _ROUNDS = 10  # rounds of the burn-in, each with a metric measured at its start
 _BOUND = 10.0  # in sds of the metric; gradients within the posterior are shorter
 
 
-class Ensemble(Strategy):
-    """Chains that are trained, each from random weights, before they sample."""
+def sample_network(
+    posterior: MLPPosterior,
+    settings: Settings,
+    inputs: dict[str, Any],
+    seed: int,
+    watch: Watch | None = None,
+) -> SamplingResult:
+    """Sample a network: by an ensemble, unless the settings ask for one of the strategies.
 
-    @classmethod
-    def suits(cls, task: Task) -> bool:
-        """Whether no setting of the user asks for another strategy."""
-        settings = task.settings
-        return (
-            settings.init is AUTO
-            and settings.sampler is settings.gradient is settings.preconditioner is AUTO
-            and settings.clip is settings.temperature is None
-            and isinstance(settings.schedule, Constant)
-        )
+    Parameters, errors and warnings are those of :func:`~skbayes_sgld.inference.run.plan_and_run`.
+    """
+    if not suits(settings):
+        return plan_and_run(posterior, settings, inputs, seed, None, watch)
+    if watch is None:
+        watch = watch_of(settings)
+    with open_journal(settings, inputs, Origin(seed)) as journal:
+        origin = Origin(seed) if journal is None else journal.origin
+        plan = plan_ensemble(posterior, settings, origin.seed)
+        n_steps = plan.n_burnin + plan.n_steps  # the training has as many steps as the burn-in
+        try:
+            with watch(n_steps, "sampling") as progress:
+                plan = trained(plan, origin.begin, progress)
+                plan, chains = draw(plan, origin.begin, journal, progress, measure=ess_of_outputs)
+        except ChainOverflowError as error:
+            raise explain(error, plan) from None
+    values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
+    diagnosis = diagnose(plan, chains)
+    problems = tuple(diagnosis.problems)
+    result = replace(unjudged(plan, chains, values), predictions=diagnosis, problems=problems)
+    warn_of_problems(result)
+    return result
 
-    @classmethod
-    def plan(cls, task: Task) -> Plan:
-        """Plan of the training and of the draws after it."""
-        posterior: Any = task.posterior
-        settings, seed = task.settings, task.seed
-        check_room(settings.n_chains, settings.n_draws, posterior.n_params)
-        run, choices = choose_ensemble(posterior, settings)
-        n_burnin = choices["n_burnin"].value
-        normals = start_normals(seed, range(settings.n_chains), posterior.n_params)
-        return Plan(
-            posterior=posterior,
-            run=run,
-            start=posterior.random_start(normals),
-            seed=seed,
-            n_draws=settings.n_draws,
-            n_burnin=n_burnin,
-            thin=choices["thin"].value,
-            choices=in_order(choices),
-            settings=settings,
-            n_training=n_burnin,
-            prepare=prepare,
-            diagnose=diagnose,
-        )
+
+def suits(settings: Settings) -> bool:
+    """Whether no setting of the user asks for another way to sample."""
+    return (
+        settings.init is AUTO
+        and settings.sampler is settings.gradient is settings.preconditioner is AUTO
+        and settings.clip is settings.temperature is None
+        and isinstance(settings.schedule, Constant)
+    )
+
+
+def plan_ensemble(posterior: MLPPosterior, settings: Settings, seed: int) -> Plan:
+    """Plan whose burn-in follows a training of as many steps."""
+    check_room(settings.n_chains, settings.n_draws, posterior.n_params)
+    run, choices = choose_ensemble(posterior, settings)
+    normals = start_normals(seed, range(settings.n_chains), posterior.n_params)
+    return Plan(
+        posterior=posterior,
+        run=run,
+        start=posterior.random_start(normals),
+        seed=seed,
+        n_draws=settings.n_draws,
+        n_burnin=choices["n_burnin"].value,
+        thin=choices["thin"].value,
+        choices=in_order(choices),
+        settings=settings,
+    )
+
+
+def explain(error: ChainOverflowError, plan: Plan) -> ChainOverflowError:
+    """Error without a step size that holds, since the metric comes from a long burn-in."""
+    is_given = plan.choices["step_size"].given
+    remedy = "set step_size='auto'" if is_given else "set a smaller step_size, or rescale y"
+    return error.explained(f"{place_of(error, plan)}; {remedy}.")
+
+
+def ess_of_outputs(plan: Plan, chains: Chains) -> tuple[float, str]:
+    """Effective sample size that is compared with ``target_ess``, and a sentence on it."""
+    ess = diagnose(plan, chains).ess
+    return ess, f"95 % of the predictions have an effective sample size above {ess:.0f}"
 
 
 def diagnose(plan: Plan, chains: Chains) -> NetworkDiagnosis:
@@ -156,7 +193,7 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
     return run, choices
 
 
-def prepare(plan: Plan, begin: float, progress: Progress | None, workers: Workers | None) -> Plan:
+def trained(plan: Plan, begin: float, progress: Progress | None) -> Plan:
     """Plan of an ensemble's draws, after its chains were trained and its metric was measured.
 
     ``begin`` is when the work began, on the monotonic clock.
@@ -175,21 +212,19 @@ def prepare(plan: Plan, begin: float, progress: Progress | None, workers: Worker
             progress(n_done)
         return False
 
-    how: dict[str, Any] = {"progress": report, "workers": workers, "n_jobs": settings.n_jobs}
-    lengths = plan.n_training, plan.n_burnin
-    run, start, seed = warm_up(plan.run, plan.start, *lengths, plan.seed, **how)
-    return replace(plan, run=run, start=start, seed=seed, n_training=0, n_burnin=0, prepare=None)
+    how: dict[str, Any] = {"progress": report, "n_jobs": settings.n_jobs}
+    run, start, seed = warm_up(plan.run, plan.start, plan.n_burnin, plan.seed, **how)
+    return replace(plan, run=run, start=start, seed=seed, n_burnin=0)
 
 
-def warm_up(
-    run: Run, start: Array, n_training: int, n_burnin: int, seed: int, **how: Any
-) -> tuple[Run, Array, int]:
+def warm_up(run: Run, start: Array, n_burnin: int, seed: int, **how: Any) -> tuple[Run, Array, int]:
     """Run in the metric measured last, ends of the burn-in ``(C, P)``, and seed of the draws.
 
-    The arguments ``how`` go to ``run_chains``.
+    A training of as many steps comes before the burn-in. The arguments ``how`` are those of
+    ``run_chains``.
     """
     posterior: Any = run.dynamics.gradient.posterior
-    theta, norms, first = train(posterior, start, n_training, seed, **how), None, seed + 1
+    theta, norms, first = train(posterior, start, n_burnin, seed, **how), None, seed + 1
     length = -(-n_burnin // _ROUNDS)
     for number in range(first, first + _ROUNDS):
         run, norms = _equilibrated(run, theta, norms, number)

@@ -23,7 +23,6 @@ from skbayes_sgld.estimators.priors import check_noise_scales
 from skbayes_sgld.estimators.regression import NormalModel
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
-from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.setting_checks import (
     check_room,
     check_temperature,
@@ -34,7 +33,7 @@ from skbayes_sgld.inference.setting_checks import (
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.likelihoods import FixedNormalNoise, Likelihood
 from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
-from skbayes_sgld.neural_network.ensemble import train
+from skbayes_sgld.neural_network.ensemble import sample_network, train
 from skbayes_sgld.neural_network.posterior import MLPPosterior, Network, Units, check_layout
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
@@ -301,7 +300,7 @@ class SGLDNetwork(NetworkEstimator):
         data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight}
         inputs = {**self.get_params(deep=False), **data}
         watch, seed = partial(show_progress, self), draw_seed(self.random_state)
-        result = plan_and_run(posterior, settings, inputs, seed, None, watch)
+        result = sample_network(posterior, settings, inputs, seed, watch)
         used = {name: choice.value for name, choice in result.choices.items()}
         return self._keep(
             model,

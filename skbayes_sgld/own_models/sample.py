@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from skbayes_sgld._checks import check_flag
+from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
@@ -18,6 +19,8 @@ from skbayes_sgld.inference.settings import Settings, as_arguments
 from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.own_models import check_gradient as compare_gradient
 from skbayes_sgld.posterior import Posterior
+
+_NETWORK = Door("skbayes_sgld.neural_network.ensemble", "sample_network")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -93,4 +96,5 @@ def sample(
     with one_blas_thread():
         # a checkpoint recognises another model or other data by the first steps of the chains
         inputs = vars(run) | {"posterior": (type(posterior).__name__, model.param_names)}
-        return plan_and_run(model, run, inputs, draw_seed(run.random_state))
+        way = _NETWORK.open() if model.facts.ensemble else plan_and_run
+        return way(model, run, inputs, draw_seed(run.random_state))

@@ -22,7 +22,6 @@ from skbayes_sgld.posterior.base import Array, BasePosterior
 
 STRATEGIES: list[type[Strategy] | Door] = [
     # for models with a certain fact
-    Door("skbayes_sgld.neural_network.ensemble", "Ensemble", only=("ensemble",)),
     Door("skbayes_sgld.own_models.strategy", "OwnModel", only=("user_defined", "multimodal")),
     SeveralModes,
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
