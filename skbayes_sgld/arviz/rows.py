@@ -61,7 +61,7 @@ def _groups(
     model: Any, X: Any, y: Any, random_state: Any, names: Sequence[str], by_row: dict[str, Any]
 ) -> dict[str, Any]:
     """Data set of each group by its name; some that cost nothing even if they are not asked for."""
-    models = model._models_of_outputs
+    models = vars(model).get("estimators_")
     if models is not None:
         columns, stream = split_columns(y, len(models)), as_random_state(random_state)
         parts = [

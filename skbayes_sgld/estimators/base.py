@@ -33,7 +33,7 @@ from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.likelihoods.row_terms import RowTerms
-from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_columns
+from skbayes_sgld.prediction.predictions import Predictions
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.prediction.random_walks import warn_of_random_walks
@@ -296,12 +296,6 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return () if self._fitted is None else self._fitted.target.arguments
 
     @property
-    def _models_of_outputs(self) -> list[Any] | None:
-        """Model of each output, if y had columns; None otherwise."""
-        models: list[Any] | None = vars(self).get("estimators_")
-        return models
-
-    @property
     def _fingerprint(self) -> Fingerprint | None:
         """Sums over the rows of the fit."""
         return None if self._fitted is None else self._fitted.fingerprint
@@ -375,19 +369,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self, X: Any, by_row: dict[str, Any], selection: Any = slice(None)
     ) -> Predictions:
         """Predictive distributions of the rows X from the chosen draws."""
-        models = self._models_of_outputs
-        if models is not None:
-            return of_outputs(model._predictions(X, by_row, selection) for model in models)
         rows, terms = self._rows_of(X, by_row)
         laws = partial(self._predictive, selection), self._point_predictive
         return Predictions(*laws, rows, terms, classes=getattr(self, "classes_", None))
 
     def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> Predictions:
         """Predictive distributions of the rows X, with their observations y."""
-        models = self._models_of_outputs
-        if models is not None:
-            pairs = zip(models, split_columns(y, len(models)), strict=True)
-            return of_outputs(model._predictions_of(X, own, by_row) for model, own in pairs)
         rows, observed, terms = self._observed(X, y, by_row)
         laws = self._predictive, self._point_predictive
         return Predictions(*laws, rows, terms, observed, getattr(self, "classes_", None))

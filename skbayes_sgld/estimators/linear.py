@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import SMALLEST, check_flag
 from skbayes_sgld._components import Registry
-from skbayes_sgld._random import as_random_state
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.fitted import FittedLinear, of_rows
 from skbayes_sgld.estimators.parameters import parameters
@@ -21,7 +20,6 @@ from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import NoiseModel
-from skbayes_sgld.prediction.predictions import split_columns, stacked
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.rows.checks import check_columns
 from skbayes_sgld.rows.model import LinearModel
@@ -212,9 +210,6 @@ class LinearEstimator(BayesianEstimator):
 
     def _draws_at(self, selection: Array) -> Bunch:
         """Chosen draws by parameter."""
-        models = self._models_of_outputs
-        if models is not None:
-            return stacked(model._draws_at(selection) for model in models)
         draws = Bunch(**{name: values[selection] for name, values in self._draws().items()})
         if self._fitted.n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
@@ -269,9 +264,10 @@ class LinearEstimator(BayesianEstimator):
         >>> model.sample_prior(np.zeros((3, 2)), n_samples=5).shape
         (3, 5)
         """
-        models = self._models_of_outputs
-        if models is not None:
-            rng, columns = as_random_state(random_state), split_columns(y, len(models))
-            pairs = zip(models, columns, strict=True)
-            return stacked(m.sample_prior(X, n_samples, rng, own, **by_row) for m, own in pairs)
+        return self._draw_prior(X, n_samples, random_state, y, by_row)
+
+    def _draw_prior(
+        self, X: Any, n_samples: int, random_state: Any, y: Any, by_row: dict[str, Any]
+    ) -> Array:
+        """Draws of y ``(n, n_samples)`` from the prior predictive distribution."""
         return draw_prior_predictive(self, X, n_samples, random_state, y, by_row)

@@ -2,20 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import Bunch, Tags
 
 from skbayes_sgld._random import as_random_state
+from skbayes_sgld._typing import Array
 from skbayes_sgld.estimators.fitted import Fitted
+from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior.statistics import shared_columns
-from skbayes_sgld.prediction.predictions import split_columns
+from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_columns, stacked
+from skbayes_sgld.rows.arguments import check_names
+from skbayes_sgld.rows.arrays import has_outputs
+from skbayes_sgld.rows.reading import read_rows
 
 _STACKED = ("coef_", "intercept_", "noise_variance_", "noise_coef_", "noise_intercept_")
+
+
+class SeveralOutputs(LinearEstimator):
+    """A linear estimator that fits a copy of itself to each column of y, if y has columns.
+
+    Methods of such a fit ask the copies, ``estimators_``, and stack their arrays.
+    """
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: y may have several columns."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        by_row: dict[str, Any],
+        read: Callable[..., Any] = read_rows,
+    ) -> Self:
+        if read is not read_rows or not has_outputs(y):
+            return super()._fit(X, y, sample_weight, by_row, read)
+        check_names(self, by_row)
+        self._write(fit_outputs(self, X, y, sample_weight, by_row))
+        return self
+
+    def _models(self) -> list[Any]:
+        """Model of each output; none if y had one column."""
+        models: list[Any] = vars(self).get("estimators_", [])
+        return models
+
+    def _models_and_columns(self, y: Any) -> Iterator[tuple[Any, Any]]:
+        """Each model, with its column of y; None if y is None."""
+        return zip(self._models(), split_columns(y, len(self._models())), strict=True)
+
+    def _predictions(
+        self, X: Any, by_row: dict[str, Any], selection: Any = slice(None)
+    ) -> Predictions:
+        if not self._models():
+            return super()._predictions(X, by_row, selection)
+        return of_outputs(model._predictions(X, by_row, selection) for model in self._models())
+
+    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> Predictions:
+        if not self._models():
+            return super()._predictions_of(X, y, by_row)
+        pairs = self._models_and_columns(y)
+        return of_outputs(model._predictions_of(X, own, by_row) for model, own in pairs)
+
+    def _draws_at(self, selection: Array) -> Bunch:
+        if not self._models():
+            return super()._draws_at(selection)
+        draws: Bunch = stacked(model._draws_at(selection) for model in self._models())
+        return draws
+
+    def _draw_prior(
+        self, X: Any, n_samples: int, random_state: Any, y: Any, by_row: dict[str, Any]
+    ) -> Array:
+        if not self._models():
+            return super()._draw_prior(X, n_samples, random_state, y, by_row)
+        rng, pairs = as_random_state(random_state), self._models_and_columns(y)
+        draws: Array = stacked(m._draw_prior(X, n_samples, rng, own, by_row) for m, own in pairs)
+        return draws
 
 
 def fit_outputs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Literal, Self, overload
+from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import as_array, check_choice, check_flag, check_lengths
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
-from skbayes_sgld.estimators.linear import LinearEstimator
-from skbayes_sgld.estimators.outputs import fit_outputs
+from skbayes_sgld.estimators.outputs import SeveralOutputs
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.prediction_methods import LazyRows, RowsInBlocks, prediction
 from skbayes_sgld.likelihoods import (
@@ -28,7 +27,7 @@ from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names, offset_argument
-from skbayes_sgld.rows.arrays import Arrays, has_outputs
+from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_weight
 from skbayes_sgld.rows.reading import UnreadRows, read_rows
 from skbayes_sgld.rows.scores import R2, Score
@@ -334,7 +333,7 @@ class NormalModel(RegressionModel):
 
 
 @parameters
-class NormalRegressor(NormalModel, LinearEstimator):
+class NormalRegressor(NormalModel, SeveralOutputs):
     """A linear regression with normal noise; several outputs are fitted one by one.
 
     Attributes
@@ -347,28 +346,6 @@ class NormalRegressor(NormalModel, LinearEstimator):
     """
 
     _row_arguments = ("n_averaged",)
-
-    def __sklearn_tags__(self) -> Tags:
-        """Tags of scikit-learn: y may have several columns."""
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        by_row: dict[str, Any],
-        read: Callable[..., Any] = read_rows,
-    ) -> Self:
-        if read is not read_rows or not has_outputs(y):
-            return super()._fit(X, y, sample_weight, by_row, read)
-        check_names(self, by_row)
-        self._write(fit_outputs(self, X, y, sample_weight, by_row))
-        return self
-
-    # ---- draws --------------------------------------------------------------------------------
 
     def _predictive(self, selection: Any = slice(None)) -> Predictive:
         likelihood, own = self._fitted.target.likelihood, self._own_draws()
