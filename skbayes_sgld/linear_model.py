@@ -323,7 +323,6 @@ class SGLDNegativeBinomialRegressor(CountRegressor, SampledEstimator):
     dispersion_prior: Any = "exponential"
 
     _family = "negative_binomial"
-    _takes_rates = False
 
 
 @parameters
@@ -441,5 +440,4 @@ class SGLDGammaRegressor(RegressionModel, SampledEstimator):
     }
     _score = D2_GAMMA
     _positive = True
-    _holds = "numbers above 0."
-    _exponential = "mean"
+    _y_holds = "numbers above 0."

@@ -109,7 +109,7 @@ def _moments_and_sample(
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
         # rates without an exposure are what weights are for
-        are_rates = target.takes_rates and block.exposure is None and block.weight is not None
+        are_rates = likelihood.takes_rates and block.exposure is None and block.weight is not None
         if likelihood.whole and not are_rates:
             broken = block.y[block.y != np.floor(block.y)]
             fraction = Fraction(broken[0]) if len(broken) else None

@@ -75,21 +75,20 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     }
     _doc_link_module = "skbayes_sgld"  # for the link to the documentation in scikit-learn's HTML
     _doc_link_template = property(lambda self: doc_link_template())
-    _takes_sparse: ClassVar[bool] = False
-    _takes_blocks: ClassVar[bool] = False
-    # names of arguments by row, out of ROW_ARGUMENTS
-    _row_arguments: ClassVar[tuple[str, ...]] = ()
-    _holds: ClassVar[str] = ""  # what y holds, for the notes of the docstring
-    _advice_on_columns: ClassVar[str] = ""  # what to do instead, if y has several columns
-    # what to do instead, if a method does not take an argument
+    # ---- what a kind of estimator says of itself: a subclass sets it ----
+    _takes_sparse: ClassVar[bool] = False  # whether X may be sparse
+    _takes_blocks: ClassVar[bool] = False  # whether fit takes rows in blocks
+    _row_arguments: ClassVar[tuple[str, ...]] = ()  # arguments by row, out of ROW_ARGUMENTS
+    _y_holds: ClassVar[str] = ""  # end of the sentence "y holds ..." in the docstring's notes
+    _advice_on_columns: ClassVar[str] = ""  # for the error of a y with several columns
+    # what to do instead of giving an argument that a method does not take, for its error
     _argument_hints: ClassVar[dict[str, str]] = {
         **{name: each.elsewhere for name, each in ROW_ARGUMENTS.items()},
         "offset": "a known part of the mean is subtracted from y before the fit",
         "as_frame": "the functions of the same names, such as skbayes_sgld.predict_interval(model, "
         "X, as_frame=True), give a frame",
     }
-    # name of the exponential of the linear predictor, if there is one predictor
-    _exponential: ClassVar[str] = ""
+
     _fitted: Any = None  # what is kept of the last fit; see estimators/fitted.py
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -361,6 +360,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         own, weights = (None if v is None else v[selection] for v in (own, weights))
         return Predictive(predictor, likelihood, own, weights)
 
+    def _exponential(self) -> str:
+        """Name of the exponential of the only linear predictor; "" if there is none."""
+        return ""
+
     def _point_predictive(self) -> Predictive:
         """Predictive distribution whose mean and probabilities are reported."""
         return self._predictive()
@@ -454,8 +457,8 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         draws = self.posterior_
         if not check_flag(exponentiate, "exponentiate"):
             return draws.summary(coverage)
-        unit = self._exponential
-        if not unit or self._fitted.n_predictors > 1:
+        unit = self._exponential()
+        if not unit:
             raise ValueError(
                 f"exponentiate=True is not accepted by this {type(self).__name__}: exponentials of "
                 "coefficients are odds ratios of two classes and rate ratios of counts. "

@@ -312,8 +312,7 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
     """
 
     _row_arguments: ClassVar[tuple[str, ...]] = ("n_trials",)
-    _exponential = "odds"
-    _holds = (
+    _y_holds = (
         "labels; with ``n_trials``, whole numbers of successes. ``classes_`` are then 0 and 1, a "
         "success, and probabilities are those of one trial. The likelihood is that of as many rows "
         "as there are trials, each with its label; the automatic scale of the prior counts each "

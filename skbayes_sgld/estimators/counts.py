@@ -27,10 +27,9 @@ class CountRegressor(RegressionModel, LinearEstimator):
 
     _family = "poisson"
     _row_arguments = ("exposure",)
-    _exponential = "rate"
     _score = D2_POISSON
     _positive = True
-    _holds = (
+    _y_holds = (
         "whole counts, 0 or more. Rates, counts over their exposure, are taken too where "
         "``sample_weight`` has the exposures, as of ``sklearn.linear_model.PoissonRegressor``; "
         "``exposure`` takes the counts themselves. Of other fractions ``fit`` warns."
@@ -45,10 +44,9 @@ class CountRegressor(RegressionModel, LinearEstimator):
         "offset": "an offset is the log of an exposure: exposure=np.exp(offset)",
         "n_averaged": "for means of several counts give their sums as y, and how many as exposure",
     }
-    _takes_rates = True  # rates weighted by exposures have the likelihood of the counts
 
     def _target(self, rows: UnreadRows) -> Target:
-        return Counts(family=self._likelihood(), takes_rates=self._takes_rates)
+        return Counts(family=self._likelihood())
 
 
 @parameters
@@ -63,10 +61,9 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
 
     _family = "beta_binomial"
     _row_arguments = ("n_trials",)
-    _exponential = "odds"
     _score = D2_BINOMIAL
     _positive = True
-    _holds = "whole numbers of successes."
+    _y_holds = "whole numbers of successes."
     _argument_hints: ClassVar[dict[str, str]] = {
         **RegressionModel._argument_hints,
         "n_averaged": "for shares of successes give the successes as y, and n_trials",

@@ -189,6 +189,10 @@ class LinearEstimator(BayesianEstimator):
         parts = self._parts()
         return LinearPredictor(parts["coef"][selection], parts["intercept"][selection])
 
+    def _exponential(self) -> str:
+        likelihood = self._fitted.target.likelihood
+        return likelihood.exponential if likelihood.n_predictors == 1 else ""
+
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = 0) -> Bunch:
         """Draws from the posterior, by parameter.
 

@@ -58,7 +58,7 @@ class OrdinalClassifier(LinearClassifier):
 
     gap_prior: Any = "log_normal"
     _row_arguments = ()
-    _holds = (
+    _y_holds = (
         "labels. An ordered pandas categorical, a polars Enum or an ordered Arrow dictionary gives "
         "their order, else they are sorted. Intervals, as of ``pandas.cut``, become their text."
     )

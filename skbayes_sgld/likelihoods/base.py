@@ -89,6 +89,11 @@ class Likelihood(Component):
     log_link : tuple of str
         If the mean is the exponential of the predictor: its name, and what to check if it
         overflows. Else empty.
+    exponential : str
+        Name of the exponential of the only linear predictor, such as an odds, of which exponentials
+        of coefficients are ratios; "" if there is none.
+    takes_rates : bool
+        Whether rates weighted by their exposures have the likelihood of the counts.
     sizes : tuple of float
         Bounds on the largest absolute value of y, unless that is 0.
     spread_at : int or None
@@ -116,6 +121,8 @@ class Likelihood(Component):
     reach: ClassVar[float] = 1.0
     improper: ClassVar[str] = ""
     log_link: ClassVar[tuple[str, ...]] = ()
+    exponential: ClassVar[str] = ""
+    takes_rates: ClassVar[bool] = False
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST
     spread_at: ClassVar[int | None] = None
     offset_at = 0

@@ -63,6 +63,7 @@ class Bernoulli(LabelLikelihood):
 
     averages = True
     increasing = True
+    exponential = "odds"
     symmetric = True
     kernel = BernoulliKernel
 

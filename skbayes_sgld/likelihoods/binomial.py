@@ -93,6 +93,7 @@ class Binomial(Likelihood):
 
     kernel: ClassVar[type[BinomialKernel]] = BinomialKernel
     totals = True
+    exponential = "odds"
     whole = True
     averages = True
     improper = "a plane separates the successes from the failures"

@@ -59,6 +59,7 @@ class Gamma(Likelihood):
     increasing = True
     spread_at = 1
     log_link = "mean", "the units of its columns"
+    exponential = "mean"
     bounded_curvature = False
 
     def check_target(self, y: Array) -> Array:

@@ -109,6 +109,7 @@ class NegativeBinomial(Poisson):
     own = (OwnParameter("dispersion", "dispersion_prior", "exponential"),)
     kernel = NegativeBinomialKernel
     averages = False
+    takes_rates = False
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Log of the mean count, and of the dispersion by moments about it.

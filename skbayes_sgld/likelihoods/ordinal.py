@@ -81,6 +81,7 @@ class Ordinal(LabelLikelihood):
 
     n_classes: int = 3
     bounded_curvature = False  # in the logs of the gaps
+    exponential = "odds"
     kernel = OrdinalKernel
 
     @property

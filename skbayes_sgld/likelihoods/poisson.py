@@ -62,6 +62,8 @@ class Poisson(Likelihood):
     whole = True
     increasing = True
     log_link = "rate", "the units of its columns, and the exposure"
+    exponential = "rate"
+    takes_rates = True
     bounded_curvature = False
     sizes = 1e-20, 1e20  # larger counts determine rates beyond floating point precision
     improper = "some combination of the columns is zero where y is not, and else of one sign"

@@ -44,7 +44,6 @@ class Target(ABC):
     numeric: ClassVar[bool] = True  # whether y must hold numbers
     fewest_rows: ClassVar[int] = 1
     has_labels: ClassVar[bool] = False  # whether blocks are read for their labels first
-    takes_rates = False  # whether fractions with weights are rates
 
     @property
     @abstractmethod

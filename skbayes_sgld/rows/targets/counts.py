@@ -15,20 +15,12 @@ from skbayes_sgld.rows.targets.numbers import Numbers
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counts(Numbers):
-    """Whole counts, each over an exposure of 1 or of another size.
-
-    Attributes
-    ----------
-    takes_rates : bool, default=True
-        Whether the likelihood of rates, weighted by their exposures, is that of the counts.
-    """
-
-    takes_rates: bool = True
+    """Whole counts, each over an exposure of 1 or of another size."""
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
         exposed = "exposure" in rows.by_row
-        weighted_rates = self.takes_rates and not exposed and rows.weight is not None
+        weighted_rates = self.likelihood.takes_rates and not exposed and rows.weight is not None
         target, rows = super().encode(rows)
         if not weighted_rates:
             warn_of_fraction(first_fraction(rows.y), with_exposure=exposed)
@@ -49,7 +41,7 @@ class Counts(Numbers):
 
     def are_rates(self, y: Array, weight: Array | None) -> bool:
         """Whether y holds rates: with their exposures as weights they are counts."""
-        return self.takes_rates and weight is not None and first_fraction(y) is not None
+        return self.likelihood.takes_rates and weight is not None and first_fraction(y) is not None
 
     def scored(self, y: Array) -> Array:
         """Numbers of y for a score, which may be rates; an error names y."""
