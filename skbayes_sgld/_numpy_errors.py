@@ -59,6 +59,7 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
     """
     expected, model = signature(function), args[0] if args else None
     is_method = next(iter(expected.parameters), "") == "self" and bool(args)
+    is_estimator = is_method and hasattr(model, "_row_arguments")
     known = getattr(model, "_row_arguments", ())
     try:
         by_row = expected.bind(*args, **kwargs).arguments.get("by_row", {})
@@ -66,7 +67,7 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
         what = str(mismatch)
     else:
         unknown = [name for name in by_row if name not in known]
-        if not (is_method and unknown):
+        if not (is_estimator and unknown):
             return
         what = f"got an unexpected keyword argument {unknown[0]!r}"
     of = f"{type(model).__name__}." if is_method else ""

@@ -115,8 +115,12 @@ def test_functions_of_a_fit_take_the_estimator_the_rows_and_arguments_by_row():
             assert taken[-1].kind is inspect.Parameter.VAR_KEYWORD, name
     for name, call in methods():
         if "from_estimator" in name:
-            first = next(iter(inspect.signature(call).parameters))
-            assert first == ("estimators" if name.endswith("s") else "estimator"), name
+            taken = list(inspect.signature(call).parameters.values())
+            assert taken[0].name == ("estimators" if name.endswith("s") else "estimator"), name
+            # contours are drawn on a grid
+            if taken[1].name == "X" and not name.startswith("ProbabilityContour"):
+                assert taken[-1].kind is inspect.Parameter.VAR_KEYWORD, name
+                assert taken[-1].name in ("by_row", "params"), name
 
 
 def test_no_two_public_classes_have_one_name_and_no_distribution_has_two():

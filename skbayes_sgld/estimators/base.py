@@ -418,7 +418,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         X : array-like of shape (n_rows, n_features)
         n_samples : int, default=1
         random_state : int, RandomState, Generator or None, default=0
-        **by_row : array-like of shape (n_samples,) or number
+        **by_row : array-like of shape (n_rows,) or number
             Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns

@@ -247,7 +247,7 @@ class LinearEstimator(BayesianEstimator):
             Before ``fit``: the target whose units the automatic scales of a linear regression take,
             and whose classes a classifier takes; 0 and 1 without it. Counts and totals do not use
             it.
-        **by_row : array-like of shape (n_samples,) or number
+        **by_row : array-like of shape (n_rows,) or number
             Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns

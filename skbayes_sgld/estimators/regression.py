@@ -207,7 +207,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             Number of draws, chosen at random among those of the fit. None: all of them.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice.
-        **by_row : array-like of shape (n_samples,) or number
+        **by_row : array-like of shape (n_rows,) or number
             Arguments by row, for estimators that take some: see the notes of the class.
 
         Returns

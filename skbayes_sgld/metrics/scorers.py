@@ -90,7 +90,7 @@ def _neg_pinball_loss(
     return -pinball_loss(y, quantiles, q, sample_weight=weight)
 
 
-def _labels(
+def label_rows(
     fitted: Any, X: Any, y: Any, weight: Any, by_row: dict[str, Any]
 ) -> tuple[Any, Array, Any]:
     """Labels, probabilities and weights of rows; a total becomes two rows, one per outcome."""
@@ -106,7 +106,7 @@ def _labels(
 
 
 def _neg_brier_score(fitted: Any, X: Any, y: Any, weight: Any, by_row: Any) -> float:
-    y, proba, weight = _labels(fitted, X, y, weight, by_row)
+    y, proba, weight = label_rows(fitted, X, y, weight, by_row)
     return -brier_score(y, proba, labels=fitted.classes_, sample_weight=weight)
 
 
@@ -115,7 +115,7 @@ def _neg_calibration_error(
 ) -> float:
     if is_classifier(fitted):
         labels = fitted.classes_
-        y, proba, weight = _labels(fitted, X, y, weight, by_row)
+        y, proba, weight = label_rows(fitted, X, y, weight, by_row)
         return -calibration_error(
             y, proba, n_bins=n_bins, norm=norm, labels=labels, sample_weight=weight
         )

@@ -14,6 +14,7 @@ from skbayes_sgld.diagnostics import tails
 from skbayes_sgld.metrics import interval_coverage
 from skbayes_sgld.metrics.intervals import bounds_of
 from skbayes_sgld.metrics.probabilities import Bins, bin_probabilities
+from skbayes_sgld.metrics.scorers import label_rows
 from skbayes_sgld.plotting.axes import (
     BLUE,
     COLORS,
@@ -422,8 +423,13 @@ class ReliabilityDisplay(Display):
         y: ArrayLike,
         *,
         pos_label: Any = None,
+        n_bins: int = 10,
+        strategy: str = "uniform",
+        coverage: float = 0.9,
         name: str | None = None,
-        **options: Any,
+        ax: Any = None,
+        color: Any = BLUE,
+        **by_row: Any,
     ) -> ReliabilityDisplay:
         """Display of a fitted classifier's probabilities.
 
@@ -436,32 +442,36 @@ class ReliabilityDisplay(Display):
         y : array-like of shape (n_samples,)
         pos_label : label or None, default=None
             Class whose probability is judged. None: the second of two.
+        n_bins, strategy, coverage, ax, color : object
+            As in :meth:`from_predictions`.
         name : str or None, default=None
             Name in the legend. None: the class of the model.
-        **options : dict
-            Arguments of :meth:`from_predictions`: ``n_bins``, ``strategy``, ``coverage``, ``ax``
-            and ``color``.
+        **by_row : dict
+            Arguments by row that the model takes. A total of ``n_trials`` counts as so many rows.
 
         Returns
         -------
         display : ReliabilityDisplay
         """
-        model = unwrap_for(cls.__name__, "predict_proba", estimator).model
-        if "n_trials" in getattr(model, "_arguments_of_fit", ()):
-            raise ValueError(
-                f"{cls.__name__} takes labels, and the model was fitted to totals of trials; write "
-                "the trials out, one a row, with p = estimator.predict_proba(X)[rows, 1]: "
-                f"{cls.__name__}.from_predictions(labels, p)."
-            )
+        model = unwrap_for(cls.__name__, "predict_proba", estimator, params=by_row).model
+        check_by_row_given(model, by_row, f"{cls.__name__}.from_estimator")
         k = _position(estimator, pos_label)
-        y, proba = as_array(y, "y", dtype=None), estimator.predict_proba(X)[:, k]
+        y = as_array(y, "y", dtype=None)
+        y, proba, number = label_rows(estimator, X, y, None, by_row)
         check_lengths(X=proba, y=y)
+        happened, p = y == estimator.classes_[k], proba[:, k]
+        if number is not None:
+            happened, p = (np.repeat(each, number.astype(int)) for each in (happened, p))
         return cls.from_predictions(
-            y == estimator.classes_[k],
-            proba,
+            happened,
+            p,
+            n_bins=n_bins,
+            strategy=strategy,
+            coverage=coverage,
             event=f"class {estimator.classes_[k]}",
             name=type(model).__name__ if name is None else name,
-            **options,
+            ax=ax,
+            color=color,
         )
 
     @classmethod

@@ -235,10 +235,17 @@ def test_effects_take_every_argument_by_row():
 
 
 @few_draws
-def test_the_display_of_labels_takes_no_totals():
+def test_the_display_of_labels_counts_each_trial_of_a_total():
     model = SGLDLogisticRegression(**FEW).fit(X, SUCCESSES, n_trials=SIZE)
-    with pytest.raises(ValueError, match="takes labels, and the model was fitted to totals"):
-        ReliabilityDisplay.from_estimator(model, X, np.minimum(SUCCESSES, 1))
+    display = ReliabilityDisplay.from_estimator(model, X, SUCCESSES, n_bins=5, n_trials=SIZE)
+    rows = np.repeat(np.arange(len(SIZE)), SIZE)
+    labels = np.concatenate([np.arange(n) < k for n, k in zip(SIZE, SUCCESSES, strict=True)])
+    p = model.predict_proba(X)[rows, 1]
+    other = ReliabilityDisplay.from_predictions(labels, p, n_bins=5)
+    for found, expected in zip(display.bins, other.bins, strict=True):
+        np.testing.assert_allclose(found, expected)
+    with pytest.raises(ValueError, match="n_trials is None, and the model was fitted to totals"):
+        ReliabilityDisplay.from_estimator(model, X, SUCCESSES)
 
 
 @few_draws

@@ -178,6 +178,15 @@ def test_weights_and_exposures_are_routed(data):
         assert found["test_score"][k] == pytest.approx(np.average(each, weights=w[rows]))
 
 
+def test_a_score_that_a_model_lacks_is_named_beside_arguments_by_row():
+    rng = np.random.default_rng(0)
+    X, n = rng.standard_normal((60, 2)), np.full(60, 5)
+    model = SGLDLogisticRegression(prior="normal", n_draws=250, random_state=0)
+    model.fit(X, rng.binomial(5, 0.4, 60), n_trials=n)
+    with pytest.raises(TypeError, match="'neg_crps' needs a regressor with predictive dist"):
+        get_scorer("neg_crps")(model, X, n, n_trials=n)
+
+
 def test_metadata_that_no_score_takes_is_refused():
     with pytest.raises(
         TypeError, match="offset= is no metadata of a score; it takes sample_weight"
