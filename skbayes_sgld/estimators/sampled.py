@@ -118,9 +118,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
         positions, n_fits = self._last_positions(settings, sampled.reported.names)
         # chains that go on from the last fit, and each batch, have a seed of their own
         seed = draw_seed(self.random_state) + n_fits + rows.n_batches
-        data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
-        data[target.offset_argument or "offset"] = posterior.offset
-        inputs = {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
+        inputs = partial(self._inputs, posterior, rows, target)
         watch, workers = partial(show_progress, self), rows.workers(settings.n_jobs)
         choices = {"prior": model.prior_choice}
         try:
@@ -162,6 +160,12 @@ class SampledEstimator(RunSettings, LinearEstimator):
         last: Any = vars(self).get("result_")
         same = last is not None and last.names == names and len(last.positions) == settings.n_chains
         return (last.positions, self._fitted.n_fits) if self.warm_start and same else (None, 0)
+
+    def _inputs(self, posterior: Any, rows: FitRows, target: Target) -> dict[str, Any]:
+        """Parameters and data by which a checkpoint recognises its run."""
+        data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
+        data[target.offset_argument or "offset"] = posterior.offset
+        return {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
         """Diagnosis of the draws, and also of the model if X and y are given.

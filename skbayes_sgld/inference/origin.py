@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
@@ -16,6 +16,7 @@ from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.sampling.run import Chains
 
 FILES = Door("skbayes_sgld.checkpoints", "Files")
+Inputs = Callable[[], dict[str, Any]]  # makes the data and settings of a run, by name
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,11 @@ class Journal(Protocol):
 
 
 @contextmanager
-def open_journal(
-    settings: Settings, inputs: dict[str, Any], origin: Origin
-) -> Iterator[Journal | None]:
+def open_journal(settings: Settings, inputs: Inputs, origin: Origin) -> Iterator[Journal | None]:
     """Context of the files that the settings name, or of None if they name none.
 
-    Checkpoints are imported only if a file is named.
+    Checkpoints are imported, and the ``inputs`` by which they recognise a run are put together,
+    only if a file is named.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def open_journal(
     if not settings.names_files:
         yield None
         return
-    journal: Journal = FILES.open()(settings, inputs, origin)
+    journal: Journal = FILES.open()(settings, inputs(), origin)
     try:
         yield journal
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from skbayes_sgld.inference.in_parts import (
     stopped_by_callback,
 )
 from skbayes_sgld.inference.judging import judge
-from skbayes_sgld.inference.origin import Journal, Origin, open_journal
+from skbayes_sgld.inference.origin import Inputs, Journal, Origin, open_journal
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
@@ -41,7 +41,7 @@ Watch = Callable[[int, str], AbstractContextManager[Progress | None]]
 def plan_and_run(
     posterior: BasePosterior,
     settings: Settings,
-    inputs: dict[str, Any],
+    inputs: Inputs,
     seed: int,
     positions: Array | None = None,
     watch: Watch | None = None,
@@ -56,7 +56,7 @@ def plan_and_run(
     All chains start again, whichever overflowed: only in this case do the draws of a chain depend
     on other chains.
 
-    ``inputs`` are data and settings by name, by which a checkpoint recognises its run. Other
+    ``inputs`` makes the data and settings, by name, by which a checkpoint recognises its run. Other
     parameters and errors are those of :func:`~skbayes_sgld.inference.strategies.make_plan` and
     :func:`run_plan`; the error of an overflow names a step size that does not overflow.
     """

@@ -18,7 +18,7 @@ from skbayes_sgld._progress import Progress
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.inference.choices import Choice, as_given, in_order
 from skbayes_sgld.inference.judging import unjudged
-from skbayes_sgld.inference.origin import Origin, open_journal
+from skbayes_sgld.inference.origin import Inputs, Origin, open_journal
 from skbayes_sgld.inference.overflow import place_of
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.result import SamplingResult
@@ -54,7 +54,7 @@ _BOUND = 10.0  # in sds of the metric; gradients within the posterior are shorte
 def sample_network(
     posterior: MLPPosterior,
     settings: Settings,
-    inputs: dict[str, Any],
+    inputs: Inputs,
     seed: int,
     watch: Watch | None = None,
 ) -> SamplingResult:

@@ -297,9 +297,8 @@ class SGLDNetwork(NetworkEstimator):
         self, settings: Settings, model: NetworkModel, posterior: Any, rows: Any, target: Any
     ) -> FittedNetwork:
         """Plan and run the chains."""
-        data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight}
-        inputs = {**self.get_params(deep=False), **data}
         watch, seed = partial(show_progress, self), draw_seed(self.random_state)
+        inputs = partial(self._inputs, rows)
         result = sample_network(posterior, settings, inputs, seed, watch)
         used = {name: choice.value for name, choice in result.choices.items()}
         return self._keep(
@@ -315,6 +314,11 @@ class SGLDNetwork(NetworkEstimator):
             n_burnin_=used["n_burnin"],
             thin_=used["thin"],
         )
+
+    def _inputs(self, rows: Any) -> dict[str, Any]:
+        """Parameters and data by which a checkpoint recognises its run."""
+        data = {"X": rows.X, "y": rows.y, "sample_weight": rows.weight}
+        return {**self.get_params(deep=False), **data}
 
     def diagnose(self, X: Any = None) -> NetworkDiagnosis:
         """Diagnosis of the draws by their predictions.

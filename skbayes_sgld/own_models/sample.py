@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from inspect import Parameter, signature
 from textwrap import wrap
 from types import SimpleNamespace
@@ -93,8 +94,15 @@ def sample(
     model = as_posterior(posterior)
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)
+    inputs = partial(_inputs, posterior, model, run)
     with one_blas_thread():
-        # a checkpoint recognises another model or other data by the first steps of the chains
-        inputs = vars(run) | {"posterior": (type(posterior).__name__, model.param_names)}
         way = _NETWORK.open() if model.facts.ensemble else plan_and_run
         return way(model, run, inputs, draw_seed(run.random_state))
+
+
+def _inputs(posterior: Any, model: Any, run: Settings) -> dict[str, Any]:
+    """Settings and names by which a checkpoint recognises its run.
+
+    It recognises another model, or other data, by the first steps of the chains.
+    """
+    return vars(run) | {"posterior": (type(posterior).__name__, model.param_names)}

@@ -141,6 +141,15 @@ def sample(path=None, scale=1.0, **settings):
     return skbayes_sgld.sample(normal, checkpoint=path, **settings)
 
 
+def test_a_run_without_files_puts_nothing_together_to_recognise_it_by(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(SGLDLinearRegression, "_inputs", lambda *given: calls.append(given) or {})
+    SGLDLinearRegression(**SETTINGS).fit(X, Y)
+    assert not calls
+    SGLDLinearRegression(**SETTINGS, checkpoint=tmp_path / "run").fit(X, Y)
+    assert len(calls) == 1
+
+
 def test_any_posterior_goes_on_and_another_one_is_refused(often, tmp_path):
     path = tmp_path / "run.npz"
     sample(path, n_draws=30)
