@@ -175,11 +175,14 @@ class Likelihood(Component):
         return np.column_stack([own.transform.inverse(x) for own, x in columns])
 
     def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
-        """Names of the reported parameters, from those of coefficients, intercepts and own ones."""
+        """Names of the reported intercepts and own parameters, from those in theta.
+
+        ``labels`` are those of the classes.
+        """
         return names
 
     def to_reported(self, values: Array, has_level: bool) -> None:
-        """Change reported values ``(S, P)`` in place, if they are not those of theta."""
+        """Change intercepts and own parameters ``(S, m)`` in place, if others are reported."""
 
     def from_reported(self, values: Array, has_level: bool) -> None:
         """Undo :meth:`to_reported`, in place."""

@@ -97,23 +97,20 @@ class Ordinal(LabelLikelihood):
     # ---- reported parameters ------------------------------------------------------------------
 
     def reported_names(self, names: list[str], labels: Sequence[str] | None) -> list[str]:
-        """Names with cut points in place of intercept and gaps."""
+        """Cut points in place of intercept and gaps."""
         classes = list(labels or map(str, range(self.n_classes)))
         cut_points = [f"cut_point[{a}|{b}]" for a, b in pairwise(classes)]
-        has_level = "intercept" in names
-        return names[: len(names) - len(self.own) - has_level] + cut_points[not has_level :]
+        return cut_points[len(cut_points) - len(names) :]  # without a level the first is 0
 
     def to_reported(self, values: Array, has_level: bool) -> None:
-        """Replace intercept and gaps in ``values (S, P)`` by cut points, from 0 without a level."""
-        last = values[:, values.shape[1] - len(self.own) - has_level :]
-        last[:, :has_level] *= -1.0
-        np.cumsum(last, axis=1, out=last)
+        """Replace intercept and gaps ``(S, m)`` by cut points, from 0 without a level."""
+        values[:, :has_level] *= -1.0
+        np.cumsum(values, axis=1, out=values)
 
     def from_reported(self, values: Array, has_level: bool) -> None:
-        """Replace cut points in ``values (S, P)`` by intercept and gaps."""
-        last = values[:, values.shape[1] - len(self.own) - has_level :]
-        last[...] = np.diff(last, axis=1, prepend=0.0)
-        last[:, :has_level] *= -1.0
+        """Replace cut points ``(S, m)`` by intercept and gaps."""
+        values[...] = np.diff(values, axis=1, prepend=0.0)
+        values[:, :has_level] *= -1.0
 
     # ---- the data -----------------------------------------------------------------------------
 

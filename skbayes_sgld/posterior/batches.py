@@ -11,9 +11,7 @@ from skbayes_sgld._linalg import gram_of_predictors
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import Batches
 from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
-from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.row_sum import RowSum
-from skbayes_sgld.posterior.sparse_design import SparseDesign
 
 
 class LinearBatches(Batches):
@@ -36,11 +34,12 @@ class LinearBatches(Batches):
         self.size, self._n_walkers, self._likelihood = batch_size, n_walkers, posterior.likelihood
         self._rows = posterior.y, posterior.weight, posterior.offset
         design, coefficient_map = sums.design, sums.coefficient_map
-        self._design, self._coefficient_map = design, coefficient_map
+        self._design: Any = design
+        self._coefficient_map = coefficient_map
         K = coefficient_map.n_products
         self._u_shape = n_chains * n_walkers, K, batch_size
         # for one chain, products of matrices cost half as much as those of a stack
-        self._alone = n_chains == 1 and isinstance(design, DenseDesign)
+        self._alone = n_chains == 1 and design.is_array
         stack = () if self._alone else (n_chains,)
         self._stacked_shape = *stack, n_walkers * K, -1
         self._room: Array | None = None
@@ -48,7 +47,7 @@ class LinearBatches(Batches):
         self._identity = type(coefficient_map) is CoefficientMap
         # for one chain, products of two vectors give the same numbers, and a step is 1.3 times as
         # fast
-        whole = isinstance(design, DenseDesign) and design.held is not None
+        whole = design.held is not None
         self._one_position = whole and n_chains * n_walkers == 1 and self._identity and K == 1
 
     def gather(self, idx: Array) -> Sequence[Any]:
@@ -60,7 +59,7 @@ class LinearBatches(Batches):
         y, weight, offset = gathered
         assert y is not None
         kernel = self._likelihood.bind(y, weight, self._design.dtype, offset)
-        if isinstance(self._design, SparseDesign):
+        if not self._design.is_array:
             return [(self._design.rows(idx[t]), kernel[t]) for t in range(len(idx))]
         at = idx[:, 0] if self._alone else idx
         room = None if self._room is None else self._room[: len(idx)]

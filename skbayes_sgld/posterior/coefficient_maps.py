@@ -79,36 +79,30 @@ class Contrasts(CoefficientMap):
         return np.vstack([super().row_weights(curvature), curvature.sum(axis=(0, 1))])
 
 
-class WithOwn(CoefficientMap):
-    """Linear predictors, and a likelihood's own parameters as further predictors of one design.
+class ByBlock(CoefficientMap):
+    """Every entry of theta at the place that its block names, such as own parameters.
 
-    Own parameters depend only on the last column of the design, which is of ones. The first own
-    parameter may also be linear in columns of X, about their values ``origin``.
+    The likelihood's own parameters are further products of the one design.
 
     Parameters
     ----------
     parameters : Parameters
         Blocks of theta.
-    columns : ndarray of int of shape (m,)
-        Columns of X on which the first own parameter depends, with slopes ``noise_slopes``.
     origin : ndarray of shape (m,)
-        Values of these columns in the design at which theta has the first own parameter.
+        Values of the columns of ``noise_slopes``, in the design, at which theta has the log noise
+        variance.
     """
 
-    def __init__(
-        self, parameters: Parameters, columns: Array | None = None, origin: Array = _NONE
-    ) -> None:
-        K, d = parameters.coefficients.n_predictors, parameters.coefficients.prior.n_features
-        super().__init__(K + parameters.n_own, d + 1)
-        place, at = np.arange(self.n_products * self._width), np.empty((1, parameters.size), int)
-        of_linear, of_own = np.split(place.reshape(-1, self._width), [K])
-        parameters.coef(at)[0] = of_linear[:, :d]
-        parameters.intercept(at)[0] = of_linear[:, d : parameters.coefficients.prior.width]
-        parameters.own(at)[0] = of_own[:, d]
-        if columns is not None:
+    def __init__(self, parameters: Parameters, origin: Array = _NONE) -> None:
+        K, level = parameters.coefficients.n_predictors, parameters.coefficients.prior.n_features
+        super().__init__(K + parameters.n_own, level + 1)
+        places = [block.in_design(K, level) for block in parameters.blocks]
+        product, column = (np.concatenate(each) for each in zip(*places, strict=True))
+        self._at = product * self._width + column
+        self._origin, self._shifts = origin, bool(np.any(origin))
+        if self._shifts:
             self._slopes, self._first = parameters.at("noise_slopes"), parameters.noise
-            at[0, self._slopes], self._level = of_own[0, columns], of_own[0, d]
-        self._at, self._origin, self._shifts = at[0], origin, bool(np.any(origin))
+            self._level = K * self._width + level
 
     def coefficients(self, theta: Array) -> Array:
         """Coefficients ``(C, n_products, d + 1)``, zero if theta has none."""

@@ -1,6 +1,11 @@
-"""The design of dense rows: columns of X minus a centre, and a column of ones."""
+"""Designs: linear maps from coefficients to predictors; here that of dense rows.
+
+The design of sparse rows is in :mod:`~skbayes_sgld.posterior.sparse_design`.
+"""
 
 from __future__ import annotations
+
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,8 +15,70 @@ from skbayes_sgld._typing import Array
 HELD_NUMBERS = 2**20  # numbers of X up to which the design is held as one array
 
 
-class DenseDesign:
+class Design:
     """Rows of a design, a linear map from coefficients to predictors.
+
+    Sums over rows take a design block by block. A block is an array ``(B, width)`` or an object
+    with ``shape`` and ``gram(weights)``, its weighted sum of outer products ``(width, width)``.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Numbers of rows and of coefficients of a predictor, the width.
+    dtype : type
+        Dtype of the products.
+    is_array : bool
+        Whether blocks are arrays.
+    held : ndarray or None
+        All rows as one array, if they are kept as one.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    is_array: ClassVar[bool] = False
+    held: Array | None = None
+
+    def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
+        """Blocks of rows, divided into the parts of a pass that threads may share.
+
+        Parameters
+        ----------
+        n_products : int
+            Number of predictors of a row; those of a block stay in cache.
+        min_rows : int, default=32
+            Fewest rows of a block.
+        sum_size : int, default=1
+            Size of the array that each part adds up.
+        """
+        raise NotImplementedError
+
+    def block(self, rows: slice, room: Any = None) -> Any:
+        """Block of some rows, which must not be changed; ``room`` is an earlier block or None."""
+        raise NotImplementedError
+
+    def as_they_are(self, rows: slice) -> Any:
+        """Block of some rows, not centred if that is cheaper."""
+        raise NotImplementedError
+
+    def rows(self, idx: Array) -> Any:
+        """Block of the rows ``idx (B,)``, or ``(C, B)`` of several chains."""
+        raise NotImplementedError
+
+    def apply(self, coefficients: Array, rows: Any) -> Array:
+        """Predictors ``(..., K, B)`` of a block, for coefficients ``(..., K, width)``."""
+        raise NotImplementedError
+
+    def adjoint(self, score: Array, rows: Any) -> Array:
+        """Gradient in the coefficients ``(..., K, width)``, from that in the predictors."""
+        raise NotImplementedError
+
+    def squares(self, weights: Array, rows: Any) -> Array:
+        """Sums ``(m, width)`` of a block's squares, with weights ``(m, B)``."""
+        raise NotImplementedError
+
+
+class DenseDesign(Design):
+    """Columns of X minus a centre, and a column of ones.
 
     A block is an array ``(B, width)`` in C order: predictors are ``coefficients @ block.T``, and
     their adjoint is ``score @ block``. The design of a small X is kept in memory; for a large X
@@ -28,14 +95,15 @@ class DenseDesign:
         Dtype of the blocks; a design in float32 is kept in memory.
     """
 
+    is_array = True
+
     def __init__(self, X: Array, center: Array | None, has_level: bool, dtype: type) -> None:
         self.center, self.dtype, self._X = center, dtype, X
         self.shape = X.shape[0], X.shape[1] + has_level
-        self.held: Array | None = None
         if center is None and not has_level and X.dtype == dtype and X.flags.c_contiguous:
             self.held = X
         elif dtype is np.float32 or X.size <= HELD_NUMBERS:
-            held = np.empty(self.shape, dtype)
+            held: Array = np.empty(self.shape, dtype)
             for rows in row_slices(*X.shape):
                 self._fill(held[rows], X[rows])
             self.held = held
@@ -62,17 +130,7 @@ class DenseDesign:
         return (self._X if self.held is None else self.held)[rows]
 
     def parts(self, n_products: int, min_rows: int = 32, sum_size: int = 1) -> list[list[slice]]:
-        """Blocks of rows, divided into the parts of a pass that threads may share.
-
-        Parameters
-        ----------
-        n_products : int
-            Number of predictors of a row; those of a block stay in cache.
-        min_rows : int, default=32
-            Fewest rows of a block.
-        sum_size : int, default=1
-            Size of the array that each part adds up.
-        """
+        """Blocks of rows, divided into the parts of a pass that threads may share."""
         return row_parts(self.shape[0], max(self.shape[1], 2 * n_products), min_rows, sum_size)
 
     def rows(self, idx: Array) -> Array:
@@ -82,6 +140,10 @@ class DenseDesign:
         out = np.empty((*idx.shape, self.shape[1]))
         self._fill(out, self._X.take(idx, axis=0))
         return out
+
+    def squares(self, weights: Array, rows: Array) -> Array:
+        """Weighted sums of squares."""
+        return weights @ np.square(rows)
 
     # ---- gathered rows --------------------------------------------------------------------------
 

@@ -25,10 +25,10 @@ from skbayes_sgld.likelihoods import (
 from skbayes_sgld.posterior.always_read import AlwaysRead
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
-from skbayes_sgld.posterior.coefficient_maps import CoefficientMap, Contrasts, WithOwn
+from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap, Contrasts
 from skbayes_sgld.posterior.design import DenseDesign
 from skbayes_sgld.posterior.linear_prior import LinearPrior
-from skbayes_sgld.posterior.parameters import Own, linear_parameters
+from skbayes_sgld.posterior.parameters import linear_parameters
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import SparseDesign, as_array
@@ -138,7 +138,6 @@ class GLMPosterior(BasePosterior):
         self.parameters, self.coords = linear_parameters(
             linear_prior, likelihood, parts, features, class_names
         )
-        self._class_names = class_names
         self._sums = SharedSums()
 
     def _sufficient_statistics(self) -> GaussianStatistics | None:
@@ -196,7 +195,7 @@ class GLMPosterior(BasePosterior):
     def reported(self) -> Reported:
         """Reported parameters: their names, and the maps from and to theta."""
         blocks = self.parameters
-        names = blocks.reported_names(self._class_names)
+        names = blocks.reported_names
         maps = blocks.to_reported, blocks.from_reported, blocks.moves
         return Reported(names, *maps, self.coords)
 
@@ -205,7 +204,7 @@ class GLMPosterior(BasePosterior):
     def _coefficient_map(self) -> CoefficientMap:
         """Map from theta to the coefficients of the likelihood's predictors."""
         if self.n_own:
-            return WithOwn(self.parameters)
+            return ByBlock(self.parameters)
         kind = Contrasts if self.likelihood.shift_invariant else CoefficientMap
         return kind(self.n_predictors, self.linear_prior.width)
 
@@ -608,7 +607,9 @@ class GLMPosterior(BasePosterior):
 
     def with_own_priors(self, priors: tuple[NoisePrior, ...]) -> Self:
         """Posterior of the same rows under other priors of the likelihood's own parameters."""
-        return self._with(parameters=self.parameters.changed(Own(self.likelihood, priors)))
+        return self._with(
+            parameters=self.parameters.changed(replace(self.parameters["own"], priors=priors))
+        )
 
 
 class SharedSums(dict[type, RowSum]):

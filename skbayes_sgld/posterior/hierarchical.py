@@ -171,21 +171,9 @@ class HierarchicalPosterior(BasePosterior):
     @property
     def reported(self) -> Reported:
         """Reported parameters: those of the model, then the hyperparameters."""
-        model = self.model.reported
-        names = [*model.names, *self.scales.coordinates]
-        return Reported(names, self.to_reported, self.from_reported, coords=model.coords)
-
-    def to_reported(self, theta: Array) -> Array:
-        """Reported parameters ``(S, P)`` at theta."""
-        base, h, _ = self.split(theta)
-        return np.hstack([self.model.reported.values(base), np.exp(h)])
-
-    def from_reported(self, values: Array) -> Array:
-        """Theta ``(S, P)`` of the reported parameters."""
-        n_scales = len(self.scales.coordinates)
-        base, scales = np.split(values, [values.shape[1] - n_scales], axis=1)
-        base = self.model.reported.theta(base)
-        return self.parameters.join(base, np.log(scales), "scales")
+        blocks = self.parameters
+        maps = blocks.to_reported, blocks.from_reported, blocks.moves
+        return Reported(blocks.reported_names, *maps, self.model.coords)
 
     def start(self) -> Array:
         """Theta ``(P,)`` at the start of the model and of the scales."""

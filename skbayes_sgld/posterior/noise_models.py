@@ -28,7 +28,7 @@ from skbayes_sgld._linalg import (
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.coefficient_maps import WithOwn
+from skbayes_sgld.posterior.coefficient_maps import ByBlock
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameters import NoiseSlopes
 from skbayes_sgld.posterior.protocol import Facts
@@ -237,9 +237,9 @@ class LogLinearNoisePosterior(GLMPosterior):
         normal = self.n_own == 1 and self.linear_prior.normal
         return ("centered", "noncentered") if few and normal else ("centered",)
 
-    def _coefficient_map(self) -> WithOwn:
+    def _coefficient_map(self) -> ByBlock:
         """Mean and log variance as two predictors of one design."""
-        return WithOwn(self.parameters, self.slopes.columns, self._shift)
+        return ByBlock(self.parameters, self._shift)
 
     @property
     def _shift(self) -> Array:

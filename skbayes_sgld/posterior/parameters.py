@@ -11,23 +11,20 @@ own                unbounded coordinates of the likelihood's own parameters: ``l
 
 :class:`Parameters` is the list. Only this file knows the places of blocks in theta.
 
-To add a block of coefficients whose scale is learned, such as the effects of a group or the bend of
-a curve:
+A further block derives from :class:`ParameterBlock`; ``Parameters.plus`` puts it between the
+coefficients and the own parameters. Its entries say which coefficients of the design they are
+(``in_design``), and its reported names which part of the report they make. A block of coefficients
+whose scale is learned, such as the effects of a group or the bend of a curve, is
 
-1. Its coefficients are further columns of X, and so of the block of coefficients. The names of
-   these columns become the names of its parameters.
-2. Its prior is a :class:`~skbayes_sgld.priors.HierarchicalPrior` of these columns. It names its
-   hyperparameters, and defines their density and how they set the scales. Effects that are
-   correlated given the hyperparameters override ``given``, their density.
-3. Columns and prior are one more :class:`~skbayes_sgld.priors.by_column.Part` of a
-   :class:`~skbayes_sgld.priors.by_column.LearnedByColumn`, beside those of the other columns. The
-   hyperparameters of all such parts are the block ``scales``. Starts, draws from the prior, reports
-   and the coordinates that chains move in follow. These coordinates have a precision for each
-   column; correlated effects need coordinates of their own, which is a file in
-   ``parameterizations/``.
+1. a block with the names of its labels, whose entries multiply further columns of the design: a
+   :class:`~skbayes_sgld.posterior.design.Design` of its own, such as a sparse one, beside X's;
+2. a :class:`~skbayes_sgld.priors.HierarchicalPrior` of its coefficients, whose hyperparameters are
+   further entries of the block ``scales``;
+3. coordinates in which chains move, a file of their own where a precision for each column is not
+   enough, as for correlated effects.
 
-Entries of theta of another kind derive from :class:`ParameterBlock`; ``Parameters.plus`` puts them
-between the coefficients and the own parameters.
+Columns of X whose scale is learned need no block: they are a
+:class:`~skbayes_sgld.priors.by_column.Part` of a prior.
 """
 
 from __future__ import annotations
@@ -55,10 +52,28 @@ class ParameterBlock:
     name : str
     coordinates : sequence of str
         Names of the entries in theta.
+    reported_last : bool
+        Whether the block is reported after all others, wherever it is in theta.
+    of_likelihood : bool
+        Whether its entries belong to the likelihood rather than to a prior.
     """
 
     name: ClassVar[str]
     coordinates: Sequence[str]
+    reported_last: ClassVar[bool] = False
+    of_likelihood: ClassVar[bool] = False
+
+    def in_design(self, n_predictors: int, level: int) -> tuple[Array, Array]:
+        """Place of each entry in the coefficients ``(n_products, width)`` of the design.
+
+        The linear predictors are the first ``n_predictors`` products; each own parameter of the
+        likelihood is one more, as a multiple of ``level``, the design's column of ones.
+
+        Returns
+        -------
+        product, column : ndarray of int of shape (m,)
+        """
+        raise NotImplementedError
 
     def log_prior(self, values: Array) -> Array:
         """Log prior ``(C,)`` of ``values (C, m)`` up to a constant."""
@@ -103,6 +118,11 @@ class Coefficients(ParameterBlock):
         """Whether each predictor has an intercept."""
         return self.prior.width > self.prior.n_features
 
+    def in_design(self, n_predictors: int, level: int) -> tuple[Array, Array]:
+        """Each predictor's columns and level, in turn."""
+        product, column = np.indices((n_predictors, self.prior.width))
+        return product.ravel(), column.ravel()
+
     def rows(self, values: Array) -> Array:
         """View ``(C, K, width)`` of the values, one row for each predictor."""
         return values.reshape(len(values), self.n_predictors, self.prior.width)
@@ -143,6 +163,7 @@ class NoiseSlopes(ParameterBlock):
     """
 
     name = "noise_slopes"
+    of_likelihood = True
     mean: Array
     scale: Array
     features: Sequence[str]
@@ -152,6 +173,10 @@ class NoiseSlopes(ParameterBlock):
     def coordinates(self) -> Sequence[str]:  # type: ignore[override]
         """Names in theta."""
         return [f"log_variance_slope{name}" for name in self.features]
+
+    def in_design(self, n_predictors: int, level: int) -> tuple[Array, Array]:
+        """The columns on which the first own parameter depends."""
+        return np.full(len(self.columns), n_predictors), self.columns
 
     @cached_property
     def precision(self) -> Array:
@@ -195,16 +220,31 @@ class NoiseSlopes(ParameterBlock):
 
 @dataclass(frozen=True)
 class Own(ParameterBlock):
-    """The likelihood's own parameters, with independent priors."""
+    """The likelihood's own parameters, with independent priors.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+    priors : tuple of NoisePrior
+    labels : sequence of str or None, default=None
+        Names of the classes, for names of the reported parameters.
+    """
 
     name = "own"
+    of_likelihood = True
     likelihood: Likelihood
     priors: tuple[NoisePrior, ...]
+    labels: Sequence[str] | None = None
 
     @property
     def coordinates(self) -> Sequence[str]:  # type: ignore[override]
         """Names of the unbounded coordinates."""
         return [own.coordinate for own in self.likelihood.own]
+
+    def in_design(self, n_predictors: int, level: int) -> tuple[Array, Array]:
+        """The level, of one product each."""
+        n_own = len(self.likelihood.own)
+        return n_predictors + np.arange(n_own), np.full(n_own, level)
 
     def log_prior(self, values: Array) -> Array:
         """Sum of the log densities."""
@@ -249,6 +289,7 @@ class Scales(ParameterBlock):
     """
 
     name = "scales"
+    reported_last = True
     parts: tuple[tuple[Columns, HierarchicalPrior], ...]
     features: Sequence[str]
 
@@ -319,6 +360,11 @@ class Parameters:
         self.n_own = self.size - self._at["own"].start
         self.noise = self._at["own"].start if self.n_own and self.likelihood.infers_noise else None
         self._others = [(block, self._at[block.name]) for block in blocks[1:] if block.coordinates]
+        # positions in theta, in the order of the report
+        self._report_order = sorted(blocks, key=lambda block: block.reported_last)
+        places = [np.arange(self.size)[self._at[block.name]] for block in self._report_order]
+        self._in_report = np.concatenate(places)
+        self._reorders = self._report_order != list(blocks)
 
     def __getitem__(self, name: str) -> Any:
         """Block of this name."""
@@ -428,17 +474,24 @@ class Parameters:
             linear[c] = self.coefficients.prior.sample(rng, linear.shape[1:], noise)
             for block, at in self._others:
                 theta[c, at] = block.draw(rng, theta[c, at])
-        values = theta.copy()  # with intercepts at X = 0
-        for block, at in reversed(self._others):
-            block.to_reported(values, theta, at)
-        self.likelihood.to_reported(values, self.coefficients.has_intercept)
-        return values
+        return self._report(theta.copy(), theta)  # with intercepts at X = 0
 
     # ---- the reported parameters ----------------------------------------------------------------
 
-    def reported_names(self, labels: Sequence[str] | None) -> list[str]:
-        """Names of the reported parameters; ``labels`` are those of the classes."""
-        return self.likelihood.reported_names(self._block_names(), labels)
+    @property
+    def reported_names(self) -> list[str]:
+        """Names of the reported parameters."""
+        names, at = self._block_names(), self._levels
+        found = self.likelihood.reported_names([names[j] for j in at], self["own"].labels)
+        for j, name in zip(at, found, strict=True):
+            names[j] = name
+        return [names[j] for j in self._in_report]
+
+    @cached_property
+    def _levels(self) -> Array:
+        """Places of intercepts and own parameters in theta, which the likelihood may report."""
+        at = np.arange(self.size)[None]
+        return np.append(self.intercept(at)[0], self.own(at)[0])
 
     def _block_names(self) -> list[str]:
         names = list(self.names)
@@ -447,12 +500,17 @@ class Parameters:
         return names
 
     def to_reported(self, theta: Array) -> Array:
-        """Reported parameters ``(S, P)`` at ``theta (S, P)``, in the same order."""
-        values = self.moves(theta)
+        """Reported parameters ``(S, P)`` at ``theta (S, P)``."""
+        return self._report(self.moves(theta), theta)
+
+    def _report(self, values: Array, theta: Array) -> Array:
+        """Reported parameters, from ``values`` with the linear ones as reported."""
         for block, at in reversed(self._others):
             block.to_reported(values, theta, at)
-        self.likelihood.to_reported(values, self.coefficients.has_intercept)
-        return values
+        levels = values[:, self._levels]
+        self.likelihood.to_reported(levels, self.coefficients.has_intercept)
+        values[:, self._levels] = levels
+        return values[:, self._in_report] if self._reorders else values
 
     def moves(self, moves: Array) -> Array:
         """Moves of theta ``(M, P)`` with linear parameters as reported."""
@@ -462,25 +520,32 @@ class Parameters:
 
     def from_reported(self, values: Array) -> Array:
         """Theta ``(S, P)`` at the reported parameters."""
-        theta = values.copy()
-        self.likelihood.from_reported(theta, self.coefficients.has_intercept)
+        theta = np.empty_like(values)
+        theta[:, self._in_report] = values
+        levels = theta[:, self._levels]
+        self.likelihood.from_reported(levels, self.coefficients.has_intercept)
+        theta[:, self._levels] = levels
         for block in self.blocks:
             if block.coordinates:
                 block.from_reported(theta, self._at[block.name])
         return theta
 
     def layout(self, reported: Sequence[str]) -> Layout:
-        """Places of the parts in the reported parameters, from their names."""
-        at, others = np.arange(self.n_linear)[None], reported[self.n_linear :]
-        named = {
-            name: first + self.n_linear if others[first] == name else self.n_linear + np.array(some)
-            for name, some in by_name(others).items()
-            for first in some[:1]
-        }
-        scales = by_name(self["scales"].coordinates) if "scales" in self else {}
-        # cut points are reported in place of gaps and intercept
-        own = [name for name in by_name(self._block_names()) if name in named.keys() - scales]
-        return Layout(self.coef(at)[0], self.intercept(at)[0], named, own)
+        """Places in the reported parameters, of which ``reported`` are the names, block by block.
+
+        Entries of a block that differ only in their index are a part, with the name before it.
+        """
+        in_theta, place = self._block_names(), np.argsort(self._in_report)[None]
+        others, own = dict[str, Any](), list[str]()
+        for block in self._report_order[1:]:
+            at = self._at[block.name]
+            places = place[0, at]
+            names = [reported[j] for j in places]
+            for name, some in by_name(names).items():
+                others[name] = int(places[some[0]]) if names[some[0]] == name else places[some]
+            if block.of_likelihood:  # cut points are reported in place of gaps and intercept
+                own += [name for name in by_name(in_theta[at]) if name in by_name(names)]
+        return Layout(self.coef(place)[0], self.intercept(place)[0], others, own)
 
     # ---- other lists ----------------------------------------------------------------------------
 
@@ -549,4 +614,4 @@ def linear_parameters(
             names += [f"{name}[{k}]" for name in level]
         coords = {"class": labels, "feature": features}
     coefficients = Coefficients(names, likelihood.n_predictors, prior)
-    return Parameters(coefficients, Own(likelihood, own_priors)), coords
+    return Parameters(coefficients, Own(likelihood, own_priors, classes)), coords

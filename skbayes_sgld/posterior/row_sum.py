@@ -24,9 +24,8 @@ from skbayes_sgld._linalg import (
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import RowKernel
 from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
-from skbayes_sgld.posterior.design import DenseDesign
+from skbayes_sgld.posterior.design import Design
 from skbayes_sgld.posterior.protocol import Expansion
-from skbayes_sgld.posterior.sparse_design import SparseDesign
 
 Part = list[tuple[slice, RowKernel]]
 
@@ -36,7 +35,7 @@ class RowSum:
 
     Parameters
     ----------
-    design : DenseDesign or SparseDesign
+    design : Design
         Design, whose dtype products and the likelihood's functions use.
     kernel : RowKernel
         Kernel of all rows, in that dtype.
@@ -44,10 +43,8 @@ class RowSum:
         Map from theta to the coefficients of the design.
     """
 
-    def __init__(
-        self, design: DenseDesign | SparseDesign, kernel: RowKernel, coefficient_map: CoefficientMap
-    ) -> None:
-        self.design: Any = design
+    def __init__(self, design: Design, kernel: RowKernel, coefficient_map: CoefficientMap) -> None:
+        self.design = design
         self.kernel, self.coefficient_map = kernel, coefficient_map
         self._divisions: dict[tuple[int, ...], list[Part]] = {}
 
@@ -253,10 +250,7 @@ class RowSum:
         total: Any = 0.0
         for _, block, curvature in self.curvatures(theta):
             weights = self.coefficient_map.row_weights(curvature)
-            if isinstance(block, np.ndarray):
-                total = total + weights @ np.square(block)
-            else:
-                total = total + np.array([block.squares(weight) for weight in weights])
+            total = total + self.design.squares(weights, block)
         return self.coefficient_map.diagonal(total)
 
 

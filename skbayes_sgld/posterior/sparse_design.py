@@ -11,13 +11,14 @@ from scipy import sparse
 from skbayes_sgld._linalg import in_threads, row_slices
 from skbayes_sgld._sparse import column_sums, gram_about, scale_columns, squares_about
 from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.design import Design
 
 _SHARED_ENTRIES = 2**17  # entries of X from which threads share a product
 _PARTS = 4
 
 
-class SparseDesign:
-    """Rows of a sparse design, with products with coefficients and with scores.
+class SparseDesign(Design):
+    """Columns of a sparse X minus a centre, and a column of ones.
 
     A block is a design of some of the rows, which shares the memory of all rows. A centre c is
     subtracted algebraically, ``(X - 1 c') b = X b - (c' b) 1``.
@@ -31,8 +32,6 @@ class SparseDesign:
     n_chains : int, default=1
         Number of chains to which these gathered rows belong, chain by chain.
     """
-
-    held = None  # never an array
 
     def __init__(self, X: Any, center: Array | None, has_level: bool, n_chains: int = 1) -> None:
         self.X, self.has_level, self.dtype, self.n_chains = X, has_level, X.dtype.type, n_chains
@@ -133,10 +132,10 @@ class SparseDesign:
             H[d, :d] = H[:d, d] = column_sums(self.X, weight) - H[d, d] * self.center
         return H
 
-    def squares(self, weight: Array) -> Array:
-        """Weighted sum of the rows' squares ``(width,)``: the diagonal of :meth:`gram`."""
-        squares = squares_about(self.X, self.center, weight)
-        return np.append(squares, weight.sum()) if self.has_level else squares
+    def squares(self, weights: Array, rows: SparseDesign) -> Array:
+        """Weighted sums of squares: diagonals of :meth:`gram`."""
+        each = [squares_about(rows.X, rows.center, weight) for weight in weights]
+        return np.column_stack([each, weights.sum(axis=1)]) if self.has_level else np.array(each)
 
     def lengths(self, scale: Array) -> Array:
         """Squared lengths ``(n,)`` of the centred rows, with columns times ``scale (d,)``."""

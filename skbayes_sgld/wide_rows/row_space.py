@@ -167,13 +167,19 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
     @property
     def reported(self) -> Reported:
         """Reported parameters of the model with all coefficients."""
-        return replace(super().reported, names=self.inner.reported.names)
+        names, maps = self.inner.reported.names, (self.to_reported, self.from_reported)
+        return Reported(names, *maps, coords=self.inner.reported.coords)
 
     def to_reported(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, which has the width of the row space."""
         base, h, _ = self.split(theta)
         values = self._rows.to_reported(base, np.exp(self.scales.prior.log_scale(h)[:, 0]))
         return np.hstack([values, np.exp(h)])
+
+    def from_reported(self, values: Array) -> Array:
+        """Theta ``(S, P of the row space)`` of the reported parameters; the scale is the last."""
+        base = self._rows.from_reported(values[:, :-1])
+        return self.parameters.join(base, np.log(values[:, -1:]), "scales")
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
         """Draws from the prior of all coefficients ``(C, P)``, as reported parameters."""

@@ -206,7 +206,8 @@ class SparseRows(WhitenedPosterior):
         self.inverse_t = np.sqrt(self.inverse)
         self.root = 1.0 / self.inverse_t
         self._rows = posterior.row_sum(np.float32)
-        squares = self._rows.design.lengths(self.root[: posterior.n_features])
+        design: Any = self._rows.design
+        squares = design.lengths(self.root[: posterior.n_features])
         self.softness = float(1.0 / np.sqrt(np.median(squares)))
         # in products with 16 columns a sparse multiplication takes 14 times as long as a dense one
         self.work = 14.0 * 2.0 * posterior.X.nnz
