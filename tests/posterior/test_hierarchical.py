@@ -12,7 +12,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
 )
 from skbayes_sgld._components import resolve
-from skbayes_sgld.inference.parameterization import standardise
+from skbayes_sgld.inference.parameterizations.learned_scales import standardise
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedNormalNoise, NormalNoise, Poisson
 from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior

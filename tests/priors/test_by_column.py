@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld.inference.parameterization import standardise
+from skbayes_sgld.inference.parameterizations.learned_scales import standardise
 from skbayes_sgld.likelihoods import Bernoulli, NormalNoise
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
 from skbayes_sgld.priors import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.inference.parameterization import noncenter
+from skbayes_sgld.inference.parameterizations.noncentered import noncenter
 from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, FlatNoise, InverseGamma

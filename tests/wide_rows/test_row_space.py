@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.inference.parameterization import noncenter
+from skbayes_sgld.inference.parameterizations.noncentered import noncenter
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Normal

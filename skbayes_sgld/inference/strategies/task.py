@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbayes_sgld.inference.choices import Choice, Choices
-from skbayes_sgld.inference.parameterization import reparameterize
+from skbayes_sgld.inference.parameterizations import reparameterize
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.inference.parameterization import noncenter
+from skbayes_sgld.inference.parameterizations.noncentered import noncenter
 from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.base import Affine

@@ -5,7 +5,7 @@ import pytest
 from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.inference.parameterization import noncenter
+from skbayes_sgld.inference.parameterizations.noncentered import noncenter
 from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior

@@ -1,0 +1,111 @@
+"""Coordinates of a model whose prior learns its scales, without their funnel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld.inference.parameterizations.base import Parameterization
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.posterior.base import Array
+from skbayes_sgld.posterior.differences import difference_curvature
+from skbayes_sgld.posterior.hierarchical import HierarchicalPosterior
+from skbayes_sgld.posterior.parameterizations.base import Reparameterized
+from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
+from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened, newton_mode
+from skbayes_sgld.sampling.tuning.mode_survey import survey
+
+
+class LearnedScales(Parameterization):
+    """Coefficients standardised given their scales and the noise, for priors that learn scales."""
+
+    needs = "a prior that learns its scale"
+
+    @classmethod
+    def suits(cls, posterior: Any) -> bool:
+        """Whether the prior learns a scale."""
+        return bool(posterior.facts.hierarchical)
+
+    @classmethod
+    def reason(cls, posterior: Any, settings: Settings) -> str:
+        """They are always taken: the model's own coordinates have a funnel."""
+        return "coefficients and their scale are then nearly independent"
+
+    @classmethod
+    def apply(cls, posterior: Any, settings: Settings) -> tuple[Reparameterized, Mode | None]:
+        """Posterior in these coordinates, and its mode there if the metric is the curvature's."""
+        if settings.uses_curvature:
+            return standardise(posterior, settings.tau)
+        center, eta = np.split(posterior.start(), [posterior.n_linear])
+        return noncentered_scales(posterior, center, eta, None, 0.0, settings.tau), None
+
+
+def standardise(
+    posterior: HierarchicalPosterior, temperature: float = 1.0
+) -> tuple[Reparameterized, Mode]:
+    """Posterior in coordinates about its mode in the hyperparameters, and its mode there.
+
+    At z = 0 the log density is that of the hyperparameters with the coefficients integrated out:
+    exactly for a normal likelihood, otherwise by the Laplace approximation.
+    """
+    L = posterior.n_linear
+    center, eta = np.split(posterior.start(), [L])
+    if (model := posterior.model).facts.has_other_starts:  # under the prior's unit of scale
+        best = survey(model, newton_mode(model, model.start()), temperature).mode.theta
+        center, eta[-posterior.n_own :] = best[:L], best[L:]
+    for _ in range(3):  # each expands the likelihood at the last one's mode
+        center = newton_mode(posterior.given(eta), center).theta
+        transformed = noncentered_scales(posterior, center, eta, None, 0.0, temperature)
+        shift, covariance = _marginal_mode(transformed, L)
+        eta = eta + shift
+    power = _power(posterior, center, eta, np.sqrt(covariance[0, 0]))
+    transformed = noncentered_scales(posterior, center, eta, None, power, temperature)
+    shift, covariance = _marginal_mode(transformed, L)
+    eigenvalues, vectors = np.linalg.eigh(covariance)
+    root = vectors * np.sqrt(np.maximum(eigenvalues, 1e-3 * eigenvalues[-1]))
+    transformed = noncentered_scales(posterior, center, eta + shift, root, power, temperature)
+    P = transformed.n_params
+    return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
+
+
+def _power(posterior: HierarchicalPosterior, start: Array, eta: Array, sd: float) -> float:
+    """Power of the prior precision that the information of the rows follows, from 0 to 1.
+
+    It is measured at the conditional modes, one sd of the log common scale apart.
+    """
+    if posterior.model.likelihood.quadratic or not posterior.scales.prior.common:
+        return 0.0
+    ends = [posterior.given(np.append(eta[0] + shift, eta[1:])) for shift in (0.0, sd)]
+    modes = [newton_mode(conditional, start) for conditional in ends]
+    root = modes[0].metric.root
+    logs = []
+    for conditional, mode in zip(ends, modes, strict=True):
+        H = conditional.expand_likelihood(mode.theta).curvature
+        logs.append(np.log(np.trace(root.T @ H @ root)))
+    return float(np.clip(0.5 * (logs[0] - logs[1]) / sd, 0.0, 1.0))
+
+
+def _marginal_mode(posterior: Reparameterized, n_linear: int) -> tuple[Array, Array]:
+    """Mode in the hyperparameters at z = 0, and their covariance by the curvature there."""
+
+    def at(v: Array) -> Array:
+        return np.hstack([np.zeros((len(v), n_linear)), v])
+
+    def value_and_grad(v: Array) -> tuple[Array, Array]:
+        value, grad = posterior.value_and_grad(at(v))
+        return value, grad[:, n_linear:]
+
+    with np.errstate(all="ignore"):
+        start = np.zeros(posterior.n_params - n_linear)
+        mode = climb_whitened(value_and_grad, start, Diagonal(np.ones(len(start))), start)
+        H = difference_curvature(lambda v: posterior.grad(at(v))[:, n_linear:], mode, 0)
+    eigenvalues, vectors = np.linalg.eigh(0.5 * (H + H.T))
+    variances = 1.0 / np.maximum(eigenvalues, 3.0**-2)  # no log scale has an sd above 3
+    covariance = (vectors * variances) @ vectors.T
+    # any coordinates are valid; these are rounded, the mode to about a hundredth of an sd and the
+    # covariance to three digits, so that rounding errors of the data do not change them
+    unit = np.exp2(np.rint(0.5 * np.log2(np.diagonal(covariance))) - 6.0)
+    digits = [float(f"{value:.2e}") for value in covariance.flat]
+    return unit * np.rint(mode / unit), np.reshape(digits, covariance.shape)
