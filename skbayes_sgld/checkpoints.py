@@ -34,8 +34,8 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.origin import Origin
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.task import Finding
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Chains, RunState
 

@@ -487,7 +487,13 @@ def room_of(file: str) -> str:
 
 FLOW = [
     *("estimators", "rows", "rows/targets", "priors", "likelihoods", "posterior", "inference"),
-    *("inference/strategies", "sampling/tuning", "sampling/gradients", "sampling"),
+    *(
+        "inference/strategies",
+        "inference/planning",
+        "sampling/tuning",
+        "sampling/gradients",
+        "sampling",
+    ),
     "sampling/samplers",
 ]
 FIGURE = Path(__file__).parents[1] / "docs" / "figures" / "path_of_a_fit.svg"

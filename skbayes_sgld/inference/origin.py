@@ -11,8 +11,8 @@ from typing import Any, Protocol
 from skbayes_sgld._doors import Door
 from skbayes_sgld._typing import Array
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.task import Finding
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.sampling.run import Chains
 
 FILES = Door("skbayes_sgld.checkpoints", "Files")

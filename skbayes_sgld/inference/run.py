@@ -24,11 +24,11 @@ from skbayes_sgld.inference.judging import judge
 from skbayes_sgld.inference.origin import Inputs, Journal, Origin, open_journal
 from skbayes_sgld.inference.overflow import explain_overflow
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.task import Finding
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import make_plan
-from skbayes_sgld.inference.strategies.task import Finding
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.overflow import ChainOverflowError

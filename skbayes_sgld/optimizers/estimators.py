@@ -21,7 +21,7 @@ from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.estimators.regression import NormalRegressor
 from skbayes_sgld.inference.choices import DEFAULT, Choice
-from skbayes_sgld.inference.named_starts import named_start
+from skbayes_sgld.inference.planning.named_starts import named_start
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.setting_checks import (
     AUTO,

@@ -13,14 +13,18 @@ import numpy as np
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.rows_asked_for import rows_of_settings
+from skbayes_sgld.inference.planning.rows_read import needs_mode
+from skbayes_sgld.inference.planning.task import Finding, Task
 from skbayes_sgld.inference.setting_checks import AUTO, given_or
-from skbayes_sgld.inference.strategies.adapted import adapt_run, draft_adjusted, finish_adapted
+from skbayes_sgld.inference.strategies.accept_reject import (
+    adapt_run,
+    draft_adjusted,
+    finish_adapted,
+)
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import finish_given, tune_given
-from skbayes_sgld.inference.strategies.given_rows import batches_of
 from skbayes_sgld.inference.strategies.published import plan_published
-from skbayes_sgld.inference.strategies.rows_read import needs_mode
-from skbayes_sgld.inference.strategies.task import Finding, Task
 from skbayes_sgld.own_models.search import energy_error, find_modes, n_trajectories
 from skbayes_sgld.own_models.widths import find_far_part, with_widths
 from skbayes_sgld.sampling.base import Sampler
@@ -76,7 +80,7 @@ def _with_rows(task: Task) -> Task:
     """Task with the reason why steps take all rows, if they do."""
     if not task.settings.may_take_all_rows:
         return task
-    choices = batches_of(task, given_or(task.settings.sampler, SGLD()), task.mode).choices
+    choices = rows_of_settings(task, given_or(task.settings.sampler, SGLD()), task.mode).choices
     return task if choices["batch_size"].value else task.found(choices=task.choices | choices)
 
 
@@ -84,10 +88,10 @@ def _temper(task: Task, sampler: Sampler, why: str, least_time: float = 0.0) -> 
     """Plan of parallel tempering with at least ``least_time`` steps between draws."""
     if task.settings.step_size is not AUTO or not task.settings.uses_curvature:
         return finish_given(task, replace(tune_given(task, sampler), why_sampler=why))
-    run, batches = draft_adjusted(task, sampler)
+    run, rows_read = draft_adjusted(task, sampler)
     tuned = adapt_run(task, run, task.mode, why)
     tuned = replace(tuned, spacing=max(tuned.spacing, least_time))
-    return finish_adapted(task, batches, tuned)
+    return finish_adapted(task, rows_read, tuned)
 
 
 def _temper_far(task: Task) -> Plan:

@@ -14,8 +14,19 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import GIVEN
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.lengths import (
+    Lengths,
+    choose_burnin,
+    choose_n_draws,
+    choose_thin,
+    expected_walkers,
+    usual_burnin,
+)
+from skbayes_sgld.inference.planning.plans import at_first, chosen, finish
+from skbayes_sgld.inference.planning.rows_read import RowsRead, reason_for_all_rows
+from skbayes_sgld.inference.planning.task import Task, find_mode
 from skbayes_sgld.inference.setting_checks import AUTO, given_or
-from skbayes_sgld.inference.strategies.adapted import (
+from skbayes_sgld.inference.strategies.accept_reject import (
     AdaptedRun,
     accepted_start,
     adapt_run,
@@ -24,17 +35,6 @@ from skbayes_sgld.inference.strategies.adapted import (
     tunes_named,
 )
 from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.lengths import (
-    Lengths,
-    choose_burnin,
-    choose_n_draws,
-    choose_thin,
-    expected_walkers,
-    usual_burnin,
-)
-from skbayes_sgld.inference.strategies.plans import at_first, chosen, finish
-from skbayes_sgld.inference.strategies.rows_read import RowsRead, reason_for_all_rows
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosterior
 from skbayes_sgld.sampling.run import Run
@@ -62,9 +62,9 @@ class Wide(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
         """Plan of trajectories about a centre other than the mode, if there is one."""
-        task = task.found(mode=task.mode_within(_NEAR * task.posterior.n_params))
+        task = task.found(mode=find_mode(task.posterior, _NEAR * task.posterior.n_params))
         named = task.settings.sampler
-        run, batches = draft_adjusted(task, given_or(named, HMC()))
+        run, rows_read = draft_adjusted(task, given_or(named, HMC()))
         center = nearest_normal(run, task.mode, collapse=named is AUTO)
         if center is task.mode:
             return task
@@ -76,14 +76,14 @@ class Wide(Strategy):
             run = replace(run, sampler=sampler)
             if task.settings.gradient is AUTO:
                 all_rows = reason_for_all_rows(task.posterior, expected_walkers(task))
-                reasons = {n: each._replace(why=all_rows) for n, each in batches.choices.items()}
-                batches = batches._replace(choices=reasons)
+                reasons = {n: each._replace(why=all_rows) for n, each in rows_read.choices.items()}
+                rows_read = rows_read._replace(choices=reasons)
         pilot = USUAL if rows is None else PilotAlongRows()
         tuned = adapt_run(task, run, center, why, pilot)
         rows = tuned.run.dynamics.whitened
         if rows is None:
-            return finish_adapted(task, batches, tuned, pilot)
-        return _finish_along(task, batches, tuned, rows)
+            return finish_adapted(task, rows_read, tuned, pilot)
+        return _finish_along(task, rows_read, tuned, rows)
 
 
 def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
@@ -102,7 +102,7 @@ def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
 
 
 def _finish_along(
-    task: Task, batches: RowsRead, tuned: AdaptedRun, rows: WhitenedPosterior
+    task: Task, rows_read: RowsRead, tuned: AdaptedRun, rows: WhitenedPosterior
 ) -> Plan:
     """Plan of trajectories along whitened rows, which may take seconds each."""
     tuned, in_time = _shared_trajectories(task, tuned, rows)
@@ -111,11 +111,11 @@ def _finish_along(
     return finish(
         task,
         run,
-        batches.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
+        rows_read.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
-        accepted_start(task, run, tuned.center, lengths.n_walkers, PilotAlongRows()),
+        accepted_start(task, run, tuned.found.mode, lengths.n_walkers, PilotAlongRows()),
         mode=task.mode,
-        center=tuned.center,
+        center=tuned.found.mode,
         bias=(0.0, 0.0),
     )
 
@@ -153,7 +153,7 @@ def _shared_trajectories(
         return tuned, in_time
     few = in_time < n_asked
     # 200 effective draws per chain are twice the limit of the warning
-    enough = in_time if few else 200.0 * tuned.pilot_time
+    enough = in_time if few else 200.0 * tuned.found.autocorrelation
     n_points = int(np.clip(n_asked / enough, 1, 4 if few else 2))
     if n_points == 1:
         return tuned, in_time

@@ -8,8 +8,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.datasets import make_logistic
+from skbayes_sgld.inference.planning import lengths, rows_asked_for
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies import given_rows, lengths, make_plan
+from skbayes_sgld.inference.strategies import make_plan
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.priors import Laplace, Normal
@@ -151,7 +152,7 @@ def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
 # 2 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_minibatches_have_the_second_order_where_the_curvature_is_formed(most, order, monkeypatch):
-    monkeypatch.setattr(given_rows, "MAX_DENSE", most)  # of four parameters
+    monkeypatch.setattr(rows_asked_for, "MAX_DENSE", most)  # of four parameters
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 3))
     y = X[:, 0] + rng.logistic(size=60) > 0

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
+from skbayes_sgld.inference.planning.lengths import choose_thin, usual_lengths
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies.adapted import AdaptedRun, adapted_lengths
-from skbayes_sgld.inference.strategies.lengths import choose_thin, usual_lengths
-from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.inference.strategies.accept_reject import AdaptedRun, adapted_lengths
 from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import SGLD, Cooling
+from skbayes_sgld.sampling.tuning.adaptation import Adaptation
 from skbayes_sgld.wide_rows.strategy import lengths_along
 from tests.references.targets import NormalMean, make_run
 
@@ -17,13 +18,14 @@ RUN = make_run(as_posterior(NormalMean()))
 
 
 def task(**given):
-    return Task(as_posterior(NormalMean()), Settings.of(SGLDLogisticRegression(**given)), seed=0)
+    return Task.of(as_posterior(NormalMean()), Settings.of(SGLDLogisticRegression(**given)), seed=0)
 
 
 def lengths(time, findings, given):
     """Burn-in and thinning of 1,000 draws whose autocorrelation time is ``time`` steps."""
-    ends = np.zeros((8, 3)) if findings == "pilot" else None
-    tuned = AdaptedRun(RUN, None, time, "", "", time, 100, ends, 22)
+    ends = np.zeros((8 * (findings == "pilot"), 3))
+    pilot = Adaptation(None, 1.0, 0.8, time, ends, n_settling=22)
+    tuned = AdaptedRun(RUN, pilot, time, 100, "", "")
     found = {
         "none": lambda: usual_lengths(task(**given), RUN, time),
         "pilot": lambda: adapted_lengths(task(**given), tuned),

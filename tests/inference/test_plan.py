@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _memory
 from skbayes_sgld.inference import setting_checks
+from skbayes_sgld.inference.planning import task as planning
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies import task as planning
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, Cyclical, FlatDecayFlat, Polynomial, Schedule

@@ -11,15 +11,15 @@ from sklearn.datasets import load_breast_cancer
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.inference import strategies
+from skbayes_sgld.inference.planning.task import Finding, Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import STRATEGIES, make_plan
-from skbayes_sgld.inference.strategies.adapted import Adapted
+from skbayes_sgld.inference.strategies.accept_reject import AcceptReject
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import Given
 from skbayes_sgld.inference.strategies.langevin import Langevin
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.shortened import Shortened
-from skbayes_sgld.inference.strategies.task import Finding, Task
 from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
 
@@ -47,9 +47,9 @@ class Refusing(Strategy):
     [
         ({}, None, Langevin),
         ({"gradient": "full"}, None, Langevin),
-        ({}, Finding("SGLD(): a chain overflowed"), Adapted),
-        ({"sampler": "hmc"}, None, Adapted),
-        ({"sampler": "mala", "clip": "norm"}, None, Adapted),
+        ({}, Finding("SGLD(): a chain overflowed"), AcceptReject),
+        ({"sampler": "hmc"}, None, AcceptReject),
+        ({"sampler": "mala", "clip": "norm"}, None, AcceptReject),
         (PUBLISHED, None, Published),
         (PUBLISHED | {"sampler": "hmc"}, None, Published),
         (PUBLISHED | {"init": "mode"}, None, Given),
@@ -63,7 +63,7 @@ class Refusing(Strategy):
     ids=str,
 )
 def test_the_first_strategy_that_suits_plans(given, finding, expected):
-    task = Task(NORMAL, settings(**given), seed=0, finding=finding)
+    task = Task.of(NORMAL, settings(**given), seed=0, finding=finding)
     suited = [each for each in STRATEGIES if not each.only and each.suits(task)]
     assert suited[0] is expected
     # only the last strategy relies on its place: whatever the others leave is its task
@@ -107,8 +107,10 @@ def test_an_ordinary_fit_enters_no_file_of_a_rare_strategy():
         fit(model, *load_breast_cancer(return_X_y=True))
     finally:
         sys.setprofile(before)
-    ways = {path for path in entered if path.startswith("inference/strategies/")}
-    used = "__init__ task langevin adapted lengths rows_read pilot_runs plans starts"
-    assert ways == {f"inference/strategies/{name}.py" for name in used.split()}
+    ways = {path for path in entered if path.startswith(("inference/strat", "inference/planning"))}
+    used = {"strategies": "__init__ langevin accept_reject"}
+    used["planning"] = "task lengths rows_read pilot_runs plans starts"
+    expected = {f"inference/{folder}/{name}" for folder in used for name in used[folder].split()}
+    assert ways == {f"{path}.py" for path in expected}
     rare = "checkpoints", "own_models", "neural_network", "inference/in_parts", "inference/overflow"
     assert [path for path in entered if path.startswith(rare)] == []

@@ -12,7 +12,7 @@ from skbayes_sgld import (
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.inference import run as running
 from skbayes_sgld.inference.overflow import explain_overflow
-from skbayes_sgld.inference.strategies import adapted
+from skbayes_sgld.inference.strategies import accept_reject
 from skbayes_sgld.neural_network.estimators import standardise
 from skbayes_sgld.sampling import HMC, Polynomial
 from skbayes_sgld.sampling.tuning import adaptation
@@ -95,7 +95,7 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
     # the start stays where it is
     for mend in ("move_into_posterior", "leave_dead_ends"):
         monkeypatch.setattr(adaptation, mend, lambda run, start, *args: start)
-    monkeypatch.setattr(adapted, "nearer_to_mode", lambda run, start, *args: start)
+    monkeypatch.setattr(accept_reject, "nearer_to_mode", lambda run, start, *args: start)
     monkeypatch.setattr(HMC, "step", counting)
     monkeypatch.setattr(running, "explain_overflow", explaining)
     far = {"init": np.full(2, 400.0), "step_size": 1e-16}

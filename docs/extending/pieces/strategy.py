@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from skbayes_sgld.inference.strategies.adapted import adapt_run, draft_adjusted, finish_adapted
+from skbayes_sgld.inference.strategies.accept_reject import (
+    adapt_run,
+    draft_adjusted,
+    finish_adapted,
+)
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.sampling import RandomWalk
 from skbayes_sgld.sampling.metric import Diagonal
@@ -25,6 +29,6 @@ class Walk(Strategy):
         widths = np.asarray(task.model.model.widths, dtype=float)
         center = Mode(task.posterior.start(), Diagonal(widths**2))
         task = task.found(mode=center)
-        run, batches = draft_adjusted(task, RandomWalk())
+        run, rows_read = draft_adjusted(task, RandomWalk())
         why = "the model gives its widths, for its gradient says little"
-        return finish_adapted(task, batches, adapt_run(task, run, center, why))
+        return finish_adapted(task, rows_read, adapt_run(task, run, center, why))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.inference.planning.task import Task
 
 
 class Strategy:

@@ -12,17 +12,17 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.lengths import usual_lengths
+from skbayes_sgld.inference.planning.pilot_runs import pilot_run, said_of, time_of
+from skbayes_sgld.inference.planning.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.planning.rows_asked_for import rows_of_settings
+from skbayes_sgld.inference.planning.rows_read import RowsRead
+from skbayes_sgld.inference.planning.starts import choose_start
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies.adapted import accepted_start
+from skbayes_sgld.inference.strategies.accept_reject import accepted_start
 from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.given_rows import batches_of
-from skbayes_sgld.inference.strategies.lengths import usual_lengths
-from skbayes_sgld.inference.strategies.pilot_runs import pilot_run, said_of, time_of
-from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import RowsRead
-from skbayes_sgld.inference.strategies.starts import choose_start
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.metric import preconditioned_eigenvalues
@@ -47,7 +47,7 @@ class GivenRun:
     """A run with a step size, its autocorrelation time, reasons, and the bias if measured."""
 
     run: Run
-    batches: RowsRead
+    rows_read: RowsRead
     time: float
     why_sampler: str
     why_step_size: str
@@ -61,16 +61,16 @@ class GivenRun:
 
 def tune_given(task: Task, sampler: Sampler) -> GivenRun:
     """Run of a sampler, and its step size."""
-    batches = batches_of(task, sampler, task.mode)
-    run = draft(task, sampler, batches, task.mode)
+    rows_read = rows_of_settings(task, sampler, task.mode)
+    run = draft(task, sampler, rows_read, task.mode)
     if task.settings.step_size is AUTO and task.settings.uses_curvature:
-        tuned = _piloted(task, run, batches)
+        tuned = _piloted(task, run, rows_read)
     else:
-        tuned = paced(task, run, batches)
+        tuned = paced(task, run, rows_read)
     return replace(tuned, run=at_first(tuned.run, tuned.run.step_size))
 
 
-def _piloted(task: Task, run: Run, batches: RowsRead) -> GivenRun:
+def _piloted(task: Task, run: Run, rows_read: RowsRead) -> GivenRun:
     """Run with the largest step size whose bias a pilot finds acceptable."""
     settings, mode, n_params = task.settings, task.mode, task.posterior.n_params
     # batches, if any, have no visible noise
@@ -84,12 +84,12 @@ def _piloted(task: Task, run: Run, batches: RowsRead) -> GivenRun:
     why = _why(settings, f"; {found}")
     time = time_of(run.sampler, step_size, n_params, bias)
     run = replace(run, step_size=step_size)
-    tuned = GivenRun(run, batches, time, why, found, bias[:2])
-    if quiet or batches.noise is None or run.batch_size is None:
+    tuned = GivenRun(run, rows_read, time, why, found, bias[:2])
+    if quiet or rows_read.noise is None or run.batch_size is None:
         return tuned
     # the sampler's share of the noise, 0 for the thermostat
     gain = max(run.sampler.noise_gain, 1e-12)
-    largest = batches.noise.step_size(run.batch_size, settings.tau) / gain
+    largest = rows_read.noise.step_size(run.batch_size, settings.tau) / gain
     if largest >= step_size:
         return tuned
     shorter = max(largest, pilots.step_sizes(run.sampler)[-1])
@@ -97,7 +97,7 @@ def _piloted(task: Task, run: Run, batches: RowsRead) -> GivenRun:
     return tuned.at(shorter, "a longer one needs a larger batch", time)
 
 
-def paced(task: Task, run: Run, batches: RowsRead) -> GivenRun:
+def paced(task: Task, run: Run, rows_read: RowsRead) -> GivenRun:
     """Run with a given step size, or one stable at the mode, and its time on a normal posterior."""
     step_size, mode = task.settings.step_size, task.mode
     rates = preconditioned_eigenvalues(run.dynamics.metric, mode.metric)
@@ -108,7 +108,7 @@ def paced(task: Task, run: Run, batches: RowsRead) -> GivenRun:
         )
     stable = "stable in the steepest direction at the mode"
     why = stable if step_size is AUTO else GIVEN
-    return GivenRun(replace(run, step_size=eta), batches, time, _why(task.settings), why)
+    return GivenRun(replace(run, step_size=eta), rows_read, time, _why(task.settings), why)
 
 
 def _why(settings: Settings, finding: str = "") -> str:
@@ -123,13 +123,13 @@ def finish_given(task: Task, tuned: GivenRun, around: bool = False) -> Plan:
     return finish(
         task,
         run,
-        tuned.batches.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
+        tuned.rows_read.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
         start_of(task, run, mode, lengths.n_walkers, around),
         mode=mode,
         center=mode,
         bias=tuned.bias,
-        noise=tuned.batches.noise if task.settings.uses_curvature else None,
+        noise=tuned.rows_read.noise if task.settings.uses_curvature else None,
     )
 
 

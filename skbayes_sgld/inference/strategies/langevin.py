@@ -10,19 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.setting_checks import AUTO
-from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.lengths import usual_lengths
-from skbayes_sgld.inference.strategies.pilot_runs import on_all_rows, pilot_run, said_of, time_of
-from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import (
+from skbayes_sgld.inference.planning.lengths import usual_lengths
+from skbayes_sgld.inference.planning.pilot_runs import on_all_rows, pilot_run, said_of, time_of
+from skbayes_sgld.inference.planning.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.planning.rows_read import (
     RowsRead,
     all_rows,
-    cheapest_batches,
+    cheapest_rows,
     every_row,
 )
-from skbayes_sgld.inference.strategies.starts import choose_start
-from skbayes_sgld.inference.strategies.task import Finding, Task
+from skbayes_sgld.inference.planning.starts import choose_start
+from skbayes_sgld.inference.planning.task import Finding, Task
+from skbayes_sgld.inference.setting_checks import AUTO
+from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning import pilots
@@ -46,19 +46,19 @@ class Langevin(Strategy):
     def plan(cls, task: Task) -> Plan | Task:
         """Plan with the largest step size in which a pilot finds no bias."""
         is_given = task.settings.gradient is not AUTO
-        batches = every_row(task, task.mode) if is_given else cheapest_batches(task)
-        run = draft(task, SGLD(), batches, task.mode)
+        rows_read = every_row(task, task.mode) if is_given else cheapest_rows(task)
+        run = draft(task, SGLD(), rows_read, task.mode)
         if task.facts.steep:
             why = "the noise is too uncertain for steps that are not accepted or rejected"
-            return _next(task, run, batches, why)
+            return _next(task, run, rows_read, why)
         if run.batch_size is not None and run.n_samples > THRESHOLDS.few_rows:
-            return _on_batches(task, run, batches)
+            return _on_batches(task, run, rows_read)
         if run.batch_size is None:
             run = replace(run, dynamics=round_gradient(run.dynamics, task.mode))
-        return _plan(task, run, batches)
+        return _plan(task, run, rows_read)
 
 
-def _plan(task: Task, run: Run, batches: RowsRead, before: str = "") -> Plan | Task:
+def _plan(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> Plan | Task:
     """Plan of steps without visible bias, unless HMC on all rows is better.
 
     ``before`` is the finding about steps on batches.
@@ -72,24 +72,24 @@ def _plan(task: Task, run: Run, batches: RowsRead, before: str = "") -> Plan | T
         # with heavy tails or nearly separated classes, steps in the mode's metric are too short
         found = f"a pilot's variances are {choice[1].width:.1f} times those at the mode"
     else:
-        return _finish(task, run, batches, *choice, before)
-    return _next(task, run, batches, before + found)
+        return _finish(task, run, rows_read, *choice, before)
+    return _next(task, run, rows_read, before + found)
 
 
-def _on_batches(task: Task, run: Run, batches: RowsRead) -> Plan | Task:
+def _on_batches(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
     """Plan of steps on batches of many rows, or on all rows if batches are biased."""
     piloted, least = pilot_run(run, task.mode), _least_step(run)
     choice = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
     if choice is not None:
-        return _finish(task, run, batches, *choice)
+        return _finish(task, run, rows_read, *choice)
     wrong = f"on batches {_OFF}"
-    batches = all_rows(wrong, task.posterior, task.mode)
-    return _plan(task, on_all_rows(run, task.mode), batches, f"{wrong}; ")
+    rows_read = all_rows(wrong, task.posterior, task.mode)
+    return _plan(task, on_all_rows(run, task.mode), rows_read, f"{wrong}; ")
 
 
-def _next(task: Task, run: Run, batches: RowsRead, why: str) -> Task:
+def _next(task: Task, run: Run, rows_read: RowsRead, why: str) -> Task:
     """Task for the next strategy, which takes all rows."""
-    further = batches.choices if run.batch_size is None else {}
+    further = rows_read.choices if run.batch_size is None else {}
     return task.found(finding=Finding(f"{run.sampler}: {why}"), choices=task.choices | further)
 
 
@@ -102,7 +102,7 @@ def _least_step(run: Run) -> float:
 
 
 def _finish(
-    task: Task, run: Run, batches: RowsRead, step_size: float, bias: pilots.Bias, before: str = ""
+    task: Task, run: Run, rows_read: RowsRead, step_size: float, bias: pilots.Bias, before: str = ""
 ) -> Plan:
     """Plan of a step size whose bias a pilot has measured."""
     time = time_of(run.sampler, step_size, task.posterior.n_params, bias)
@@ -111,11 +111,11 @@ def _finish(
     return finish(
         task,
         run,
-        batches.choices | chosen(task, run, f"the cheapest; {before}{found}", found),
+        rows_read.choices | chosen(task, run, f"the cheapest; {before}{found}", found),
         lengths,
         choose_start(task, task.mode, lengths.n_walkers),
         mode=task.mode,
         center=task.mode,
         bias=bias[:2],
-        noise=batches.noise,
+        noise=rows_read.noise,
     )

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from skbayes_sgld.inference.choices import GIVEN
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.lengths import usual_lengths
+from skbayes_sgld.inference.planning.plans import chosen, draft, finish
+from skbayes_sgld.inference.planning.rows_asked_for import rows_of_settings
+from skbayes_sgld.inference.planning.rows_read import needs_mode
+from skbayes_sgld.inference.planning.starts import choose_start
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.given_rows import batches_of
-from skbayes_sgld.inference.strategies.lengths import usual_lengths
-from skbayes_sgld.inference.strategies.plans import chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import needs_mode
-from skbayes_sgld.inference.strategies.starts import choose_start
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.samplers import SGLD
 
@@ -40,14 +40,14 @@ class Published(Strategy):
 
 def plan_published(task: Task, sampler: Sampler, why: str) -> Plan:
     """Plan of a sampler's recursion, with the reason for the sampler."""
-    batches = batches_of(task, sampler, None)
+    rows_read = rows_of_settings(task, sampler, None)
     assert task.settings.step_size is not AUTO
-    run = replace(draft(task, sampler, batches, None), step_size=task.settings.step_size)
+    run = replace(draft(task, sampler, rows_read, None), step_size=task.settings.step_size)
     lengths = usual_lengths(task, run, None)
     return finish(
         task,
         run,
-        batches.choices | chosen(task, run, why, GIVEN),
+        rows_read.choices | chosen(task, run, why, GIVEN),
         lengths,
         choose_start(task, None, lengths.n_walkers),
         mode=None,

@@ -15,16 +15,22 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.strategies.adapted import AdaptedRun, finish_adapted
+from skbayes_sgld.inference.planning.plans import draft
+from skbayes_sgld.inference.planning.rows_read import all_rows, needs_mode
+from skbayes_sgld.inference.planning.task import Task
+from skbayes_sgld.inference.strategies.accept_reject import AdaptedRun, finish_adapted
 from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.plans import draft
-from skbayes_sgld.inference.strategies.rows_read import all_rows, needs_mode
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.samplers.hmc import HMC
 from skbayes_sgld.sampling.samplers.jumping import JumpingHMC
-from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN, adapt, affordable, recentred
+from skbayes_sgld.sampling.tuning.adaptation import (
+    FIRST_CHAIN,
+    Adaptation,
+    adapt,
+    affordable,
+    recentred,
+)
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.mode_survey import survey
 from skbayes_sgld.sampling.tuning.parts import KnownMode
@@ -53,9 +59,9 @@ class SeveralModes(Strategy):
             task = task.found(choices=task.choices | further)
         if not modes or not task.settings.left_to_tuning:
             return task
-        batches = all_rows("several modes", task.posterior, mode)
-        run = draft(task, SGLD(), batches, mode)
-        return finish_adapted(task, batches, tune_jumps(run, modes, task.seed))
+        rows_read = all_rows("several modes", task.posterior, mode)
+        run = draft(task, SGLD(), rows_read, mode)
+        return finish_adapted(task, rows_read, tune_jumps(run, modes, task.seed))
 
 
 def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
@@ -81,8 +87,8 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
         )
     shares = np.cumsum([known.share for known in modes])
     share_of = np.arange(1, _STARTS + 1) * _GOLDEN % 1.0 * shares[-1]
-    of = np.minimum(np.searchsorted(shares, share_of), len(modes) - 1)
-    starts = np.array([ends[k][j % len(ends[k])] for j, k in enumerate(of)])
+    mode_of = np.minimum(np.searchsorted(shares, share_of), len(modes) - 1)
+    starts = np.array([ends[k][j % len(ends[k])] for j, k in enumerate(mode_of)])
     best = int(np.argmax([known.share for known in modes]))
     center = Mode(*places[best])
     step_size = min(adapted.step_size for adapted in pilots)
@@ -92,14 +98,12 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
     time = max(adapted.autocorrelation for adapted in pilots)
     acceptance = min(adapted.acceptance for adapted in pilots)
     why = ", ".join(f"{known.share:.0%}" for known in modes)
+    n_settling = max(adapted.n_settling for adapted in pilots)
     return AdaptedRun(
         run,
-        center,
+        Adaptation(center, step_size, acceptance, time, starts, n_settling),
         max(1.0, time - 1.0, 2.0 / max(rate, 1e-3) - 1.0),
+        affordable(run),
         f"several modes, of {why} of the mass by the curvature",
         f"pilot acceptance {acceptance:.0%} near this step size",
-        time,
-        affordable(run),
-        starts,
-        max(adapted.n_settling for adapted in pilots),
     )

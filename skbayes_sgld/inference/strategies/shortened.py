@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import finish_given, tune_given
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.samplers import SGLD
 
 

@@ -5,11 +5,11 @@ import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.inference import problems
+from skbayes_sgld.inference.planning import rows_read
+from skbayes_sgld.inference.planning.pilot_runs import time_of
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies import adapted as adapting
-from skbayes_sgld.inference.strategies import rows_read
-from skbayes_sgld.inference.strategies.pilot_runs import time_of
-from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.inference.strategies import accept_reject as adapting
 from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
@@ -61,7 +61,7 @@ def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
     monkeypatch.setattr(adapting, "adapt", lambda *args: adapted)
     monkeypatch.setattr(HMC, "gradients", lambda self, step: 1.0)
     settings = Settings.of(SGLDLogisticRegression(sampler="hmc"))
-    task = Task(as_posterior(NormalMean()), settings, seed=0).found(mode=MODE)
+    task = Task.of(as_posterior(NormalMean()), settings, seed=0).found(mode=MODE)
     assert adapting.adapt_run(task, run, MODE, "").spacing == pytest.approx(spaced)
 
 

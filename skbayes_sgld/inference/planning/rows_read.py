@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.inference.choices import Choice, Choices
+from skbayes_sgld.inference.planning.lengths import expected_walkers
+from skbayes_sgld.inference.planning.task import Task, start_as_mode
 from skbayes_sgld.inference.setting_checks import AUTO
-from skbayes_sgld.inference.strategies.lengths import expected_walkers
-from skbayes_sgld.inference.strategies.task import Task, start_as_mode
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
 from skbayes_sgld.sampling.tuning.leverage import Reading
@@ -35,7 +35,7 @@ class RowsRead(NamedTuple):
     noise: NoiseLevel | None = None
 
 
-def cheapest_batches(task: Task) -> RowsRead:
+def cheapest_rows(task: Task) -> RowsRead:
     """Batches without visible noise or all rows, whichever costs less."""
     posterior, n_walkers = task.posterior, expected_walkers(task)
     if why := reason_for_all_rows(posterior, n_walkers):

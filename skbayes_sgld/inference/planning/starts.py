@@ -6,9 +6,9 @@ import numpy as np
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.named_starts import named_start
+from skbayes_sgld.inference.planning.named_starts import named_start
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.tuning.mode import Mode
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     step_size: float | None = None
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Task:
     """Task of planning a run.
 
@@ -44,9 +44,15 @@ class Task:
     ----------
     model : BasePosterior
         Posterior in the model's own coordinates.
+    posterior : BasePosterior
+        Posterior in the coordinates that are sampled.
+    parameterization : Choice
+        Name of these coordinates, and its reason.
     settings : Settings
     seed : int
         Seed of the pilots and of the chains.
+    find : callable
+        Function without arguments that returns the mode, which it looks for at the first call.
     positions : ndarray of shape (n_chains, n_params) or None
         Last positions of an earlier run's chains, in the user's parameters.
     finding : Finding or None
@@ -60,76 +66,40 @@ class Task:
     """
 
     model: BasePosterior
+    posterior: BasePosterior
+    parameterization: Choice
     settings: Settings
     seed: int
+    find: Callable[[], Mode]
     positions: Array | None = None
     finding: Finding | None = None
     choices: Choices = field(default_factory=dict)
     modes: tuple[KnownMode, ...] = ()
     far: FarPart | None = None
-    _mode: Mode | None = field(default=None, init=False, repr=False)
 
-    def found(self, mode: Mode | None = None, **findings: Any) -> Task:
-        """Task with further findings for the next strategy, and perhaps another mode.
+    @classmethod
+    def of(cls, model: BasePosterior, settings: Settings, seed: int, **known: Any) -> Self:
+        """Task of a model and settings, whose coordinates it chooses.
 
-        Coordinates are kept, and the mode unless another is given.
+        ``known`` are further attributes that are not the default.
         """
-        task = copy(self)
-        for name, value in findings.items():
-            setattr(task, name, value)
-        task._mode = mode or self._mode
-        return task
+        posterior, mode, parameterization = coordinates_of(model, settings)
+        find = cache(lambda: mode or find_mode(posterior))
+        return cls(model, posterior, parameterization, settings, seed, find, **known)
 
-    @cached_property
-    def _coordinates(self) -> tuple[BasePosterior, Mode | None, Choice]:
-        """Posterior in the sampled coordinates, its mode if known, and the choice."""
-        posterior, name = self.model, self.settings.parameterization
-        if "tempered" in posterior.abilities:
-            posterior = posterior.tempered(self.settings.tau)
-        if posterior.facts.parameterizations != ("centered",) or name not in (AUTO, "centered"):
-            return reparameterize(posterior, self.settings)
-        own = Choice("centered", "the model's own coordinates")
-        return posterior, None, own if name is AUTO else Choice.by_user(name)
-
-    @property
-    def posterior(self) -> BasePosterior:
-        """Posterior in the sampled coordinates."""
-        return self._coordinates[0]
-
-    @property
-    def parameterization(self) -> Choice:
-        """Name of the coordinates, and its reason."""
-        return self._coordinates[2]
-
-    @cached_property
-    def facts(self) -> Facts:
-        """Facts about the posterior in these coordinates."""
-        return self.posterior.facts
+    def found(self, mode: Mode | None = None, **findings: Any) -> Self:
+        """Task with further findings for the next strategy, and perhaps another mode."""
+        return replace(self, find=self.find if mode is None else lambda: mode, **findings)
 
     @property
     def mode(self) -> Mode:
         """Mode of the posterior and the curvature there, found when first used."""
-        if self._mode is None:
-            self._mode = self._coordinates[1] or self.mode_within(TOLERANCE)
-        return self._mode
+        return self.find()
 
-    def mode_within(self, tolerance: float) -> Mode:
-        """Mode to a squared distance; the start if the posterior may have no mode."""
-        posterior = self.posterior
-        moments = posterior.centered_normal()
-        if moments is not None:
-            return Mode.from_curvature(*moments)
-        try:
-            mode = newton_mode(posterior, posterior.start(), tolerance=tolerance)
-        except NoModeError:
-            moments = posterior.centered_normal(anyway=True)
-            if moments is not None:
-                return Mode.from_curvature(*moments)
-            if posterior.facts.has_mode:
-                raise
-            return start_as_mode(posterior)
-        check_mode(posterior, mode.theta)
-        return mode
+    @cached_property
+    def facts(self) -> Facts:
+        """Facts about the posterior in the coordinates that are sampled."""
+        return self.posterior.facts
 
     @property
     def continues(self) -> bool:
@@ -140,6 +110,37 @@ class Task:
     def may_have_walkers(self) -> bool:
         """Whether several walkers may share the draws of a chain."""
         return self.settings.allows_walkers and not self.continues
+
+
+def coordinates_of(
+    posterior: BasePosterior, settings: Settings
+) -> tuple[BasePosterior, Mode | None, Choice]:
+    """Posterior in the sampled coordinates, its mode if known, and the choice."""
+    name = settings.parameterization
+    if "tempered" in posterior.abilities:
+        posterior = posterior.tempered(settings.tau)
+    if posterior.facts.parameterizations != ("centered",) or name not in (AUTO, "centered"):
+        return reparameterize(posterior, settings)
+    own = Choice("centered", "the model's own coordinates")
+    return posterior, None, own if name is AUTO else Choice.by_user(name)
+
+
+def find_mode(posterior: BasePosterior, tolerance: float = TOLERANCE) -> Mode:
+    """Mode to a squared distance; the start if the posterior may have no mode."""
+    moments = posterior.centered_normal()
+    if moments is not None:
+        return Mode.from_curvature(*moments)
+    try:
+        mode = newton_mode(posterior, posterior.start(), tolerance=tolerance)
+    except NoModeError:
+        moments = posterior.centered_normal(anyway=True)
+        if moments is not None:
+            return Mode.from_curvature(*moments)
+        if posterior.facts.has_mode:
+            raise
+        return start_as_mode(posterior)
+    check_mode(posterior, mode.theta)
+    return mode
 
 
 def start_as_mode(posterior: BasePosterior) -> Mode:

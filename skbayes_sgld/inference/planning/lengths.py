@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from skbayes_sgld.inference.choices import Choice, Choices
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO, given_or
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 

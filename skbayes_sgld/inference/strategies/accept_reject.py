@@ -12,11 +12,7 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.plan import Plan
-from skbayes_sgld.inference.setting_checks import AUTO, given_or
-from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.inference.strategies.base import Strategy
-from skbayes_sgld.inference.strategies.given_rows import batches_of
-from skbayes_sgld.inference.strategies.lengths import (
+from skbayes_sgld.inference.planning.lengths import (
     Lengths,
     choose_burnin,
     choose_n_draws,
@@ -24,16 +20,21 @@ from skbayes_sgld.inference.strategies.lengths import (
     choose_walkers,
     usual_burnin,
 )
-from skbayes_sgld.inference.strategies.plans import at_first, chosen, draft, finish
-from skbayes_sgld.inference.strategies.rows_read import RowsRead, all_rows
-from skbayes_sgld.inference.strategies.starts import choose_start, walkers
-from skbayes_sgld.inference.strategies.task import Task
+from skbayes_sgld.inference.planning.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.planning.rows_asked_for import rows_of_settings
+from skbayes_sgld.inference.planning.rows_read import RowsRead, all_rows
+from skbayes_sgld.inference.planning.starts import choose_start, walkers
+from skbayes_sgld.inference.planning.task import Task
+from skbayes_sgld.inference.setting_checks import AUTO, given_or
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning.adaptation import (
     USUAL,
+    Adaptation,
     Pilot,
     adapt,
     affordable,
@@ -44,7 +45,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 
 
-class Adapted(Strategy):
+class AcceptReject(Strategy):
     """HMC, or a named sampler that accepts or rejects, in an adapted metric."""
 
     @classmethod
@@ -56,9 +57,9 @@ class Adapted(Strategy):
     @classmethod
     def plan(cls, task: Task) -> Plan:
         """Plan of trajectories on all rows."""
-        run, batches = draft_adjusted(task, given_or(task.settings.sampler, HMC()))
+        run, rows_read = draft_adjusted(task, given_or(task.settings.sampler, HMC()))
         why = GIVEN if task.finding is None else task.finding.why
-        return finish_adapted(task, batches, adapt_run(task, run, task.mode, why))
+        return finish_adapted(task, rows_read, adapt_run(task, run, task.mode, why))
 
 
 def tunes_named(settings: Settings) -> bool:
@@ -71,11 +72,11 @@ def tunes_named(settings: Settings) -> bool:
 def draft_adjusted(task: Task, sampler: Sampler) -> tuple[Run, RowsRead]:
     """Run on all rows, in single precision if that is safe, and its choice of rows."""
     if task.settings.left_to_tuning and task.settings.gradient is AUTO:
-        batches = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
+        rows_read = all_rows(f"{sampler} takes all rows", task.posterior, task.mode)
     else:
-        batches = batches_of(task, sampler, task.mode)
-    run = draft(task, sampler, batches, task.mode)
-    return replace(run, dynamics=round_gradient(run.dynamics, task.mode)), batches
+        rows_read = rows_of_settings(task, sampler, task.mode)
+    run = draft(task, sampler, rows_read, task.mode)
+    return replace(run, dynamics=round_gradient(run.dynamics, task.mode)), rows_read
 
 
 @dataclass(frozen=True)
@@ -85,32 +86,22 @@ class AdaptedRun:
     Attributes
     ----------
     run : Run
-    center : Mode
-        Centre and metric of the posterior, from the pilot's draws.
+    found : Adaptation
+        Figures of the pilot. Chains of the run may start at its ``ends``, if there are any.
     spacing : float
         Steps from draw to draw at which draws are nearly independent: the measured autocorrelation
         time, minus 1, so that at a time of 1.6 every step is a draw; at most the affordable one.
-    why_sampler, why_step_size : str
-    pilot_time : float
-        Autocorrelation time that the pilot measured.
     most_spaced : int
         Largest affordable number of steps between draws.
-    ends : ndarray of shape (n_ends, n_params) or None
-        Positions at which the pilot's chains have forgotten their start, from which chains of the
-        run may start; None if there are none.
-    n_settling : int
-        Steps that the pilot's chains took to these positions.
+    why_sampler, why_step_size : str
     """
 
     run: Run
-    center: Mode
+    found: Adaptation
     spacing: float
+    most_spaced: int
     why_sampler: str
     why_step_size: str
-    pilot_time: float
-    most_spaced: int
-    ends: Array | None
-    n_settling: int
 
 
 def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL) -> AdaptedRun:
@@ -141,58 +132,58 @@ def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL
     spacing = adapted.autocorrelation - 1.0
     most = 400 / n_gradients  # slower mixing is reported as a problem
     # if there may be several modes, chains that start far apart find more of them
-    begins_at_ends = run.dynamics.facts.log_concave and len(adapted.ends) > 0
+    if not run.dynamics.facts.log_concave:
+        adapted = replace(adapted, ends=adapted.ends[:0])
     return AdaptedRun(
         run,
-        adapted.mode,
+        adapted,
         min(max(1.0, spacing, 0.5 * expected), max(1.0, most)),
+        affordable(run),
         why,
         f"pilot acceptance {adapted.acceptance:.0%} near this step size",
-        adapted.autocorrelation,
-        affordable(run),
-        adapted.ends if begins_at_ends else None,
-        adapted.n_settling,
     )
 
 
-def finish_adapted(task: Task, batches: RowsRead, tuned: AdaptedRun, pilot: Pilot = USUAL) -> Plan:
+def finish_adapted(
+    task: Task, rows_read: RowsRead, tuned: AdaptedRun, pilot: Pilot = USUAL
+) -> Plan:
     """Plan of a run that a pilot has adapted."""
-    run, ends = at_first(tuned.run, tuned.run.step_size), tuned.ends
+    run, ends = at_first(tuned.run, tuned.run.step_size), tuned.found.ends
     lengths = adapted_lengths(task, replace(tuned, run=run))
-    if ends is not None and task.settings.init is AUTO and not task.continues:
+    if len(ends) and task.settings.init is AUTO and not task.continues:
         n_starts = lengths.n_walkers * task.settings.n_chains
         why = f"final positions of the pilot's chains{walkers(lengths.n_walkers)}"
         start = ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
     else:
-        start = accepted_start(task, run, tuned.center, lengths.n_walkers, pilot)
+        start = accepted_start(task, run, tuned.found.mode, lengths.n_walkers, pilot)
     return finish(
         task,
         run,
-        batches.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
+        rows_read.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
         start,
         mode=task.mode,
-        center=tuned.center,
+        center=tuned.found.mode,
         bias=(0.0, 0.0),
     )
 
 
 def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
     """Lengths of a run; the pilot's trajectories count as part of its burn-in."""
-    settings, ends = task.settings, tuned.ends
+    settings, ends = task.settings, tuned.found.ends
     n_draws = choose_n_draws(task)
     thin = choose_thin(settings, tuned.spacing, tuned.most_spaced)
     n_steps = n_draws.value * thin.value
     automatic, why = usual_burnin(tuned.spacing, n_steps)
-    if settings.init is AUTO and ends is not None:
+    if settings.init is AUTO and len(ends):
         # the correlation between walkers from one pilot chain falls to 10 %
         least = min(automatic, int(np.ceil(2.0 * tuned.spacing)))
-        automatic, why = automatic - tuned.n_settling, f"{why}, with the pilot's part"
+        automatic, why = automatic - tuned.found.n_settling, f"{why}, with the pilot's part"
         if automatic < least:
             automatic, why = least, "two independent draws' worth, after those of the pilot"
     n_burnin = choose_burnin(task, automatic, why)
     # at least three chains have walkers that all start at different pilot positions
-    most = np.inf if ends is None else len(ends) / 3
+    most = len(ends) / 3 if len(ends) else np.inf
     n_walkers = choose_walkers(task, tuned.run, n_burnin.value, n_steps, most)
     return Lengths(n_draws, n_burnin, thin, n_walkers)
 

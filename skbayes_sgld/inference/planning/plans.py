@@ -9,10 +9,10 @@ import numpy as np
 
 from skbayes_sgld.inference.choices import Choice, Choices, as_given, in_order
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.lengths import Lengths
+from skbayes_sgld.inference.planning.rows_read import RowsRead
+from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO, check_room, given_or
-from skbayes_sgld.inference.strategies.lengths import Lengths
-from skbayes_sgld.inference.strategies.rows_read import RowsRead
-from skbayes_sgld.inference.strategies.task import Task
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.sampling.base import Sampler, check_requirements
 from skbayes_sgld.sampling.dynamics import Dynamics
@@ -23,7 +23,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 
-def draft(task: Task, sampler: Sampler, batches: RowsRead, mode: Mode | None) -> Run:
+def draft(task: Task, sampler: Sampler, rows_read: RowsRead, mode: Mode | None) -> Run:
     """Run before its step size is chosen; ``mode`` is None if no mode is needed.
 
     Raises
@@ -31,8 +31,8 @@ def draft(task: Task, sampler: Sampler, batches: RowsRead, mode: Mode | None) ->
     ValueError, TypeError
         If the posterior lacks what the sampler needs, or the sampler takes no minibatches.
     """
-    settings, posterior, reading = task.settings, task.posterior, batches.reading
-    gradient, batch_size = (batches.choices[name].value for name in ("gradient", "batch_size"))
+    settings, posterior, reading = task.settings, task.posterior, rows_read.reading
+    gradient, batch_size = (rows_read.choices[name].value for name in ("gradient", "batch_size"))
     at_mode = expansion = metric = None
     if mode is not None:
         at_mode, expansion, metric = mode.theta, reading.mode.expansion, mode.metric

@@ -6,15 +6,15 @@ from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.choices import GIVEN, Choice
-from skbayes_sgld.inference.setting_checks import AUTO
-from skbayes_sgld.inference.strategies.rows_read import (
+from skbayes_sgld.inference.planning.rows_read import (
     RowsRead,
     all_rows,
-    cheapest_batches,
+    cheapest_rows,
     every_row,
     reason_for_all_rows,
 )
-from skbayes_sgld.inference.strategies.task import Task, start_as_mode
+from skbayes_sgld.inference.planning.task import Task, start_as_mode
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import require
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.gradients import ControlVariate, Gradient
@@ -24,7 +24,7 @@ from skbayes_sgld.sampling.tuning.noise import choose_batch_size, measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 
-def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> RowsRead:
+def rows_of_settings(task: Task, sampler: Sampler, mode: Mode | None) -> RowsRead:
     """Rows that the steps of a sampler read; ``mode`` is None if no mode is needed.
 
     Raises
@@ -40,7 +40,7 @@ def batches_of(task: Task, sampler: Sampler, mode: Mode | None) -> RowsRead:
             return all_rows(f"{sampler} takes all rows", posterior, center)
         if mode is None:
             return all_rows(reason_for_all_rows(posterior), posterior, center)
-        return cheapest_batches(task)
+        return cheapest_rows(task)
     if gradient is AUTO:
         # the second order takes a matrix of parameters by parameters
         gradient = ControlVariate(2 if posterior.n_params <= MAX_DENSE else 1)
