@@ -82,7 +82,7 @@ def _row_groups(
     model: Any, X: Any, y: Any, random_state: Any, groups: Sequence[str], by_row: dict[str, Any]
 ) -> dict[str, Any]:
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
-    observed, row_values = None, model._target_now(by_row).values(X, by_row)
+    observed, numbers = None, model._target_now(by_row).numbers_by_row(X, by_row)
     if y is None:
         rows, terms = model._rows_of(X, by_row)
     else:
@@ -107,7 +107,7 @@ def _row_groups(
 
     constant: dict[str, Any] = {}
     coords: dict[str, Any] = row_coords
-    for name, values in row_values.items():
+    for name, values in numbers.items():
         constant[name] = (ROWS,), values
     if not issparse(rows):  # a data set would hold all of its zeros
         constant["X"] = (ROWS, "feature"), np.asarray(rows)

@@ -11,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_lengths
 from skbayes_sgld.blocks.files import block_slices, check_whole
-from skbayes_sgld.blocks.source import BY_ROW, RowSource, kind_of
+from skbayes_sgld.blocks.source import RowSource, kind_of
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
 
 
 def predict_elsewhere(model: Any, name: str, X: Any, out: Any, given: Mapping[str, Any]) -> Any:
@@ -59,7 +60,7 @@ def _write(predict: Callable[..., Any], X: Any, out: Any, name: str, given: dict
         )
     if not out.flags.writeable:
         raise ValueError("out is read-only; give an array, or a memory map of mode 'r+'.")
-    by_row = {key: v for key, v in given.items() if key in BY_ROW and np.ndim(v) > 0}
+    by_row = {key: v for key, v in given.items() if key in ROW_ARGUMENTS and np.ndim(v) > 0}
     check_lengths(X=X, **by_row)
     for rows in block_slices(*X.shape):
         check_whole(X)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.blocks.dask_rows import align, check_columns, is_frame, joined_graph
-from skbayes_sgld.blocks.source import BY_ROW
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
 
 
 def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> Any:
@@ -37,7 +37,7 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
 
     check_is_fitted(model)
     X = check_columns(X)
-    one_a_row = [k for k in BY_ROW if np.ndim(given.get(k, 0)) > 0]
+    one_a_row = [k for k in ROW_ARGUMENTS if np.ndim(given.get(k, 0)) > 0]
     by_row = {k: align(given[k], X, k) for k in one_a_row}
     given = {k: value for k, value in given.items() if k not in by_row}
     slim = without_rows(model)
@@ -67,12 +67,12 @@ def _predict(
     given: dict[str, Any],
     model: Any,
     X: Any,
-    *by_row: Any,
+    *arrays: Any,
 ) -> Array:
     """Values of a method for the rows of a block."""
     if not len(X):
         return empty
-    more = dict(zip(names, map(np.asarray, by_row), strict=True))
+    more = dict(zip(names, map(np.asarray, arrays), strict=True))
     return _joined(getattr(model, method)(X, **given, **more))
 
 

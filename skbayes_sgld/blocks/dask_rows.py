@@ -10,6 +10,7 @@ import numpy as np
 
 from skbayes_sgld.blocks.dask_cluster import DaskWorkers, compute, current_client
 from skbayes_sgld.blocks.source import BlockWork, RowSource, add_up, kind_of
+from skbayes_sgld.rows.arguments import given
 
 _FAN_IN = 8  # sums that one task adds up, so that no worker holds those of all blocks
 
@@ -27,7 +28,7 @@ class DaskRows(RowSource):
         Observations; chunked like X if sizes of chunks are not known.
     weight : as y, or None
     **by_row : as y, or None
-        The ``exposure`` of counts, or the ``n_trials`` of totals.
+        Arguments by row, such as the ``exposure`` of counts.
     """
 
     _promise = (
@@ -41,8 +42,8 @@ class DaskRows(RowSource):
             columns = list(X.columns)
             self.feature_names = columns if all(isinstance(c, str) for c in columns) else None
         self.n_features = int(X.shape[1])
-        self.argument = next((name for name, v in by_row.items() if v is not None), "")
-        self.has_exposure = bool(self.argument)
+        by_row = given(by_row)
+        self.arguments = tuple(by_row)
         beside = {"y": y, "sample_weight": weight, **by_row}
         aligned = [None if v is None else align(v, X, name) for name, v in beside.items()]
         self._graph, keys = joined_graph([X, *(v for v in aligned if v is not None)])
@@ -77,7 +78,7 @@ class DaskRows(RowSource):
         level: list[Any] = []
         for number, keys in enumerate(self._keys):
             level.append((f"blocks-of-{name}", number))
-            graph[level[-1]] = (_call, on_block, number, *keys)
+            graph[level[-1]] = (_call, on_block, self.arguments, number, *keys)
         while len(level) > 1:
             below, level = level, []
             for k in range(0, len(below), _FAN_IN):
@@ -91,8 +92,10 @@ class DaskRows(RowSource):
         return None if n_jobs in (None, 1) or client is None else DaskWorkers(client, n_jobs)
 
 
-def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    return function(*arguments)
+def _call(
+    work: BlockWork, names: tuple[str, ...], number: int, X: Any, y: Any, weight: Any, *by_row: Any
+) -> Any:
+    return work(number, X, y, weight, dict(zip(names, by_row, strict=True)))
 
 
 def is_frame(values: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from mmap import ALLOCATIONGRANULARITY
 from os import PathLike, fspath
@@ -51,12 +51,12 @@ def check_whole(X: Any) -> None:
         )
 
 
-def blocks_of(X: Any, **beside: Any) -> Reader:
-    """Function that yields windows of X and of arrays with one number for each row.
+def blocks_of(X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any]) -> Reader:
+    """Function that yields windows of X and of arrays with one value for each row.
 
-    Each argument is an array, a memory map, an :class:`NpyFile` or None.
+    Each array is in memory, a memory map, an :class:`NpyFile` or None.
     """
-    for name, values in beside.items():
+    for name, values in {"y": y, "sample_weight": sample_weight, **by_row}.items():
         if values is not None and values.shape != (len(X),):
             raise ValueError(
                 f"{getattr(values, 'path', name)} has shape {values.shape}; X has {len(X)} rows, "
@@ -66,7 +66,8 @@ def blocks_of(X: Any, **beside: Any) -> Reader:
     def read() -> Iterator[tuple[Any, ...]]:
         for rows in block_slices(*X.shape):
             check_whole(X)
-            yield (X[rows], *(None if v is None else v[rows] for v in beside.values()))
+            beside = (None if v is None else v[rows] for v in (y, sample_weight))
+            yield X[rows], *beside, {name: v[rows] for name, v in by_row.items()}
 
     return read
 
@@ -132,7 +133,7 @@ def blocks_of_parquet(
     target: str,
     columns: Sequence[str] | None,
     weight: str | None,
-    exposure: str | None = None,
+    by_row: Mapping[str, str],
     filesystem: Any = None,
 ) -> tuple[Reader, int, list[str]]:
     """Function that yields blocks of Parquet files, the number of rows and the column names.
@@ -151,8 +152,7 @@ def blocks_of_parquet(
     for file in files:
         with _whole(file.path):
             n_rows += file.count_rows()
-    beside = [target, weight, exposure]
-    extra = [name for name in beside if name is not None]
+    extra = [name for name in (target, weight, *by_row.values()) if name is not None]
     names = [n for n in schema.names if n not in extra] if columns is None else list(columns)
     _check_schema(path, schema, names, extra)
     rows = max(1, _BLOCK_NUMBERS // max(1, len(names)))
@@ -175,7 +175,8 @@ def blocks_of_parquet(
         X = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*dtypes, np.float32))
         for j, part in enumerate(parts):
             X[:, j] = part
-        return (X, *(None if name is None else values[name] for name in beside))
+        own = None if weight is None else values[weight]
+        return X, values[target], own, {name: values[k] for name, k in by_row.items()}
 
     return read, n_rows, names
 

@@ -61,7 +61,7 @@ class Moments:
     n_rows, total : ndarray of shape (G,)
         Number and weight of the rows.
     exposed : ndarray of shape (G,)
-        Weight times exposure.
+        Weight times what y is made over, such as an exposure.
     mean, squares : ndarray of shape (G, d)
     """
 
@@ -78,7 +78,7 @@ class Moments:
         X, weight = block.X, block.weight
         G, n = len(labels), len(X)
         w = np.ones(n) if weight is None else weight
-        over = w if block.exposure is None else w * block.exposure
+        over = w if block.size is None else w * block.size
         codes = np.zeros(n, int) if codes is None else codes
         origin = X[:: max(1, n // _SAMPLE)].mean(axis=0, dtype=np.float64)
         total, sums = np.bincount(codes, w, minlength=G), np.zeros((2, G, X.shape[1]))

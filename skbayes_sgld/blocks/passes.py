@@ -10,7 +10,7 @@ third order: a few passes are enough.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block, RowSource
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.posterior.further_rows import pooled
 from skbayes_sgld.posterior.glm import GLMPosterior
@@ -49,17 +50,6 @@ def add_up(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(x if y is None else y if x is None else x.plus(y) for x, y in pairs)
 
 
-def _with_weight(block: Block) -> Block:
-    """Rows of positive weight."""
-    weight, exposure = block.weight, block.exposure
-    if weight is None or weight.all():
-        return block
-    positive = weight > 0
-    exposure = None if exposure is None else exposure[positive]
-    X, y, weight = block.X[positive], block.y[positive], weight[positive]
-    return block._replace(X=X, y=y, weight=weight, exposure=exposure)
-
-
 def _numbers(block: Block) -> Block:
     """Block with y in float64; a ValueError names the block whose y is not numeric."""
     if block.y.dtype.kind not in "fiub":
@@ -67,25 +57,29 @@ def _numbers(block: Block) -> Block:
             f"y of block {block.number} has dtype {block.y.dtype}; the target of a regression "
             "must be numeric."
         )
-    return block._replace(y=block.y.astype(np.float64))
+    return block.with_y(block.y.astype(np.float64))
 
 
-def _sums(block: Block) -> tuple[GaussianStatistics | None, Extent | None, Moments | None]:
-    block = _with_weight(_numbers(block))
-    X, y, weight, _, size = block
-    if not len(y):
+def _sums(
+    block: Block, target: Target
+) -> tuple[GaussianStatistics | None, Extent | None, Moments | None]:
+    block = _numbers(block).with_weight()
+    if not len(block.y):
         return None, None, None
+    values, X = target.of_block(block.values), block.X
+    size = target.likelihood.averaged(values)
     moments = None if size is None else Moments.from_block(block, np.zeros(1), None)
-    sums = GaussianStatistics.from_rows(X, y, weight, size=size)
+    assert values.y is not None
+    sums = GaussianStatistics.from_rows(X, values.y, values.weight, size=size)
     return sums, Extent.from_rows(X), moments
 
 
-def sum_up(source: RowSource) -> tuple[GaussianStatistics, Extent, Moments | None]:
+def sum_up(source: RowSource, target: Target) -> tuple[GaussianStatistics, Extent, Moments | None]:
     """Sufficient statistics of a normal likelihood, and ranges of the columns, in one pass.
 
     Of averages, moments of the columns too: sizes do not count in these.
     """
-    return _require_rows(source.reduce(_sums, add_up))
+    return _require_rows(source.reduce(partial(_sums, target=target), add_up))
 
 
 class Fraction(float):
@@ -105,15 +99,17 @@ def _moments_and_sample(
     else:
         block, likelihood = _numbers(block), target.likelihood
         try:
-            likelihood.check_target(target.join(block.y, block.exposure)[0])
+            y = target.of_block(block.values).y
+            assert y is not None
+            likelihood.check_target(y)
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
         # rates without an exposure are what weights are for
-        are_rates = likelihood.takes_rates and block.exposure is None and block.weight is not None
+        are_rates = likelihood.takes_rates and block.size is None and block.weight is not None
         if likelihood.whole and not are_rates:
             broken = block.y[block.y != np.floor(block.y)]
             fraction = Fraction(broken[0]) if len(broken) else None
-    X = _with_weight(block).X
+    X = block.with_weight().X
     moments = Moments.from_block(block, np.asarray(labels), codes)
     if not len(X):
         return moments, None, Sample.from_block(block, how, *np.zeros((2, X.shape[1]))), fraction
@@ -166,38 +162,36 @@ class Encoding:
     codes: Array = field(default_factory=partial(np.zeros, 1))
     factors: Array = field(default_factory=partial(np.ones, 1))
 
-    def rows(self, block: Block) -> tuple[Array, Array, Array | None, Array | None]:
-        """X, encoded y, weight and offset of the rows of positive weight.
+    def rows(self, block: Block) -> tuple[Array, RowValues]:
+        """X of the rows of positive weight, and what they bring, encoded.
 
         Weights are None where all are 1.
         """
+        values = block.values
         if self.labels is not None:
             at = np.searchsorted(self.labels, block.y)
-            weight = block.weight
+            values = replace(values, y=self.codes[at])
             if np.any(self.factors != 1.0):
-                factor = self.factors[at]
-                weight = factor if weight is None else weight * factor
-            block = block._replace(y=self.codes[at], weight=weight)
-        X, y, weight, _, values = _with_weight(block)
-        if weight is not None and np.all(weight == 1.0):
-            weight = None
-        if self.labels is not None:
-            return X, y, weight, None
-        y, offset = self.target.join(y.astype(np.float64), values)
-        return X, y, weight, offset
+                values = values.weighing(self.factors[at])
+        block = block._replace(values=values).with_weight()
+        values = block.values
+        if values.weight is not None and np.all(values.weight == 1.0):
+            values = replace(values, weight=None)
+        return block.X, self.target.of_block(replace(values, y=block.y.astype(np.float64)))
 
-    def sampled(
-        self, sample: Sample, moments: Moments
-    ) -> tuple[Array, Array, Array | None, Array | None]:
+    def sampled(self, sample: Sample, moments: Moments) -> tuple[Array, RowValues]:
         """Rows of a sample, y encoded, weighted to stand for all rows of their label."""
-        X, y, weight, exposure = sample.rows()
+        block = sample.rows()
         if not sample.complete:
-            group = np.zeros(len(y), int)
+            y, weight, group = block.y, block.weight, np.zeros(len(block.y), int)
+            assert weight is not None
             if self.labels is not None:
                 group = np.searchsorted(self.labels, y)
-            sample_totals = np.bincount(group, weight * exposure, minlength=len(moments.total))
-            weight *= (moments.exposed / np.where(sample_totals > 0, sample_totals, 1.0))[group]
-        return self.rows(Block(X, y, weight, 0, exposure))
+            over = weight if block.size is None else weight * block.size
+            totals = np.bincount(group, over, minlength=len(moments.total))
+            factors = moments.exposed / np.where(totals > 0, totals, 1.0)
+            block = block._replace(values=block.values.weighing(factors[group]))
+        return self.rows(block)
 
 
 # ---- the mode ---------------------------------------------------------------------------------
@@ -229,15 +223,15 @@ class RowsExpansion:
 def _expand(
     block: Block, model: GLMPosterior, theta: Array, encoding: Encoding, with_least: bool
 ) -> tuple[Any]:
-    X, y, weight, offset = encoding.rows(block)
-    if not len(y):
+    X, values = encoding.rows(block)
+    if not len(X):
         return (None,)
-    bound, least = model.with_rows(X, y, weight, offset), np.nan
+    bound, least = model.with_rows(X, values), np.nan
     with one_blas_thread(), np.errstate(all="ignore"):
         expansion = bound.expand_likelihood(theta)._replace(by_row=())
         if with_least:
-            by_row = bound.log_likelihood(theta[None])[0]
-            least = float((by_row if weight is None else by_row / weight).min())
+            each = bound.log_likelihood(theta[None])[0]
+            least = float((each if values.weight is None else each / values.weight).min())
     return (RowsExpansion(expansion, least),)
 
 
@@ -247,7 +241,7 @@ class _Passes(BasePosterior):
     def __init__(self, model: GLMPosterior, source: RowSource, encoding: Encoding) -> None:
         self._source, self._encoding, self._prior = source, encoding, model
         # without the sample's rows: no pass needs them
-        self._model = model.with_rows(model.X[:0], model.y[:0], None, None)
+        self._model = model.with_rows(model.X[:0], model.values[:0])
         self.n_params, self.param_names = model.n_params, model.param_names
         self.last_pass: list[RowsExpansion] = []  # for other priors too
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from skbayes_sgld.blocks.files import (
     blocks_of,
     blocks_of_parquet,
 )
-from skbayes_sgld.blocks.source import BY_ROW, POOL_SIZE, BlockWork, RowSource, add_up
+from skbayes_sgld.blocks.source import POOL_SIZE, BlockWork, RowSource, add_up, named
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, size_argument
 
 
 class RowBlocks(RowSource):
@@ -25,10 +26,10 @@ class RowBlocks(RowSource):
     read : callable
         Function without arguments that returns an iterable of ``(X, y)`` or ``(X, y, weight)``. It
         must be the same each time: a pass that reads other values than the one before raises an
-        error. X is dense, with the same columns and dtype in every block. Blocks of counts may be
-        ``(X, y, weight, exposure)``, those of totals ``(X, y, weight, n_trials)`` and those of
-        averages ``(X, y, weight, n_averaged)``, either all or none; weight is an array or None.
-        Blocks for predictions may be X alone.
+        error. X is dense, with the same columns and dtype in every block. A fourth part holds
+        arguments by row, in all blocks or in none: an array is the exposure of counts, the
+        ``n_trials`` of totals or the ``n_averaged`` of averages; a dict has arrays by the names of
+        the arguments. Weight is an array or None. Blocks for predictions may be X alone.
     pool_size : int, default=50_000
         Number of rows of the in-memory sample that chains run on; a source of at most as many rows
         is read into memory.
@@ -73,7 +74,7 @@ class RowBlocks(RowSource):
         if shape[1] == 0:
             raise ValueError(f"X of block 0 has shape {shape}: give it at least one column.")
         self.n_features, self.feature_names = shape[1], _names_of(X)
-        self.has_exposure = isinstance(first, tuple) and any(v is not None for v in first[3:])
+        self.arguments = tuple(named(first[3])) if isinstance(first, tuple) and first[3:] else ()
         self._dtype = np.asarray(X).dtype
 
     @classmethod
@@ -84,9 +85,8 @@ class RowBlocks(RowSource):
         sample_weight: Any = None,
         exposure: Any = None,
         *,
-        n_trials: Any = None,
-        n_averaged: Any = None,
         pool_size: int = POOL_SIZE,
+        **by_row: Any,
     ) -> RowBlocks:
         """Rows of arrays in NumPy files.
 
@@ -99,11 +99,12 @@ class RowBlocks(RowSource):
             File of an array of shape (n_samples, n_features), in C order.
         y : path of a ``.npy`` file
             File of an array of shape (n_samples,).
-        sample_weight, exposure, n_trials, n_averaged : path of a file or None, default=None
-            Weights, and the exposures of counts, the numbers of trials of totals or the sizes of
-            averages.
+        sample_weight, exposure : path of a file or None, default=None
+            Weights, and the exposures of counts.
         pool_size : int, default=50_000
             As for :class:`RowBlocks`.
+        **by_row : path of a file or None
+            Further arguments by row, such as ``n_trials`` of totals and ``n_averaged`` of averages.
 
         Returns
         -------
@@ -114,12 +115,13 @@ class RowBlocks(RowSource):
         ValueError
             If the files do not hold such arrays with equal numbers of rows.
         """
-        rows = NpyFile(X, 2, "X")
-        by_row = _one_of(exposure=exposure, n_trials=n_trials, n_averaged=n_averaged)
-        paths = {"y": y, "sample_weight": sample_weight, **by_row}
-        beside = {k: None if path is None else NpyFile(path, 1, k) for k, path in paths.items()}
-        blocks = cls(blocks_of(rows, **beside), pool_size=pool_size)
-        return blocks._of(f"file {rows.path}", len(rows), by_row)
+        by_row = _known("from_npy", {"exposure": exposure, **by_row})
+        rows, own = NpyFile(X, 2, "X"), None
+        if sample_weight is not None:
+            own = NpyFile(sample_weight, 1, "sample_weight")
+        beside = {name: NpyFile(path, 1, name) for name, path in by_row.items()}
+        read = blocks_of(rows, NpyFile(y, 1, "y"), own, beside)
+        return cls(read, pool_size=pool_size)._of(f"file {rows.path}", len(rows))
 
     @classmethod
     def from_parquet(
@@ -130,10 +132,9 @@ class RowBlocks(RowSource):
         weight: str | None = None,
         exposure: str | None = None,
         *,
-        n_trials: str | None = None,
-        n_averaged: str | None = None,
         filesystem: Any = None,
         pool_size: int = POOL_SIZE,
+        **by_row: str | None,
     ) -> RowBlocks:
         """Rows of a Parquet file, or of a folder of them; it needs the extra ``parquet``.
 
@@ -146,13 +147,15 @@ class RowBlocks(RowSource):
         columns : sequence of str or None, default=None
             Names of the columns of X, of numbers or booleans. None: all columns without another
             role.
-        weight, exposure, n_trials, n_averaged : str or None, default=None
-            Names of the columns of weights, and of the exposures of counts, the numbers of trials
-            of totals or the sizes of averages.
+        weight, exposure : str or None, default=None
+            Names of the columns of weights, and of the exposures of counts.
         filesystem : pyarrow.fs.FileSystem, or one of fsspec, default=None
             File system that opens the files. None: files of this machine.
         pool_size : int, default=50_000
             As for :class:`RowBlocks`.
+        **by_row : str or None
+            Names of the columns of further arguments by row, such as ``n_trials`` of totals and
+            ``n_averaged`` of averages.
 
         Returns
         -------
@@ -167,25 +170,25 @@ class RowBlocks(RowSource):
         TypeError
             If a column of X, or another named column, is not numeric.
         """
-        by_row = _one_of(exposure=exposure, n_trials=n_trials, n_averaged=n_averaged)
-        (beside,) = by_row.values()
+        beside = _known("from_parquet", {"exposure": exposure, **by_row})
         read, n_rows, names = blocks_of_parquet(path, target, columns, weight, beside, filesystem)
-        blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows, by_row)
+        blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows)
         blocks.feature_names = names
         return blocks
 
     @classmethod
-    def _from_map(cls, X: Any, **beside: Any) -> RowBlocks:
+    def _from_map(cls, X: Any, y: Any, sample_weight: Any, **by_row: Any) -> RowBlocks:
         """Rows of a large memory map and of other arrays; one number stands for all rows."""
-        values = {k: None if v is None else np.asarray(v) for k, v in beside.items()}
-        for name, value in values.items():
-            if value is not None and value.ndim == 0 and name != "y":
-                values[name] = np.broadcast_to(value, len(X))
-        return cls(blocks_of(X, **values))._of(f"memory map {X.filename}", len(X), values)
+        arrays = {name: np.asarray(v) for name, v in given(by_row).items()}
+        beside = {k: v if v.ndim else np.broadcast_to(v, len(X)) for k, v in arrays.items()}
+        own = None if sample_weight is None else np.asarray(sample_weight)
+        if own is not None and own.ndim == 0:
+            own = np.broadcast_to(own, len(X))
+        read = blocks_of(X, np.asarray(y), own, beside)
+        return cls(read)._of(f"memory map {X.filename}", len(X))
 
-    def _of(self, origin: str, n_rows: int, beside: dict[str, Any]) -> RowBlocks:
+    def _of(self, origin: str, n_rows: int) -> RowBlocks:
         self._origin, self.n_rows = origin, n_rows
-        self.argument = next((k for k in BY_ROW if beside.get(k) is not None), "")
         self._promise = f"{origin} must have the same rows in the same order whenever it is read"
         return self
 
@@ -237,15 +240,17 @@ class RowBlocks(RowSource):
         return total
 
 
-def _one_of(**by_row: Any) -> dict[str, Any]:
-    """The argument that is given, by its name."""
-    given = {name: value for name, value in by_row.items() if value is not None}
-    if len(given) > 1:
-        raise ValueError(
-            f"{' and '.join(given)} are both given; counts have exposure, totals n_trials, and "
-            "averages n_averaged."
-        )
-    return given or {"exposure": None}
+def _known(caller: str, by_row: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by row that are given; raise if there is none of a name, or two are sizes."""
+    for name in by_row:
+        if name not in ROW_ARGUMENTS:
+            raise TypeError(
+                f"RowBlocks.{caller} takes no argument {name!r}; arguments by row are "
+                f"{', '.join(ROW_ARGUMENTS)}."
+            )
+    found = given(by_row)
+    size_argument(found)
+    return found
 
 
 def _in_bytes(size: float) -> str:

@@ -13,10 +13,10 @@ from skbayes_sgld.blocks.files import is_large
 from skbayes_sgld.blocks.passes import Encoding, find_posterior, first_pass, sum_up
 from skbayes_sgld.blocks.row_blocks import RowBlocks
 from skbayes_sgld.blocks.scores import score_blocks
-from skbayes_sgld.blocks.source import RowSource, kind_of, refuse_exposure
+from skbayes_sgld.blocks.source import RowSource, called, kind_of
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
-from skbayes_sgld.rows.arguments import offset_argument
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, size_argument
 from skbayes_sgld.rows.checks import check_ranges, warn_of_fraction, warn_of_light_rows
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.model import LinearModel, check_sums
@@ -33,7 +33,7 @@ class Blocks:
     ----------
     source : RowSource
     arguments : tuple of str
-        Name of the argument by row that the blocks hold; none if they hold none.
+        Names of the arguments by row that the blocks hold.
     """
 
     source: RowSource
@@ -48,7 +48,8 @@ class Blocks:
             )
         target = target.of_blocks(self.arguments)
         check_sums(estimator, self.source.n_features, "a pass over blocks")
-        if not target.has_labels and target.likelihood.quadratic:
+        sizes = all(ROW_ARGUMENTS[name].is_size for name in self.arguments)
+        if not target.has_labels and target.likelihood.quadratic and sizes:
             return target, self._summed(target)
         own = estimator.random_state
         return self._sampled(target, int(own) if isinstance(own, Integral) else 0)
@@ -60,16 +61,15 @@ class Blocks:
     def _summed(self, target: Target) -> BlockRows:
         """Sums of products, which are all that a normal model needs, by one pass."""
         source = self.source
-        sums, extent, moments = sum_up(source)
+        sums, extent, moments = sum_up(source, target)
         check_ranges(extent.low, extent.high, source.feature_names)
-        X, y, weight, size = sums.as_rows()
-        target.likelihood.check_target(y)
+        X, values = sums.as_rows()
+        assert values.y is not None
+        target.likelihood.check_target(values.y)
         mean, sd = sums.mean[:-1], np.sqrt(np.diagonal(sums.products)[:-1] / sums.total)
         if moments is not None:  # of averages, whose sizes are in the sums
             mean, sd = moments.together(np.ones(1))
-        offset = None if size is None else -np.log(size)
-        columns = mean, extent.spread(sd)
-        rows = Rows(X, y, weight, offset, columns=columns, names=source.feature_names)
+        rows = Rows(X, values, (mean, extent.spread(sd)), source.feature_names)
         return BlockRows(rows, source, summed=True)
 
     def _sampled(self, target: Target, seed: int) -> tuple[Target, BlockRows]:
@@ -77,20 +77,19 @@ class Blocks:
         source = self.source
         moments, extent, sample, fraction = first_pass(source, target, seed)
         check_ranges(extent.low, extent.high, source.feature_names)
-        warn_of_fraction(fraction, source.has_exposure)
+        warn_of_fraction(fraction, "exposure" in self.arguments)
         encoding = Encoding(target)
         if target.has_labels:
             target, *codes = target.encode_labels(moments.labels, moments.total)
             encoding = Encoding(target, moments.labels, *codes)
-        X, y, weight, offset = encoding.sampled(sample, moments)
-        if weight is not None:
+        rows = Rows(*encoding.sampled(sample, moments), names=source.feature_names)
+        if rows.weight is not None:
             total, n_rows = float(moments.total @ encoding.factors), int(moments.n_rows.sum())
             warn_of_light_rows(total, n_rows, source.n_features)
-        rows = Rows(X, y, weight, offset, names=source.feature_names)
         if sample.complete:
             return target, BlockRows(rows, source)
         mean, sd = moments.together(encoding.factors)
-        rows = replace(rows, columns=(mean, extent.spread(sd)))
+        rows = replace(rows, moments=(mean, extent.spread(sd)))
         return target, BlockRows(rows, source, encoding=encoding)
 
 
@@ -153,16 +152,28 @@ def read_blocks(
     source = as_source(X, y, sample_weight, **dict.fromkeys(names) | dict(by_row))
     if source is None:
         return None
-    argument = offset_argument(names)
-    if not argument:
-        refuse_exposure(source)
-    return Blocks(source, (source.argument or argument,) if source.has_exposure else ())
+    size = size_argument(names)
+    held = tuple(name or size for name in source.arguments)
+    if held and not names:
+        raise TypeError(
+            "the blocks have exposures, numbers of trials or sizes of averages, which this model "
+            "has no use for; give blocks (X, y) or (X, y, weight), or use SGLDPoissonRegressor for "
+            "counts, SGLDLogisticRegression for totals, or SGLDLinearRegression for averages."
+        )
+    for name in held:
+        if name not in names:
+            raise TypeError(
+                f"{X!r} was made with {name or called(name)}=, and this model takes "
+                f"{' and '.join(names)}; give it as {size or names[0]}=."
+            )
+    size_argument(held)
+    return Blocks(source, held)
 
 
 def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> RowSource | None:
     """Source of the rows that ``fit`` is given; None where they are an array like any other.
 
-    ``by_row`` has the exposures of counts, or the ``n_trials`` of totals.
+    ``by_row`` has the arguments by row that the model takes; None if they are not given.
 
     Raises
     ------
@@ -185,9 +196,4 @@ def as_source(X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -
                 f"{name} is given beside {type(X).__name__}, whose blocks hold it: leave it None, "
                 f"and let the source yield (X, y, weight){more}."
             )
-    if X.argument and by_row and X.argument not in by_row:
-        name = offset_argument(by_row)
-        raise TypeError(
-            f"{X!r} was made with {X.argument}=, and this model takes {name}; give it as {name}=."
-        )
     return X

@@ -10,13 +10,14 @@ rows in rare columns, dominate the higher orders of a log likelihood.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from skbayes_sgld._linalg import row_slices
 from skbayes_sgld.blocks.source import Array, Block
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 _EVEN = 0.5  # part of the size that is the same for all rows
 _SPARE = 8.0  # sds of the number of rows below a limit, so that enough rows almost surely are
@@ -69,18 +70,19 @@ class Sample:
     how : Sampling
     n_rows : int
         Number of rows, of positive weight, that the sample was drawn from.
-    X, y, weight, exposure, size, key : ndarray
-        Kept rows; weights and exposures are 1 if the source has none.
-    place : ndarray of shape (n, 2)
+    X : ndarray of shape (m, d)
+        Kept rows.
+    values : RowValues
+        What the kept rows bring besides; weights are 1 if the source has none.
+    size, key : ndarray of shape (m,)
+    place : ndarray of shape (m, 2)
         Block of each row, and its position in the block.
     """
 
     how: Sampling
     n_rows: int
     X: Array
-    y: Array
-    weight: Array
-    exposure: Array
+    values: RowValues
     size: Array
     key: Array
     place: Array
@@ -90,10 +92,10 @@ class Sample:
         """Rows of one block; ``mean`` and ``sd`` of the columns may be approximate."""
         key = np.random.default_rng([how.seed, block.number]).random(len(block.y))
         size = sizes(block.X, mean, sd)
-        if block.exposure is not None:
-            size *= block.exposure
+        if block.size is not None:
+            size *= block.size
         key /= size
-        limit = how.limit if block.exposure is None else np.inf
+        limit = how.limit if block.size is None else np.inf
         if block.weight is None:
             n_rows, positions = len(key), _smallest(key, block.y, how, limit)
         else:
@@ -101,34 +103,39 @@ class Sample:
             key[positive] /= block.weight[positive]
             smallest = _smallest(key[positive], block.y[positive], how)
             n_rows, positions = len(positive), positive[smallest]
-        weight, exposure = (
-            np.ones(len(positions)) if each is None else each[positions]
-            for each in (block.weight, block.exposure)
-        )
+        weight = np.ones(len(positions)) if block.weight is None else block.weight[positions]
+        values = replace(block.values[positions], weight=weight)
         place = np.column_stack([np.full(len(positions), block.number), positions])
-        rows = block.X[positions], block.y[positions], weight, exposure
-        return cls(how, n_rows, *rows, size[positions], key[positions], place)
+        return cls(how, n_rows, block.X[positions], values, size[positions], key[positions], place)
 
     def plus(self, other: Sample) -> Sample:
         """Sample of the rows of both together."""
         pairs = zip(self._arrays(), other._arrays(), strict=True)
-        n_rows, arrays = self.n_rows + other.n_rows, [np.concatenate(pair) for pair in pairs]
-        both = Sample(self.how, n_rows, *arrays)
-        positions = _smallest(both.key, both.y, self.how)
-        return Sample(self.how, n_rows, *(array[positions] for array in arrays))
+        X, *arrays = (np.concatenate(pair) for pair in pairs)
+        values = self.values.followed_by(other.values)
+        both = Sample(self.how, self.n_rows + other.n_rows, X, values, *arrays)
+        assert values.y is not None
+        return both._at(_smallest(both.key, values.y, self.how))
 
     def _arrays(self) -> tuple[Array, ...]:
-        rows = self.X, self.y, self.weight, self.exposure
-        return *rows, self.size, self.key, self.place
+        return self.X, self.size, self.key, self.place
+
+    def _at(self, positions: Array) -> Sample:
+        X, *arrays = (each[positions] for each in self._arrays())
+        size, key, place = arrays
+        values = self.values[positions]
+        return replace(self, X=X, values=values, size=size, key=key, place=place)
 
     @property
     def complete(self) -> bool:
         """Whether the sample holds all rows."""
         return self.n_rows <= min(self.how.size, len(self.key))
 
-    def rows(self) -> tuple[Array, Array, Array, Array]:
-        """X, y, weights in the sample and exposures, in the order of the source."""
-        group = self.how.groups(self.y)
+    def rows(self) -> Block:
+        """Rows with their weights in the sample, in the order of the source, as one block."""
+        y, own = self.values.y, self.values.weight
+        assert y is not None and own is not None
+        group = self.how.groups(y)
         bar = _next(self.key, self.how.size)
         if bar == np.inf and not self.complete:  # with a probability of 1e-15
             bar = self.how.limit
@@ -137,8 +144,8 @@ class Sample:
             bars[k] = max(bar, _next(self.key[group == k], self.how.least))
         positions = np.flatnonzero(self.key < bars[group])
         positions = positions[np.lexsort(self.place[positions].T[::-1])]
-        weight = np.maximum(self.weight[positions], 1.0 / (self.size * bars[group])[positions])
-        return self.X[positions], self.y[positions], weight, self.exposure[positions]
+        weight = np.maximum(own[positions], 1.0 / (self.size * bars[group])[positions])
+        return Block(self.X[positions], replace(self.values[positions], weight=weight), 0)
 
 
 def sizes(X: Array, mean: Array, sd: Array) -> Array:

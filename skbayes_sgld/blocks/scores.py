@@ -38,9 +38,11 @@ def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | N
     X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
     target = model._fitted.target
     if not (score.numeric and target.are_rates(block.y, block.weight)):
-        name = target.offset_argument
-        in_blocks = f"blocks of RowBlocks are (X, y, weight, {name}), and arrays are given as score"
-        check_by_row_given(model, {name: block.exposure}, in_blocks)
+        fourth = target.size_argument or "by_row"
+        in_blocks = (
+            f"blocks of RowBlocks are (X, y, weight, {fourth}), and arrays are given as score"
+        )
+        check_by_row_given(model, target.named(block.values.others), in_blocks)
     predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"
     if score.numeric:
         predicted = within_squares(predicted)
@@ -57,10 +59,10 @@ def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | N
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
     weight = np.ones(len(y)) if block.weight is None else block.weight
-    if block.exposure is not None:  # rates weighted by exposure, or shares by trials
-        weight = weight * block.exposure
+    if block.size is not None:  # rates weighted by exposure, or shares by trials
+        weight = weight * block.size
         if score.numeric:
-            y = target.shares(y, block.exposure)
+            y = target.shares(y, block.size)
         else:
-            y, score = y / block.exposure, replace(score, loss=share_of_hits)
+            y, score = y / block.size, replace(score, loss=share_of_hits)
     return score.tally(y, predicted, weight)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 from zlib import crc32
@@ -14,21 +14,19 @@ import pandas as pd
 from scipy.sparse import issparse
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, size_of
 from skbayes_sgld.rows.fingerprint import Fingerprint
 
 Value = TypeVar("Value")
 
 POOL_SIZE = 50_000
-# name of the fourth array of a block in errors, and its accepted values; a source of tuples does
-# not say which argument it is
-BY_ROW = {
-    "exposure": ("exposure", "exposures must be positive"),
-    "n_trials": ("n_trials", "numbers of trials must be 1 or more"),
-    "n_averaged": ("n_averaged", "sizes of averages must be positive"),
-    "": (
-        "exposure, n_trials or n_averaged,",
-        "exposures and n_averaged must be positive, and n_trials 1 or more",
-    ),
+# accepted values of what y is made over; "" is the fourth array of a block, which has no name
+_SIZES = {
+    "exposure": "exposures must be positive",
+    "n_trials": "numbers of trials must be 1 or more",
+    "n_averaged": "sizes of averages must be positive",
+    "": "exposures and n_averaged must be positive, and n_trials 1 or more",
 }
 _KINDS = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UTO", "text"), "S": "bytes"}
 
@@ -39,20 +37,43 @@ class Block(NamedTuple):
     Attributes
     ----------
     X : ndarray of shape (n, d), float32 or float64, in C order
-    y : ndarray of shape (n,)
-        Observations as in the source; labels may be text.
-    weight : ndarray of shape (n,), float64, or None
+    values : RowValues
+        Observations as in the source, where labels may be text; weights; and as ``others`` the
+        arguments by row, by their names.
     number : int
         Position of the block in the source; it seeds random choices from its rows.
-    exposure : ndarray of shape (n,), float64, or None
-        Exposures of counts, trials of totals, or sizes of averages.
     """
 
     X: Array
-    y: Array
-    weight: Array | None
+    values: RowValues
     number: int
-    exposure: Array | None = None
+
+    @property
+    def y(self) -> Array:
+        """Observations ``(n,)``."""
+        assert self.values.y is not None
+        return self.values.y
+
+    @property
+    def weight(self) -> Array | None:
+        """Weights ``(n,)``, or None."""
+        return self.values.weight
+
+    @property
+    def size(self) -> Array | None:
+        """What each y is made over ``(n,)``: an exposure, trials or observations; or None."""
+        return size_of(self.values.others)
+
+    def with_y(self, y: Array) -> Block:
+        """Block with other observations."""
+        return self._replace(values=replace(self.values, y=y))
+
+    def with_weight(self) -> Block:
+        """Rows of positive weight."""
+        if self.weight is None or self.weight.all():
+            return self
+        positive = self.weight > 0
+        return self._replace(X=self.X[positive], values=self.values[positive])
 
 
 class Prints(NamedTuple):
@@ -63,8 +84,10 @@ class Prints(NamedTuple):
     kind : str
         Kind of y, such as numbers or text.
     n_rows : int
-    X, y, weight, exposure : int
-        Checksums; -1 for weights and exposures that are None.
+    X, y, weight : int
+        Checksums; -1 for weights that are None.
+    by_row : dict of str to int
+        Checksums of the arguments by row.
     """
 
     kind: str
@@ -72,7 +95,7 @@ class Prints(NamedTuple):
     X: int
     y: int
     weight: int
-    exposure: int
+    by_row: dict[str, int]
 
     @classmethod
     def of(cls, block: Block) -> Prints:
@@ -81,8 +104,9 @@ class Prints(NamedTuple):
         kind = _KINDS.get(y.dtype.kind, str(y.dtype))
         if y.dtype.kind in "OT":  # the memory holds addresses
             y = pd.util.hash_array(y.astype(object))
-        more = (-1 if v is None else _checksum(v) for v in (block.weight, block.exposure))
-        return cls(kind, len(y), _checksum(block.X), _checksum(y), *more)
+        weight = -1 if block.weight is None else _checksum(block.weight)
+        by_row = {name: _checksum(v) for name, v in block.values.others.items()}
+        return cls(kind, len(y), _checksum(block.X), _checksum(y), weight, by_row)
 
 
 def _checksum(values: Array) -> int:
@@ -105,7 +129,7 @@ class BlockWork:
         Checksums of the blocks with rows in the last pass; None in the first pass.
     promise : str
         Condition that a changed block violates, for the error.
-    has_exposure, argument : bool, str
+    arguments : tuple of str
         As for :class:`RowSource`.
     """
 
@@ -114,11 +138,10 @@ class BlockWork:
     dtype: Any
     last: dict[int, Prints] | None
     promise: str
-    has_exposure: bool
-    argument: str
+    arguments: tuple[str, ...]
 
     def __call__(
-        self, number: int, X: Any, y: Any, weight: Any = None, exposure: Any = None
+        self, number: int, X: Any, y: Any, weight: Any = None, by_row: Any = None
     ) -> tuple[dict[int, Prints], Any] | None:
         """Checksums and term of the block; None if it has no rows.
 
@@ -128,12 +151,12 @@ class BlockWork:
             If a row cannot be used; the error names it and the block. Also if one bit of X, y or
             the weights has changed since the last pass.
         """
-        block = self.check(number, X, y, weight, exposure)
+        block = self.check(number, X, y, weight, named(by_row))
         prints = Prints.of(block) if len(block.y) else None
         self.check_unchanged(number, prints)
         return None if prints is None else ({number: prints}, self.function(block))
 
-    def check(self, number: int, X: Any, y: Any, weight: Any, exposure: Any) -> Block:
+    def check(self, number: int, X: Any, y: Any, weight: Any, by_row: Mapping[str, Any]) -> Block:
         """Rows of a block as numbers; an error names the block and the row."""
         where = f"block {number}"
         if issparse(X):
@@ -174,16 +197,29 @@ class BlockWork:
             _check_objects(y, where)
         if weight is not None:
             weight = _one_a_row(weight, "weight", len(X), where, np.less, "weights must be >= 0")
-        name, accepted = BY_ROW[self.argument]
-        if len(X) and (exposure is not None) != self.has_exposure:
-            this, first = ("no ", "has it") if self.has_exposure else ("", "has none")
+        others = self._check_by_row(by_row, X, where) if len(X) else {}
+        return Block(X, RowValues(y, weight, others=others), number)
+
+    def _check_by_row(self, by_row: Mapping[str, Any], X: Array, where: str) -> dict[str, Array]:
+        """Arguments by row of a block as numbers: those of the first block."""
+        for name in sorted(set(by_row) ^ set(self.arguments)):
+            this, first = ("no ", "has it") if name in self.arguments else ("", "has none")
             raise ValueError(
-                f"{where} has {this}{name.rstrip(',')}, and the first block {first}; give it in "
-                "all blocks, or in none."
+                f"{where} has {this}{called(name)}, and the first block {first}; give it in all "
+                "blocks, or in none."
             )
-        if exposure is not None:
-            exposure = _one_a_row(exposure, name, len(X), where, np.less_equal, accepted)
-        return Block(X, y, weight, number, exposure)
+        checked = {}
+        for name, each in by_row.items():
+            if name in _SIZES:
+                label = called(name) if name else f"{called(name)},"
+                each = _one_a_row(each, label, len(X), where, np.less_equal, _SIZES[name])
+            else:
+                try:
+                    each = ROW_ARGUMENTS[name].check(each, X)
+                except (TypeError, ValueError) as error:
+                    raise type(error)(f"{where}: {error}") from None
+            checked[name] = each
+        return checked
 
     def check_unchanged(self, number: int, prints: Prints | None) -> None:
         """Raise if a block has changed since the last pass; ``prints`` is None without rows."""
@@ -196,14 +232,31 @@ class BlockWork:
                 f"block {number} has {sizes[0]} rows, and had {sizes[1]} in the pass before; "
                 f"{self.promise}."
             )
-        fourth = f"the {BY_ROW[self.argument][0]}"
-        names = {"X": "X", "y": "y", "weight": "the weights", "exposure": fourth}
+        names = {"X": "X", "y": "y", "weight": "the weights"}
         changed = [names[k] for k in names if getattr(prints, k, None) != getattr(last, k, None)]
+        if prints is not None and last is not None:
+            now, before = prints.by_row, last.by_row
+            changed += [f"the {called(k)}" for k in now if now[k] != before.get(k)]
         if changed:
             raise ValueError(
                 f"block {number} is not what it was in the pass before: {' and '.join(changed)} "
                 f"changed; {self.promise}."
             )
+
+
+def named(by_row: Any) -> dict[str, Any]:
+    """Arguments by row of a block by name; an array, which has none, is named ""."""
+    if by_row is None:
+        return {}
+    if not isinstance(by_row, Mapping):
+        return {"": by_row}
+    return {name: each for name, each in by_row.items() if each is not None}
+
+
+def called(name: str) -> str:
+    """Argument by row of a block in an error; one without a name may be any size."""
+    *some, last = [each for each, argument in ROW_ARGUMENTS.items() if argument.is_size]
+    return name or f"{', '.join(some)} or {last}"
 
 
 def add_up(terms: Iterable[Any], plus: Callable[[Any, Any], Any]) -> Any:
@@ -245,13 +298,12 @@ class RowSource(ABC):
         is read into memory.
     n_passes : int
         Number of passes so far.
-    has_exposure : bool
-        Whether blocks may have exposures of counts, numbers of trials or sizes of averages.
-    argument : {"exposure", "n_trials", "n_averaged", ""}
-        Name of these; empty if the source does not say.
+    arguments : tuple of str
+        Names of the arguments by row that the blocks hold; "" is what y is made over, if the
+        source does not say what that is.
     fingerprint : Fingerprint or None
-        Fingerprint of the rows with a weight above 0, without exposures; None before the first
-        pass.
+        Fingerprint of the rows with a weight above 0, without arguments by row; None before the
+        first pass.
     """
 
     n_features: int
@@ -259,8 +311,7 @@ class RowSource(ABC):
     n_rows: int | None = None
     pool_size: int = POOL_SIZE
     n_passes: int = 0
-    has_exposure: bool = False
-    argument: str = ""
+    arguments: tuple[str, ...] = ()
     fingerprint: Fingerprint | None = None
     _dtype: Any = None  # dtype of X in the first block that was read
     _prints: dict[int, Prints] | None = None  # of blocks with rows, in the last pass
@@ -292,8 +343,8 @@ class RowSource(ABC):
         first = self._prints is None
         if first:
             function, plus = partial(with_fingerprint, function), partial(add_pairs, plus)  # type: ignore[assignment]
-        last, given = self._prints, (self.has_exposure, self.argument)
-        work = BlockWork(function, self.n_features, self._dtype, last, self._promise, *given)
+        known = self._dtype, self._prints, self._promise, self.arguments
+        work = BlockWork(function, self.n_features, *known)
         total = self._pass(work, plus)
         prints: dict[int, Prints] = {} if total is None else total[0]
         for number in sorted((self._prints or {}).keys() - prints.keys()):
@@ -315,16 +366,16 @@ class RowSource(ABC):
         return None
 
 
-def with_fingerprint(function: Callable[[Any], Any], block: Any) -> tuple[Fingerprint | None, Any]:
+def with_fingerprint(
+    function: Callable[[Any], Any], block: Block
+) -> tuple[Fingerprint | None, Any]:
     """Fingerprint of a block's rows, without an offset, and the function of the block."""
-    X, y, weight = block.X, block.y, block.weight
-    known = y.dtype.kind in "fiub"
-    if weight is not None:
-        positive = weight > 0
-        X, y, weight = X[positive], y[positive], weight[positive]
-    if not len(y):
+    rows = block.with_weight()
+    known = rows.y.dtype.kind in "fiub"
+    if not len(rows.y):
         return None, function(block)
-    found = Fingerprint.of(X, y if known else np.zeros(len(y)), None, weight)
+    y = rows.y if known else np.zeros(len(rows.y))
+    found = Fingerprint.of(rows.X, RowValues(y, rows.weight))
     found.sums[:, -1] = np.nan
     return found if known else found.without_target(), function(block)
 
@@ -338,17 +389,6 @@ def add_pairs(
     first, second = a[0], b[0]
     both = first.plus(second) if first and second else first or second
     return both, plus(a[1], b[1])
-
-
-def refuse_exposure(source: RowSource | None) -> RowSource | None:
-    """Return the source; raise if its blocks have a fourth array, which some models do not take."""
-    if source is not None and source.has_exposure:
-        raise TypeError(
-            "the blocks have exposures, numbers of trials or sizes of averages, which this model "
-            "has no use for; give blocks (X, y) or (X, y, weight), or use SGLDPoissonRegressor for "
-            "counts, SGLDLogisticRegression for totals, or SGLDLinearRegression for averages."
-        )
-    return source
 
 
 def kind_of(rows: Any) -> str:

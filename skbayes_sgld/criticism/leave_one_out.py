@@ -8,7 +8,7 @@ by quantiles of a Pareto distribution (PSIS; Vehtari, Gelman & Gabry 2017) or bo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,8 +20,7 @@ from skbayes_sgld._memory import check_memory
 from skbayes_sgld._random import as_random_state
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import effective_sample_size
-from skbayes_sgld.likelihoods import as_totals
-from skbayes_sgld.likelihoods.row_terms import RowTerms
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.far_rows import far_rows
 from skbayes_sgld.prediction.wrappers import (
     Unwrapped,
@@ -32,7 +31,7 @@ from skbayes_sgld.rows.arguments import check_by_row_given
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.reading import live_elsewhere
 
-Data = tuple[Array, Array, RowTerms]  # X, y and the terms of some rows
+Data = tuple[Array, Array, RowValues]  # X, y and the terms of some rows
 _SAMPLES = 200  # observations of each row that the checks simulate
 
 
@@ -62,7 +61,7 @@ class LeftOut:
     predictive : Predictive
         Distribution under the draws of all rows.
     data : tuple of X, y and terms
-        Rows ``X (m, d)``, observations ``y (m,)``, and the :class:`RowTerms` of the rows.
+        Rows ``X (m, d)``, observations ``y (m,)``, and the :class:`RowValues` of the rows.
     weight : ndarray of shape (m, S)
         Weights of the draws with each row left out; each row sums to 1.
     pareto_k : ndarray of shape (m,)
@@ -458,8 +457,7 @@ def _check_same(
     """Raise if sums over the rows with a weight are not those of the fit."""
     of_fit: Fingerprint = model._fingerprint
     X, y, terms = data
-    y = y if terms.trials is None else as_totals(y, terms.trials)
-    given = Fingerprint.of(X, y, terms.offset, weight)
+    given = Fingerprint.of(X, replace(terms, y=y, weight=weight))
     differs = of_fit.difference(given)
     if differs == "X" and changes_columns(estimator):
         differs = ""
@@ -468,7 +466,7 @@ def _check_same(
             "rows": f"they are {given.n_rows:,}, and the fit had {of_fit.n_rows:,}",
             "y": "y differs",
             "X": "X, or the order of y beside it, differs",
-            "argument": f"{model._fitted.target.offset_argument} differs",
+            "argument": f"{' or '.join(model._fitted.target.arguments)} differs",
         }[differs]
         raise ValueError(
             f"X and y are not the rows of the fit: {what}. Give the rows of the fit, in any order, "

@@ -32,7 +32,7 @@ from skbayes_sgld.estimators.priors import nested_params, with_params
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
-from skbayes_sgld.likelihoods.row_terms import RowTerms
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.predictions import Predictions
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import Predictor
@@ -43,6 +43,7 @@ from skbayes_sgld.rows.arguments import (
     check_by_row_given,
     check_names,
     metadata_requests,
+    values_brought,
 )
 from skbayes_sgld.rows.arrays import Arrays, checked_X, checked_y
 from skbayes_sgld.rows.checks import check_finite
@@ -318,18 +319,17 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             return self._fitted.target
         return self._target(Arrays(None, None, None, by_row))
 
-    def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, RowTerms]:
-        """Checked rows to predict, and their terms."""
+    def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, RowValues]:
+        """Checked rows to predict, and what they bring besides."""
         check_names(self, by_row)
         return self._check_rows(X), self._terms(X, by_row)
 
-    def _terms(self, X: Any, by_row: dict[str, Any]) -> RowTerms:
-        """Terms of the rows that these arguments by row make."""
-        target = self._target_now(by_row)
-        return target.terms(target.values(X, by_row))
+    def _terms(self, X: Any, by_row: dict[str, Any]) -> RowValues:
+        """Values that these arguments by row bring to the rows."""
+        return values_brought(self._target_now(by_row).numbers_by_row(X, by_row))
 
-    def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, Array, RowTerms]:
-        """Checked rows, observations (numbers or codes), and the terms of the rows."""
+    def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, Array, RowValues]:
+        """Checked rows, observations (numbers or codes), and what the rows bring besides."""
         check_names(self, by_row)
         check_is_fitted(self)
         check_by_row_given(self, by_row)
@@ -337,7 +337,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         rows, names = checked_X(self, X)
         y = checked_y(self, target.read(y)[1], rows, target.numeric)
         self._check_values(rows, names, fitting=False)
-        return rows, *target.observed(rows, y, target.values(rows, by_row))
+        return rows, *target.observed(rows, y, target.numbers_by_row(rows, by_row))
 
     def _predictor(self, selection: Any = slice(None)) -> Predictor:
         """Map from rows to their predictors under the chosen draws."""

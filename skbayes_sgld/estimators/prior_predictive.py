@@ -15,12 +15,13 @@ from skbayes_sgld._random import draw_seed, probe_generator
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
-from skbayes_sgld.likelihoods.row_terms import RowTerms
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.linear_prior import in_units
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import NoisePrior
 from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
+from skbayes_sgld.rows.arguments import values_brought
 from skbayes_sgld.rows.checks import FLOATS, check_columns, check_real
 from skbayes_sgld.rows.record import Rows
 
@@ -46,7 +47,7 @@ def draw_prior_predictive(
             "noise_model='constant'."
         )
     seed, target = draw_seed(random_state), model._target_now(by_row)
-    terms, decode = target.terms(target.values(X, by_row)), target.decode
+    terms, decode = values_brought(target.numbers_by_row(X, by_row)), target.decode
     if model._fitted is not None:
         X, likelihood = model._check_rows(X), target.likelihood
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
@@ -63,7 +64,7 @@ def draw_prior_predictive(
             y, likelihood, labels = target.before_fit(y, X.shape[0])
         if labels is not None:
             decode = labels.__getitem__
-        rows = Rows(X, y, names=None if names is None else list(names))
+        rows = Rows(X, RowValues(y), names=None if names is None else list(names))
         priors = _priors_before_fit(model, rows, likelihood)
     _check(priors, likelihood)
     draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), terms)
@@ -134,7 +135,7 @@ def _sample(
     X: Array,
     n_samples: int,
     rng: np.random.Generator,
-    terms: RowTerms,
+    terms: RowValues,
 ) -> Array:
     """Observations ``(n, n_samples)``; each column has its own parameters."""
     prior, intercept_prior, own_priors = priors

@@ -26,7 +26,7 @@ from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.random_walks import unless_random_walks
-from skbayes_sgld.rows.arguments import check_by_row_given, check_names, offset_argument
+from skbayes_sgld.rows.arguments import check_by_row_given, check_names, size_argument
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_weight
 from skbayes_sgld.rows.reading import UnreadRows, read_rows
@@ -290,13 +290,13 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         y = target.scored(as_array(y, "y", (1, 2)))
         if not target.are_rates(y, sample_weight):
             check_by_row_given(self, by_row, "score", in_search=True)
-        sizes = target.values(X, by_row)
-        name = offset_argument(sizes)
+        numbers = target.numbers_by_row(X, by_row)
+        name = size_argument(numbers)
         if name:
-            values = sizes[name]
-            check_lengths(X=values, y=y)
+            size = numbers[name]
+            check_lengths(X=size, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
-            y, sample_weight = target.shares(y, values), values * weight
+            y, sample_weight = target.shares(y, size), size * weight
         score = self._score.score_arrays(y, self.predict(X), sample_weight)
         return unless_random_walks(self, score)
 

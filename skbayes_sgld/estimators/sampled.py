@@ -164,7 +164,8 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def _inputs(self, posterior: Any, rows: FitRows, target: Target) -> dict[str, Any]:
         """Parameters and data by which a checkpoint recognises its run."""
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
-        data[target.offset_argument or "offset"] = posterior.offset
+        data[target.size_argument or "offset"] = posterior.offset
+        data |= posterior.values.others
         return {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:

@@ -22,7 +22,7 @@ increasing cut points, overrides :meth:`Likelihood.constrain_own` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import ClassVar, Self
 
@@ -32,9 +32,10 @@ from scipy.sparse import sparray
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
+from skbayes_sgld.likelihoods.kernel import GivenKernel, RowKernel, with_offset_and_weight
 from skbayes_sgld.likelihoods.mixture import solve_quantile
 from skbayes_sgld.likelihoods.own import OwnParameter
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 
@@ -69,7 +70,11 @@ class Likelihood(Component):
         Whether the observations are whole numbers.
     totals : bool
         Whether an observation is a number of successes among known trials. In fits it is a record
-        of both; in predictions it is a number, and the trials are a further row of u.
+        of both; in predictions it is a number, and the family takes the trials.
+    takes : dict of str to float
+        Names of further values of a row that the family takes, each with the number that stands
+        for a value that is not given. If a row brings one, they are the last rows of u, after the
+        own parameters, in this order.
     shift_invariant : bool
         Whether adding one number to all predictors of a row changes nothing.
     increasing : bool
@@ -113,6 +118,7 @@ class Likelihood(Component):
     averages = False
     whole = False
     totals = False
+    takes: ClassVar[Mapping[str, float]] = {}
     shift_invariant = False
     increasing = False
     log_concave = True
@@ -286,26 +292,38 @@ class Likelihood(Component):
 
     # ---- one observation ----------------------------------------------------------------------
 
-    def bind(
-        self,
-        y: Array,
-        weight: Array | None = None,
-        dtype: type = np.float64,
-        offset: Array | None = None,
-    ) -> RowKernel:
-        """Kernel of observations ``y (..., B)``, which computes in ``dtype``.
+    def bind(self, values: RowValues, dtype: type = np.float64) -> RowKernel:
+        """Kernel of rows, which computes in ``dtype``.
 
         Parameters
         ----------
-        y : ndarray of shape (..., B)
-        weight : ndarray of shape (..., B) or None
+        values : RowValues
+            Everything that the rows bring besides their columns; its arrays are ``(..., B)``.
         dtype : type, default=numpy.float64
             float64 or float32.
-        offset : ndarray of shape (..., B) or None, default=None
-            Known number that the kernel adds to one local parameter of each row.
         """
-        kernel = self._kernel(y, dtype)
-        return with_offset_and_weight(kernel, offset, weight, dtype, self.offset_at)
+        assert values.y is not None
+        kernel = self._kernel(values.y, dtype)
+        if taken := self.taken(values):
+            kernel = GivenKernel(kernel, np.stack(taken, axis=-2).astype(dtype, copy=False))
+        return with_offset_and_weight(kernel, values.offset, values.weight, dtype, self.offset_at)
+
+    def taken(self, values: RowValues) -> list[Array]:
+        """Values of the rows that are their last local parameters; none if none are given."""
+        if self.takes.keys().isdisjoint(values.others):
+            return []
+        shape = next(v.shape for name, v in values.others.items() if name in self.takes)
+        return [values.others.get(k, np.full(shape, one)) for k, one in self.takes.items()]
+
+    def has_sums(self, values: RowValues) -> bool:
+        """Whether sufficient statistics replace these rows."""
+        return self.quadratic and not values.others
+
+    def averaged(self, values: RowValues) -> Array | None:
+        """Number of observations that each y is the mean of; None of single observations."""
+        if values.offset is None or self.offset_at == 0:
+            return None
+        return np.exp(-values.offset)
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         return self.kernel.bind(self, y.astype(dtype, copy=False))
@@ -343,7 +361,7 @@ class Likelihood(Component):
             )
         local = u[:, :-1] - u[:, -1:] if self.shift_invariant else np.array(u, dtype=float)
         with np.errstate(over="ignore"):
-            values = list(self.bind(y).derivatives(local, *orders))
+            values = list(self.bind(RowValues(y)).derivatives(local, *orders))
         for i, order in enumerate(orders):
             for axis in range(1, 1 + order * self.shift_invariant):  # derivatives sum to zero
                 last = -values[i].sum(axis=axis, keepdims=True)

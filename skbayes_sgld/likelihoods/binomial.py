@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -87,12 +87,13 @@ class BinomialKernel(RowKernel):
 class Binomial(Likelihood):
     r"""Successes among trials of equal probability :math:`1 / (1 + e^{-\eta})`.
 
-    In fits y holds records of :func:`as_totals`. In predictions y holds successes, and the last row
-    of u is the trials, by default 1. A total counts as many rows as it has trials.
+    In fits y holds records of :func:`as_totals`. In predictions y holds successes, and the family
+    takes the trials, by default 1. A total counts as many rows as it has trials.
     """
 
     kernel: ClassVar[type[BinomialKernel]] = BinomialKernel
     totals = True
+    takes: ClassVar[Mapping[str, float]] = {"trials": 1.0}
     exponential = "odds"
     whole = True
     averages = True

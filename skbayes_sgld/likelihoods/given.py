@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 
 from skbayes_sgld.likelihoods.base import Array, Likelihood
-from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
-
-
-class GivenOwnKernel(RowKernel):
-    """Kernel with known own parameters, from one that takes them last in u."""
-
-    def __init__(self, kernel: RowKernel, own: Array) -> None:
-        self.kernel, self.own = kernel, own
-
-    def __getitem__(self, at: Any) -> Self:
-        """Kernel of some of the rows."""
-        return type(self)(self.kernel[at], self.own)
-
-    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
-        """Log density, and its derivatives in the linear predictors."""
-        C, K, B = u.shape
-        own = np.broadcast_to(self.own, (C, len(self.own), B))
-        values = self.kernel.derivatives(np.concatenate([u, own], axis=1), *orders)
-        linear = np.s_[:], np.s_[:, :K], np.s_[:, :K, :K]
-        return [each[linear[order]] for each, order in zip(values, orders, strict=True)]
+from skbayes_sgld.likelihoods.kernel import GivenKernel, RowKernel, with_offset_and_weight
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 
 class GivenOwn(Likelihood):
@@ -40,7 +22,7 @@ class GivenOwn(Likelihood):
         Coordinates of the own parameters.
     """
 
-    kernel: ClassVar[type[GivenOwnKernel]] = GivenOwnKernel
+    kernel: ClassVar[type[GivenKernel]] = GivenKernel
 
     def __init__(self, likelihood: Likelihood, own: Array) -> None:
         self.likelihood, self.own_values = likelihood, own
@@ -48,17 +30,14 @@ class GivenOwn(Likelihood):
         self.bounded_curvature = likelihood.bounded_curvature
         self.totals, self.offset_at = likelihood.totals, likelihood.offset_at
 
-    def bind(
-        self,
-        y: Array,
-        weight: Array | None = None,
-        dtype: type = np.float64,
-        offset: Array | None = None,
-    ) -> RowKernel:
-        """Kernel of observations; offsets may be added to own parameters."""
+    def bind(self, values: RowValues, dtype: type = np.float64) -> RowKernel:
+        """Kernel of rows; offsets may be added to own parameters."""
+        assert values.y is not None
+        *stack, n = values.y.shape
         own: Array = self.own_values.astype(dtype)[:, None]
-        kernel = self.kernel(self.likelihood.bind(y, None, dtype, offset), own)
-        return with_offset_and_weight(kernel, None, weight, dtype)
+        known = np.broadcast_to(own, (*stack, len(own), n))
+        kernel = self.kernel(self.likelihood.bind(replace(values, weight=None), dtype), known)
+        return with_offset_and_weight(kernel, None, values.weight, dtype)
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
         """Linear predictors from which a search begins."""

@@ -64,6 +64,31 @@ class OffsetKernel(RowKernel):
         return self.kernel.derivatives(u, *orders)
 
 
+class GivenKernel(RowKernel):
+    """Kernel whose last local parameters are known, from one that takes them last in u.
+
+    Parameters
+    ----------
+    kernel : RowKernel
+    known : ndarray of shape (..., m, B)
+    """
+
+    def __init__(self, kernel: RowKernel, known: Array) -> None:
+        self.kernel, self.known = kernel, known
+
+    def __getitem__(self, at: Any) -> Self:
+        """Kernel of some of the rows."""
+        return type(self)(self.kernel[at], self.known[at])
+
+    def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
+        """Log density, and its derivatives in the local parameters that are not known."""
+        C, K, B = u.shape
+        known = np.broadcast_to(self.known, (C, self.known.shape[-2], B))
+        values = self.kernel.derivatives(np.concatenate([u, known], axis=1), *orders)
+        unknown = np.s_[:], np.s_[:, :K], np.s_[:, :K, :K]
+        return [each[unknown[order]] for each, order in zip(values, orders, strict=True)]
+
+
 class WeightedKernel(RowKernel):
     """Kernel whose rows have weights ``(..., B)``."""
 

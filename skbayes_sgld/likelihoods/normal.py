@@ -13,6 +13,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld.likelihoods.base import Array, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.own import OwnParameter
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 _LOG_2_PI = float(np.log(2 * np.pi))
 _NOISE: tuple[OwnParameter, ...] = (
@@ -140,18 +141,12 @@ class FixedNormalNoise(_Normal):
         """Raise if the variance is not positive."""
         check_number(self.sigma2, "noise_variance", low=0)
 
-    def bind(
-        self,
-        y: Array,
-        weight: Array | None = None,
-        dtype: type = np.float64,
-        offset: Array | None = None,
-    ) -> RowKernel:
-        """Kernel of observations; the mean of k observations has weight k."""
-        if offset is not None and self.offset_at == self.spread_at:
-            size, offset = np.exp(-offset), None
-            weight = size if weight is None else weight * size
-        return super().bind(y, weight, dtype, offset)
+    def bind(self, values: RowValues, dtype: type = np.float64) -> RowKernel:
+        """Kernel of rows; the mean of k observations has weight k."""
+        size = self.averaged(values)
+        if size is not None:
+            values = values.without_offset().weighing(size)
+        return super().bind(values, dtype)
 
     def with_inferred_noise(self) -> Likelihood:
         """Normal observations of inferred variance."""

@@ -15,6 +15,7 @@ from skbayes_sgld.likelihoods.mixture import solve_quantile
 from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.robust_starts import regressions
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
 _START = 4.0  # degrees of freedom at which a search begins
@@ -104,7 +105,7 @@ class StudentTNoise(NormalNoise):
             y, share = y[order[np.minimum(at, len(y) - 1)]], np.full(_MOST, 1.0 / _MOST)
         level = float(np.median(y)) if has_level else 0.0
         unit = float(np.median(np.abs(y - level))) or float(np.abs(y - level).max()) or 1.0
-        kernel = self.bind((y - level) / unit, share)
+        kernel = self.bind(RowValues((y - level) / unit, share))
         free = slice(0 if has_level else 1, 3)
 
         def loss(local: Array) -> tuple[float, Array]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from skbayes_sgld._linalg import gram_of_predictors
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.base import Batches
 from skbayes_sgld.posterior.coefficient_maps import CoefficientMap
 from skbayes_sgld.posterior.row_sum import RowSum
@@ -32,7 +33,7 @@ class LinearBatches(Batches):
         self, sums: RowSum, posterior: Any, n_chains: int, batch_size: int, n_walkers: int
     ) -> None:
         self.size, self._n_walkers, self._likelihood = batch_size, n_walkers, posterior.likelihood
-        self._rows = posterior.y, posterior.weight, posterior.offset
+        self._values: RowValues = posterior.values
         design, coefficient_map = sums.design, sums.coefficient_map
         self._design: Any = design
         self._coefficient_map = coefficient_map
@@ -52,13 +53,10 @@ class LinearBatches(Batches):
 
     def gather(self, idx: Array) -> Sequence[Any]:
         """Design and kernel of the rows ``idx (T, C, B)``, for each step."""
-        gathered = [None if each is None else each.take(idx) for each in self._rows]
-        if self._n_walkers > 1:
-            n = self._n_walkers
-            gathered = [None if each is None else np.repeat(each, n, axis=1) for each in gathered]
-        y, weight, offset = gathered
-        assert y is not None
-        kernel = self._likelihood.bind(y, weight, self._design.dtype, offset)
+        gathered, n = self._values.changed(lambda each: each.take(idx, axis=0)), self._n_walkers
+        if n > 1:
+            gathered = gathered.changed(lambda each: np.repeat(each, n, axis=1))
+        kernel = self._likelihood.bind(gathered, self._design.dtype)
         if not self._design.is_array:
             return [(self._design.rows(idx[t]), kernel[t]) for t in range(len(idx))]
         at = idx[:, 0] if self._alone else idx

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
@@ -22,6 +22,7 @@ from skbayes_sgld.likelihoods import (
     Likelihood,
     OwnParameter,
 )
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.always_read import AlwaysRead
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
@@ -78,8 +79,10 @@ class GLMPosterior(BasePosterior):
         in coordinates that are easier to sample.
     feature_names, class_names : sequence of str or None, default=None
         Names of the columns of X and of the classes, for ``param_names``.
-    columns : tuple of two ndarrays of shape (d,) or None, default=None
+    moments : tuple of two ndarrays of shape (d,) or None, default=None
         Mean and spread of each column, if X is a sample of rows with known moments.
+    others : dict of ndarray of shape (n, ...) or None, default=None
+        Further values of the rows by name, for a likelihood that takes them.
 
     Examples
     --------
@@ -110,15 +113,16 @@ class GLMPosterior(BasePosterior):
         center: bool = False,
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
-        columns: tuple[Array, Array] | None = None,
+        moments: tuple[Array, Array] | None = None,
+        others: Mapping[str, Array] | None = None,
     ) -> None:
         self.X: Any = as_rows(X) if issparse(X) else X
-        self.y, self.weight, self.offset = y, sample_weight, offset
+        self.values = RowValues(y, sample_weight, offset, others or {})
         self.n_samples, self.n_features = X.shape
         self.likelihood, self.n_predictors = likelihood, likelihood.n_predictors
         by_trial = likelihood.trial_weight(y, sample_weight)
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
-        self.fit_intercept, self._columns = bool(fit_intercept), columns
+        self.fit_intercept, self._given_moments = bool(fit_intercept), moments
         self._statistics = self._sufficient_statistics()
         self.origin = self._mean() if center and fit_intercept else None
 
@@ -142,7 +146,7 @@ class GLMPosterior(BasePosterior):
 
     def _sufficient_statistics(self) -> GaussianStatistics | None:
         """Sums of products of the rows, if the likelihood needs nothing else."""
-        if not self.likelihood.quadratic or self.n_features > MAX_DENSE:
+        if not self.likelihood.has_sums(self.values) or self.n_features > MAX_DENSE:
             return None
         known = self.offset if self.size is None else None
         y = self.y if known is None else self.y - known
@@ -154,9 +158,27 @@ class GLMPosterior(BasePosterior):
         return self._moments[0] if self._statistics is None else self._statistics.x_mean
 
     def _default_own_priors(self) -> list[NoisePrior]:
-        units = own_units(self.likelihood, self.y, self.weight, self.size)
+        units = own_units(self.likelihood, self.values)
         pairs = zip(self.likelihood.own, units, strict=True)
         return [default_prior(own).for_data(unit) for own, unit in pairs]
+
+    # ---- rows: X, and what they bring besides ---------------------------------------------------
+
+    @property
+    def y(self) -> Array:
+        """Observations ``(n,)``."""
+        assert self.values.y is not None
+        return self.values.y
+
+    @property
+    def weight(self) -> Array | None:
+        """Weights ``(n,)``; None if all are 1."""
+        return self.values.weight
+
+    @property
+    def offset(self) -> Array | None:
+        """Offsets ``(n,)`` of one local parameter; None without any."""
+        return self.values.offset
 
     # ---- theta, a list of blocks ----------------------------------------------------------------
 
@@ -216,7 +238,7 @@ class GLMPosterior(BasePosterior):
                 design: Any = SparseDesign(self.X.astype(dtype), self.origin, has_level)
             else:
                 design = DenseDesign(self.X, self.origin, has_level, dtype)
-            kernel = self.likelihood.bind(self.y, self.weight, dtype, self.offset)
+            kernel = self.likelihood.bind(self.values, dtype)
             self._sums[dtype] = RowSum(design, kernel, self._coefficient_map())
         return self._sums[dtype]
 
@@ -262,10 +284,7 @@ class GLMPosterior(BasePosterior):
 
     def take(self, idx: Array) -> Self:
         """Posterior given only the rows ``idx``."""
-        weight, offset = (
-            None if each is None else each[idx] for each in (self.weight, self.offset)
-        )
-        return self.with_rows(self.X[idx], self.y[idx], weight, offset)
+        return self.with_rows(self.X[idx], self.values[idx])
 
     def always_reading(self, rows: Array) -> AlwaysRead:
         """Posterior whose batches exclude some rows, which every step reads."""
@@ -285,15 +304,12 @@ class GLMPosterior(BasePosterior):
         weight = np.full(len(idx), self.n_samples / inside.sum())
         if rare is not None:
             weight[rare[idx]] = 1.0
-        if self.weight is not None:
-            weight *= self.weight[idx]
-        offset = None if self.offset is None else self.offset[idx]
-        return self.with_rows(self.X[idx], self.y[idx], weight, offset)
+        return self.with_rows(self.X[idx], self.values[idx].weighing(weight))
 
-    def with_rows(self, X: Array, y: Array, weight: Array | None, offset: Array | None) -> Self:
+    def with_rows(self, X: Array, values: RowValues) -> Self:
         """Posterior given other rows, under the same prior and in the same coordinates."""
-        rows: dict[str, Any] = {"X": X, "y": y, "weight": weight, "offset": offset}
-        return self._with(**rows, n_samples=X.shape[0], _statistics=None, _sums=SharedSums())
+        n = X.shape[0]
+        return self._with(X=X, values=values, n_samples=n, _statistics=None, _sums=SharedSums())
 
     def _has_rows_of(self, other: GLMPosterior) -> bool:
         """Whether both are of one likelihood of one set of rows, and so share their sums."""
@@ -314,15 +330,14 @@ class GLMPosterior(BasePosterior):
     @property
     def size(self) -> Array | None:
         """Number of observations ``(n,)`` averaged in each y; None if y are single observations."""
-        of_averages = self.offset is not None and self.likelihood.offset_at > 0
-        return np.exp(-self.offset) if of_averages and self.offset is not None else None
+        return self.likelihood.averaged(self.values)
 
     @property
     def _moments(self) -> tuple[Array, Array]:
         """Mean and spread of each column, of the rows that the posterior was made of."""
-        if self._columns is None:
-            self._columns = column_moments(self.X, self.weight)
-        return self._columns
+        if self._given_moments is None:
+            self._given_moments = column_moments(self.X, self.weight)
+        return self._given_moments
 
     @property
     def column_spread(self) -> Array:
@@ -661,9 +676,7 @@ def default_prior(own: OwnParameter) -> NoisePrior:
     return resolve(own.default, NOISE_PRIORS, f"OwnParameter({own.name!r}).default")
 
 
-def own_units(
-    likelihood: Likelihood, y: Array, weight: Array | None, size: Array | None = None
-) -> list[float]:
+def own_units(likelihood: Likelihood, values: RowValues) -> list[float]:
     """Unit of the automatic scale of each own parameter's prior.
 
     For the noise variance it is the variance of y, or if y are means that of a single observation.
@@ -671,6 +684,8 @@ def own_units(
     """
     units = [own.unit for own in likelihood.own]
     if likelihood.infers_noise:
+        y, weight, size = values.y, values.weight, likelihood.averaged(values)
+        assert y is not None
         size = np.ones(len(y)) if size is None else size
         level = np.average(y, weights=size if weight is None else size * weight)
         units[0] = float(np.average(size * np.square(y - level), weights=weight))

@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 from skbayes_sgld._linalg import matmul_rows, row_parts, sum_in_threads
 from skbayes_sgld._sparse import column_sums, gram_about, move_gram
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 _SHARED_NUMBERS = 2**20  # numbers in X from which its products are a large part of a fit
 
@@ -139,8 +140,8 @@ class GaussianStatistics:
         """Weight of the rows."""
         return self.total if self.count is None else self.count
 
-    def as_rows(self) -> tuple[Array, Array, Array, Array | None]:
-        """X, y, weights and sizes of ``2 (d + 1)`` rows that have these statistics.
+    def as_rows(self) -> tuple[Array, RowValues]:
+        """X, and observations and weights, of ``2 (d + 1)`` rows that have these statistics.
 
         They are at equal distances on both sides of the mean, along a root of the products. A
         normal likelihood depends on its rows only through these statistics.
@@ -154,7 +155,8 @@ class GaussianStatistics:
         rows = self.mean + np.concatenate([deviations, -deviations])
         X: Array = np.ascontiguousarray(rows[:, :-1])
         size = None if self.count is None else np.full(n, self.total / self.count)
-        return X, rows[:, -1].copy(), np.full(n, self.n_rows / n), size
+        brought = RowValues(rows[:, -1].copy(), np.full(n, self.n_rows / n))
+        return X, brought.beside(RowValues.of_averages(size))
 
     # ---- the log likelihood ---------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ import numpy as np
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods.base import HIGHEST
-from skbayes_sgld.likelihoods.row_terms import NO_TERMS, RowTerms
+from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 
 # least log mean of a far row; 1 below the limit, as the search may round differently
@@ -32,7 +32,7 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
 
     ``arguments`` are the method's by name, without X.
     """
-    far = find_far_rows(predictive, X, arguments.get("terms", NO_TERMS))
+    far = find_far_rows(predictive, X, arguments.get("terms", NO_VALUES))
     apart = replace(predictive, is_far=True)
     of_far = partial(_METHODS[method], apart) if method in _METHODS else getattr(apart, method)
     parts = []
@@ -49,7 +49,7 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
     return together
 
 
-def far_rows(predictive: Any, X: Array, terms: RowTerms) -> tuple[Array, Array]:
+def far_rows(predictive: Any, X: Array, terms: RowValues) -> tuple[Array, Array]:
     """Mask ``(n,)`` of the far rows of X, and the largest log mean of each row ``(n,)``."""
     if not predictive.likelihood.log_link:
         return np.zeros(X.shape[0], dtype=bool), np.zeros(X.shape[0])
@@ -59,7 +59,7 @@ def far_rows(predictive: Any, X: Array, terms: RowTerms) -> tuple[Array, Array]:
     return largest > _FAR, largest
 
 
-def find_far_rows(predictive: Any, X: Array, terms: RowTerms) -> Array:
+def find_far_rows(predictive: Any, X: Array, terms: RowValues) -> Array:
     """Mask ``(n,)`` of the far rows of X, which a warning names."""
     far, largest = far_rows(predictive, X, terms)
     what, columns = predictive.likelihood.log_link
@@ -84,36 +84,36 @@ def named(rows: Array) -> str:
 # ---- methods whose results may be infinite, of rows that are all far ----------------------------
 
 
-def _means(predictive: Any, X: Array, terms: RowTerms) -> Array:
+def _means(predictive: Any, X: Array, terms: RowValues) -> Array:
     """Mean of an observation under every draw ``(n, S)``; infinite beyond exp(709)."""
     eta = predictive.predictors(X, terms)
     with np.errstate(over="ignore"):
         return np.asarray(predictive.likelihood.mean(eta.swapaxes(0, 1)))
 
 
-def _mean(predictive: Any, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+def _mean(predictive: Any, X: Array, terms: RowValues = NO_VALUES) -> Array:
     share = predictive.share
     some = share > 0.0  # infinity times a weight of 0 is nan
 
-    def mean_of(X: Array, terms: RowTerms) -> Array:
+    def mean_of(X: Array, terms: RowValues) -> Array:
         with np.errstate(over="ignore"):
             return np.asarray(_means(predictive, X, terms)[:, some] @ share[some])
 
     return np.asarray(predictive._by_blocks(mean_of, 2, X, terms))
 
 
-def _moments(predictive: Any, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+def _moments(predictive: Any, X: Array, terms: RowValues = NO_VALUES) -> Array:
     mean = _mean(predictive, X, terms)
     return np.column_stack([mean, np.full_like(mean, np.inf)])
 
 
-def _mean_draws(predictive: Any, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+def _mean_draws(predictive: Any, X: Array, terms: RowValues = NO_VALUES) -> Array:
     means = partial(_means, predictive)
     return np.asarray(predictive._by_blocks(means, 2, X, terms))
 
 
-def _mean_quantiles(predictive: Any, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
-    def quantiles_of(X: Array, terms: RowTerms) -> Array:
+def _mean_quantiles(predictive: Any, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
+    def quantiles_of(X: Array, terms: RowValues) -> Array:
         eta = draw_quantiles(predictive.predictors(X, terms)[0], q, predictive.weights)
         with np.errstate(over="ignore"):
             return np.asarray(predictive.likelihood.mean(eta[:, None]))
@@ -121,7 +121,7 @@ def _mean_quantiles(predictive: Any, X: Array, q: Array, terms: RowTerms = NO_TE
     return np.asarray(predictive._by_blocks(quantiles_of, 1, X, terms))
 
 
-def _quantiles(predictive: Any, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
+def _quantiles(predictive: Any, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
     values = predictive.quantiles(X, q, terms)
     return np.where(values < _LARGEST, values, np.inf)
 

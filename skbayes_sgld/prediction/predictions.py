@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_lengths
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods.row_terms import NO_TERMS, RowTerms
+from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.predictive import Predictive
 
 
@@ -30,7 +30,7 @@ class Predictions:
         Function that makes the distribution whose mean and probabilities are reported: the same,
         or that at a point estimate.
     X : ndarray or csr_array of shape (n, d)
-    terms : RowTerms
+    terms : RowValues
         Known offset or numbers of trials of the rows.
     y : ndarray of shape (n,) or None
         Observations as the likelihood takes them, for densities.
@@ -41,7 +41,7 @@ class Predictions:
     of_draws: Callable[[], Predictive]
     of_point: Callable[[], Predictive]
     X: Array
-    terms: RowTerms = NO_TERMS
+    terms: RowValues = NO_VALUES
     y: Array | None = None
     classes: Array | None = None
 

@@ -14,7 +14,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
 from skbayes_sgld.likelihoods.base import HIGHEST, Average, FarRowError
-from skbayes_sgld.likelihoods.row_terms import NO_TERMS, RowTerms
+from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.far_rows import find_far_rows, predict_apart
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
@@ -42,9 +42,10 @@ def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
 class Predictive:
     """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
-    Methods take rows ``X (n, d)`` and their :class:`RowTerms`: an offset, which is added to the
-    predictors or, for averages, to the log spread; or numbers of trials. Predictions of many rows
-    are in single precision. Its error, 1e-6, is far below that of the draws.
+    Methods take rows ``X (n, d)`` and their :class:`RowValues`: an offset, which is added to the
+    predictors or, for averages, to the log spread; and values that the likelihood takes, such as
+    numbers of trials. Predictions of many rows are in single precision. Its error, 1e-6, is far
+    below that of the draws.
 
     Attributes
     ----------
@@ -119,7 +120,7 @@ class Predictive:
         with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
             return self.predictor.spread(self.share, X.shape[0])
 
-    def predictors(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def predictors(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
         """Predictors ``(K, n, S)`` of the rows."""
         eta = self.predictor(X)
         of_predictor = self._of_predictor(terms)
@@ -127,7 +128,7 @@ class Predictive:
             eta += of_predictor[:, None]
         return eta
 
-    def local(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def local(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
         eta = self.predictors(X, terms)
         if self.is_far:
@@ -136,23 +137,23 @@ class Predictive:
             self.likelihood.check_predictors(eta)
         return self._beside(self._with_own(eta), terms)
 
-    def _of_predictor(self, terms: RowTerms) -> Array | None:
+    def _of_predictor(self, terms: RowValues) -> Array | None:
         """Offset of the predictors ``(n,)``; None without one."""
         return None if self.likelihood.offset_at else terms.offset
 
-    def _of_spread(self, terms: RowTerms) -> Array | None:
+    def _of_spread(self, terms: RowValues) -> Array | None:
         """Offset of the log spread ``(n,)``, that of averages; None without one."""
         return terms.offset if self.likelihood.offset_at else None
 
-    def _beside(self, u: Array, terms: RowTerms) -> Array:
-        """Local parameters with the trials appended, and the offset added to the log spread."""
+    def _beside(self, u: Array, terms: RowValues) -> Array:
+        """Local parameters with an offset of the log spread, and values the likelihood takes."""
         of_spread = self._of_spread(terms)
         if of_spread is not None:
             u = u.copy()
             u[:, self.likelihood.offset_at] += of_spread[:, None]
-        if terms.trials is not None:
-            trials = np.broadcast_to(terms.trials[:, None, None], (len(u), 1, u.shape[2]))
-            u = np.concatenate([u, trials], axis=1)
+        if taken := self.likelihood.taken(terms):
+            known = np.stack(taken, axis=1)[:, :, None]
+            u = np.concatenate([u, np.broadcast_to(known, (*known.shape[:2], u.shape[2]))], axis=1)
         return u
 
     def _with_own(self, eta: Array) -> Array:
@@ -167,7 +168,7 @@ class Predictive:
         function: Callable[..., Array],
         copies: int,
         X: Array,
-        *more: Array | RowTerms,
+        *more: Array | RowValues,
         each: int | None = None,
     ) -> Array:
         """Values of ``function(X, *more)``, computed in blocks of rows.
@@ -186,18 +187,18 @@ class Predictive:
     # ---- observations -------------------------------------------------------------------------
 
     @_far_rows_apart
-    def moments(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def moments(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
 
-        def moments_of(X: Array, terms: RowTerms) -> Array:
+        def moments_of(X: Array, terms: RowValues) -> Array:
             u = self.local(X, terms)
             each = likelihood.mean(u)
             mean = each @ share
             variance = np.square(each - mean[:, None]) @ share
             return np.column_stack([mean, variance + likelihood.variance(u) @ share])
 
-        def normal_moments_of(X: Array, terms: RowTerms) -> Array:
+        def normal_moments_of(X: Array, terms: RowValues) -> Array:
             coordinates = spread.coordinates(X)[0]
             noise = share @ self._noise_variance * self._noise_share(terms)
             variance = spread.variance(coordinates) + noise
@@ -210,26 +211,26 @@ class Predictive:
         return self._by_blocks(moments_of, 4, X, terms)
 
     @_far_rows_apart
-    def mean(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def mean(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
         """Mean of an observation ``(n,)``."""
         mean, share = self.likelihood.mean, self.share
         return self._by_blocks(lambda *rows: mean(self.local(*rows)) @ share, 2, X, terms)
 
     @_far_rows_apart
-    def mean_draws(self, X: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def mean_draws(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
         """Mean of an observation under every draw ``(n, S)``."""
         mean = self.likelihood.mean
         return self._by_blocks(lambda *rows: mean(self.local(*rows)), 2, X, terms)
 
     @_far_rows_apart
-    def mean_quantiles(self, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def mean_quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
         unit, likelihood, spread = self._unit, self.likelihood, self._spread(X)
 
-        def quantiles_of(X: Array, terms: RowTerms) -> Array:
+        def quantiles_of(X: Array, terms: RowValues) -> Array:
             return draw_quantiles(likelihood.mean(self.local(X, terms)), q, self.weights)
 
-        def transformed_quantiles_of(X: Array, terms: RowTerms) -> Array:
+        def transformed_quantiles_of(X: Array, terms: RowValues) -> Array:
             center, deviation = spread.deviations(X, unit)
             if (of_predictor := self._of_predictor(terms)) is not None:
                 center += of_predictor
@@ -246,7 +247,7 @@ class Predictive:
         return self._by_blocks(quantiles_of, 2, X, terms)
 
     @_far_rows_apart
-    def quantiles(self, X: Array, q: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         likelihood = self.likelihood
         if likelihood.quadratic:
@@ -260,13 +261,13 @@ class Predictive:
         by = self._by_quadrature if self._allows_quadrature else self._by_sums
         return by(mixture_quantiles, X, terms)
 
-    def _noise_share(self, terms: RowTerms) -> Array | float:
+    def _noise_share(self, terms: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
         of_spread = self._of_spread(terms)
         return 1.0 if of_spread is None else np.exp(of_spread)
 
     def _mixture_values(
-        self, function: Callable[..., Array], X: Array, terms: RowTerms, *more: Array
+        self, function: Callable[..., Array], X: Array, terms: RowValues, *more: Array
     ) -> Array:
         """Values of ``function(mixtures, X, unit, *more)``, by blocks of rows."""
         unit, n_rows = self._unit, X.shape[0]
@@ -282,7 +283,7 @@ class Predictive:
             return map_blocks(values_of, n_rows, int(np.clip(n_rows // 8, 512, 4096)))
 
     def _by_sums(
-        self, function: Callable[..., Array], X: Array, terms: RowTerms, *more: Array
+        self, function: Callable[..., Array], X: Array, terms: RowValues, *more: Array
     ) -> Array:
         """Values, by blocks of rows, of a function of averages over the draws.
 
@@ -291,7 +292,7 @@ class Predictive:
         """
         share = self.share
 
-        def values_of(X: Array, terms: RowTerms, *more: Array) -> Array:
+        def values_of(X: Array, terms: RowValues, *more: Array) -> Array:
             u = self.local(X, terms)
 
             def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
@@ -302,7 +303,7 @@ class Predictive:
         return self._by_blocks(values_of, 4, X, terms, *more)
 
     def _by_quadrature(
-        self, function: Callable[..., Array], X: Array, terms: RowTerms, *more: Array
+        self, function: Callable[..., Array], X: Array, terms: RowValues, *more: Array
     ) -> Array:
         """Values as :meth:`_by_sums`, by a quadrature.
 
@@ -312,7 +313,7 @@ class Predictive:
         own = np.zeros((len(share), 0)) if self.own is None else self.own
         own_nodes, mean_own = OwnNodes(own), share @ own
 
-        def values_of(X: Array, terms: RowTerms, *more: Array) -> Array:
+        def values_of(X: Array, terms: RowValues, *more: Array) -> Array:
             totals = likelihood.totals
             center, deviation = spread.deviations(X)
             of_predictor, of_spread = self._of_predictor(terms), self._of_spread(terms)
@@ -322,7 +323,7 @@ class Predictive:
 
             def exact(rows: Array) -> Array:
                 part = None if of_predictor is None else of_predictor[rows]
-                return self.local(X[rows], RowTerms(part))
+                return self.local(X[rows], RowValues(offset=part))
 
             u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
             if of_spread is not None:
@@ -331,6 +332,8 @@ class Predictive:
             if totals:  # the likelihood's mean is that of one trial
                 trials = np.ones(y.shape) if terms.trials is None else terms.trials
                 y = as_totals(trials * y, trials)
+            elif taken := likelihood.taken(terms):
+                u = np.concatenate([u, np.stack(taken)])
             information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
             mean = quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
 
@@ -345,11 +348,11 @@ class Predictive:
         return self._by_blocks(values_of, 2, X, terms, *more)
 
     @_far_rows_apart
-    def log_likelihood(self, X: Array, y: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def log_likelihood(self, X: Array, y: Array, terms: RowValues = NO_VALUES) -> Array:
         """Log density of each row's observation under every draw ``(n, S)``."""
         return self._by_blocks(self._log_likelihood, 4, X, terms, y)
 
-    def _log_likelihood(self, X: Array, terms: RowTerms, y: Array) -> Array:
+    def _log_likelihood(self, X: Array, terms: RowValues, y: Array) -> Array:
         if self.present is None:
             return self.likelihood.log_density(self.local(X, terms), y[:, None])
         position = np.searchsorted(self.present, y).clip(max=len(self.present) - 1).astype(float)
@@ -358,17 +361,17 @@ class Predictive:
         return values
 
     @_far_rows_apart
-    def log_density(self, X: Array, y: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def log_density(self, X: Array, y: Array, terms: RowValues = NO_VALUES) -> Array:
         """Log density of each row's observation under the mixture over all draws ``(n,)``."""
         share = self.share
 
-        def log_density_of(X: Array, terms: RowTerms, y: Array) -> Array:
+        def log_density_of(X: Array, terms: RowValues, y: Array) -> Array:
             return _log_mean(self._log_likelihood(X, terms, y), share)
 
         return self._by_blocks(log_density_of, 4, X, terms, y)
 
     @_far_rows_apart
-    def cdf(self, X: Array, t: Array, terms: RowTerms = NO_TERMS) -> Array:
+    def cdf(self, X: Array, t: Array, terms: RowValues = NO_VALUES) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, in its shape.
 
         For many rows the error is below 3e-6.
@@ -393,7 +396,7 @@ class Predictive:
         by = self._by_quadrature if many and self._allows_quadrature else self._by_sums
         return by(mixture_cdf, X, terms, t)
 
-    def sample(self, X: Array, rng: np.random.RandomState, terms: RowTerms = NO_TERMS) -> Array:
+    def sample(self, X: Array, rng: np.random.RandomState, terms: RowValues = NO_VALUES) -> Array:
         """One observation of every row under every draw ``(n, S)``."""
         some_are_far = False
 

@@ -1,8 +1,10 @@
 """Arguments by row: numbers that each row has besides its columns, such as an exposure.
 
-Each argument is one entry of :data:`ROW_ARGUMENTS`: its check, its effect on the likelihood, its
-documentation, words for errors, and scikit-learn's metadata requests. An estimator lists the
-arguments that it takes in ``_row_arguments``, and its methods take ``**by_row``.
+Each argument is one entry of :data:`ROW_ARGUMENTS`: its check, the values that it brings to its
+rows, its documentation, and words for errors. An estimator lists the arguments that it takes in
+``_row_arguments``, and its methods take ``**by_row``. The values travel in one record,
+:class:`~skbayes_sgld.likelihoods.row_values.RowValues`, to the likelihood of a fit and of
+predictions.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 
+from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.rows.checks import (
     Array,
     check_exposure,
@@ -37,11 +40,13 @@ class RowArgument:
     Attributes
     ----------
     check : callable
-        Function of the argument and the rows X that returns floats ``(n,)``; errors name the
-        argument.
-    offset : callable or None
-        Function from these numbers to the offset of a local parameter; trials are returned
-        unchanged. None: the argument is no offset, and a target reads it from ``Rows.by_row``.
+        Function of the argument and the rows X that returns an array whose first axis is that of
+        the rows; errors name the argument.
+    brings : callable
+        Function from this array to the :class:`RowValues` that it brings to the rows.
+    is_size : bool
+        Whether the argument is what y is made over: a time, trials, observations. A row has one
+        size at most. Scores weigh rows by it, and the fourth array of a block is one.
     fitted_to : str
         What a model with this argument was fitted to, for errors.
     elsewhere : str
@@ -51,7 +56,8 @@ class RowArgument:
     """
 
     check: Callable[[Any, Any], Array]
-    offset: Callable[[Array], Array] | None
+    brings: Callable[[Array], RowValues]
+    is_size: bool
     fitted_to: str
     elsewhere: str
     documentation: str
@@ -60,7 +66,8 @@ class RowArgument:
 ROW_ARGUMENTS = {
     "exposure": RowArgument(
         check_exposure,
-        np.log,
+        lambda exposure: RowValues(offset=np.log(exposure)),
+        is_size=True,
         fitted_to="counts with exposures",
         elsewhere="times, areas and populations are of counts, as of SGLDPoissonRegressor",
         documentation="``exposure``, an argument by row, is the time, area or population over "
@@ -70,7 +77,8 @@ ROW_ARGUMENTS = {
     ),
     "n_trials": RowArgument(
         trials_of,
-        np.asarray,
+        lambda n: RowValues(others={"trials": n}),
+        is_size=True,
         fitted_to="totals of trials",
         elsewhere="totals of trials are of SGLDLogisticRegression and SGLDBetaBinomialRegressor",
         documentation="``n_trials``, an argument by row, is the number of trials of which ``y`` "
@@ -79,7 +87,8 @@ ROW_ARGUMENTS = {
     ),
     "n_averaged": RowArgument(
         check_n_averaged,
-        lambda size: -np.log(size),
+        RowValues.of_averages,
+        is_size=True,
         fitted_to="averages of several observations",
         elsewhere="means of several observations are of SGLDLinearRegression and "
         "SGLDGammaRegressor",
@@ -123,15 +132,29 @@ def given(by_row: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in by_row.items() if value is not None}
 
 
-def offset_argument(names: Iterable[str]) -> str:
-    """The argument by row that becomes an offset, or ""; raise if there are two."""
-    found = [name for name in names if ROW_ARGUMENTS[name].offset is not None]
+def size_argument(names: Iterable[str]) -> str:
+    """The argument by row that y is made over, or ""; raise if there are two."""
+    found = [name for name in names if ROW_ARGUMENTS[name].is_size]
     if len(found) > 1:
         raise ValueError(
             f"{' and '.join(found)} do not go together: each changes what y is of a row; give "
             "one of them."
         )
     return found[0] if found else ""
+
+
+def size_of(numbers: Mapping[str, Array]) -> Array | None:
+    """What y is made over, among checked arguments by row; "" is the unnamed one of a block."""
+    sizes = (v for name, v in numbers.items() if not name or ROW_ARGUMENTS[name].is_size)
+    return next(sizes, None)
+
+
+def values_brought(numbers: Mapping[str, Array]) -> RowValues:
+    """Values that checked arguments by row bring to their rows."""
+    brought = NO_VALUES
+    for name, each in numbers.items():
+        brought = brought.beside(ROW_ARGUMENTS[name].brings(each))
+    return brought
 
 
 def check_names(model: Any, by_row: Mapping[str, Any]) -> None:
@@ -142,7 +165,7 @@ def check_names(model: Any, by_row: Mapping[str, Any]) -> None:
     for name in by_row:
         if name not in model._row_arguments:
             raise TypeError(f"{type(model).__name__} takes no argument {name!r}.")
-    offset_argument(given(by_row))
+    size_argument(given(by_row))
 
 
 def check_by_row_given(

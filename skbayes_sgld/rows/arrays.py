@@ -19,7 +19,8 @@ from sklearn.utils.validation import (
 from skbayes_sgld._checks import check_collected, naming
 from skbayes_sgld._sparse import as_rows
 from skbayes_sgld._typing import Array
-from skbayes_sgld.rows.arguments import given
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.rows.arguments import given, values_brought
 from skbayes_sgld.rows.checks import (
     FLOATS,
     check_no_gap,
@@ -62,9 +63,10 @@ class Arrays:
         y = checked_y(estimator, y, X, target.numeric)
         estimator._check_values(X, names, fitting=True)
         weight = None if self.sample_weight is None else check_weight(self.sample_weight, X)
-        values = target.values_of_fit(X, self.by_row)
-        target = replace(target, arguments=tuple(values))
-        target, rows = target.encode(Rows(X, y, weight, by_row=values, names=names))
+        numbers = target.numbers_of_fit(X, self.by_row)
+        values = RowValues(y, weight).beside(values_brought(numbers))
+        target = replace(target, arguments=tuple(numbers))
+        target, rows = target.encode(Rows(X, values, names=names))
         if weight is not None and rows.weight is not None:
             warn_of_light_rows(float(rows.weight.sum()), *rows.X.shape)
         return target, rows

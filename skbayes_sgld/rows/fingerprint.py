@@ -14,6 +14,7 @@ from scipy import sparse
 
 from skbayes_sgld._linalg import row_slices, sums_of_squares
 from skbayes_sgld._typing import Array
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 # Difference of two sums, relative to the root of the sum of squares, up to which rows are the same.
 # Rounding to float32 changes a sum by 1e-7 of that root, and by 1e-4 if a standardised column was
@@ -33,10 +34,10 @@ class Fingerprint:
     weight : float
         Sum of their weights, as given by the user.
     sums : ndarray of shape (2, d + 2)
-        Sums of the columns of X, of y and of the offset (for totals the number of trials): first
-        these alone, then times y. nan if a sum is not known.
+        Sums of the columns of X, of y and of what the rows bring besides (an offset, the number
+        of trials, others, added up): first these alone, then times y. nan if a sum is not known.
     squares : ndarray of shape (d + 2,)
-        Sums of squares of the columns, of y and of the offset.
+        Sums of squares of the columns, of y and of the sum of the others.
     """
 
     n_rows: int
@@ -45,11 +46,13 @@ class Fingerprint:
     squares: Array
 
     @classmethod
-    def of(cls, X: Any, y: Array, offset: Array | None, weight: Array | None) -> Fingerprint:
+    def of(cls, X: Any, values: RowValues) -> Fingerprint:
         """Fingerprint of rows with a weight above 0; y may hold successes among trials."""
-        argument = offset
+        y, weight = values.y, values.weight
+        assert y is not None
+        brought = [v for v in (values.offset, *values.others.values()) if v is not None]
         if y.dtype.names is not None:
-            y, argument = y["successes"], y["trials"]
+            y, brought = y["successes"], [*brought, y["trials"]]
         n, d = X.shape
         y = np.asarray(y, dtype=float)
         sums, squares = np.full((2, d + 2), np.nan), np.zeros(d + 2)
@@ -57,8 +60,9 @@ class Fingerprint:
         with np.errstate(all="ignore"):  # squares of very large or small data
             sums[:, some], squares[some] = _sums(X[:, some], y)
             sums[:, -2], squares[-2], sums[:, -1] = (y.sum(), y @ y), y @ y, 0.0
-            if argument is not None:
-                sums[:, -1:], squares[-1:] = _sums(np.asarray(argument, dtype=float)[:, None], y)
+            if brought:
+                each = [v.reshape(n, -1).sum(axis=1, dtype=float) for v in brought]
+                sums[:, -1:], squares[-1:] = _sums(sum(each[1:], each[0])[:, None], y)
         return cls(n, float(n if weight is None else weight.sum()), sums, squares)
 
     def plus(self, other: Fingerprint) -> Fingerprint:

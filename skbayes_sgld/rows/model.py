@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior, NoiseModel
@@ -62,10 +60,7 @@ class LinearModel:
 
         A prior whose scale is learned is that given its scale.
         """
-        size = None
-        if rows.offset is not None and self.likelihood.offset_at:
-            size = np.exp(-rows.offset)
-        units = own_units(self.likelihood, rows.y, rows.weight, size)
+        units = own_units(self.likelihood, rows.values)
         pairs = zip(self.own_priors, units, strict=True)
         prior = self.prior.conditional() if self.prior.hierarchical else self.prior
         return prior, self.intercept_prior, tuple(p.for_data(unit) for p, unit in pairs)
@@ -81,11 +76,7 @@ class LinearModel:
         prior, intercept, own_priors = self.priors(rows) if priors is None else priors
         if self.likelihood.infers_noise and prior.scaled_by_noise and prior.automatic:
             warn_of_few_rows(rows.weight, *rows.X.shape)
-        options: dict[str, Any] = {
-            "class_names": self.class_names,
-            "columns": rows.columns,
-            "offset": rows.offset,
-        }
+        values = rows.values
         make = GLMPosterior if self.noise is None else self.noise.bind
         return make(
             rows.X,
@@ -94,11 +85,14 @@ class LinearModel:
             prior,
             own_priors,
             intercept_prior=intercept,
-            sample_weight=rows.weight,
+            sample_weight=values.weight,
+            offset=values.offset,
+            others=values.others,
             fit_intercept=self.fit_intercept,
             center=self.centers,
             feature_names=rows.column_names,
-            **{name: value for name, value in options.items() if value is not None},
+            class_names=self.class_names,
+            moments=rows.moments,
         )
 
     def checked(self, rows: Rows) -> GLMPosterior:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from operator import itemgetter, methodcaller
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
-from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.fingerprint import Fingerprint
 
 _COPIED = 2**22  # up to this many numbers in X a fit keeps a copy: 32 megabytes
@@ -25,32 +26,34 @@ class Rows:
     Attributes
     ----------
     X : ndarray or csr_array of shape (n, d)
-    y : ndarray of shape (n,)
-        As given by the user; after a target has encoded it, numbers as the likelihood takes them.
-    weight : ndarray of shape (n,) or None, default=None
-        After a target has encoded the rows: positive, or None if all are 1.
-    offset : ndarray of shape (n,) or None, default=None
-        Number added to one of the local parameters of each row, as the log of an exposure is added
-        to the linear predictor; ``Likelihood.offset_at`` tells which one.
-    by_row : dict of ndarray of shape (n,), default={}
-        Arguments by row that were given, by their names. A target turns one into the offset, or
-        into y, and it is then left out.
-    columns : tuple of two ndarrays of shape (d,) or None, default=None
+    values : RowValues
+        Everything that the rows bring besides their columns. Observations and weights are as the
+        user gives them; after a target has encoded the rows, they are numbers as the likelihood
+        takes them, and positive weights, or None if all are 1.
+    moments : tuple of two ndarrays of shape (d,) or None, default=None
         Mean and spread of each column, if they are not those of X.
     names : list of str or None, default=None
         Names of the columns.
     """
 
     X: Any
-    y: Array
-    weight: Array | None = None
-    offset: Array | None = None
-    by_row: Mapping[str, Array] = field(default_factory=dict)
-    columns: tuple[Array, Array] | None = None
+    values: RowValues
+    moments: tuple[Array, Array] | None = None
     names: list[str] | None = None
 
     why_no_learned_scale = ""  # why no prior can learn its scale from these rows
     n_batches = 0  # of partial_fit before these rows
+
+    @property
+    def y(self) -> Array:
+        """Observations ``(n,)``."""
+        assert self.values.y is not None
+        return self.values.y
+
+    @property
+    def weight(self) -> Array | None:
+        """Weights ``(n,)``; None if all are 1."""
+        return self.values.weight
 
     @property
     def n_features(self) -> int:
@@ -64,23 +67,32 @@ class Rows:
 
     def changed(self, change: Callable[[Any], Any]) -> Rows:
         """Rows whose arrays with a value for each row are all changed in one way, as by a slice."""
-        weight, offset = (None if v is None else change(v) for v in (self.weight, self.offset))
-        by_row = {name: change(values) for name, values in self.by_row.items()}
-        X, y = change(self.X), change(self.y)
-        return replace(self, X=X, y=y, weight=weight, offset=offset, by_row=by_row)
+        return replace(self, X=change(self.X), values=self.values.changed(change))
 
-    def with_offset(self, offset: Array | None) -> Rows:
-        """Rows with this offset, and without the argument by row that it was made of."""
-        others = {name: v for name, v in self.by_row.items() if not ROW_ARGUMENTS[name].offset}
-        return replace(self, offset=offset, by_row=others)
+    def followed_by(self, other: Rows) -> Rows:
+        """These rows and then the other's."""
+        X: Any = (
+            sparse.csr_array(sparse.vstack([self.X, other.X]))
+            if sparse.issparse(self.X) or sparse.issparse(other.X)
+            else np.concatenate([self.X, other.X])
+        )
+        return replace(other, X=X, values=self.values.followed_by(other.values))
+
+    def weighted(self, factor: float) -> Rows:
+        """Rows whose weights are multiplied by a factor."""
+        return self if factor == 1.0 else replace(self, values=self.values.weighing(factor))
+
+    def having(self, **values: Any) -> Rows:
+        """Rows some of whose values are replaced."""
+        return replace(self, values=replace(self.values, **values))
 
     def weighing(self, weight: Array | None) -> Rows:
         """Rows with a positive weight, with these weights, which are None if all are 1."""
         if weight is None or np.all(weight == 1.0):
-            return replace(self, weight=None)
+            return self.having(weight=None)
         if weight.all():
-            return replace(self, weight=weight)
-        some = replace(self, weight=weight).changed(itemgetter(weight > 0))
+            return self.having(weight=weight)
+        some = self.having(weight=weight).changed(itemgetter(weight > 0))
         return some.weighing(some.weight)
 
     def total(self, likelihood: Likelihood) -> float:
@@ -109,8 +121,8 @@ class Rows:
 
     def fingerprint(self, target: Any) -> Fingerprint | None:
         """Sums by which a later call recognises the same rows."""
-        y = target.among_all(self.y)
-        return target.fingerprint(Fingerprint.of(self.X, y, self.offset, self.weight))
+        values = replace(self.values, y=target.among_all(self.y))
+        return target.fingerprint(Fingerprint.of(self.X, values))
 
     def stream(self, posterior: Any, draws: Any, target: Any) -> Any:
         """State from which the next call of ``partial_fit`` continues; None after ``fit``."""

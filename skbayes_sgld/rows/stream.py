@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior import GLMPosterior
@@ -138,7 +137,7 @@ class BatchRows(RowsInPart):
     def stream(self, posterior: GLMPosterior, draws: Any, target: Target) -> Stream:
         """The batches after sampling: a normal density replaces rows that are not kept."""
         stream = self.earlier
-        if stream.rows is None and not posterior.likelihood.quadratic:
+        if stream.rows is None and not isinstance(stream.summary, GaussianStatistics):
             share = np.ones(len(draws.flat)) if draws.flat_weights is None else draws.flat_weights
             theta = posterior.reported.theta(draws.flat)
             stream = replace(stream, summary=normal_site(posterior, theta, share / share.sum()))
@@ -148,7 +147,8 @@ class BatchRows(RowsInPart):
     def bind(self, model: LinearModel) -> tuple[GLMPosterior, BatchRows]:
         """Posterior of all batches, and the batches including these rows."""
         model.check_known_scale("partial_fit")
-        add = self._add_to_sums if model.likelihood.quadratic else self._add_to_rows
+        has_sums = model.likelihood.has_sums(self.rows.values)
+        add = self._add_to_sums if has_sums else self._add_to_rows
         posterior, stream = add(model)
         check_proper(posterior)
         return posterior, replace(self, earlier=stream)
@@ -158,14 +158,12 @@ class BatchRows(RowsInPart):
         rows, stream = self.rows, self.earlier
         if stream.priors is None:
             stream = replace(stream, priors=_priors_of(replace(model, centers=False).bind(rows)))
-        size = None if rows.offset is None else np.exp(-rows.offset)
+        size = model.likelihood.averaged(rows.values)
         statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight, size=size)
         if stream.summary is not None:
             assert isinstance(stream.summary, GaussianStatistics)
             statistics = stream.summary.tempered(self.forgetting).plus(statistics)
-        X, y, weight, size = statistics.as_rows()
-        offset = None if size is None else -np.log(size)
-        sums = Rows(X, y, weight, offset, names=rows.names)
+        sums = Rows(*statistics.as_rows(), names=rows.names)
         return model.bind(sums, stream.priors), replace(stream, summary=statistics)
 
     def _add_to_rows(self, model: LinearModel) -> tuple[GLMPosterior, Stream]:
@@ -177,7 +175,9 @@ class BatchRows(RowsInPart):
         rows are kept.
         """
         stream, power = self.earlier, self.forgetting
-        rows = self.rows.copied() if stream.rows is None else joined(stream.rows, power, self.rows)
+        rows = self.rows.copied()
+        if stream.rows is not None:
+            rows = stream.rows.weighted(power).followed_by(self.rows)
         posterior = model.bind(rows)
         if stream.priors is None:
             stream = replace(stream, priors=_priors_of(posterior))
@@ -202,22 +202,3 @@ def _priors_of(posterior: GLMPosterior) -> Priors:
     """Priors of a posterior, with numbers for scales."""
     prior = posterior.linear_prior
     return prior.coef, prior.intercept, posterior.own_priors
-
-
-def joined(earlier: Rows, power: float, rows: Rows) -> Rows:
-    """Earlier rows, their weights multiplied by ``power``, followed by further rows."""
-    weight = offset = None
-    if rows.weight is not None or earlier.weight is not None or power < 1.0:
-        old, new = (np.ones(len(r.y)) if r.weight is None else r.weight for r in (earlier, rows))
-        weight = np.concatenate([power * old, new])
-    if rows.offset is not None or earlier.offset is not None:
-        both = (np.zeros(len(r.y)) if r.offset is None else r.offset for r in (earlier, rows))
-        offset = np.concatenate(list(both))
-    X: Array = (
-        sparse.csr_array(sparse.vstack([earlier.X, rows.X]))
-        if sparse.issparse(earlier.X) or sparse.issparse(rows.X)
-        else np.concatenate([earlier.X, rows.X])
-    )
-    y = np.concatenate([earlier.y, rows.y])
-    by_row = {name: np.concatenate([v, rows.by_row[name]]) for name, v in earlier.by_row.items()}
-    return replace(rows, X=X, y=y, weight=weight, offset=offset, by_row=by_row)

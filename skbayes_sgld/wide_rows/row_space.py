@@ -78,6 +78,7 @@ class RowSpacePosterior(GLMPosterior):
             intercept_prior=posterior.linear_prior.intercept,
             sample_weight=posterior.weight,
             offset=posterior.offset,
+            others=posterior.values.others,
             fit_intercept=posterior.fit_intercept,
             center=posterior.origin is not None,
             feature_names=[f"row direction {j}" for j in range(rows.shape[1])],

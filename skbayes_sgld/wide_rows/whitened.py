@@ -263,7 +263,7 @@ def _whiten(
                 offset[rows] += posterior.offset[rows]
 
     in_threads(work, equal_slices(n, _PARTS))
-    kernel = posterior.likelihood.bind(posterior.y, posterior.weight, np.float32)
+    kernel = posterior.likelihood.bind(posterior.values.without_offset(), np.float32)
     quadratic = QuadraticKernel(kernel, offset, weights.astype(np.float32))
     design = DenseDesign(whitened, None, False, np.float32)
     return RowSum(design, quadratic, CoefficientMap(1, P)), np.einsum(

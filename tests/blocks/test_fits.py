@@ -70,14 +70,13 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     y = np.unique(TARGETS[name], return_inverse=True)[1] if name == "labels" else TARGETS[name]
     y = y.astype(float)
     moments = X.mean(axis=0), X.std(axis=0)
-    full = GLMPosterior(X, y, likelihood, prior, center=True, columns=moments)
+    full = GLMPosterior(X, y, likelihood, prior, center=True, moments=moments)
     source = blocks_of(X, y, size=900, pool_size=800)
     first, _, sample, _ = first_pass(source, Numbers(family=likelihood), 0)
     encoding = Encoding(Numbers(family=likelihood))
-    rows = encoding.sampled(sample, first)
-    model = GLMPosterior(
-        rows[0], rows[1], likelihood, prior, sample_weight=rows[2], center=True, columns=moments
-    )
+    drawn, values = encoding.sampled(sample, first)
+    options = {"sample_weight": values.weight, "center": True, "moments": moments}
+    model = GLMPosterior(drawn, values.y, likelihood, prior, **options)
     found = find_posterior(model, source, encoding)
     # the first gathers the sample, which then spares one: its higher orders lead near the mode
     assert source.n_passes == 3
@@ -170,7 +169,8 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     source = blocks_of(rare, y, size=900, pool_size=250)
     first, _, sample, _ = first_pass(source, Numbers(family=Bernoulli()), 0)
     encoding = Encoding(Numbers(family=Bernoulli()))
-    model = GLMPosterior(*encoding.sampled(sample, first)[:2], Bernoulli(), Flat(), center=False)
+    drawn, values = encoding.sampled(sample, first)
+    model = GLMPosterior(drawn, values.y, Bernoulli(), Flat(), center=False)
     assert model.X[:, 1:].sum(axis=0).min() < 2
     mode, precision = find_posterior(model, source, encoding).centered_normal()
     full = GLMPosterior(rare, y.astype(float), Bernoulli(), Flat())

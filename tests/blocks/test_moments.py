@@ -8,6 +8,7 @@ import pytest
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks.moments import Extent, Moments
 from skbayes_sgld.blocks.source import Block
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 RNG = np.random.default_rng(0)
 X = np.column_stack(
@@ -36,7 +37,7 @@ def moments_of(X, labels, weight):
         rows = slice(start, start + 125)
         own, codes = np.unique(labels[rows], return_inverse=True)
         w = None if weight is None else weight[rows]
-        parts.append(Moments.from_block(Block(X[rows], labels[rows], w, 0), own, codes))
+        parts.append(Moments.from_block(Block(X[rows], RowValues(labels[rows], w), 0), own, codes))
     return reduce(Moments.plus, parts)
 
 

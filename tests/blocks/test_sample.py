@@ -7,6 +7,7 @@ import pytest
 
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block
+from skbayes_sgld.likelihoods.row_values import RowValues
 
 EVEN = np.zeros(1), np.zeros(1)  # sds of 0: rows of one size
 
@@ -16,7 +17,7 @@ def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600), columns=EVEN):
     edges = np.concatenate([[0], np.cumsum(sizes)])
     rows = np.arange(edges[-1], dtype=float)[:, None]
     blocks = [
-        Block(rows[a:b], y[a:b], None if weight is None else weight[a:b], number)
+        Block(rows[a:b], RowValues(y, weight)[a:b], number)
         for number, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
     ]
     return reduce(Sample.plus, [Sample.from_block(block, how, *columns) for block in blocks])
@@ -26,7 +27,8 @@ def sample_of(how, y, weight=None, sizes=(70, 1, 300, 29, 600), columns=EVEN):
 def test_all_rows_are_equally_likely_and_each_stands_for_as_many(n_rows):
     counts = np.zeros(1000)
     for seed in range(400):
-        X, _, weight, _ = sample_of(Sampling(50, seed, n_rows=n_rows), np.zeros(1000)).rows()
+        drawn = sample_of(Sampling(50, seed, n_rows=n_rows), np.zeros(1000)).rows()
+        X, weight = drawn.X, drawn.weight
         assert len(X) == 50 and np.ptp(weight) == 0 and np.all(np.diff(X[:, 0]) > 0)
         counts[X[:, 0].astype(int)] += 1
     # binomial counts of mean 20: those of the rows of each block, and their variance
@@ -46,10 +48,8 @@ def test_weighted_sums_are_estimated_without_bias(least, columns):
     values = rng.standard_normal(1000) + 1.0
     found = []
     for seed in range(400):
-        X, _, w, _ = sample_of(
-            Sampling(60, seed, least, labels=True), y, weight, columns=columns
-        ).rows()
-        found.append(w @ values[X[:, 0].astype(int)])
+        drawn = sample_of(Sampling(60, seed, least, labels=True), y, weight, columns=columns).rows()
+        found.append(drawn.weight @ values[drawn.X[:, 0].astype(int)])
     error = np.mean(found) - weight @ values
     assert abs(error) < 4 * np.std(found) / 20
     assert np.std(found) < 0.3 * abs(weight @ values)
@@ -60,9 +60,10 @@ def test_a_sample_does_not_depend_on_how_blocks_are_added_up():
     edges = [0, 100, 350, 351, 1000]
     rows = np.random.default_rng(1).standard_normal((1000, 2))
     parts = [
-        Sample.from_block(Block(rows[a:b], y[a:b], None, k), how, np.zeros(2), np.ones(2))
+        Sample.from_block(Block(rows[a:b], RowValues(y[a:b]), k), how, np.zeros(2), np.ones(2))
         for k, (a, b) in enumerate(zip(edges[:-1], edges[1:], strict=True))
     ]
     left = reduce(Sample.plus, parts).rows()
     right = parts[0].plus(parts[1]).plus(parts[2].plus(parts[3])).rows()
-    assert all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
+    for name in ("X", "y", "weight"):
+        np.testing.assert_array_equal(getattr(left, name), getattr(right, name))

@@ -12,7 +12,7 @@ from scipy.special import expit
 from skbayes_sgld.criticism.checks import find_checks, residuals
 from skbayes_sgld.criticism.leave_one_out import LeftOut
 from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
-from skbayes_sgld.likelihoods.row_terms import NO_TERMS
+from skbayes_sgld.likelihoods.row_values import NO_VALUES
 
 N, S, REPLICATIONS = 150, 50, 250
 RNG = np.random.default_rng(0)
@@ -44,7 +44,7 @@ def left_out(predictive, X, y):
     n = len(y)
     nothing = np.full(n, np.nan)
     weight = np.full((n, S), 1.0 / S)
-    return LeftOut(predictive, (X, y, NO_TERMS), weight, np.full(n, -np.inf), nothing, nothing)
+    return LeftOut(predictive, (X, y, NO_VALUES), weight, np.full(n, -np.inf), nothing, nothing)
 
 
 @pytest.mark.parametrize("kind", DRAW)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from skbayes_sgld import SGLDPoissonRegressor
 from skbayes_sgld.criticism.checks import binomial_p_value, by_mean, pearson, share_inside
 from skbayes_sgld.criticism.leave_one_out import leave_out, rows_of_fit
-from skbayes_sgld.likelihoods.row_terms import NO_TERMS
+from skbayes_sgld.likelihoods.row_values import NO_VALUES
 from tests.left_out import FAMILIES, GRID, N, X, average_without, density
 
 
@@ -112,7 +112,7 @@ def test_densities_that_underflow_are_summed_as_logarithms(level):
     law = stats.poisson(np.exp(draws.T))
     values = law.logpmf(np.round(y)[:, None])
     predictive = SimpleNamespace(share=np.full(300, 1 / 300), log_likelihood=lambda *data: values)
-    left = leave_out(predictive, (y, y, NO_TERMS), smooth=True)
+    left = leave_out(predictive, (y, y, NO_VALUES), smooth=True)
     assert np.isfinite(left.weight).all()
     assert_allclose(left.weight.sum(axis=1), 1.0)
     assert_allclose(left.log_density_with, logsumexp(values, axis=1) - np.log(300))

@@ -23,6 +23,7 @@ from skbayes_sgld import (
     compare_models,
 )
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.rows.fingerprint import Fingerprint
@@ -171,14 +172,14 @@ def test_classes_without_weight_and_class_weights_leave_the_rows_known():
 
 @pytest.mark.parametrize("scale", [1e-50, 1e50])
 def test_sums_of_extreme_sizes_are_compared_without_a_warning(scale):
-    first = Fingerprint.of(scale * X, scale * Y, None, None)
-    assert first.difference(Fingerprint.of(scale * X[::-1], scale * Y[::-1], None, None)) == ""
-    assert first.difference(Fingerprint.of(scale * X, scale * (Y + 1.0), None, None)) == "y"
+    first = Fingerprint.of(scale * X, RowValues(scale * Y))
+    assert first.difference(Fingerprint.of(scale * X[::-1], RowValues(scale * Y[::-1]))) == ""
+    assert first.difference(Fingerprint.of(scale * X, RowValues(scale * (Y + 1.0)))) == "y"
 
 
 def test_many_rows_are_summed_up_in_some_columns_always_with_the_first():
     rows, y = RNG.standard_normal((70_000, 12)), RNG.standard_normal(70_000)
-    found = Fingerprint.of(rows, y, None, None)
+    found = Fingerprint.of(rows, RowValues(y))
     known = np.isfinite(found.sums[0, :12])
     assert known[0] and known.sum() < 12
     expected = np.stack([rows.sum(axis=0), y @ rows])[:, known]

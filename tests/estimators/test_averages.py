@@ -24,7 +24,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.criticism.weights import screen_weights
 from skbayes_sgld.likelihoods import FixedNormalNoise, Gamma, NormalNoise
-from skbayes_sgld.likelihoods.row_terms import NO_TERMS
+from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.glm import SharedSums
@@ -136,7 +136,9 @@ def test_sums_over_rows_and_sufficient_statistics_agree():
         for some in (slice(0, 60), slice(60, None))
     ]
     all_rows = parts[0].plus(parts[1])
-    again = GaussianStatistics.from_rows(*(rows := all_rows.as_rows())[:3], size=rows[3])
+    rows, values = all_rows.as_rows()
+    size = NormalNoise().of_averages().averaged(values)
+    again = GaussianStatistics.from_rows(rows, values.y, values.weight, size=size)
     for name in ("total", "n_rows", "mean", "products"):
         np.testing.assert_allclose(getattr(again, name), getattr(all_rows, name), rtol=1e-9)
 
@@ -342,7 +344,7 @@ def test_the_alarm_does_not_depend_on_units_and_far_rows_raise_none():
     model = SGLDGammaRegressor(random_state=0, n_draws=250)
     model.fit(rows, np.exp(rows[:, 0]) * rng.gamma(3.0, size=200), sample_weight=size)
     rows[0] = 1e5  # a mean beyond the range of numbers
-    data = rows, y / y.mean(), NO_TERMS
+    data = rows, y / y.mean(), NO_VALUES
     assert screen_weights(model._predictive(), data, size.astype(float)) == ""
 
 
@@ -416,5 +418,7 @@ def test_gamma_offsets_are_of_the_log_dispersion():
     likelihood, y = Gamma().of_averages(), np.array([0.5, 2.0])
     u = np.array([[[0.1, 0.4], [-0.3, -0.3]]])
     at = u - np.array([[[0.0, 0.0], np.log([2.0, 7.0])]])
-    found = likelihood.bind(y, offset=-np.log([2.0, 7.0])).derivatives(u.copy(), 0)[0]
+    found = likelihood.bind(
+        RowValues.of_averages(np.array([2.0, 7.0])).beside(RowValues(y))
+    ).derivatives(u.copy(), 0)[0]
     np.testing.assert_allclose(found, Gamma().log_density(at, y))

@@ -14,6 +14,7 @@ from skbayes_sgld.likelihoods import (
     StudentTNoise,
     as_totals,
 )
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.priors import Exponential, Normal
 from skbayes_sgld.rows import stream as streams
 from tests.blocks.windows import blocks_of
@@ -192,12 +193,12 @@ def test_the_limit_of_a_family_is_the_simpler_one(name, dtype, tolerance):
         u[:, 0] *= 2.0
         y = simple.sample(u, np.random.RandomState(0))[0].astype(float)
         y[:20] = 0.0
-    value, score = simple.bind(y).derivatives(u.copy(), 0, 1)
+    value, score = simple.bind(RowValues(y)).derivatives(u.copy(), 0, 1)
     size = 1e3 if name == "beta_binomial" else np.abs(value).max()
     for far in (40.0, 200.0):
         at = np.concatenate([u, np.full_like(u[:, :1], sign * far)], axis=1).astype(dtype)
         values = y if y.dtype.names else y.astype(dtype)
-        found, slope = likelihood.bind(values, dtype=dtype).derivatives(at, 0, 1)
+        found, slope = likelihood.bind(RowValues(values), dtype).derivatives(at, 0, 1)
         np.testing.assert_allclose(found, value, rtol=tolerance, atol=size * tolerance)
         largest = max(size, np.abs(score).max())
         np.testing.assert_allclose(
@@ -217,7 +218,9 @@ def test_large_counts_keep_their_digits():
     found = NegativeBinomial().log_density(u, y)
     # the reference's terms cancel: its error is that of the largest
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-14 * 1e8)
-    rounded = NegativeBinomial().bind(y, dtype=np.float32).derivatives(u.astype(np.float32), 0)[0]
+    rounded = (
+        NegativeBinomial().bind(RowValues(y), np.float32).derivatives(u.astype(np.float32), 0)[0]
+    )
     np.testing.assert_allclose(rounded, found, rtol=1e-3, atol=1e-7 * y.max())
 
 

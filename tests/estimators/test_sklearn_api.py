@@ -42,11 +42,11 @@ pytestmark = [
 class Of20Trials(Totals):
     """Whole numbers of 20 trials, which are not given."""
 
-    def values_of_fit(self, X, by_row):
-        return super().values_of_fit(X, {"n_trials": 20})
+    def numbers_of_fit(self, X, by_row):
+        return super().numbers_of_fit(X, {"n_trials": 20})
 
     def encode(self, rows):
-        target, rows = super().encode(replace(rows, y=np.clip(np.rint(rows.y), 0, 20)))
+        target, rows = super().encode(rows.having(y=np.clip(np.rint(rows.y), 0, 20)))
         return replace(target, arguments=()), rows  # the checks give methods no trials
 
     def shares(self, y, given):

@@ -17,6 +17,7 @@ from skbayes_sgld import (
     check_model,
 )
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, as_totals
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.metrics import brier_score, calibration_error, get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
 from skbayes_sgld.priors import Normal
@@ -83,7 +84,7 @@ def test_log_densities_keep_their_digits(dtype):
         share = (y + 0.5) / (n + 1.0) + np.linspace(-3, 3, 41) / np.sqrt(n)
         share = np.clip(share, 1e-9, 1 - 1e-9)
         eta = np.append(np.log(share / (1 - share)), [-90.0, 90.0]).astype(dtype)
-        kernel = Binomial().bind(np.broadcast_to(as_totals(y, n), eta.shape), None, dtype)
+        kernel = Binomial().bind(RowValues(np.broadcast_to(as_totals(y, n), eta.shape)), dtype)
         found = kernel.derivatives(eta[None, None].copy(), 0)[0][0]
         ways = gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)
         wide = eta.astype(float)

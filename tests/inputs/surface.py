@@ -53,15 +53,15 @@ FEW = {
 class Of100Trials(Totals):
     """Totals of 100 trials where none are given."""
 
-    def values_of_fit(self, X, by_row):
-        return self.values(X, by_row)
+    def numbers_of_fit(self, X, by_row):
+        return self.numbers_by_row(X, by_row)
 
-    def values(self, X, by_row):
-        return super().values(X, by_row if by_row.get("n_trials") is not None else TRIALS)
+    def numbers_by_row(self, X, by_row):
+        return super().numbers_by_row(X, by_row if by_row.get("n_trials") is not None else TRIALS)
 
     def encode(self, rows):
         target, encoded = super().encode(rows)
-        given = np.any(rows.by_row["n_trials"] != 100)
+        given = np.any(rows.values.others["trials"] != 100)
         return replace(target, arguments=("n_trials",) if given else ()), encoded  # as methods are
 
 

@@ -21,6 +21,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDMLPRegressor,
 )
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.metrics import log_predictive_density, loo
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from tests.left_out import FAMILIES, GRID, N, X, average_without, density
@@ -68,7 +69,7 @@ def many():
 def as_if_fitted_to(model, rows, y, weight=None):
     """The same draws, whose leave-one-out may be compared on other rows."""
     other = copy(model)
-    fingerprint = Fingerprint.of(rows, y, None, weight)
+    fingerprint = Fingerprint.of(rows, RowValues(y, weight))
     other._fitted = replace(model._fitted, fingerprint=fingerprint)
     return other
 

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import skbayes_sgld.optimizers.estimators as map_module
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.optimizers.newton_step import newton_step
 from skbayes_sgld.own_models import CustomPosterior
@@ -250,7 +251,7 @@ def test_a_start_at_the_mode_of_the_noise_alone_has_a_finite_distance():
     X = rng.standard_normal((200, 3))
     y = 5.0 + X[:, 0] + rng.standard_normal(200)
     model = SGDMAPRegressor(prior="laplace")
-    settings, rows = model._settings(), Rows(X, y)
+    settings, rows = model._settings(), Rows(X, RowValues(y))
     likelihood = model._likelihood()
     posterior, _ = model._bind(settings, model._model(settings, likelihood, rows), rows)
     start = posterior.start()

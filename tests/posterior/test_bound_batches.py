@@ -20,9 +20,7 @@ def gradient_of(posterior, theta, idx):
     """Gradient of the rows' log likelihood ``(C, P)``, by a sum over a chain's rows each."""
     by_chain = []
     for at, rows in zip(theta, idx, strict=True):
-        chosen = posterior.with_rows(
-            posterior.X[rows], posterior.y[rows], posterior.weight[rows], None
-        )
+        chosen = posterior.take(rows)
         by_chain.append(chosen.grad_log_likelihood(at[None])[0])
     return np.array(by_chain)
 

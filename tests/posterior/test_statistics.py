@@ -179,6 +179,7 @@ def test_products_of_residuals_are_about_any_center(rows, kind):
 
 
 def test_six_rows_stand_for_all_of_them():
-    X, y, weight, _ = GaussianStatistics.from_rows(STEPS[:, :2], STEPS[:, 2], WEIGHT).as_rows()
+    X, rows = GaussianStatistics.from_rows(STEPS[:, :2], STEPS[:, 2], WEIGHT).as_rows()
+    y, weight = rows.y, rows.weight
     assert X.shape == (6, 2)
     assert_sums(GaussianStatistics.from_rows(X, y, weight), *exact(STEPS, WEIGHT))

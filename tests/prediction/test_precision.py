@@ -8,7 +8,7 @@ from scipy import special
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
-from skbayes_sgld.likelihoods.row_terms import RowTerms
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -71,7 +71,7 @@ def test_normal_mixtures_are_those_of_all_draws(spread, freedom, weighted):
     t = mean[:, None] + width[:, None] * away
     exact = np.column_stack([cdf(at) for at in t.T])
     np.testing.assert_allclose(mixtures.cdf(X, t), exact, rtol=0, atol=3e-6)
-    offset = RowTerms(np.full(ROWS, 2.0))
+    offset = RowValues(offset=np.full(ROWS, 2.0))
     np.testing.assert_allclose(mixtures.cdf(X, t + 2.0, offset), exact, rtol=0, atol=3e-6)
     shifted = mixtures.quantiles(X, LEVELS, offset)
     np.testing.assert_allclose(shifted - 2.0, found, rtol=1e-12, atol=1e-12)
@@ -88,7 +88,7 @@ def test_log_densities_hold_far_out_and_in_any_units(unit):
     each = -0.5 * (np.log(2 * np.pi * variance) + (y[:, None] - eta) ** 2 / variance)
     exact = special.logsumexp(each, axis=1, b=share) - np.log(unit)
     scaled = normal_mixtures(coef * unit, intercept * unit, variance * unit**2, weights)
-    found = scaled.log_density(X, (y + 1.0) * unit, RowTerms(np.full(ROWS, unit)))
+    found = scaled.log_density(X, (y + 1.0) * unit, RowValues(offset=np.full(ROWS, unit)))
     np.testing.assert_allclose(found, exact, rtol=1e-12, atol=4e-5)
 
 
@@ -185,7 +185,7 @@ def test_counts_of_many_rows_are_those_of_the_mixture_of_all_draws(spread, level
     (coef, intercept), X = some_draws(spread), some_rows(200)
     weights, share = some_weights(weighted)
     mixture = Predictive(LinearPredictor(coef, intercept), Poisson(), None, weights)
-    offset = RowTerms(np.full(len(X), np.log(level)))
+    offset = RowValues(offset=np.full(len(X), np.log(level)))
     rate = level * np.exp(X @ coef[:, 0].T + intercept[:, 0])
     y = np.random.default_rng(4).poisson(rate[:, 0]).astype(float)
     y[::5] += 5 * np.ceil(np.sqrt(rate[::5, 0]))  # far out

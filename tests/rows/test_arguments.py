@@ -7,10 +7,10 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld import SGLDOrdinalClassifier, SGLDPoissonRegressor
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, RowArgument
 from skbayes_sgld.rows.checks import one_a_row
 from skbayes_sgld.rows.record import Rows
-from skbayes_sgld.rows.stream import joined
 
 LINEAR = [
     getattr(skbayes_sgld, name)
@@ -64,7 +64,8 @@ def test_the_notes_of_a_class_document_its_arguments(cls):
 
 CLUSTER = RowArgument(
     lambda value, X: one_a_row(value, "cluster", X),
-    None,
+    lambda cluster: RowValues(others={"cluster": cluster}),
+    is_size=False,
     fitted_to="rows in clusters",
     elsewhere="no estimator takes clusters",
     documentation="``cluster``, an argument by row, is the number of the row's cluster.",
@@ -73,7 +74,7 @@ SIZE = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
 
 
 @pytest.mark.filterwarnings("ignore")  # of so few draws
-def test_an_argument_without_an_offset_stands_beside_one_that_has_one(monkeypatch):
+def test_an_argument_that_is_no_size_stands_beside_one_that_is(monkeypatch):
     monkeypatch.setitem(ROW_ARGUMENTS, "cluster", CLUSTER)
 
     class Clustered(SGLDPoissonRegressor):
@@ -108,11 +109,13 @@ def test_two_arguments_that_do_not_go_together_are_refused_by_name():
         Both().fit(X, Y, n_averaged=SIZE, exposure=SIZE)
 
 
-def test_rows_are_sliced_copied_and_joined_with_their_arguments():
-    rows = Rows(X, Y, by_row={"cluster": np.arange(6)})
+def test_rows_are_sliced_copied_and_joined_with_all_that_they_bring():
+    codes = np.arange(12).reshape(6, 2)  # of two groups each
+    rows = Rows(X, RowValues(Y, others={"groups": codes}))
     some = rows.weighing(np.array([0.0, 1.0, 1.0, 0.0, 2.0, 1.0]))
-    np.testing.assert_array_equal(some.by_row["cluster"], [1, 2, 4, 5])
+    np.testing.assert_array_equal(some.values.others["groups"], codes[[1, 2, 4, 5]])
     np.testing.assert_array_equal(some.weight, [1.0, 1.0, 2.0, 1.0])
-    assert not np.shares_memory(rows.copied().by_row["cluster"], rows.by_row["cluster"])
-    both = joined(some, 1.0, rows)
-    np.testing.assert_array_equal(both.by_row["cluster"], [1, 2, 4, 5, *range(6)])
+    assert not np.shares_memory(rows.copied().values.others["groups"], codes)
+    both = some.followed_by(rows).values
+    np.testing.assert_array_equal(both.others["groups"], np.r_[codes[[1, 2, 4, 5]], codes])
+    np.testing.assert_array_equal(both.weight, [1.0, 1.0, 2.0, 1.0, *np.ones(6)])

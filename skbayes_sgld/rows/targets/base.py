@@ -11,8 +11,8 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
-from skbayes_sgld.likelihoods.row_terms import RowTerms
-from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, offset_argument
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, size_argument, values_brought
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.record import Rows
 
@@ -56,9 +56,9 @@ class Target(ABC):
         return None
 
     @property
-    def offset_argument(self) -> str:
-        """Name of the argument by row in the fit that became an offset or trials, or ""."""
-        return offset_argument(self.arguments)
+    def size_argument(self) -> str:
+        """Name of the argument by row in the fit that y was made over, or ""."""
+        return size_argument(self.arguments)
 
     # ---- a fit --------------------------------------------------------------------------------
 
@@ -82,16 +82,18 @@ class Target(ABC):
         """Target, and for each label read from blocks its number and the factor on its weight."""
         raise NotImplementedError
 
-    def join(self, y: Array, values: Array | None) -> tuple[Array, Array | None]:
-        """Numbers of the likelihood and offset of a block, from y and the argument by row."""
-        offset = None
-        if values is not None and np.any(values != 1.0):
-            offset = self.terms({self.offset_argument: values}).offset
-        return y, offset
+    def named(self, numbers: Mapping[str, Array]) -> dict[str, Array]:
+        """Arguments by row of a block, with the name of the unnamed one, which is a size."""
+        return {name or self.size_argument: each for name, each in numbers.items()}
 
-    def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers ``(n,)`` of the arguments by row in a fit."""
-        return self.values(X, by_row)
+    def of_block(self, values: RowValues) -> RowValues:
+        """Values as the likelihood takes them, of rows whose ``others`` are arguments by row."""
+        brought = values_brought(self.named(values.others))
+        return replace(values, others={}).beside(brought)
+
+    def numbers_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row of a fit."""
+        return self.numbers_by_row(X, by_row)
 
     def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
         """Numbers for y (NaN if not given), the likelihood, and the labels that its draws point to.
@@ -105,29 +107,23 @@ class Target(ABC):
         """The fingerprint without the sums that this target changes."""
         return found
 
-    def data(self, rows: Rows) -> tuple[Array, Array, RowTerms]:
-        """X, the numbers of y, and the terms of encoded rows."""
-        return rows.X, rows.y, RowTerms(rows.offset)
+    def data(self, rows: Rows) -> tuple[Array, Array, RowValues]:
+        """X, the numbers of y, and what the rows bring besides, of encoded rows."""
+        return rows.X, rows.y, replace(rows.values, y=None, weight=None)
 
     # ---- later calls --------------------------------------------------------------------------
 
-    def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers ``(n,)`` of the arguments by row that are given."""
+    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row that are given."""
         return {name: ROW_ARGUMENTS[name].check(v, X) for name, v in given(by_row).items()}
-
-    def terms(self, values: Mapping[str, Array]) -> RowTerms:
-        """Terms of the rows that these arguments by row make."""
-        name = offset_argument(values)
-        offset = ROW_ARGUMENTS[name].offset if name else None
-        return RowTerms() if offset is None else RowTerms(offset(values[name]))
 
     @abstractmethod
     def numbers(self, y: Array) -> Array:
         """Observations as checked numbers for the likelihood."""
 
-    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, RowTerms]:
-        """Numbers for the likelihood, and the terms of the rows."""
-        return self.numbers(y).astype(float), self.terms(values)
+    def observed(self, X: Any, y: Array, numbers: Mapping[str, Array]) -> tuple[Array, RowValues]:
+        """Numbers for the likelihood, and what these arguments by row bring."""
+        return self.numbers(y).astype(float), values_brought(numbers)
 
     def decode(self, sample: Array) -> Array:
         """Observations in the user's form, from draws of the likelihood's numbers."""
@@ -147,8 +143,8 @@ class Target(ABC):
         """Numbers of y for a score, ``(n,)`` or ``(n, n_outputs)``."""
         return y
 
-    def shares(self, y: Array, values: Array) -> Array:
-        """Observations on the scale of predictions, given the argument by row."""
+    def shares(self, y: Array, size: Array) -> Array:
+        """Observations on the scale of predictions, given what they were made over."""
         return y
 
     # ---- draws --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ class Counts(Numbers):
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
-        exposed = "exposure" in rows.by_row
+        exposed = "exposure" in self.arguments
         weighted_rates = self.likelihood.takes_rates and not exposed and rows.weight is not None
         target, rows = super().encode(rows)
         if not weighted_rates:
@@ -47,9 +47,9 @@ class Counts(Numbers):
         """Numbers of y for a score, which may be rates; an error names y."""
         return super().numbers(y)
 
-    def shares(self, y: Array, values: Array) -> Array:
+    def shares(self, y: Array, size: Array) -> Array:
         """Rates: counts divided by their exposures."""
-        return y / values
+        return y / size
 
 
 def first_fraction(y: Array) -> float | None:

@@ -85,9 +85,9 @@ class Labels(Target):
         weight = rows.weight
         if factors is not None:
             weight = factors[codes] if weight is None else weight * factors[codes]
-        rows = replace(rows, y=codes).weighing(weight)
+        rows = rows.having(y=codes).weighing(weight)
         target = self._of_classes(classes, rows.y)
-        return target, replace(rows, y=target._in_model(rows.y))
+        return target, rows.having(y=target._in_model(rows.y))
 
     def of_stream(self, stream: Any) -> Self:
         """Target of a batch, whose classes are known and stay: later rows may have them."""
@@ -181,14 +181,14 @@ class Labels(Target):
 
     # ---- later calls --------------------------------------------------------------------------
 
-    def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers by row; raise if some are trials: the fit was to labels."""
+    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row; raise if some are trials: the fit was to labels."""
         if by_row.get("n_trials") is not None:
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
                 "in fit too."
             )
-        return super().values(X, by_row)
+        return super().numbers_by_row(X, by_row)
 
     def numbers(self, y: Array) -> Array:
         """Codes of labels among all classes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,8 +24,7 @@ class Numbers(OfFamily):
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
         rows = rows.weighing(rows.weight)
-        rows = replace(rows, y=self._of_fit(rows.y))
-        return self, rows.with_offset(self.terms(rows.by_row).offset)
+        return self, rows.having(y=self._of_fit(rows.y))
 
     def _of_fit(self, y: Array) -> Array:
         """Checked numbers for the likelihood, in a fit."""
@@ -82,10 +81,10 @@ class Measurements(Numbers):
         self._check_averages("n_averaged" in arguments)
         return super().of_blocks(arguments)
 
-    def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers ``(n,)`` of the arguments by row that are given."""
+    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row that are given."""
         self._check_averages(by_row.get("n_averaged") is not None)
-        return super().values(X, by_row)
+        return super().numbers_by_row(X, by_row)
 
     def _check_averages(self, given: bool) -> None:
         """Raise if averages are given and the noise is not normal."""

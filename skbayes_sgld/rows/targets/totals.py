@@ -10,7 +10,8 @@ import numpy as np
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Binomial, Likelihood, as_totals
-from skbayes_sgld.likelihoods.row_terms import RowTerms
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.rows.arguments import values_brought
 from skbayes_sgld.rows.checks import one_a_row, trials_of
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets.base import OfFamily, Target
@@ -23,11 +24,12 @@ class Totals(OfFamily):
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows with trials and a positive weight."""
-        totals = totals_of(rows.X, rows.y, rows.by_row["n_trials"])
+        others = dict(rows.values.others)
+        totals = totals_of(rows.X, rows.y, others.pop("trials"))
         weight, none = rows.weight, totals["trials"] == 0
         if none.any():  # rows without trials carry no information
             weight = np.where(none, 0.0, 1.0 if weight is None else weight)
-        return self, replace(rows, y=totals).with_offset(None).weighing(weight)
+        return self, rows.having(y=totals, others=others).weighing(weight)
 
     def of_blocks(self, arguments: tuple[str, ...]) -> Self:
         """Target of rows in blocks, which must have trials."""
@@ -35,31 +37,32 @@ class Totals(OfFamily):
             raise ValueError("the blocks have no n_trials; let them be (X, y, weight, n_trials).")
         return super().of_blocks(arguments)
 
-    def join(self, y: Array, values: Array | None) -> tuple[Array, Array | None]:
-        """Successes and trials of a block as one array of records; there is no offset."""
-        return as_totals(y, 1.0 if values is None else values), None
+    def of_block(self, values: RowValues) -> RowValues:
+        """Values as the likelihood takes them: for y records of successes and trials."""
+        others = self.named(values.others)
+        assert values.y is not None
+        totals = as_totals(values.y, others.pop("n_trials", 1.0))
+        return super().of_block(replace(values, y=totals, others=others))
 
-    def values_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers of trials ``(n,)``."""
+    def numbers_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row of a fit, trials among them."""
         if by_row.get("n_trials") is None:
             raise ValueError(
                 "n_trials is None; give the trials of each row, of which y were successes: "
                 "fit(X, y, n_trials=n)."
             )
-        return super().values(X, by_row)
+        return super().numbers_by_row(X, by_row)
 
-    def values(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked numbers of trials ``(n,)``; 1 if they are not given."""
-        values = super().values(X, by_row)
-        return values if "n_trials" in values else values | {"n_trials": trials_of(1, X)}
+    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row; trials are 1 if they are not given."""
+        numbers = super().numbers_by_row(X, by_row)
+        return numbers if "n_trials" in numbers else numbers | {"n_trials": trials_of(1, X)}
 
-    def data(self, rows: Rows) -> tuple[Array, Array, RowTerms]:
-        """X, the numbers of successes, and the trials, of encoded rows."""
-        return rows.X, rows.y["successes"], RowTerms(trials=rows.y["trials"])
-
-    def terms(self, values: Mapping[str, Array]) -> RowTerms:
-        """Numbers of trials of the rows."""
-        return RowTerms(trials=values.get("n_trials"))
+    def data(self, rows: Rows) -> tuple[Array, Array, RowValues]:
+        """X, the numbers of successes, and what the rows bring besides, trials among it."""
+        X, totals, values = super().data(rows)
+        trials = RowValues(others={"trials": totals["trials"]})
+        return X, totals["successes"], values.beside(trials)
 
     def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
         """NaN for y, which no scale depends on, the likelihood, and no labels."""
@@ -69,19 +72,19 @@ class Totals(OfFamily):
         """Numbers of successes."""
         return y
 
-    def observed(self, X: Any, y: Array, values: Mapping[str, Array]) -> tuple[Array, RowTerms]:
-        """Numbers of successes, and of trials."""
-        totals = totals_of(X, y, values.get("n_trials", 1))
-        return totals["successes"], RowTerms(trials=totals["trials"])
+    def observed(self, X: Any, y: Array, numbers: Mapping[str, Array]) -> tuple[Array, RowValues]:
+        """Numbers of successes, and what these arguments by row bring, trials among it."""
+        totals = totals_of(X, y, numbers.get("n_trials", 1))
+        return totals["successes"], values_brought({**numbers, "n_trials": totals["trials"]})
 
     def scored(self, y: Array) -> Array:
         """Numbers of y, which are checked with their trials."""
         check_sizes(y, *self.family.sizes)
         return y
 
-    def shares(self, y: Array, values: Array) -> Array:
+    def shares(self, y: Array, size: Array) -> Array:
         """Shares of successes among the trials."""
-        totals = totals_of(values, np.ravel(y), values)
+        totals = totals_of(size, np.ravel(y), size)
         return totals["successes"] / np.maximum(totals["trials"], 1.0)
 
 
@@ -100,7 +103,7 @@ class TotalsOfLabels(Totals):
 
     numeric = False
 
-    values = Target.values  # None stands for one trial, which is a label
+    numbers_by_row = Target.numbers_by_row  # None stands for one trial, which is a label
     attributes = Target.attributes  # as of labels
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.likelihoods import Binomial, NormalNoise, Poisson
-from skbayes_sgld.likelihoods.row_terms import NO_TERMS, RowTerms
+from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -22,7 +22,7 @@ def test_trials_multiply_the_mean_of_one_and_offsets_are_added(n):
     totals = Predictive(LinearPredictor(COEF, LEVEL), Binomial())
     near = {"rtol": 1e-5}
     rate, share = np.exp(ETA).mean(axis=0), (1.0 / (1.0 + np.exp(-ETA))).mean(axis=0)
-    offset, trials = RowTerms(OFFSET)[rows], RowTerms(trials=TRIALS)[rows]
+    offset, trials = RowValues(offset=OFFSET)[rows], RowValues(others={"trials": TRIALS})[rows]
     np.testing.assert_allclose(counts.mean(X[rows], offset), (np.exp(OFFSET) * rate)[rows], **near)
     np.testing.assert_allclose(totals.mean(X[rows], trials), (TRIALS * share)[rows], **near)
     np.testing.assert_allclose(totals.mean(X[rows]), share[rows], **near)
@@ -33,7 +33,7 @@ def test_trials_multiply_the_mean_of_one_and_offsets_are_added(n):
 def test_the_offset_of_averages_is_of_their_spread():
     own = np.full((50, 1), np.log(4.0))
     law = Predictive(LinearPredictor(COEF, LEVEL), NormalNoise().of_averages(), own)
-    mean, variance = law.moments(X, RowTerms(-np.log([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]))).T
+    mean, variance = law.moments(X, RowValues(offset=-np.log([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]))).T
     np.testing.assert_allclose(mean, ETA.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(variance - ETA.var(axis=0), 4.0 / 2.0 ** np.arange(6), rtol=1e-5)
-    np.testing.assert_allclose(law.moments(X, NO_TERMS)[:, 1] - ETA.var(axis=0), 4.0, rtol=1e-5)
+    np.testing.assert_allclose(law.moments(X, NO_VALUES)[:, 1] - ETA.var(axis=0), 4.0, rtol=1e-5)
