@@ -173,7 +173,7 @@ def test_one_row_of_many_trials_does_not_set_the_scale_of_a_column(cls):
 
 
 def test_files_have_exposures_or_trials():
-    with pytest.raises(ValueError, match="exposure and n_trials are both given"):
+    with pytest.raises(ValueError, match="exposure and n_trials do not go together"):
         RowBlocks.from_parquet("rows.parquet", "y", exposure="a", n_trials="b")
 
 
