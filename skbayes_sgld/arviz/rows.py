@@ -82,11 +82,12 @@ def _row_groups(
     model: Any, X: Any, y: Any, random_state: Any, groups: Sequence[str], by_row: dict[str, Any]
 ) -> dict[str, Any]:
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
-    observed, numbers = None, model._target_now(by_row).numbers_by_row(X, by_row)
+    observed = None
     if y is None:
         rows, terms = model._rows_of(X, by_row)
     else:
         rows, observed, terms = model._observed(X, y, by_row)
+    numbers = model._fitted.target.numbers_by_row(X, by_row)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
     labels = {}  # what the numbers stand for, by the CF conventions
     if hasattr(model, "classes_"):

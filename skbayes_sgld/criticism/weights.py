@@ -7,7 +7,6 @@ weight, standard deviations are far too small.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, ranks
 from skbayes_sgld.criticism.leave_one_out import Data, FittedRows, LeftOut
 from skbayes_sgld.likelihoods.student_t import StudentTNoise
+from skbayes_sgld.prediction.far_rows import OfFarRows
 
 _FEWEST = 20  # rows below which a rank correlation is not approximately normal
 _MOST = 0.5  # leverage beyond which a residual is uninformative
@@ -81,7 +81,8 @@ def _sizes(predictive: Any, data: Data, weight: Array) -> tuple[Array, Array] | 
     """
     X, y, terms = data
     share, law = predictive.share, predictive.likelihood
-    some = replace(predictive, is_far=bool(law.log_link))  # far rows are excluded below
+    # far rows are excluded below
+    some = OfFarRows.like(predictive) if law.log_link else predictive
     u = some.local(X, terms)
     with np.errstate(all="ignore"):
         each = law.mean(u)

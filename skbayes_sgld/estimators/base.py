@@ -45,7 +45,7 @@ from skbayes_sgld.rows.arguments import (
     metadata_requests,
     values_brought,
 )
-from skbayes_sgld.rows.arrays import Arrays, checked_X, checked_y
+from skbayes_sgld.rows.arrays import checked_X, checked_y
 from skbayes_sgld.rows.checks import check_finite
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.reading import FitRows, UnreadRows, read_rows
@@ -312,21 +312,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         self._check_values(rows, names, fitting=False)
         return rows
 
-    def _target_now(self, by_row: dict[str, Any]) -> Target:
-        """Target of the fit; before a fit, a target for rows with these arguments."""
-        check_names(self, by_row)
-        if self._fitted is not None:
-            return self._fitted.target
-        return self._target(Arrays(None, None, None, by_row))
-
     def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, RowValues]:
         """Checked rows to predict, and what they bring besides."""
         check_names(self, by_row)
-        return self._check_rows(X), self._terms(X, by_row)
-
-    def _terms(self, X: Any, by_row: dict[str, Any]) -> RowValues:
-        """Values that these arguments by row bring to the rows."""
-        return values_brought(self._target_now(by_row).numbers_by_row(X, by_row))
+        rows, target = self._check_rows(X), self._fitted.target
+        return rows, values_brought(target.numbers_by_row(X, by_row))
 
     def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, Array, RowValues]:
         """Checked rows, observations (numbers or codes), and what the rows bring besides."""

@@ -21,7 +21,8 @@ from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import NoisePrior
 from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
-from skbayes_sgld.rows.arguments import values_brought
+from skbayes_sgld.rows.arguments import check_names, values_brought
+from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import FLOATS, check_columns, check_real
 from skbayes_sgld.rows.record import Rows
 
@@ -46,9 +47,11 @@ def draw_prior_predictive(
             f"noise_model={model.noise_model!r} cannot be drawn from before data are seen; set "
             "noise_model='constant'."
         )
-    seed, target = draw_seed(random_state), model._target_now(by_row)
+    check_names(model, by_row)
+    seed, fitted = draw_seed(random_state), model._fitted
+    target = model._target(Arrays(None, None, None, by_row)) if fitted is None else fitted.target
     terms, decode = values_brought(target.numbers_by_row(X, by_row)), target.decode
-    if model._fitted is not None:
+    if fitted is not None:
         X, likelihood = model._check_rows(X), target.likelihood
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
         priors = model.prior_, model.intercept_prior_, own

@@ -8,9 +8,7 @@ been found.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -20,6 +18,7 @@ from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods.base import HIGHEST
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
+from skbayes_sgld.prediction.predictive import Predictive
 
 # least log mean of a far row; 1 below the limit, as the search may round differently
 _FAR = HIGHEST - 1.0
@@ -33,14 +32,13 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
     ``arguments`` are the method's by name, without X.
     """
     far = find_far_rows(predictive, X, arguments.get("terms", NO_VALUES))
-    apart = replace(predictive, is_far=True)
-    of_far = partial(_METHODS[method], apart) if method in _METHODS else getattr(apart, method)
+    of_far = OfFarRows.like(predictive)
     parts = []
-    for predict, rows in ((getattr(predictive, method), ~far), (of_far, far)):
+    for law, rows in ((predictive, ~far), (of_far, far)):
         own = {
             name: value[rows] if name in _PER_ROW else value for name, value in arguments.items()
         }
-        parts.append(predict(X[rows], **own) if rows.any() else None)
+        parts.append(getattr(law, method)(X[rows], **own) if rows.any() else None)
     near, values = parts
     if near is None:
         return values
@@ -81,55 +79,63 @@ def named(rows: Array) -> str:
     return f"{number} rows of X, of which row {first} (from 0) is the first, have"
 
 
-# ---- methods whose results may be infinite, of rows that are all far ----------------------------
+@dataclass(frozen=True)
+class OfFarRows(Predictive):
+    """Predictive distribution of rows that are all far, whose means and quantiles may be infinite.
 
+    What needs local parameters, such as a density, takes the largest predictor that they allow.
+    """
 
-def _means(predictive: Any, X: Array, terms: RowValues) -> Array:
-    """Mean of an observation under every draw ``(n, S)``; infinite beyond exp(709)."""
-    eta = predictive.predictors(X, terms)
-    with np.errstate(over="ignore"):
-        return np.asarray(predictive.likelihood.mean(eta.swapaxes(0, 1)))
+    @classmethod
+    def like(cls, predictive: Predictive) -> OfFarRows:
+        """Distribution with the draws of another."""
+        return cls(**{each.name: getattr(predictive, each.name) for each in fields(predictive)})
 
+    @property
+    def allows_quadrature(self) -> bool:
+        """A quadrature is centred at the mean, which is infinite."""
+        return False
 
-def _mean(predictive: Any, X: Array, terms: RowValues = NO_VALUES) -> Array:
-    share = predictive.share
-    some = share > 0.0  # infinity times a weight of 0 is nan
+    def local(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+        """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
+        return self.at_predictors(np.minimum(self.predictors(X, terms), HIGHEST), terms)
 
-    def mean_of(X: Array, terms: RowValues) -> Array:
+    def mean_draws(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+        """Mean of an observation under every draw ``(n, S)``; infinite beyond exp(709)."""
+        return np.asarray(self._by_blocks(self._means, 2, X, terms))
+
+    def mean(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+        """Mean of an observation ``(n,)``."""
+        share = self.share
+        some = share > 0.0  # infinity times a weight of 0 is nan
+
+        def mean_of(X: Array, terms: RowValues) -> Array:
+            with np.errstate(over="ignore"):
+                return np.asarray(self._means(X, terms)[:, some] @ share[some])
+
+        return np.asarray(self._by_blocks(mean_of, 2, X, terms))
+
+    def moments(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+        """Mean and variance of an observation ``(n, 2)``."""
+        mean = self.mean(X, terms)
+        return np.column_stack([mean, np.full_like(mean, np.inf)])
+
+    def mean_quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
+        """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
+
+        def quantiles_of(X: Array, terms: RowValues) -> Array:
+            eta = draw_quantiles(self.predictors(X, terms)[0], q, self.weights)
+            with np.errstate(over="ignore"):
+                return np.asarray(self.likelihood.mean(eta[:, None]))
+
+        return np.asarray(self._by_blocks(quantiles_of, 1, X, terms))
+
+    def quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
+        """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
+        values = super().quantiles(X, q, terms)
+        return np.where(values < _LARGEST, values, np.inf)
+
+    def _means(self, X: Array, terms: RowValues) -> Array:
+        eta = self.predictors(X, terms)
         with np.errstate(over="ignore"):
-            return np.asarray(_means(predictive, X, terms)[:, some] @ share[some])
-
-    return np.asarray(predictive._by_blocks(mean_of, 2, X, terms))
-
-
-def _moments(predictive: Any, X: Array, terms: RowValues = NO_VALUES) -> Array:
-    mean = _mean(predictive, X, terms)
-    return np.column_stack([mean, np.full_like(mean, np.inf)])
-
-
-def _mean_draws(predictive: Any, X: Array, terms: RowValues = NO_VALUES) -> Array:
-    means = partial(_means, predictive)
-    return np.asarray(predictive._by_blocks(means, 2, X, terms))
-
-
-def _mean_quantiles(predictive: Any, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
-    def quantiles_of(X: Array, terms: RowValues) -> Array:
-        eta = draw_quantiles(predictive.predictors(X, terms)[0], q, predictive.weights)
-        with np.errstate(over="ignore"):
-            return np.asarray(predictive.likelihood.mean(eta[:, None]))
-
-    return np.asarray(predictive._by_blocks(quantiles_of, 1, X, terms))
-
-
-def _quantiles(predictive: Any, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
-    values = predictive.quantiles(X, q, terms)
-    return np.where(values < _LARGEST, values, np.inf)
-
-
-_METHODS: dict[str, Callable[..., Array]] = {
-    "mean": _mean,
-    "moments": _moments,
-    "mean_draws": _mean_draws,
-    "mean_quantiles": _mean_quantiles,
-    "quantiles": _quantiles,
-}
+            return np.asarray(self.likelihood.mean(eta.swapaxes(0, 1)))

@@ -10,17 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
-from skbayes_sgld.likelihoods.base import HIGHEST, Average, FarRowError
+from skbayes_sgld.likelihoods.base import Average, FarRowError
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
-from skbayes_sgld.prediction.far_rows import find_far_rows, predict_apart
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
 from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
+
+# rare: under a log link the mean of a row far out may overflow
+_PREDICT_APART = Door("skbayes_sgld.prediction.far_rows", "predict_apart")
+_FIND_FAR_ROWS = Door("skbayes_sgld.prediction.far_rows", "find_far_rows")
 
 
 def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
@@ -33,7 +37,7 @@ def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
             return method(self, X, *args, **kwargs)
         except FarRowError:
             _, _, *arguments = expected.bind(self, X, *args, **kwargs).arguments.items()
-            return predict_apart(self, method.__name__, X, dict(arguments))
+            return _PREDICT_APART.open()(self, method.__name__, X, dict(arguments))
 
     return call
 
@@ -61,9 +65,6 @@ class Predictive:
         others have probability 0. None: all classes have rows, or observations are not labels.
     n_classes : int
         Number of all classes, if there is ``present``.
-    is_far : bool
-        Whether means beyond exp(350) are allowed, as those of far rows under a log link
-        (``prediction/far_rows.py``). If not, they raise a FarRowError.
     """
 
     predictor: Predictor
@@ -72,7 +73,6 @@ class Predictive:
     weights: Array | None = None
     present: Array | None = None
     n_classes: int = 0
-    is_far: bool = False
 
     def at_mean(self) -> Predictive | None:
         """Distribution at the posterior mean of the parameters; None if such a mean has no meaning.
@@ -107,14 +107,14 @@ class Predictive:
         return float(np.sqrt(self.share @ (variance / largest)) * np.sqrt(largest))
 
     @property
-    def _allows_quadrature(self) -> bool:
+    def allows_quadrature(self) -> bool:
         """Whether averages over the draws may be computed by a quadrature with a few nodes.
 
         With several predictors, or cut points, it would take too many nodes.
         """
         alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
         has_cut_points = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
-        return alone and not has_cut_points and not self.is_far
+        return alone and not has_cut_points
 
     def _spread(self, X: Array) -> Spread:
         with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
@@ -131,10 +131,11 @@ class Predictive:
     def local(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
         eta = self.predictors(X, terms)
-        if self.is_far:
-            eta = np.minimum(eta, HIGHEST)
-        else:
-            self.likelihood.check_predictors(eta)
+        self.likelihood.check_predictors(eta)
+        return self.at_predictors(eta, terms)
+
+    def at_predictors(self, eta: Array, terms: RowValues) -> Array:
+        """Local parameters ``(n, n_local, S)``, given the predictors ``(K, n, S)``."""
         return self._beside(self._with_own(eta), terms)
 
     def _of_predictor(self, terms: RowValues) -> Array | None:
@@ -258,7 +259,7 @@ class Predictive:
         def mixture_quantiles(average: Average, n: int) -> Array:
             return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
 
-        by = self._by_quadrature if self._allows_quadrature else self._by_sums
+        by = self._by_quadrature if self.allows_quadrature else self._by_sums
         return by(mixture_quantiles, X, terms)
 
     def _noise_share(self, terms: RowValues) -> Array | float:
@@ -393,7 +394,7 @@ class Predictive:
             if len(rest):
                 values[rest] = self._by_sums(mixture_cdf, X[rest], terms[rest], t[rest])
             return values
-        by = self._by_quadrature if many and self._allows_quadrature else self._by_sums
+        by = self._by_quadrature if many and self.allows_quadrature else self._by_sums
         return by(mixture_cdf, X, terms, t)
 
     def sample(self, X: Array, rng: np.random.RandomState, terms: RowValues = NO_VALUES) -> Array:
@@ -414,7 +415,7 @@ class Predictive:
         size = block_size(4 * self.predictor.n_draws * self.predictor.n_predictors)
         samples = by_blocks(sample_of, X.shape[0], size)
         if some_are_far:
-            find_far_rows(self, X, terms)
+            _FIND_FAR_ROWS.open()(self, X, terms)
         return samples
 
     # ---- labels -------------------------------------------------------------------------------
