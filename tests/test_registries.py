@@ -24,7 +24,7 @@ from skbayes_sgld import (
     transforms,
     variational,
 )
-from skbayes_sgld.likelihoods.given import GivenOwn
+from skbayes_sgld.likelihoods.given_own import GivenOwn
 from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
 from skbayes_sgld.priors.hierarchical import SideBySide
 from skbayes_sgld.sampling.gradients.minibatch import MinibatchGradient

@@ -7,7 +7,7 @@ from skbayes_sgld.likelihoods.beta_binomial import BetaBinomial
 from skbayes_sgld.likelihoods.binomial import Binomial, as_totals
 from skbayes_sgld.likelihoods.categorical import Categorical
 from skbayes_sgld.likelihoods.gamma import Gamma
-from skbayes_sgld.likelihoods.given import GivenOwn
+from skbayes_sgld.likelihoods.given_own import GivenOwn
 from skbayes_sgld.likelihoods.kernel import RowKernel, with_offset_and_weight
 from skbayes_sgld.likelihoods.negative_binomial import NegativeBinomial
 from skbayes_sgld.likelihoods.normal import (

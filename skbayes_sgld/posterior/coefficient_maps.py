@@ -95,9 +95,9 @@ class ByBlock(CoefficientMap):
 
     def __init__(self, parameters: Parameters, origin: Array = _NONE) -> None:
         K, level = parameters.coefficients.n_predictors, parameters.coefficients.prior.n_features
-        super().__init__(K + parameters.n_own, level + 1)
         places = [block.in_design(K, level) for block in parameters.blocks]
         product, column = (np.concatenate(each) for each in zip(*places, strict=True))
+        super().__init__(K + parameters.n_own, int(column.max()) + 1)
         self._at = product * self._width + column
         self._origin, self._shifts = origin, bool(np.any(origin))
         if self._shifts:

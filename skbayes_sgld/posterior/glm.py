@@ -27,7 +27,7 @@ from skbayes_sgld.posterior.always_read import AlwaysRead
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.batches import LinearBatches
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap, Contrasts
-from skbayes_sgld.posterior.design import DenseDesign
+from skbayes_sgld.posterior.design import DenseDesign, Design
 from skbayes_sgld.posterior.linear_prior import LinearPrior
 from skbayes_sgld.posterior.parameters import linear_parameters
 from skbayes_sgld.posterior.protocol import Expansion, Facts, Reported
@@ -45,7 +45,7 @@ class GLMPosterior(BasePosterior):
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
     the coordinates of the likelihood's own parameters, such as ``gamma = log sigma^2``. If
-    ``origin (d,)`` is not None, intercepts are those at that row instead of at X = 0.
+    ``center (d,)`` is not None, intercepts are those at that row instead of at X = 0.
 
     A shift common to all softmax predictors does not change the likelihood. If its prior is flat,
     the shift gets a normal density, which does not change the distribution of differences between
@@ -124,7 +124,7 @@ class GLMPosterior(BasePosterior):
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         self.fit_intercept, self._given_moments = bool(fit_intercept), moments
         self._statistics = self._sufficient_statistics()
-        self.origin = self._mean() if center and fit_intercept else None
+        self.center = self._mean() if center and fit_intercept else None
 
         linear_prior = LinearPrior.from_rows(
             prior,
@@ -132,7 +132,7 @@ class GLMPosterior(BasePosterior):
             likelihood,
             (self.X, y, sample_weight),
             self.column_spread if prior.automatic else None,
-            self.origin,
+            self.center,
             self.fit_intercept,
         )
         if own_priors is None:
@@ -230,16 +230,18 @@ class GLMPosterior(BasePosterior):
         kind = Contrasts if self.likelihood.shift_invariant else CoefficientMap
         return kind(self.n_predictors, self.linear_prior.width)
 
+    def _design(self, dtype: type) -> Design:
+        """Columns of X and, for intercepts and own parameters, a column of ones."""
+        has_level = self.fit_intercept or self.n_own > 0
+        if issparse(self.X):
+            return SparseDesign(self.X.astype(dtype), self.center, has_level)
+        return DenseDesign(self.X, self.center, has_level, dtype)
+
     def row_sum(self, dtype: type = np.float64) -> RowSum:
         """Sum over the rows in a precision, which all posteriors of these rows share."""
         if dtype not in self._sums:
-            has_level = self.fit_intercept or self.n_own > 0
-            if issparse(self.X):
-                design: Any = SparseDesign(self.X.astype(dtype), self.origin, has_level)
-            else:
-                design = DenseDesign(self.X, self.origin, has_level, dtype)
             kernel = self.likelihood.bind(self.values, dtype)
-            self._sums[dtype] = RowSum(design, kernel, self._coefficient_map())
+            self._sums[dtype] = RowSum(self._design(dtype), kernel, self._coefficient_map())
         return self._sums[dtype]
 
     def _sum(self, dtype: type = np.float64) -> RowSum | _StatisticsSum:
@@ -648,7 +650,7 @@ class _StatisticsSum:
     def _at(self, theta: Array) -> tuple[Any, ...]:
         """Arguments of the statistics at ``theta (C, P)``."""
         model, gamma = self._posterior, self._posterior.parameters.gamma(theta)
-        at_mean = model.origin is not None or not model.fit_intercept
+        at_mean = model.center is not None or not model.fit_intercept
         return theta, model.likelihood.noise_variance(gamma), gamma, at_mean
 
     def value_and_grad(self, theta: Array, group: int | None = None) -> tuple[Array, Array]:

@@ -14,7 +14,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.parameters import Scales
 from skbayes_sgld.posterior.protocol import Facts, Reported
-from skbayes_sgld.priors import CoefficientPrior, Flat, HierarchicalPrior, Normal
+from skbayes_sgld.priors import CoefficientPrior, Flat, HierarchicalPrior
 from skbayes_sgld.priors.by_column import replaced
 
 
@@ -84,7 +84,7 @@ class HierarchicalPosterior(BasePosterior):
         return self._given_scales(h).given_own(own)
 
     def _given_scales(self, h: Array) -> GLMPosterior:
-        return self._under(Normal(np.exp(self.scales.prior.log_scale(h[None])[0])))
+        return self._under(self.scales.prior.at(h))
 
     def _under(self, prior: CoefficientPrior) -> GLMPosterior:
         """The model under a given prior of the coefficients whose scales are learned."""
@@ -110,7 +110,7 @@ class HierarchicalPosterior(BasePosterior):
         """
         (base, h, gamma), blocks = self.split(theta), self.model.parameters
         coef, columns = blocks.coef(base), self.scales.columns
-        of_coef, in_coef, in_h = self.scales.prior.given(coef[..., columns], h)
+        of_coef, in_coef, in_h = self.scales.prior.of_coef(coef[..., columns], h)
         blocks.coef(grad)[..., columns] += in_coef
         of_h, own_in_h, in_gamma = self.hyper_value_and_grad(h, gamma)
         if gamma is not None:
@@ -192,5 +192,6 @@ class HierarchicalPosterior(BasePosterior):
         values = []
         for rng in generators:
             h = self.scales.prior.sample_hyper(rng, gamma)
-            values.append(np.append(self._given_scales(h).draw_prior([rng])[0], np.exp(h)))
+            scales = self.scales.prior.to_reported(h[None])[0]
+            values.append(np.append(self._given_scales(h).draw_prior([rng])[0], scales))
         return np.array(values)

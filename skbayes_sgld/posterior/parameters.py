@@ -295,7 +295,7 @@ class Scales(ParameterBlock):
 
     @cached_property
     def coordinates(self) -> Sequence[str]:  # type: ignore[override]
-        """Reported names; the coordinates are logarithms."""
+        """Reported names, which the entries of theta have too."""
         named, several = [], len(self.parts) > 1
         for columns, prior in self.parts:
             features = [self.features[j] for j in np.arange(len(self.features))[columns]]
@@ -319,12 +319,12 @@ class Scales(ParameterBlock):
         return first if not others else SideBySide([prior for _, prior in self.parts])
 
     def to_reported(self, values: Array, theta: Array, at: slice) -> None:
-        """Write the scales."""
-        values[:, at] = np.exp(theta[:, at])
+        """Write what the priors report."""
+        values[:, at] = self.prior.to_reported(theta[:, at])
 
     def from_reported(self, theta: Array, at: slice) -> None:
-        """Replace scales by their logarithms."""
-        theta[:, at] = np.log(theta[:, at])
+        """Replace what the priors report by their hyperparameters."""
+        theta[:, at] = self.prior.from_reported(theta[:, at])
 
 
 class Parameters:

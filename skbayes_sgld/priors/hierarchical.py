@@ -100,7 +100,19 @@ class HierarchicalPrior(Prior):
         """Gradient in h ``(C, m)`` from that in the logs of the scales ``(C, d)``."""
         raise NotImplementedError
 
-    def given(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
+    def to_reported(self, h: Array) -> Array:
+        """Reported hyperparameters ``(S, m)``: by default scales, of which h are the logarithms."""
+        return np.exp(h)
+
+    def from_reported(self, values: Array) -> Array:
+        """Hyperparameters h of the reported ones."""
+        return np.log(values)
+
+    def at(self, h: Array) -> CoefficientPrior:
+        """Normal prior of the coefficients at one ``h (m,)``."""
+        return Normal(np.exp(self.log_scale(h[None])[0]))
+
+    def of_coef(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
         """Log density of ``coef (C, K, d)`` given h up to a constant ``(C,)``, and its gradients.
 
         They are in ``coef (C, K, d)`` and in ``h (C, m)``.
@@ -147,6 +159,14 @@ class SideBySide(HierarchicalPrior):
     def _each(self, h: Array) -> Iterator[tuple[HierarchicalPrior, Array]]:
         return zip(self.priors, np.split(h, self._in_h, axis=1), strict=True)
 
+    def to_reported(self, h: Array) -> Array:
+        """Reported hyperparameters of each."""
+        return np.hstack([prior.to_reported(part) for prior, part in self._each(h)])
+
+    def from_reported(self, values: Array) -> Array:
+        """Hyperparameters of the reported ones of each."""
+        return np.hstack([prior.from_reported(part) for prior, part in self._each(values)])
+
     def start(self) -> Array:
         """A point h ``(m,)`` in the middle of each."""
         return np.concatenate([prior.start() for prior in self.priors])
@@ -160,10 +180,10 @@ class SideBySide(HierarchicalPrior):
         parts = zip(self._each(h), np.split(in_log_scale, self._in_coef, axis=1), strict=True)
         return np.hstack([prior.pull_back(part, slope) for (prior, part), slope in parts])
 
-    def given(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
+    def of_coef(self, coef: Array, h: Array) -> tuple[Array, Array, Array]:
         """Log density of ``coef (C, K, d)`` given h, and its gradients."""
         parts = zip(self._each(h), np.split(coef, self._in_coef, axis=2), strict=True)
-        found = [prior.given(own, part) for (prior, part), own in parts]
+        found = [prior.of_coef(own, part) for (prior, part), own in parts]
         value, in_coef, in_h = zip(*found, strict=True)
         return np.sum(value, axis=0), np.concatenate(in_coef, axis=2), np.hstack(in_h)
 

@@ -80,7 +80,7 @@ class RowSpacePosterior(GLMPosterior):
             offset=posterior.offset,
             others=posterior.values.others,
             fit_intercept=posterior.fit_intercept,
-            center=posterior.origin is not None,
+            center=posterior.center is not None,
             feature_names=[f"row direction {j}" for j in range(rows.shape[1])],
         )
         self.coords = posterior.coords
@@ -174,13 +174,14 @@ class HierarchicalRowSpacePosterior(HierarchicalPosterior):
     def to_reported(self, theta: Array) -> Array:
         """Reported parameters ``(S, P)`` at ``theta``, which has the width of the row space."""
         base, h, _ = self.split(theta)
-        values = self._rows.to_reported(base, np.exp(self.scales.prior.log_scale(h)[:, 0]))
-        return np.hstack([values, np.exp(h)])
+        prior = self.scales.prior
+        values = self._rows.to_reported(base, np.exp(prior.log_scale(h)[:, 0]))
+        return np.hstack([values, prior.to_reported(h)])
 
     def from_reported(self, values: Array) -> Array:
         """Theta ``(S, P of the row space)`` of the reported parameters; the scale is the last."""
-        base = self._rows.from_reported(values[:, :-1])
-        return self.parameters.join(base, np.log(values[:, -1:]), "scales")
+        base, scale = self._rows.from_reported(values[:, :-1]), values[:, -1:]
+        return self.parameters.join(base, self.scales.prior.from_reported(scale), "scales")
 
     def draw_prior(self, generators: Sequence[np.random.Generator]) -> Array:
         """Draws from the prior of all coefficients ``(C, P)``, as reported parameters."""

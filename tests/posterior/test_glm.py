@@ -145,7 +145,7 @@ def test_sufficient_statistics_lose_nothing(center, offset):
     posterior = GLMPosterior(X, y, NormalNoise(), Flat(), InverseGamma(1, 1), center=center)
     theta = np.r_[1.0 + 1e-5, -2.0, 0.0, np.log(1e-8)]
     if center:
-        theta[2] = posterior.origin @ theta[:2]
+        theta[2] = posterior.center @ theta[:2]
     by_rows = np.sum(stats.norm(0, 1e-4).logpdf(y - X @ theta[:2]))
     got = posterior.log_density(theta[None]) - posterior.log_prior(theta[None])
     assert got[0] == pytest.approx(by_rows, rel=1e-6, abs=1e-4)

@@ -40,7 +40,7 @@ def test_the_prior_acts_on_the_intercept_at_zero(likelihood, pair, center):
     posterior = make(likelihood, pair, center=center)
     theta, K = some_theta(posterior, 4), posterior.n_predictors
     linear = theta[:, : K * (D + 1)].reshape(4, K, D + 1)
-    shift = linear[..., :D] @ posterior.origin if center else np.zeros((4, K))
+    shift = linear[..., :D] @ posterior.center if center else np.zeros((4, K))
     expected = [
         sum(
             density_by_scipy(pair, row[:D], row[D] - shift[c, k], theta[c, -1])

@@ -38,8 +38,8 @@ def draw_theta(posterior, n_chains=CHAINS, scale=0.5):
 def reference(posterior, theta):
     """Log posterior and gradient, from scipy's densities and residuals of all rows at once."""
     design, y = posterior.X.astype(float), posterior.y
-    if posterior.origin is not None:
-        design = design - posterior.origin
+    if posterior.center is not None:
+        design = design - posterior.center
     if posterior.fit_intercept:
         design = np.column_stack([design, np.ones(len(y))])
     u = theta.reshape(len(theta), posterior.n_predictors, -1) @ design.T

@@ -77,7 +77,7 @@ def test_a_leverage_is_the_curvature_times_the_variance_of_a_predictor(n_columns
     mode = find_mode(posterior, posterior.start())
     moves = mode.metric.sqrt(np.eye(n_columns + 1))
     (leverages,) = posterior.leverages(mode.theta, moves, 0.0)
-    design = np.column_stack([X - posterior.origin, np.ones(3000)])
+    design = np.column_stack([X - posterior.center, np.ones(3000)])
     covariance = np.linalg.inv(posterior.curvature(mode.theta))
     variance = np.einsum("ij,jk,ik->i", design, covariance, design)
     u = design @ mode.theta + np.sqrt(variance) * np.array([[0.0], [2.0], [-2.0]])
