@@ -11,6 +11,8 @@ from skbayes_sgld.likelihoods import (
     StudentTNoise,
 )
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior, LogLinearNoise
+from skbayes_sgld.posterior.coefficient_maps import ByBlock
+from skbayes_sgld.posterior.parameters import ParameterBlock
 from skbayes_sgld.priors import HierarchicalNormal, Horseshoe, Normal
 
 RNG = np.random.default_rng(0)
@@ -85,3 +87,46 @@ def test_parts_of_theta_are_views_that_go_together_again(name):
     np.testing.assert_array_equal(np.concatenate(together, axis=2), blocks.linear(theta))
     blocks.intercept(theta)[...] = 7.0
     assert (theta == 7.0).sum() == 2 * blocks.linear(theta).shape[1]
+
+
+class Effects(ParameterBlock):
+    """Effects of two labels, whose columns follow the level in the design."""
+
+    name = "effects"
+    coordinates = ("Shop[a]", "Shop[b]")
+
+    def in_design(self, n_predictors, level):
+        return np.zeros(2, int), level + 1 + np.arange(2)
+
+
+@every_intercept
+@pytest.mark.parametrize("name", ["ordered classes", "dispersed counts", "constant noise"])
+def test_a_block_of_labels_stands_between_coefficients_and_own_parameters(name, options):
+    model = MODELS[name](**options)
+    without, blocks = model.parameters, model.parameters.plus(Effects())
+    effects, base = np.array([[0.3, -2.0]] * 4), model.start() + RNG.standard_normal((4, 1))
+    theta = blocks.join(base, effects, "effects")
+    values, names = blocks.to_reported(theta), blocks.reported_names
+    np.testing.assert_allclose(blocks.from_reported(values), theta, atol=1e-12)
+    others, found = blocks.split(values, "effects")
+    np.testing.assert_array_equal(found, effects)
+    np.testing.assert_array_equal(others, without.to_reported(base))
+    at = blocks.at("effects")
+    assert names[at] == ["Shop[a]", "Shop[b]"]
+    assert names[: at.start] + names[at.stop :] == without.reported_names
+
+    layout, alone = blocks.layout(names), without.layout(without.reported_names)
+    parts, expected = layout.split(values), alone.split(without.to_reported(base))
+    np.testing.assert_array_equal(parts.pop("Shop"), effects)
+    assert parts.keys() == expected.keys() and layout.own == alone.own
+    for part in parts:
+        np.testing.assert_array_equal(parts[part], expected[part])
+
+    # columns and labels make one predictor; own parameters are of the level alone
+    Z = np.eye(2)[np.arange(N) % 2]
+    design = np.column_stack([X, np.ones(N), Z])
+    products = ByBlock(blocks).coefficients(theta) @ design.T
+    u = blocks.coef(theta)[:, 0] @ X.T + blocks.intercept(theta)[:, 0].sum(1)[:, None]
+    np.testing.assert_allclose(products[:, 0], u + effects @ Z.T)
+    own = np.broadcast_to(blocks.own(theta)[..., None], (4, blocks.n_own, N))
+    np.testing.assert_allclose(products[:, 1:], own)
