@@ -1,0 +1,186 @@
+"""A new argument by row that is no offset: one entry, and a likelihood that takes its values."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import norm
+from sklearn import config_context
+from sklearn.model_selection import KFold, cross_validate
+
+from skbayes_sgld import SGLDLinearRegression, check_model
+from skbayes_sgld.blocks import RowBlocks, passes
+from skbayes_sgld.likelihoods import Bernoulli, NormalNoise
+from skbayes_sgld.likelihoods.normal import NormalKernel
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.metrics import get_scorer, loo
+from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.priors import InverseGamma, Normal
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, RowArgument
+from skbayes_sgld.rows.checks import one_a_row
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((120, 2))
+SCALE = np.exp(RNG.uniform(-1.5, 1.5, 120))
+Y = X @ [1.0, -0.5] + 0.7 * SCALE * RNG.standard_normal(120)
+# a noise sd times s is that of a mean of 1 / s^2 observations, which is an offset
+AVERAGED = SCALE**-2.0
+SETTINGS = {"prior": Normal(2.0), "noise_prior": InverseGamma(2.0, 1.0), "random_state": 0}
+FIT = {"noise_scale": SCALE}
+
+
+class ScaledKernel(NormalKernel):
+    """Normal rows whose noise has a known factor, if there is a third local parameter."""
+
+    def derivatives(self, u, *orders):
+        if u.shape[1] > 2:
+            u = np.stack([u[:, 0], u[:, 1] + 2.0 * np.log(u[:, 2])], axis=1)
+        return super().derivatives(u, *orders)
+
+
+@dataclass(eq=False, repr=False)
+class ScaledNoise(NormalNoise):
+    """Normal observations whose noise sd has a known factor in each row."""
+
+    quadratic = False
+    takes = {"noise_scale": 1.0}
+    kernel = ScaledKernel
+
+    def variance(self, u):
+        return super().variance(u) * (u[:, 2] ** 2 if u.shape[1] > 2 else 1.0)
+
+
+@pytest.fixture(autouse=True)
+def entry(monkeypatch):
+    argument = RowArgument(
+        lambda scale, X: one_a_row(scale, "noise_scale", X),
+        lambda scale: RowValues(others={"noise_scale": scale}),
+        is_size=False,
+        fitted_to="rows of unequal noise",
+        elsewhere="no estimator takes it",
+        documentation="``noise_scale``, an argument by row, is the factor of the noise's sd.",
+    )
+    monkeypatch.setitem(ROW_ARGUMENTS, "noise_scale", argument)
+
+
+@pytest.fixture
+def Scaled(entry):
+    class Scaled(SGLDLinearRegression):
+        _row_arguments = ("noise_scale", "n_averaged")
+
+        def _likelihood(self):
+            return self._of_rows(ScaledNoise())
+
+    return Scaled
+
+
+def assert_same_posterior(model, expected):
+    """Means and sds agree within four Monte Carlo standard errors."""
+    found, known = model.summary(), expected.summary()
+    for name in ("mean", "sd"):
+        error = np.hypot(found[f"mcse_{name}"], known[f"mcse_{name}"])
+        assert (np.abs(found[name] - known[name]) < 4.0 * error).all(), (found, known)
+
+
+def test_it_reaches_the_likelihood_of_fits_batches_and_blocks(Scaled, monkeypatch):
+    expected = SGLDLinearRegression(**SETTINGS).fit(X, Y, n_averaged=AVERAGED)
+    assert_same_posterior(Scaled(**SETTINGS).fit(X, Y, **FIT), expected)
+    minibatches = Scaled(**SETTINGS, gradient="control_variate", batch_size=30)
+    assert_same_posterior(minibatches.fit(X, Y, **FIT), expected)
+    streamed = Scaled(**SETTINGS)
+    for rows in (slice(0, 50), slice(50, 120)):
+        streamed.partial_fit(X[rows], Y[rows], noise_scale=SCALE[rows])
+    assert_same_posterior(streamed, expected)
+
+    def read():
+        for start in range(0, 120, 40):
+            rows = slice(start, start + 40)
+            yield X[rows], Y[rows], None, {"noise_scale": SCALE[rows]}
+
+    assert_same_posterior(Scaled(**SETTINGS).fit(RowBlocks(read)), expected)
+    monkeypatch.setattr(passes, "_GROUP_ROWS", 30)
+    sampled = Scaled(**SETTINGS).fit(RowBlocks(read, pool_size=80))  # and passes over all
+    assert_same_posterior(sampled, expected)
+    with pytest.raises(ValueError, match="noise_scale is not given, and earlier calls of partial_"):
+        streamed.partial_fit(X, Y)
+
+
+def test_it_reaches_predictions_and_scores(Scaled):
+    model = Scaled(**SETTINGS).fit(X, Y, **FIT)
+    draws = model.sample_posterior()
+    mean = X @ draws.coef.T + draws.intercept
+    sd = SCALE[:, None] * np.sqrt(draws.noise_variance)
+    log_density = norm.logpdf(Y[:, None], mean, sd)
+    np.testing.assert_allclose(model.log_likelihood(X, Y, **FIT), log_density, rtol=1e-9)
+    np.testing.assert_allclose(
+        model.log_predictive_density(X, Y, **FIT),
+        logsumexp(log_density, axis=1) - np.log(log_density.shape[1]),
+        atol=1e-4,
+    )
+    _, std = model.predict(X, return_std=True, **FIT)
+    exact = np.sqrt((sd**2).mean(axis=1) + mean.var(axis=1))
+    np.testing.assert_allclose(std, exact, rtol=1e-4)
+    ends = model.predict_interval(X, 0.9, **FIT)
+    inside = [norm.cdf(end[:, None], mean, sd).mean(axis=1) for end in ends.T]
+    np.testing.assert_allclose(inside, np.tile([[0.05], [0.95]], 120), atol=1e-3)
+    np.testing.assert_allclose(
+        model.predict_cdf(X, Y, **FIT), norm.cdf(Y[:, None], mean, sd).mean(axis=1), atol=1e-3
+    )
+    sample = model.sample_y(X, 2000, random_state=1, **FIT)
+    z = (sample.std(axis=1) / exact - 1.0) / np.sqrt(0.5 / 2000)
+    assert np.abs(z).max() < 5.0
+    assert model.score(X, Y, **FIT) == pytest.approx(
+        SGLDLinearRegression._score.score_arrays(Y, model.predict(X), None)
+    )
+    with pytest.raises(ValueError, match="noise_scale is None, and the model was fitted to rows"):
+        model.score(X, Y)
+    # left out, a value is 1
+    plain = norm.logpdf(Y[:, None], mean, np.sqrt(draws.noise_variance))
+    np.testing.assert_allclose(model.log_likelihood(X, Y, noise_scale=1), plain, rtol=1e-9)
+
+
+def test_it_reaches_leave_one_out_checks(Scaled):
+    model = Scaled(**SETTINGS).fit(X, Y, **FIT)
+    averages = SGLDLinearRegression(**SETTINGS).fit(X, Y, n_averaged=AVERAGED)
+    found = loo(model, X, Y, **FIT)
+    known = loo(averages, X, Y, n_averaged=AVERAGED)
+    assert found.elpd == pytest.approx(known.elpd, abs=0.3)
+    assert check_model(model, X, Y, remedies=False, **FIT).fits
+    with pytest.raises(ValueError, match="noise_scale differs"):
+        loo(model, X, Y, noise_scale=SCALE[::-1])
+
+
+def test_it_reaches_every_fold_of_cross_validation(Scaled):
+    folds = KFold(3)
+    with config_context(enable_metadata_routing=True):
+        model = Scaled(**SETTINGS).set_fit_request(noise_scale=True)
+        scorer = get_scorer("log_predictive_density").set_score_request(noise_scale=True)
+        found = cross_validate(model, X, Y, cv=folds, scoring=scorer, params={"noise_scale": SCALE})
+    for (train, test), score in zip(folds.split(X), found["test_score"], strict=True):
+        model = Scaled(**SETTINGS).fit(X[train], Y[train], noise_scale=SCALE[train])
+        own = model.log_predictive_density(X[test], Y[test], noise_scale=SCALE[test])
+        assert score == pytest.approx(own.mean(), rel=1e-9)
+
+
+def test_it_reaches_batches_of_rows():
+    posterior = GLMPosterior(
+        X, Y, ScaledNoise(), Normal(2.0), InverseGamma(2.0, 1.0), others={"noise_scale": SCALE}
+    )
+    theta, idx = RNG.standard_normal((3, 4)), RNG.integers(0, 120, (3, 7))
+    mean = np.einsum("cbd,cd->cb", X[idx], theta[:, :2]) + theta[:, 2:3]
+    sd = SCALE[idx] * np.exp(0.5 * theta[:, 3:])
+    expected = norm.logpdf(Y[idx], mean, sd)
+    np.testing.assert_allclose(posterior.log_likelihood(theta, idx), expected, rtol=1e-9)
+
+
+def test_a_table_of_values_goes_with_the_rows_of_a_posterior():
+    codes = np.arange(240).reshape(120, 2)  # of two groups each
+    labels = (Y > 0).astype(float)
+    posterior = GLMPosterior(X, labels, Bernoulli(), Normal(1.0), others={"groups": codes})
+    rows = np.array([3, 70, 5])
+    np.testing.assert_array_equal(posterior.take(rows).values.others["groups"], codes[rows])
+    half = posterior.subset(slice(None, None, 2))
+    np.testing.assert_array_equal(half.values.others["groups"], codes[::2])
+    apart = posterior.always_reading(rows)._exact
+    np.testing.assert_array_equal(apart.values.others["groups"], codes[np.sort(rows)])
