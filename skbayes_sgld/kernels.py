@@ -24,10 +24,11 @@ from skbayes_sgld.sampling.base import (
     Schedule,
     check_requirements,
 )
+from skbayes_sgld.sampling.block import draw_block
 from skbayes_sgld.sampling.clipping import CLIPS, Clip
 from skbayes_sgld.sampling.dynamics import Array, Dynamics
 from skbayes_sgld.sampling.gradients import GRADIENTS, Full, Minibatch
-from skbayes_sgld.sampling.loop import draw_block, run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.preconditioners import preconditioner_of
 from skbayes_sgld.sampling.run import Chains, Run, RunState
 from skbayes_sgld.sampling.samplers import SAMPLERS

@@ -181,7 +181,7 @@ class Facts:
         Position of the log noise variance among the parameters; None without one.
     parameterizations : tuple of str
         Names of the coordinates in which the posterior can be sampled.
-    slope_of_last : tuple of three floats or None
+    normal_but_last : tuple of three floats or None
         ``(a, b, w)`` if the derivative in the last coordinate x is ``a exp(-w x) + b``, and all
         others are standard normal, independent of it and of each other. Otherwise None.
     prior_slope : ndarray of shape (P,) or None
@@ -211,7 +211,7 @@ class Facts:
     total_weight: float = 0.0
     noise_index: int | None = None
     parameterizations: tuple[str, ...] = ("centered",)
-    slope_of_last: tuple[float, float, float] | None = None
+    normal_but_last: tuple[float, float, float] | None = None
     prior_slope: Array | None = None
     precision: float = float(np.finfo(float).eps)
 

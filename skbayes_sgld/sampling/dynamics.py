@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache, cached_property
+from math import lcm
 from typing import Any
 
 from skbayes_sgld._linalg import GROUP
@@ -120,6 +121,15 @@ class Dynamics:
     rounded: bool = False
     whitened: WhitenedPosterior | None = None
     n_walkers: int = 1
+
+    @property
+    def n_together(self) -> int:
+        """Number of neighbouring positions that belong together: one matrix product takes them.
+
+        In products of another size sums would be rounded differently, and draws would change.
+        """
+        rows = self.whitened
+        return self.n_walkers if rows is None else lcm(self.n_walkers, rows.group)
 
     def in_groups_of(self, size: int | None, n_sharing: int = 1) -> Dynamics:
         """Dynamics whose matrix products take ``size`` positions at once, or all if it is None.

@@ -6,25 +6,39 @@ Linear regression has such coordinates if the noise scales its priors. With
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import exp
 from typing import Any
 
 import numpy as np
 
-from skbayes_sgld.sampling.base import Algorithm
-from skbayes_sgld.sampling.dynamics import Array, Dynamics
+from skbayes_sgld.sampling.block import LOOK, Block
+from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
+from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.sgld import SGLD
 
+MakeSteps = Callable[[Run, Dynamics, State, Block, range], Array]
+"""Function that makes a block of steps, and returns the positions after some of them."""
 
-def slope_of_last(sampler: Algorithm, dynamics: Dynamics) -> tuple[float, float, float] | None:
-    """Slope of the last coordinate of a posterior whose other coordinates are standard normal.
 
-    None if coordinates are dependent, or the steps are not SGLD's on all rows.
-    """
-    sgld = type(sampler).step is SGLD.step
-    if not sgld or dynamics.clip is not None or dynamics.metric.diagonal is None:
-        return None
-    return dynamics.gradient.posterior.facts.slope_of_last
+def at_once_if_independent(run: Run, dynamics: Dynamics, one_by_one: MakeSteps) -> MakeSteps:
+    """Function that makes a block of SGLD's steps on all rows at once; else ``one_by_one``."""
+    is_sgld = type(run.sampler).step is SGLD.step and run.batch_size is None
+    if not is_sgld or dynamics.clip is not None or dynamics.metric.diagonal is None:
+        return one_by_one
+
+    def at_once(run: Run, dynamics: Dynamics, state: State, block: Block, kept: range) -> Array:
+        slope = dynamics.gradient.posterior.facts.normal_but_last
+        assert slope is not None
+        every = separate_path(state["theta"], block.eta, block.noise, dynamics, slope)
+        at_looks = every[(-1 - block.first) % LOOK :: LOOK].reshape(-1, every.shape[2])
+        values = dynamics.posterior.reported.values(at_looks)
+        if not (np.isfinite(every).all() and np.isfinite(values).all()):
+            return one_by_one(run, dynamics, state, block, kept)  # they find the step
+        state["theta"] = every[-1].copy()
+        return every[kept.start :: kept.step]
+
+    return at_once
 
 
 def separate_path(

@@ -62,7 +62,7 @@ def test_a_block_overflows_where_its_steps_do_one_by_one(step_size):
 )
 def test_a_block_of_steps_is_the_steps_one_by_one(step_size, noise_prior):
     posterior, mode = noncentered(noise_prior)
-    assert posterior.facts.slope_of_last is not None
+    assert posterior.facts.normal_but_last is not None
     dynamics = Dynamics(Full().bind(posterior), mode.metric)
     start = mode.theta + np.random.default_rng(0).standard_normal((3, 5))
     schedule = Polynomial(power=0.3)

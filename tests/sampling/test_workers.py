@@ -12,7 +12,7 @@ from joblib import delayed
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.protocol import Facts
-from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, loop, workers
+from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, block, threads, workers
 from skbayes_sgld.sampling.clipping import NormClip, ValueClip
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
@@ -35,8 +35,8 @@ def two_chains_a_group(monkeypatch):
     def size(run, n_chains):
         return max(2, run.dynamics.gradient.n_sharing) if run.dynamics.facts.thread_safe else None
 
-    monkeypatch.setattr(loop, "group_size", size)
-    monkeypatch.setattr(loop, "_INTERRUPT_NUMBERS", 3 * 5 * BATCH * P)
+    monkeypatch.setattr(threads, "group_size", size)
+    monkeypatch.setattr(threads, "_INTERRUPT_NUMBERS", 3 * 5 * BATCH * P)
 
 
 def run_of(gradient, clip=None):
@@ -56,9 +56,9 @@ LENGTHS = {"n_draws": 10, "n_burnin": 4, "thin": 2, "seed": 3}
 )
 def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_group, monkeypatch):
     run, start = run_of(GRADIENTS[gradient], clip)
-    sizes, plain = [], loop.advance_together
+    sizes, plain = [], threads.advance_together
     monkeypatch.setattr(
-        loop,
+        threads,
         "advance_together",
         lambda run, state, *how: (sizes.append(len(state.streams)), plain(run, state, *how))[1],
     )
@@ -67,7 +67,7 @@ def test_groups_draw_what_all_chains_draw_together(gradient, clip, two_chains_a_
     assert set(sizes) == {1, 2}
     assert len(told) > 3
     assert sum(told) == got.state.step == got.n_steps == 24
-    monkeypatch.setattr(loop, "group_size", lambda run, n: None)
+    monkeypatch.setattr(threads, "group_size", lambda run, n: None)
     expected = run_chains(run, start, **LENGTHS)
     np.testing.assert_array_equal(got.draws, expected.draws)
     np.testing.assert_array_equal(got.weights, expected.weights)
@@ -105,8 +105,8 @@ class _Sized:
 def test_groups_have_the_size_that_cache_metric_and_cores_ask_for(
     n_chains, numbers, dense, n_sharing, n_cores, expected, monkeypatch
 ):
-    monkeypatch.setattr(loop, "cpu_count", lambda: n_cores)
-    assert loop.group_size(_Sized(numbers, dense, n_sharing), n_chains) == expected
+    monkeypatch.setattr(threads, "cpu_count", lambda: n_cores)
+    assert threads.group_size(_Sized(numbers, dense, n_sharing), n_chains) == expected
 
 
 def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains_a_group):
@@ -119,8 +119,8 @@ def test_a_chains_walkers_share_its_rows_and_depend_on_no_other_chain(two_chains
         alone = run_chains(run, start[first : first + 4], first_chain=first, **LENGTHS)
         np.testing.assert_array_equal(alone.draws, both.draws[first : first + 4])
     end = both.state
-    block = loop.draw_block(run, run.dynamics, end.sampler_state, end.streams, end.step, 3)
-    assert block.idx.shape == (3, 2, BATCH)
+    drawn = block.draw_block(run, run.dynamics, end.sampler_state, end.streams, end.step, 3)
+    assert drawn.idx.shape == (3, 2, BATCH)
     part = run_chains(run, start, n_draws=3, seed=3)
     rest = run_chains(run, part.state, n_draws=4, block_size=2)
     whole = run_chains(run, start, n_draws=7, seed=3)
@@ -143,7 +143,7 @@ def test_each_chain_keeps_a_metric_and_a_bound_of_its_own(two_chains_a_group, mo
     own = np.linspace(1.0, 3.0, 5 * P).reshape(5, P)
     run.dynamics = replace(run.dynamics, metric=Diagonal(own), clip=ValueClip(own))
     got = run_chains(run, start, **LENGTHS)
-    monkeypatch.setattr(loop, "group_size", lambda run, n: None)
+    monkeypatch.setattr(threads, "group_size", lambda run, n: None)
     np.testing.assert_array_equal(got.draws, run_chains(run, start, **LENGTHS).draws)
 
 

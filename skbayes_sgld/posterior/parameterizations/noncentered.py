@@ -197,7 +197,7 @@ def noncentered(
             w = 0.5 * float(scale_map.root[0, 0])
             there = float(np.exp(-scale_map.level[0])) * noise.square
             b = w * (temperature * len(center) - noise.exponent)
-            facts["slope_of_last"] = w * there, b, 2.0 * w
+            facts["normal_but_last"] = w * there, b, 2.0 * w
         return NormalCoefficients(posterior, at, temperature, **facts)
 
     def of_noise(gamma: Array) -> Array:

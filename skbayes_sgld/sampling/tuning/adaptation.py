@@ -14,9 +14,10 @@ from skbayes_sgld._linalg import MAX_DENSE, inverse_root, one_blas_thread
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.sampling.block import draw_normals
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
-from skbayes_sgld.sampling.loop import draw_normals, run_chains
+from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, RunState
