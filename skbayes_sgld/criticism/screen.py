@@ -236,10 +236,6 @@ def _together(thirds: list[Group]) -> float:
 
 def _label_message(loo: LeftOut, model: Any) -> str:
     """Sentence on probabilities that do not agree with the labels."""
-    prior = advice(model, prior="hierarchical_normal")
-    unsure, sure = (
-        f"{what}{prior}{', or' if prior else ';'} {rest}" for what, rest in (_UNSURE, _SURE)
-    )
     p, fitted, y = loo.probability(), loo.fitted(), loo.y.astype(np.intp)
     rows, two = np.arange(len(y)), p.shape[1] == 2
     square = np.square(p).sum(axis=1)
@@ -249,7 +245,7 @@ def _label_message(loo: LeftOut, model: Any) -> str:
         return (
             f"the labels of the rows have a probability of {100 * found:.0f} % on average, and "
             f"{100 * expected:.0f} % if the model were right: "
-            f"{unsure if found > expected else sure}; {_OTHERS}"
+            f"{_spread_of_odds(model, _UNSURE if found > expected else _SURE)}; {_OTHERS}"
         )
     labels = [np.ones_like(y) if two else each.argmax(axis=1) for each in (fitted, p)]
     of_labels = (each[rows, label] for each, label in zip((fitted, p), labels, strict=True))
@@ -265,9 +261,15 @@ def _label_message(loo: LeftOut, model: Any) -> str:
             more = share > mean
             # whether probabilities are less extreme than the shares of the labels
             nearer = ("high" if more else "low") in which if two else more
-            fault = unsure if nearer else _CURVED
+            fault = _spread_of_odds(model, _UNSURE) if nearer else _CURVED
             return (
                 f"{100 * share:.0f} % of the rows{which} {what}, and the model says "
                 f"{100 * mean:.0f} %: {fault}; {_OTHERS}"
             )
     return ""
+
+
+def _spread_of_odds(model: Any, words: tuple[str, str]) -> str:
+    """Sentence on probabilities with the wrong spread, with the prior that would mend it."""
+    (what, rest), prior = words, advice(model, prior="hierarchical_normal")
+    return f"{what}{prior}{', or' if prior else ';'} {rest}"

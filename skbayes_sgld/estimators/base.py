@@ -240,13 +240,13 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 model = self._model(settings, target.likelihood, rows, target.class_names)
                 posterior, rows = self._bind(settings, model, rows)
                 fitted = self._infer(settings, model, posterior, rows, target)
-            last = dict(vars(self))
-            self._write(fitted)
-            try:
-                self._screen(rows)
-            except Exception:  # such as a warning that is an error: the last fit stays
-                self.__dict__ = last
-                raise
+                last = dict(vars(self))
+                self._write(fitted)
+                try:
+                    self._screen(rows)
+                except Exception:  # such as a warning that is an error: the last fit stays
+                    self.__dict__ = last
+                    raise
         return self
 
     def _target(self, rows: UnreadRows) -> Target:

@@ -281,8 +281,9 @@ class GLMPosterior(BasePosterior):
         leverages = np.zeros_like(variances)
         if inside.any():
             some = self.take(np.flatnonzero(inside)).row_sum()
-            leverages[:, inside] = some.leverages(theta, some.variances(moves), 2.0)
-        return np.where(np.isfinite(leverages), leverages, np.inf)
+            found = some.leverages(theta, some.variances(moves), 2.0)
+            leverages[:, inside] = np.where(np.isfinite(found), found, np.inf)
+        return leverages
 
     def take(self, idx: Array) -> Self:
         """Posterior given only the rows ``idx``."""

@@ -72,7 +72,7 @@ def read_always(
     bound = max(bound, least_bound(posterior))
     at = mode.theta if mode.expansion is None else mode.expansion
     leverages = posterior.leverages(at, moves, bound)
-    if leverages is None:
+    if leverages is None or not leverages.any():
         return Reading(posterior, mode)
     # rows whose leverage is not unusual are sampled: in a dispersion that is hardly known, all rows
     # have a high leverage

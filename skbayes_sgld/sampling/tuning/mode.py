@@ -115,9 +115,9 @@ def _subset(posterior: BasePosterior) -> BasePosterior | None:
     """Posterior of a subset of the rows, where the search begins; None with few rows."""
     n, P = posterior.n_samples, posterior.n_params
     share = int(np.clip(n // _SUBSET_FROM, 8, 64))
-    if posterior.facts.cheap_full_gradient or "subset" not in posterior.abilities:
-        return None
     if n <= _SUBSET_FROM or n < share * max(1000, 10 * P) or P > MAX_DENSE:
+        return None
+    if posterior.facts.cheap_full_gradient or "subset" not in posterior.abilities:
         return None
     return posterior.subset(slice(None, None, share))
 
