@@ -23,7 +23,7 @@ from skbayes_sgld.arviz.draws import (
     sample_stats,
     wanted_groups,
 )
-from skbayes_sgld.prediction.predictions import split_columns
+from skbayes_sgld.prediction.predicted_rows import split_columns
 
 
 def to_arviz(
@@ -84,9 +84,9 @@ def _row_groups(
     """Groups of rows: predictions or the posterior predictive, log likelihoods, and the data."""
     observed = None
     if y is None:
-        rows, terms = model._rows_of(X, by_row)
+        rows, row_values = model._rows_of(X, by_row)
     else:
-        rows, observed, terms = model._observed(X, y, by_row)
+        rows, observed, row_values = model._observed(X, y, by_row)
     numbers = model._fitted.target.numbers_by_row(X, by_row)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
     labels = {}  # what the numbers stand for, by the CF conventions
@@ -104,7 +104,7 @@ def _row_groups(
         return dataset(data, draw_coords(shape) | row_coords)
 
     def sample() -> Any:
-        return predictive.sample(rows, as_random_state(random_state), terms)
+        return predictive.sample(rows, as_random_state(random_state), row_values)
 
     constant: dict[str, Any] = {}
     coords: dict[str, Any] = row_coords
@@ -122,7 +122,7 @@ def _row_groups(
     return {
         "posterior_predictive": by_draw("posterior_predictive", sample, labels),
         "log_likelihood": by_draw(
-            "log_likelihood", lambda: predictive.log_likelihood(rows, observed, terms), {}
+            "log_likelihood", lambda: predictive.log_likelihood(rows, observed, row_values), {}
         ),
         "observed_data": dataset({"y": ((ROWS,), values, labels)}, row_coords),
         "constant_data": data,

@@ -31,7 +31,7 @@ from skbayes_sgld.rows.arguments import check_by_row_given
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.reading import live_elsewhere
 
-Data = tuple[Array, Array, RowValues]  # X, y and the terms of some rows
+Data = tuple[Array, Array, RowValues]  # X, y and the values of some rows
 _SAMPLES = 200  # observations of each row that the checks simulate
 
 
@@ -58,9 +58,9 @@ class LeftOut:
 
     Attributes
     ----------
-    predictive : Predictive
+    predictive : PredictiveDistribution
         Distribution under the draws of all rows.
-    data : tuple of X, y and terms
+    data : tuple of X, y and row values
         Rows ``X (m, d)``, observations ``y (m,)``, and the :class:`RowValues` of the rows.
     weight : ndarray of shape (m, S)
         Weights of the draws with each row left out; each row sums to 1.
@@ -110,10 +110,10 @@ class LeftOut:
 
     def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
         """Averages ``(k, m)`` of the k values of a function of local parameters and of ``y``."""
-        X, y, terms = self.data[0], self.y[:, None], self.data[2]
+        X, y, row_values = self.data[0], self.y[:, None], self.data[2]
         averages = []
         for rows in _blocks(*self.weight.shape):
-            u = self.predictive.local(X[rows], terms[rows])
+            u = self.predictive.local(X[rows], row_values[rows])
             weight = self.weight[rows]
             averages.append([np.einsum("ij,ij->i", v, weight) for v in function(u, y[rows])])
         return np.concatenate(averages, axis=1)
@@ -162,9 +162,9 @@ class LeftOut:
 
     def sample(self, n_samples: int, rng: np.random.RandomState) -> Array:
         """Draws of an observation of every row ``(m, n_samples)``."""
-        X, terms, samples = self.data[0], self.data[2], []
+        X, row_values, samples = self.data[0], self.data[2], []
         for rows in _blocks(*self.weight.shape):
-            u = self.predictive.local(X[rows], terms[rows])
+            u = self.predictive.local(X[rows], row_values[rows])
             ends = np.cumsum(self.weight[rows], axis=1)
             uniform = rng.random_sample((len(ends), n_samples)) * ends[:, -1:]
             picks = np.array([np.searchsorted(*both) for both in zip(ends, uniform, strict=True)])
@@ -194,10 +194,10 @@ def leave_out(
 
     Parameters
     ----------
-    predictive : Predictive
+    predictive : PredictiveDistribution
         Distribution under the draws of the fit, or some of them.
-    data : tuple of X, y and terms
-        Result of an estimator's ``_observed``: X, y, and the terms of the rows.
+    data : tuple of X, y and row values
+        Result of an estimator's ``_observed``: X, y, and the values of the rows.
     power : ndarray of shape (m,) or float, default=1.0
         Share of the row to leave out: its weight in the fit if that is below 1.
     relative_ess : float, default=1.0
@@ -283,9 +283,9 @@ def _smoothed(log_ratio: Array, relative_ess: float) -> tuple[Array, float]:
 
 
 def _chosen(data: Data, rows: Any) -> Data:
-    """X, y and terms of some of the rows."""
-    X, y, terms = data
-    return X[rows], y[rows], terms[rows]
+    """X, y and row values of some of the rows."""
+    X, y, row_values = data
+    return X[rows], y[rows], row_values[rows]
 
 
 def _blocks(n_rows: int, n_draws: int) -> Iterator[slice]:
@@ -304,8 +304,8 @@ class FittedRows:
     ----------
     unwrapped : Unwrapped
         The model, its rows as given, and the transformers of its target.
-    data : tuple of X, y and terms
-        X, y and the terms of the rows whose weight is above 0.
+    data : tuple of X, y and row values
+        X, y and the values of the rows whose weight is above 0.
     weight : ndarray of shape (n,)
         Weights of these rows.
     counted : ndarray of shape (n,)
@@ -370,8 +370,8 @@ class FittedRows:
 
     def far(self, rows: Array, n_draws: int | None = None) -> Array:
         """Mask of the new rows so far out that their mean overflows under a draw."""
-        X, _, terms = _chosen(self.data, rows)
-        return far_rows(self.some_draws(n_draws), X, terms)[0]
+        X, _, row_values = _chosen(self.data, rows)
+        return far_rows(self.some_draws(n_draws), X, row_values)[0]
 
     def log_densities(self, rows: Array) -> tuple[Array, Array, Array]:
         """Log densities without each row and with it, and Pareto k, computed by blocks of rows."""
@@ -456,8 +456,8 @@ def _check_same(
 ) -> None:
     """Raise if sums over the rows with a weight are not those of the fit."""
     of_fit: Fingerprint = model._fingerprint
-    X, y, terms = data
-    given = Fingerprint.of(X, replace(terms, y=y, weight=weight))
+    X, y, row_values = data
+    given = Fingerprint.of(X, replace(row_values, y=y, weight=weight))
     differs = of_fit.difference(given)
     if differs == "X" and changes_columns(estimator):
         differs = ""

@@ -38,21 +38,21 @@ def with_shared_parameters(
     ----------
     checks : list of Check
         Checks that treat the parameters as known.
-    predictive : Predictive
+    predictive : PredictiveDistribution
         Distribution under at most ``_NUMBERS / m`` draws, or 50.
-    data : tuple of X, y and terms
-        X, y and the terms of the m new rows.
+    data : tuple of X, y and row values
+        X, y and the values of the m new rows.
     find : callable
         Function that finds the checks of rows.
     rng : numpy.random.RandomState
         Source of the data sets.
     """
-    X, _, terms = data
+    X, _, row_values = data
     share = predictive.share
-    samples = predictive.sample(X, rng, terms)
+    samples = predictive.sample(X, rng, row_values)
     scores: dict[str, list[float]] = {}
     for s in rng.choice(len(share), N_DATA_SETS, p=share):
-        found = find(mix(predictive, (X, samples[:, s].astype(float), terms)))
+        found = find(mix(predictive, (X, samples[:, s].astype(float), row_values)))
         # the strongest check of each name
         first = {check.name: check.p_value for check in reversed(found)}
         for name, p_value in first.items():

@@ -108,10 +108,10 @@ def screen(
 
     Parameters
     ----------
-    predictive : Predictive
+    predictive : PredictiveDistribution
         Distribution under some of the draws.
-    data : tuple of X, y and terms
-        X, y and the terms of some rows of the fit.
+    data : tuple of X, y and row values
+        X, y and the values of some rows of the fit.
     rng : numpy.random.RandomState
         Source of the random transforms of whole numbers.
     model : estimator

@@ -45,10 +45,10 @@ def screen_weights(predictive: Any, data: Data, weight: Array) -> str:
 
     Parameters
     ----------
-    predictive : Predictive
+    predictive : PredictiveDistribution
         Distribution of a fit with these weights.
-    data : tuple of X, y and terms
-        X, y and the terms of some rows.
+    data : tuple of X, y and row values
+        X, y and the values of some rows.
     weight : ndarray of shape (m,)
     """
     found = _sizes(predictive, data, weight)
@@ -79,11 +79,11 @@ def _sizes(predictive: Any, data: Data, weight: Array) -> tuple[Array, Array] | 
 
     None if the weights are equal, or too few rows have an informative residual.
     """
-    X, y, terms = data
+    X, y, row_values = data
     share, law = predictive.share, predictive.likelihood
     # far rows are excluded below
     some = OfFarRows.like(predictive) if law.log_link else predictive
-    u = some.local(X, terms)
+    u = some.local(X, row_values)
     with np.errstate(all="ignore"):
         each = law.mean(u)
         # t-distributed noise may have no variance; its squared scale serves as unit

@@ -33,8 +33,8 @@ from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.likelihoods.row_values import RowValues
-from skbayes_sgld.prediction.predictions import Predictions
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
+from skbayes_sgld.prediction.predicted_rows import PredictedRows
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.prediction.random_walks import warn_of_random_walks
 from skbayes_sgld.priors import NOISE_PRIORS, PRIORS
@@ -344,33 +344,33 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _mixture(
         self, predictor: Predictor, likelihood: Likelihood, own: Array | None, selection: Any
-    ) -> Predictive:
+    ) -> PredictiveDistribution:
         """Predictive distribution from the chosen draws, given own coordinates of all draws."""
         weights = self.posterior_.flat_weights
         own, weights = (None if v is None else v[selection] for v in (own, weights))
-        return Predictive(predictor, likelihood, own, weights)
+        return PredictiveDistribution(predictor, likelihood, own, weights)
 
     def _exponential(self) -> str:
         """Name of the exponential of the only linear predictor; "" if there is none."""
         return ""
 
-    def _point_predictive(self) -> Predictive:
+    def _point_predictive(self) -> PredictiveDistribution:
         """Predictive distribution whose mean and probabilities are reported."""
         return self._predictive()
 
     def _predictions(
         self, X: Any, by_row: dict[str, Any], selection: Any = slice(None)
-    ) -> Predictions:
+    ) -> PredictedRows:
         """Predictive distributions of the rows X from the chosen draws."""
-        rows, terms = self._rows_of(X, by_row)
+        rows, row_values = self._rows_of(X, by_row)
         laws = partial(self._predictive, selection), self._point_predictive
-        return Predictions(*laws, rows, terms, classes=getattr(self, "classes_", None))
+        return PredictedRows(*laws, rows, row_values, classes=getattr(self, "classes_", None))
 
-    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> Predictions:
+    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> PredictedRows:
         """Predictive distributions of the rows X, with their observations y."""
-        rows, observed, terms = self._observed(X, y, by_row)
+        rows, observed, row_values = self._observed(X, y, by_row)
         laws = self._predictive, self._point_predictive
-        return Predictions(*laws, rows, terms, observed, getattr(self, "classes_", None))
+        return PredictedRows(*laws, rows, row_values, observed, getattr(self, "classes_", None))
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Indices of ``n_samples`` draws among those of all chains; None: all."""

@@ -15,10 +15,10 @@ from skbayes_sgld._checks import naming
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.prediction_methods import prediction
+from skbayes_sgld.estimators.prediction_methods import prediction_method
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, LabelLikelihood
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
-from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names
 from skbayes_sgld.rows.arrays import Arrays
@@ -65,12 +65,12 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """Likelihood for this number of classes."""
         return Bernoulli() if n_classes == 2 else Categorical(n_classes)
 
-    def _predictive(self, selection: Any = slice(None)) -> Predictive:
+    def _predictive(self, selection: Any = slice(None)) -> PredictiveDistribution:
         predictive = super()._predictive(selection)
         target = self._fitted.target
         return replace(predictive, present=target.present, n_classes=len(target.classes))
 
-    @prediction
+    @prediction_method
     def decision_function(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Log odds of the posterior mean of the probability.
 
@@ -93,7 +93,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_odds = both[..., 0] - both[..., 1]
         return log_odds[:, 1] if len(self.classes_) == 2 else log_odds
 
-    @prediction
+    @prediction_method
     def predict_proba(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Posterior mean of the probability of each class.
 
@@ -114,7 +114,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """
         return self._predictions(X, by_row).probability()
 
-    @prediction
+    @prediction_method
     def predict_log_proba(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Log of the posterior mean of the probability of each class.
 
@@ -134,7 +134,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         """
         return self._predictions(X, by_row).log_probability()[..., 0]
 
-    @prediction
+    @prediction_method
     def predict(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Most probable class.
 
@@ -155,7 +155,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         probability = self._predictions(X, by_row).probability()
         return self.classes_[probability.argmax(axis=1)]
 
-    @prediction
+    @prediction_method
     def predict_proba_quantiles(
         self,
         X: ArrayLike,
@@ -186,7 +186,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         levels = check_levels(q)
         return self._predictions(X, by_row).probability_quantiles(levels)
 
-    @prediction
+    @prediction_method
     def predict_proba_interval(
         self,
         X: ArrayLike,
@@ -287,8 +287,8 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         if by_row.get("n_trials") is None:
             score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
             return unless_random_walks(self, score)
-        checked, successes, terms = self._observed(X, y, by_row)
-        trials = terms.trials
+        checked, successes, row_values = self._observed(X, y, by_row)
+        trials = row_values.trials
         assert trials is not None
         hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
         weight = 1.0 if sample_weight is None else check_weight(sample_weight, checked)

@@ -6,7 +6,7 @@ from typing import Any
 
 from skbayes_sgld._doors import Door
 from skbayes_sgld._numpy_errors import numpy_defaults
-from skbayes_sgld.prediction.predictions import split_columns
+from skbayes_sgld.prediction.predicted_rows import split_columns
 from skbayes_sgld.prediction.wrappers import parameter_namer, rewrapped, unwrap, unwrap_for
 
 _CHECK_MODEL = Door("skbayes_sgld.criticism.report", "check_model")

@@ -16,7 +16,7 @@ from skbayes_sgld.estimators.linear import LinearEstimator
 from skbayes_sgld.inference.choices import Choice, shown
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.posterior.statistics import shared_columns
-from skbayes_sgld.prediction.predictions import Predictions, of_outputs, split_columns, stacked
+from skbayes_sgld.prediction.predicted_rows import PredictedRows, of_outputs, split_columns, stacked
 from skbayes_sgld.rows.arguments import check_names
 from skbayes_sgld.rows.arrays import has_outputs
 from skbayes_sgld.rows.reading import read_rows
@@ -61,12 +61,12 @@ class SeveralOutputs(LinearEstimator):
 
     def _predictions(
         self, X: Any, by_row: dict[str, Any], selection: Any = slice(None)
-    ) -> Predictions:
+    ) -> PredictedRows:
         if not self._models():
             return super()._predictions(X, by_row, selection)
         return of_outputs(model._predictions(X, by_row, selection) for model in self._models())
 
-    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> Predictions:
+    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> PredictedRows:
         if not self._models():
             return super()._predictions_of(X, y, by_row)
         pairs = self._models_and_columns(y)

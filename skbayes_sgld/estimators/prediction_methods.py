@@ -39,7 +39,7 @@ class RowsInBlocks(Protocol):
         """Sum over all blocks."""
 
 
-class Prediction(Protocol[P, R]):
+class PredictionMethod(Protocol[P, R]):
     """A bound method that takes rows of any kind; the kind decides what it returns."""
 
     @overload
@@ -50,7 +50,9 @@ class Prediction(Protocol[P, R]):
     def __call__(self, X: ArrayLike, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
-def prediction(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Prediction[P, R]:
+def prediction_method(
+    method: Callable[Concatenate[Any, ArrayLike, P], R],
+) -> PredictionMethod[P, R]:
     """Decorator of methods that predict rows; rows in memory go straight to the method.
 
     Predictions of float32 rows are float32, as scikit-learn's are; labels have the type of
@@ -67,7 +69,7 @@ def prediction(method: Callable[Concatenate[Any, ArrayLike, P], R]) -> Predictio
         are_labels = method.__name__ == "predict" and hasattr(self, "classes_")
         return _in_single(predictions) if _is_single(X) and not are_labels else predictions
 
-    return cast("Prediction[P, R]", call)
+    return cast("PredictionMethod[P, R]", call)
 
 
 def _is_single(X: Any) -> bool:

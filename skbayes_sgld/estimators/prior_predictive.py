@@ -17,7 +17,7 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior.linear_prior import in_units
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors import NoisePrior
 from skbayes_sgld.priors.by_column import ByColumn, LearnedByColumn
@@ -50,7 +50,7 @@ def draw_prior_predictive(
     check_names(model, by_row)
     seed, fitted = draw_seed(random_state), model._fitted
     target = model._target(Arrays(None, None, None, by_row)) if fitted is None else fitted.target
-    terms, decode = values_brought(target.numbers_by_row(X, by_row)), target.decode
+    row_values, decode = values_brought(target.numbers_by_row(X, by_row)), target.decode
     if fitted is not None:
         X, likelihood = model._check_rows(X), target.likelihood
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
@@ -70,7 +70,7 @@ def draw_prior_predictive(
         rows = Rows(X, RowValues(y), names=None if names is None else list(names))
         priors = _priors_before_fit(model, rows, likelihood)
     _check(priors, likelihood)
-    draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), terms)
+    draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), row_values)
     return decode(draws)
 
 
@@ -138,7 +138,7 @@ def _sample(
     X: Array,
     n_samples: int,
     rng: np.random.Generator,
-    terms: RowValues,
+    row_values: RowValues,
 ) -> Array:
     """Observations ``(n, n_samples)``; each column has its own parameters."""
     prior, intercept_prior, own_priors = priors
@@ -154,6 +154,6 @@ def _sample(
         intercepts = [intercept_prior.sample(rng, (K, 1), variance) for variance in noise]
         intercept = np.array(intercepts)[..., 0]
     theta = np.log(own) if own_priors else None  # the exponentials of theta have these priors
-    predictive = Predictive(LinearPredictor(coef, intercept), likelihood, theta)
+    predictive = PredictiveDistribution(LinearPredictor(coef, intercept), likelihood, theta)
     legacy = np.random.RandomState(rng.integers(np.iinfo(np.int32).max))
-    return predictive.sample(X, legacy, terms)
+    return predictive.sample(X, legacy, row_values)

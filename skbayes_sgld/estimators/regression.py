@@ -15,15 +15,15 @@ from skbayes_sgld._checks import as_array, check_choice, check_flag, check_lengt
 from skbayes_sgld.estimators.base import Array, BayesianEstimator
 from skbayes_sgld.estimators.outputs import SeveralOutputs
 from skbayes_sgld.estimators.parameters import parameters
-from skbayes_sgld.estimators.prediction_methods import LazyRows, RowsInBlocks, prediction
+from skbayes_sgld.estimators.prediction_methods import LazyRows, RowsInBlocks, prediction_method
 from skbayes_sgld.likelihoods import (
     LIKELIHOODS,
     FixedNormalNoise,
     Likelihood,
     NormalNoise,
 )
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
-from skbayes_sgld.prediction.predictive import Predictive
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.random_walks import unless_random_walks
 from skbayes_sgld.rows.arguments import check_by_row_given, check_names, size_argument
@@ -82,7 +82,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def predict(
         self, X: ArrayLike, return_std: Literal[True], **by_row: Any
     ) -> tuple[Array, Array]: ...
-    @prediction
+    @prediction_method
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, out: Any = None, **by_row: Any
     ) -> Any:
@@ -112,7 +112,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         mean = predictions.mean()
         return (mean, predictions.sd()) if return_std else mean
 
-    @prediction
+    @prediction_method
     def predict_quantiles(
         self,
         X: ArrayLike,
@@ -154,7 +154,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         predictions = self._predictions(X, by_row)
         return predictions.mean_quantiles if kind == "mean" else predictions.quantiles
 
-    @prediction
+    @prediction_method
     def predict_interval(
         self,
         X: ArrayLike,
@@ -347,7 +347,7 @@ class NormalRegressor(NormalModel, SeveralOutputs):
 
     _row_arguments = ("n_averaged",)
 
-    def _predictive(self, selection: Any = slice(None)) -> Predictive:
+    def _predictive(self, selection: Any = slice(None)) -> PredictiveDistribution:
         likelihood, own = self._fitted.target.likelihood, self._own_draws()
         if self._fitted.noise_columns is not None:
             predictor = self._mean_and_log_variance(self._fitted.noise_columns, selection)
@@ -366,8 +366,8 @@ class NormalRegressor(NormalModel, SeveralOutputs):
         level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
         return LinearPredictor(coef[selection], level[selection])
 
-    def _point_predictive(self) -> Predictive:
+    def _point_predictive(self) -> PredictiveDistribution:
         """Distribution whose mean is by ``coef_`` and ``intercept_``; its variance is not used."""
         point = LinearPredictor(self.coef_[None, None], np.full((1, 1), self.intercept_))
         likelihood = self._fitted.target.likelihood.with_inferred_noise()
-        return Predictive(point, likelihood, np.zeros((1, len(likelihood.own))))
+        return PredictiveDistribution(point, likelihood, np.zeros((1, len(likelihood.own))))

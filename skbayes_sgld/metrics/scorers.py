@@ -97,8 +97,8 @@ def label_rows(
     if by_row.get("n_trials") is None:
         return y, fitted.predict_proba(X, **by_row), weight
     unwrapped = unwrap(fitted, X)
-    _, successes, terms = unwrapped.model._observed(unwrapped.X, y, by_row)
-    trials = terms.trials
+    _, successes, row_values = unwrapped.model._observed(unwrapped.X, y, by_row)
+    trials = row_values.trials
     own = as_weights(weight, "sample_weight", len(trials))
     proba = np.tile(fitted.predict_proba(X), (2, 1))
     outcomes = np.repeat(unwrapped.model.classes_[::-1], len(trials))

@@ -35,7 +35,7 @@ from skbayes_sgld.likelihoods import FixedNormalNoise, Likelihood
 from skbayes_sgld.neural_network.diagnosis import NetworkDiagnosis, diagnose_outputs
 from skbayes_sgld.neural_network.ensemble import sample_network, train
 from skbayes_sgld.neural_network.posterior import MLPPosterior, Network, Units, check_layout
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import Predictor
 from skbayes_sgld.priors import NoisePrior
 from skbayes_sgld.rows.record import Rows
@@ -202,7 +202,7 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
     def _target(self, rows: Any) -> Target:
         return Measurements(family=self._likelihood(), standardised=True)
 
-    def _predictive(self, selection: Any = slice(None)) -> Predictive:
+    def _predictive(self, selection: Any = slice(None)) -> PredictiveDistribution:
         noise = self._inferred_noise()
         if noise is None:
             noise = np.full(len(self.posterior_.flat), self._fitted.noise_variance)

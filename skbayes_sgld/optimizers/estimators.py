@@ -40,7 +40,7 @@ from skbayes_sgld.optimizers.projections import PROJECTIONS, BoundProjection, Pr
 from skbayes_sgld.optimizers.rules import OPTIMIZERS, Newton
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_mode
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets import Target
@@ -467,7 +467,7 @@ class SGDMAPClassifier(LinearClassifier, MAPEstimator):
 
     prior: Any = "normal"
 
-    def _point_predictive(self) -> Predictive:
+    def _point_predictive(self) -> PredictiveDistribution:
         present = self._fitted.target.present
         present = slice(None) if present is None else present
         point = LinearPredictor(self.coef_[None, present], self.intercept_[None, present])

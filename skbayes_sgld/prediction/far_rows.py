@@ -17,13 +17,13 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods.base import HIGHEST
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
-from skbayes_sgld.prediction.predictive import Predictive
 
 # least log mean of a far row; 1 below the limit, as the search may round differently
 _FAR = HIGHEST - 1.0
 _LARGEST = np.exp(345.0)  # beyond it a quantile is infinite
-_PER_ROW = "terms", "y", "t"
+_PER_ROW = "row_values", "y", "t"
 
 
 def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, Any]) -> Any:
@@ -31,7 +31,7 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
 
     ``arguments`` are the method's by name, without X.
     """
-    far = find_far_rows(predictive, X, arguments.get("terms", NO_VALUES))
+    far = find_far_rows(predictive, X, arguments.get("row_values", NO_VALUES))
     of_far = OfFarRows.like(predictive)
     parts = []
     for law, rows in ((predictive, ~far), (of_far, far)):
@@ -47,19 +47,19 @@ def predict_apart(predictive: Any, method: str, X: Array, arguments: dict[str, A
     return together
 
 
-def far_rows(predictive: Any, X: Array, terms: RowValues) -> tuple[Array, Array]:
+def far_rows(predictive: Any, X: Array, row_values: RowValues) -> tuple[Array, Array]:
     """Mask ``(n,)`` of the far rows of X, and the largest log mean of each row ``(n,)``."""
     if not predictive.likelihood.log_link:
         return np.zeros(X.shape[0], dtype=bool), np.zeros(X.shape[0])
     largest = predictive._by_blocks(
-        lambda X, terms: predictive.predictors(X, terms)[0].max(axis=1), 2, X, terms
+        lambda X, row_values: predictive.predictors(X, row_values)[0].max(axis=1), 2, X, row_values
     )
     return largest > _FAR, largest
 
 
-def find_far_rows(predictive: Any, X: Array, terms: RowValues) -> Array:
+def find_far_rows(predictive: Any, X: Array, row_values: RowValues) -> Array:
     """Mask ``(n,)`` of the far rows of X, which a warning names."""
-    far, largest = far_rows(predictive, X, terms)
+    far, largest = far_rows(predictive, X, row_values)
     what, columns = predictive.likelihood.log_link
     them = "it" if far.sum() == 1 else "them"
     warn(
@@ -80,14 +80,14 @@ def named(rows: Array) -> str:
 
 
 @dataclass(frozen=True)
-class OfFarRows(Predictive):
+class OfFarRows(PredictiveDistribution):
     """Predictive distribution of rows that are all far, whose means and quantiles may be infinite.
 
     What needs local parameters, such as a density, takes the largest predictor that they allow.
     """
 
     @classmethod
-    def like(cls, predictive: Predictive) -> OfFarRows:
+    def like(cls, predictive: PredictiveDistribution) -> OfFarRows:
         """Distribution with the draws of another."""
         return cls(**{each.name: getattr(predictive, each.name) for each in fields(predictive)})
 
@@ -96,46 +96,46 @@ class OfFarRows(Predictive):
         """A quadrature is centred at the mean, which is infinite."""
         return False
 
-    def local(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def local(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
-        return self.at_predictors(np.minimum(self.predictors(X, terms), HIGHEST), terms)
+        return self.at_predictors(np.minimum(self.predictors(X, row_values), HIGHEST), row_values)
 
-    def mean_draws(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def mean_draws(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean of an observation under every draw ``(n, S)``; infinite beyond exp(709)."""
-        return np.asarray(self._by_blocks(self._means, 2, X, terms))
+        return np.asarray(self._by_blocks(self._means, 2, X, row_values))
 
-    def mean(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def mean(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean of an observation ``(n,)``."""
         share = self.share
         some = share > 0.0  # infinity times a weight of 0 is nan
 
-        def mean_of(X: Array, terms: RowValues) -> Array:
+        def mean_of(X: Array, row_values: RowValues) -> Array:
             with np.errstate(over="ignore"):
-                return np.asarray(self._means(X, terms)[:, some] @ share[some])
+                return np.asarray(self._means(X, row_values)[:, some] @ share[some])
 
-        return np.asarray(self._by_blocks(mean_of, 2, X, terms))
+        return np.asarray(self._by_blocks(mean_of, 2, X, row_values))
 
-    def moments(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def moments(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
-        mean = self.mean(X, terms)
+        mean = self.mean(X, row_values)
         return np.column_stack([mean, np.full_like(mean, np.inf)])
 
-    def mean_quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
+    def mean_quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
 
-        def quantiles_of(X: Array, terms: RowValues) -> Array:
-            eta = draw_quantiles(self.predictors(X, terms)[0], q, self.weights)
+        def quantiles_of(X: Array, row_values: RowValues) -> Array:
+            eta = draw_quantiles(self.predictors(X, row_values)[0], q, self.weights)
             with np.errstate(over="ignore"):
                 return np.asarray(self.likelihood.mean(eta[:, None]))
 
-        return np.asarray(self._by_blocks(quantiles_of, 1, X, terms))
+        return np.asarray(self._by_blocks(quantiles_of, 1, X, row_values))
 
-    def quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
+    def quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
-        values = super().quantiles(X, q, terms)
+        values = super().quantiles(X, q, row_values)
         return np.where(values < _LARGEST, values, np.inf)
 
-    def _means(self, X: Array, terms: RowValues) -> Array:
-        eta = self.predictors(X, terms)
+    def _means(self, X: Array, row_values: RowValues) -> Array:
+        eta = self.predictors(X, row_values)
         with np.errstate(over="ignore"):
             return np.asarray(self.likelihood.mean(eta.swapaxes(0, 1)))

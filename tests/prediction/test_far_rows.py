@@ -20,7 +20,7 @@ from skbayes_sgld import (
 from skbayes_sgld.likelihoods import Gamma, NegativeBinomial, Poisson
 from skbayes_sgld.metrics import get_scorer
 from skbayes_sgld.plotting import PredictiveIntervalDisplay
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 RNG = np.random.default_rng(0)
@@ -141,7 +141,7 @@ LEVEL = np.full((400, 1), 2.0)
 @pytest.mark.parametrize("likelihood", [Poisson(), NegativeBinomial(), Gamma()])
 def test_quantiles_of_means_that_differ_by_powers_are_those_of_the_mixture(likelihood, x, q):
     own = None if not likelihood.own else np.full((400, 1), np.log(0.5))
-    predictive = Predictive(LinearPredictor(SPREAD, LEVEL), likelihood, own)
+    predictive = PredictiveDistribution(LinearPredictor(SPREAD, LEVEL), likelihood, own)
     t = predictive.quantiles(np.array([[x], [x]]), np.array([q]))[0, 0]
     with np.errstate(over="ignore"):
         mu = np.exp(np.minimum(2.0 + x * SPREAD[:, 0, 0], 600.0))

@@ -9,7 +9,7 @@ from scipy import special
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
 from skbayes_sgld.likelihoods.row_values import RowValues
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 ROWS, DRAWS, D = 400, 600, 4
@@ -39,7 +39,7 @@ def some_variances(freedom=100):
 
 def normal_mixtures(coef, intercept, variance, weights=None):
     own = np.log(variance)[:, None]
-    return Predictive(LinearPredictor(coef, intercept), NormalNoise(), own, weights)
+    return PredictiveDistribution(LinearPredictor(coef, intercept), NormalNoise(), own, weights)
 
 
 # ---- normal mixtures ----------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_probabilities_and_their_logs_are_those_of_all_draws(name):
     X[: n // 8] *= 10.0  # tiny probabilities keep their digits too
     X[-1] *= 1e3  # these underflow, and their logs do not
     moved = intercept - coef.sum(axis=2) * offset
-    predictive = Predictive(LinearPredictor(coef, moved), likelihood, None, weights)
+    predictive = PredictiveDistribution(LinearPredictor(coef, moved), likelihood, None, weights)
     eta = np.einsum("skd,nd->nsk", coef, X) + intercept
     if likelihood.n_predictors == 1:
         eta = np.concatenate([np.zeros_like(eta), eta], axis=2)
@@ -184,7 +184,7 @@ def test_probabilities_and_their_logs_are_those_of_all_draws(name):
 def test_counts_of_many_rows_are_those_of_the_mixture_of_all_draws(spread, level, weighted):
     (coef, intercept), X = some_draws(spread), some_rows(200)
     weights, share = some_weights(weighted)
-    mixture = Predictive(LinearPredictor(coef, intercept), Poisson(), None, weights)
+    mixture = PredictiveDistribution(LinearPredictor(coef, intercept), Poisson(), None, weights)
     offset = RowValues(offset=np.full(len(X), np.log(level)))
     rate = level * np.exp(X @ coef[:, 0].T + intercept[:, 0])
     y = np.random.default_rng(4).poisson(rate[:, 0]).astype(float)
@@ -212,7 +212,7 @@ def test_rows_whose_functions_are_not_smooth_are_averaged_over_all_draws():
             return (u[:, 0] < y).astype(float)
 
     (coef, intercept), X = some_draws(1.0), some_rows()
-    mixture = Predictive(LinearPredictor(coef, intercept), Steps())
+    mixture = PredictiveDistribution(LinearPredictor(coef, intercept), Steps())
     eta = X @ coef[:, 0].T + intercept[:, 0]
     t = eta[:, :1] + 0.01
     np.testing.assert_allclose(mixture.cdf(X, t)[:, 0], (eta < t).mean(axis=1), atol=2e-3)
@@ -222,7 +222,7 @@ def test_rows_whose_functions_are_not_smooth_are_averaged_over_all_draws():
 @pytest.mark.parametrize("n_draws", [1, 600])
 def test_draws_that_agree_have_the_probabilities_of_one(n_draws):
     coef, X = np.full((n_draws, 1, D), 0.2), some_rows()
-    mixture = Predictive(LinearPredictor(coef, np.zeros((n_draws, 1))), Poisson())
+    mixture = PredictiveDistribution(LinearPredictor(coef, np.zeros((n_draws, 1))), Poisson())
     rate = np.exp(X.sum(axis=1) * 0.2)
     y = np.arange(ROWS) % 4.0
     np.testing.assert_allclose(mixture.cdf(X, y[:, None])[:, 0], special.pdtr(y, rate), atol=3e-6)

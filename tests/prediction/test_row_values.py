@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld.likelihoods import Binomial, NormalNoise, Poisson
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
 RNG = np.random.default_rng(0)
@@ -18,8 +18,8 @@ ETA = COEF[:, 0] @ X.T + LEVEL
 @pytest.mark.parametrize("n", [1, 50])
 def test_trials_multiply_the_mean_of_one_and_offsets_are_added(n):
     rows = np.tile(np.arange(6), n)
-    counts = Predictive(LinearPredictor(COEF, LEVEL), Poisson())
-    totals = Predictive(LinearPredictor(COEF, LEVEL), Binomial())
+    counts = PredictiveDistribution(LinearPredictor(COEF, LEVEL), Poisson())
+    totals = PredictiveDistribution(LinearPredictor(COEF, LEVEL), Binomial())
     near = {"rtol": 1e-5}
     rate, share = np.exp(ETA).mean(axis=0), (1.0 / (1.0 + np.exp(-ETA))).mean(axis=0)
     offset, trials = RowValues(offset=OFFSET)[rows], RowValues(others={"trials": TRIALS})[rows]
@@ -32,7 +32,7 @@ def test_trials_multiply_the_mean_of_one_and_offsets_are_added(n):
 
 def test_the_offset_of_averages_is_of_their_spread():
     own = np.full((50, 1), np.log(4.0))
-    law = Predictive(LinearPredictor(COEF, LEVEL), NormalNoise().of_averages(), own)
+    law = PredictiveDistribution(LinearPredictor(COEF, LEVEL), NormalNoise().of_averages(), own)
     mean, variance = law.moments(X, RowValues(offset=-np.log([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]))).T
     np.testing.assert_allclose(mean, ETA.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(variance - ETA.var(axis=0), 4.0 / 2.0 ** np.arange(6), rtol=1e-5)

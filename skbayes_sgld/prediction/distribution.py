@@ -32,7 +32,7 @@ def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
     expected = signature(method)
 
     @wraps(method)
-    def call(self: Predictive, X: Array, *args: Any, **kwargs: Any) -> Array:
+    def call(self: PredictiveDistribution, X: Array, *args: Any, **kwargs: Any) -> Array:
         try:
             return method(self, X, *args, **kwargs)
         except FarRowError:
@@ -43,7 +43,7 @@ def _far_rows_apart(method: Callable[..., Array]) -> Callable[..., Array]:
 
 
 @dataclass(frozen=True)
-class Predictive:
+class PredictiveDistribution:
     """Posterior predictive distribution: a likelihood mixed over the draws of its parameters.
 
     Methods take rows ``X (n, d)`` and their :class:`RowValues`: an offset, which is added to the
@@ -74,7 +74,7 @@ class Predictive:
     present: Array | None = None
     n_classes: int = 0
 
-    def at_mean(self) -> Predictive | None:
+    def at_mean(self) -> PredictiveDistribution | None:
         """Distribution at the posterior mean of the parameters; None if such a mean has no meaning.
 
         The likelihood's own parameters are averaged as coordinates, such as log variances.
@@ -120,39 +120,39 @@ class Predictive:
         with one_blas_thread():  # with two, predict_proba of 5,000 rows takes 1.3 times as long
             return self.predictor.spread(self.share, X.shape[0])
 
-    def predictors(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def predictors(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Predictors ``(K, n, S)`` of the rows."""
         eta = self.predictor(X)
-        of_predictor = self._of_predictor(terms)
+        of_predictor = self._of_predictor(row_values)
         if of_predictor is not None:
             eta += of_predictor[:, None]
         return eta
 
-    def local(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def local(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Local parameters ``(n, n_local, S)`` of the rows, as the likelihood takes them."""
-        eta = self.predictors(X, terms)
+        eta = self.predictors(X, row_values)
         self.likelihood.check_predictors(eta)
-        return self.at_predictors(eta, terms)
+        return self.at_predictors(eta, row_values)
 
-    def at_predictors(self, eta: Array, terms: RowValues) -> Array:
+    def at_predictors(self, eta: Array, row_values: RowValues) -> Array:
         """Local parameters ``(n, n_local, S)``, given the predictors ``(K, n, S)``."""
-        return self._beside(self._with_own(eta), terms)
+        return self._beside(self._with_own(eta), row_values)
 
-    def _of_predictor(self, terms: RowValues) -> Array | None:
+    def _of_predictor(self, row_values: RowValues) -> Array | None:
         """Offset of the predictors ``(n,)``; None without one."""
-        return None if self.likelihood.offset_at else terms.offset
+        return None if self.likelihood.offset_at else row_values.offset
 
-    def _of_spread(self, terms: RowValues) -> Array | None:
+    def _of_spread(self, row_values: RowValues) -> Array | None:
         """Offset of the log spread ``(n,)``, that of averages; None without one."""
-        return terms.offset if self.likelihood.offset_at else None
+        return row_values.offset if self.likelihood.offset_at else None
 
-    def _beside(self, u: Array, terms: RowValues) -> Array:
+    def _beside(self, u: Array, row_values: RowValues) -> Array:
         """Local parameters with an offset of the log spread, and values the likelihood takes."""
-        of_spread = self._of_spread(terms)
+        of_spread = self._of_spread(row_values)
         if of_spread is not None:
             u = u.copy()
             u[:, self.likelihood.offset_at] += of_spread[:, None]
-        if taken := self.likelihood.taken(terms):
+        if taken := self.likelihood.taken(row_values):
             known = np.stack(taken, axis=1)[:, :, None]
             u = np.concatenate([u, np.broadcast_to(known, (*known.shape[:2], u.shape[2]))], axis=1)
         return u
@@ -188,52 +188,52 @@ class Predictive:
     # ---- observations -------------------------------------------------------------------------
 
     @_far_rows_apart
-    def moments(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def moments(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean and variance of an observation ``(n, 2)``."""
         share, likelihood, spread = self.share, self.likelihood, self._spread(X)
 
-        def moments_of(X: Array, terms: RowValues) -> Array:
-            u = self.local(X, terms)
+        def moments_of(X: Array, row_values: RowValues) -> Array:
+            u = self.local(X, row_values)
             each = likelihood.mean(u)
             mean = each @ share
             variance = np.square(each - mean[:, None]) @ share
             return np.column_stack([mean, variance + likelihood.variance(u) @ share])
 
-        def normal_moments_of(X: Array, terms: RowValues) -> Array:
+        def normal_moments_of(X: Array, row_values: RowValues) -> Array:
             coordinates = spread.coordinates(X)[0]
-            noise = share @ self._noise_variance * self._noise_share(terms)
+            noise = share @ self._noise_variance * self._noise_share(row_values)
             variance = spread.variance(coordinates) + noise
-            mean, of_predictor = coordinates[:, -1], self._of_predictor(terms)
+            mean, of_predictor = coordinates[:, -1], self._of_predictor(row_values)
             mean = mean if of_predictor is None else mean + of_predictor
             return np.column_stack([mean, variance])
 
         if likelihood.quadratic:
-            return self._by_blocks(normal_moments_of, 2, X, terms, each=spread.n_coordinates)
-        return self._by_blocks(moments_of, 4, X, terms)
+            return self._by_blocks(normal_moments_of, 2, X, row_values, each=spread.n_coordinates)
+        return self._by_blocks(moments_of, 4, X, row_values)
 
     @_far_rows_apart
-    def mean(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def mean(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean of an observation ``(n,)``."""
         mean, share = self.likelihood.mean, self.share
-        return self._by_blocks(lambda *rows: mean(self.local(*rows)) @ share, 2, X, terms)
+        return self._by_blocks(lambda *rows: mean(self.local(*rows)) @ share, 2, X, row_values)
 
     @_far_rows_apart
-    def mean_draws(self, X: Array, terms: RowValues = NO_VALUES) -> Array:
+    def mean_draws(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Mean of an observation under every draw ``(n, S)``."""
         mean = self.likelihood.mean
-        return self._by_blocks(lambda *rows: mean(self.local(*rows)), 2, X, terms)
+        return self._by_blocks(lambda *rows: mean(self.local(*rows)), 2, X, row_values)
 
     @_far_rows_apart
-    def mean_quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
+    def mean_quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Posterior quantiles of the mean of an observation ``(n, len(q))``."""
         unit, likelihood, spread = self._unit, self.likelihood, self._spread(X)
 
-        def quantiles_of(X: Array, terms: RowValues) -> Array:
-            return draw_quantiles(likelihood.mean(self.local(X, terms)), q, self.weights)
+        def quantiles_of(X: Array, row_values: RowValues) -> Array:
+            return draw_quantiles(likelihood.mean(self.local(X, row_values)), q, self.weights)
 
-        def transformed_quantiles_of(X: Array, terms: RowValues) -> Array:
+        def transformed_quantiles_of(X: Array, row_values: RowValues) -> Array:
             center, deviation = spread.deviations(X, unit)
-            if (of_predictor := self._of_predictor(terms)) is not None:
+            if (of_predictor := self._of_predictor(row_values)) is not None:
                 center += of_predictor
             if likelihood.log_link:
                 likelihood.check_predictors(center + deviation.max(axis=1))
@@ -244,36 +244,38 @@ class Predictive:
             return draw_quantiles(deviation, q, self.weights, mean)
 
         if likelihood.increasing:
-            return self._by_blocks(transformed_quantiles_of, 1, X, terms)
-        return self._by_blocks(quantiles_of, 2, X, terms)
+            return self._by_blocks(transformed_quantiles_of, 1, X, row_values)
+        return self._by_blocks(quantiles_of, 2, X, row_values)
 
     @_far_rows_apart
-    def quantiles(self, X: Array, q: Array, terms: RowValues = NO_VALUES) -> Array:
+    def quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         likelihood = self.likelihood
         if likelihood.quadratic:
-            t = self._mixture_values(lambda mixtures, *rows: mixtures.quantiles(*rows, q), X, terms)
-            of_predictor = self._of_predictor(terms)
+            t = self._mixture_values(
+                lambda mixtures, *rows: mixtures.quantiles(*rows, q), X, row_values
+            )
+            of_predictor = self._of_predictor(row_values)
             return t if of_predictor is None else t + of_predictor[:, None]
 
         def mixture_quantiles(average: Average, n: int) -> Array:
             return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
 
         by = self._by_quadrature if self.allows_quadrature else self._by_sums
-        return by(mixture_quantiles, X, terms)
+        return by(mixture_quantiles, X, row_values)
 
-    def _noise_share(self, terms: RowValues) -> Array | float:
+    def _noise_share(self, row_values: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
-        of_spread = self._of_spread(terms)
+        of_spread = self._of_spread(row_values)
         return 1.0 if of_spread is None else np.exp(of_spread)
 
     def _mixture_values(
-        self, function: Callable[..., Array], X: Array, terms: RowValues, *more: Array
+        self, function: Callable[..., Array], X: Array, row_values: RowValues, *more: Array
     ) -> Array:
         """Values of ``function(mixtures, X, unit, *more)``, by blocks of rows."""
         unit, n_rows = self._unit, X.shape[0]
         scale = np.sqrt(self._noise_variance) / unit
-        units = np.broadcast_to(unit * np.sqrt(self._noise_share(terms)), n_rows)
+        units = np.broadcast_to(unit * np.sqrt(self._noise_share(row_values)), n_rows)
 
         def values_of(rows: slice) -> Array:
             return function(mixtures, X[rows], units[rows], *(each[rows] for each in more))
@@ -284,7 +286,7 @@ class Predictive:
             return map_blocks(values_of, n_rows, int(np.clip(n_rows // 8, 512, 4096)))
 
     def _by_sums(
-        self, function: Callable[..., Array], X: Array, terms: RowValues, *more: Array
+        self, function: Callable[..., Array], X: Array, row_values: RowValues, *more: Array
     ) -> Array:
         """Values, by blocks of rows, of a function of averages over the draws.
 
@@ -293,18 +295,18 @@ class Predictive:
         """
         share = self.share
 
-        def values_of(X: Array, terms: RowValues, *more: Array) -> Array:
-            u = self.local(X, terms)
+        def values_of(X: Array, row_values: RowValues, *more: Array) -> Array:
+            u = self.local(X, row_values)
 
             def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
                 return draw_values(u if len(rows) == len(u) else u[rows], rows) @ share
 
             return function(average, len(u), *more)
 
-        return self._by_blocks(values_of, 4, X, terms, *more)
+        return self._by_blocks(values_of, 4, X, row_values, *more)
 
     def _by_quadrature(
-        self, function: Callable[..., Array], X: Array, terms: RowValues, *more: Array
+        self, function: Callable[..., Array], X: Array, row_values: RowValues, *more: Array
     ) -> Array:
         """Values as :meth:`_by_sums`, by a quadrature.
 
@@ -314,10 +316,10 @@ class Predictive:
         own = np.zeros((len(share), 0)) if self.own is None else self.own
         own_nodes, mean_own = OwnNodes(own), share @ own
 
-        def values_of(X: Array, terms: RowValues, *more: Array) -> Array:
+        def values_of(X: Array, row_values: RowValues, *more: Array) -> Array:
             totals = likelihood.totals
             center, deviation = spread.deviations(X)
-            of_predictor, of_spread = self._of_predictor(terms), self._of_spread(terms)
+            of_predictor, of_spread = self._of_predictor(row_values), self._of_spread(row_values)
             if of_predictor is not None:
                 center += of_predictor
             likelihood.check_predictors(center + deviation.max(axis=1))
@@ -331,48 +333,48 @@ class Predictive:
                 u[likelihood.offset_at] += of_spread
             y = likelihood.mean(u[None])[0]
             if totals:  # the likelihood's mean is that of one trial
-                trials = np.ones(y.shape) if terms.trials is None else terms.trials
+                trials = np.ones(y.shape) if row_values.trials is None else row_values.trials
                 y = as_totals(trials * y, trials)
-            elif taken := likelihood.taken(terms):
+            elif taken := likelihood.taken(row_values):
                 u = np.concatenate([u, np.stack(taken)])
             information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
             mean = quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
 
             def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
                 def node_values(u: Array, some: Array) -> Array:
-                    return draw_values(self._beside(u, terms[some]), some)
+                    return draw_values(self._beside(u, row_values[some]), some)
 
                 return mean(node_values, rows)
 
             return function(average, len(center), *more)
 
-        return self._by_blocks(values_of, 2, X, terms, *more)
+        return self._by_blocks(values_of, 2, X, row_values, *more)
 
     @_far_rows_apart
-    def log_likelihood(self, X: Array, y: Array, terms: RowValues = NO_VALUES) -> Array:
+    def log_likelihood(self, X: Array, y: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Log density of each row's observation under every draw ``(n, S)``."""
-        return self._by_blocks(self._log_likelihood, 4, X, terms, y)
+        return self._by_blocks(self._log_likelihood, 4, X, row_values, y)
 
-    def _log_likelihood(self, X: Array, terms: RowValues, y: Array) -> Array:
+    def _log_likelihood(self, X: Array, row_values: RowValues, y: Array) -> Array:
         if self.present is None:
-            return self.likelihood.log_density(self.local(X, terms), y[:, None])
+            return self.likelihood.log_density(self.local(X, row_values), y[:, None])
         position = np.searchsorted(self.present, y).clip(max=len(self.present) - 1).astype(float)
-        values = self.likelihood.log_density(self.local(X, terms), position[:, None])
+        values = self.likelihood.log_density(self.local(X, row_values), position[:, None])
         values[~np.isin(y, self.present)] = -np.inf
         return values
 
     @_far_rows_apart
-    def log_density(self, X: Array, y: Array, terms: RowValues = NO_VALUES) -> Array:
+    def log_density(self, X: Array, y: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Log density of each row's observation under the mixture over all draws ``(n,)``."""
         share = self.share
 
-        def log_density_of(X: Array, terms: RowValues, y: Array) -> Array:
-            return _log_mean(self._log_likelihood(X, terms, y), share)
+        def log_density_of(X: Array, row_values: RowValues, y: Array) -> Array:
+            return _log_mean(self._log_likelihood(X, row_values, y), share)
 
-        return self._by_blocks(log_density_of, 4, X, terms, y)
+        return self._by_blocks(log_density_of, 4, X, row_values, y)
 
     @_far_rows_apart
-    def cdf(self, X: Array, t: Array, terms: RowValues = NO_VALUES) -> Array:
+    def cdf(self, X: Array, t: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, in its shape.
 
         For many rows the error is below 3e-6.
@@ -387,23 +389,27 @@ class Predictive:
             return np.column_stack([mean_of(at) for at in t.T])
 
         if many and likelihood.quadratic:
-            of_predictor = self._of_predictor(terms)
+            of_predictor = self._of_predictor(row_values)
             at = t if of_predictor is None else t - of_predictor[:, None]
-            values = self._mixture_values(lambda mixtures, *rows: mixtures.cdf(*rows), X, terms, at)
+            values = self._mixture_values(
+                lambda mixtures, *rows: mixtures.cdf(*rows), X, row_values, at
+            )
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
-                values[rest] = self._by_sums(mixture_cdf, X[rest], terms[rest], t[rest])
+                values[rest] = self._by_sums(mixture_cdf, X[rest], row_values[rest], t[rest])
             return values
         by = self._by_quadrature if many and self.allows_quadrature else self._by_sums
-        return by(mixture_cdf, X, terms, t)
+        return by(mixture_cdf, X, row_values, t)
 
-    def sample(self, X: Array, rng: np.random.RandomState, terms: RowValues = NO_VALUES) -> Array:
+    def sample(
+        self, X: Array, rng: np.random.RandomState, row_values: RowValues = NO_VALUES
+    ) -> Array:
         """One observation of every row under every draw ``(n, S)``."""
         some_are_far = False
 
         def sample_of(rows: slice) -> Array:
             nonlocal some_are_far
-            part = terms[rows]
+            part = row_values[rows]
             try:
                 u = self.local(X[rows], part)
             except FarRowError:
@@ -415,7 +421,7 @@ class Predictive:
         size = block_size(4 * self.predictor.n_draws * self.predictor.n_predictors)
         samples = by_blocks(sample_of, X.shape[0], size)
         if some_are_far:
-            _FIND_FAR_ROWS.open()(self, X, terms)
+            _FIND_FAR_ROWS.open()(self, X, row_values)
         return samples
 
     # ---- labels -------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Predictions: the predictive distributions of rows as one object, for one output or several."""
+"""Rows with their predictive distributions as one object, for one output or several."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from sklearn.utils import Bunch
 from skbayes_sgld._checks import check_lengths
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
-from skbayes_sgld.prediction.predictive import Predictive
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
 
 
 @dataclass(frozen=True)
-class Predictions:
-    """Predictive distributions of rows: of new observations, and of their means under the draws.
+class PredictedRows:
+    """Rows with the predictive distributions of new observations, and of their means.
 
     The first axis of every array is that of the rows, the last that of levels, points or draws.
 
     Attributes
     ----------
     of_draws : callable
-        Function that makes the :class:`Predictive` distribution under the draws.
+        Function that makes the :class:`PredictiveDistribution` under the draws.
     of_point : callable
         Function that makes the distribution whose mean and probabilities are reported: the same,
         or that at a point estimate.
     X : ndarray or csr_array of shape (n, d)
-    terms : RowValues
+    row_values : RowValues
         Known offset or numbers of trials of the rows.
     y : ndarray of shape (n,) or None
         Observations as the likelihood takes them, for densities.
@@ -38,71 +38,71 @@ class Predictions:
         Labels of a classifier.
     """
 
-    of_draws: Callable[[], Predictive]
-    of_point: Callable[[], Predictive]
+    of_draws: Callable[[], PredictiveDistribution]
+    of_point: Callable[[], PredictiveDistribution]
     X: Array
-    terms: RowValues = NO_VALUES
+    row_values: RowValues = NO_VALUES
     y: Array | None = None
     classes: Array | None = None
 
     @cached_property
-    def predictive(self) -> Predictive:
+    def predictive(self) -> PredictiveDistribution:
         """Distribution under the draws, made when it is asked for."""
         return self.of_draws()
 
     @cached_property
-    def point(self) -> Predictive:
+    def point(self) -> PredictiveDistribution:
         """Distribution whose mean and probabilities are reported."""
         return self.of_point()
 
     def mean(self) -> Array:
         """Mean of an observation ``(n,)``."""
-        return self.point.mean(self.X, self.terms)
+        return self.point.mean(self.X, self.row_values)
 
     def sd(self) -> Array:
         """Standard deviation of an observation ``(n,)``."""
-        return np.sqrt(self.predictive.moments(self.X, self.terms)[:, 1])
+        return np.sqrt(self.predictive.moments(self.X, self.row_values)[:, 1])
 
     def quantiles(self, q: Array) -> Array:
         """Quantiles of an observation ``(n, len(q))``."""
-        return self.predictive.quantiles(self.X, q, self.terms)
+        return self.predictive.quantiles(self.X, q, self.row_values)
 
     def cdf(self, t: Array) -> Array:
         """Probability of an observation of at most ``t (n,)`` or ``(n, m)``, in its shape."""
         check_lengths(X=self.X, y=t)
         points = t.reshape(len(t), -1)
-        return self.predictive.cdf(self.X, points, self.terms).reshape(t.shape)
+        return self.predictive.cdf(self.X, points, self.row_values).reshape(t.shape)
 
     def sample(self, rng: np.random.RandomState) -> Array:
         """An observation under each draw ``(n, S)``; a label, unless trials are given."""
-        sample = self.predictive.sample(self.X, rng, self.terms)
-        if self.classes is None or self.terms.trials is not None:
+        sample = self.predictive.sample(self.X, rng, self.row_values)
+        if self.classes is None or self.row_values.trials is not None:
             return sample
         return cast(Array, self.classes[sample])
 
     def log_density(self) -> Array:
         """Log density of the observations ``(n,)``; for labels the log of their probability."""
         assert self.y is not None
-        if self.classes is None or self.terms.trials is not None:
+        if self.classes is None or self.row_values.trials is not None:
             law = self.predictive if self.classes is None else self.point
-            return law.log_density(self.X, self.y, self.terms)
+            return law.log_density(self.X, self.y, self.row_values)
         codes = self.y.astype(np.intp)[:, None]
         return np.take_along_axis(self.log_probability()[..., 0], codes, axis=1)[:, 0]
 
     def log_likelihood(self) -> Array:
         """Log density of the observations under each draw ``(n, S)``."""
         assert self.y is not None
-        return self.predictive.log_likelihood(self.X, self.y, self.terms)
+        return self.predictive.log_likelihood(self.X, self.y, self.row_values)
 
     # ---- the mean of an observation, or the probabilities of its labels, under the draws ---------
 
     def mean_quantiles(self, q: Array) -> Array:
         """Posterior quantiles of the mean ``(n, len(q))``."""
-        return self.predictive.mean_quantiles(self.X, q, self.terms)
+        return self.predictive.mean_quantiles(self.X, q, self.row_values)
 
     def mean_draws(self) -> Array:
         """Mean under each draw ``(n, S)``."""
-        return self.predictive.mean_draws(self.X, self.terms)
+        return self.predictive.mean_draws(self.X, self.row_values)
 
     def probability(self) -> Array:
         """Probability of each class ``(n, n_classes)``."""
@@ -121,14 +121,14 @@ class Predictions:
         return self.predictive.probability_draws(self.X)
 
 
-class Outputs:
+class PredictedOutputs:
     """Predictions of several outputs: each method's arrays have the outputs as their second axis.
 
-    The methods are those of :class:`Predictions`. Random numbers come from one stream, which makes
-    the draws of the outputs independent.
+    The methods are those of :class:`PredictedRows`. Random numbers come from one stream, which
+    makes the draws of the outputs independent.
     """
 
-    def __init__(self, each: Sequence[Predictions]) -> None:
+    def __init__(self, each: Sequence[PredictedRows]) -> None:
         self._each = each
 
     def __getattr__(self, name: str) -> Callable[..., Array]:
@@ -142,9 +142,9 @@ class Outputs:
         return cast(Array, stacked(one.cdf(p) for one, p in zip(self._each, points, strict=True)))
 
 
-def of_outputs(each: Iterable[Predictions]) -> Predictions:
-    """Predictions of several outputs as one object; those of a single output are returned."""
-    return cast(Predictions, Outputs(list(each)))
+def of_outputs(each: Iterable[PredictedRows]) -> PredictedRows:
+    """Predictions of several outputs as one object."""
+    return cast(PredictedRows, PredictedOutputs(list(each)))
 
 
 def split_columns(y: Any, n_outputs: int) -> list[Any]:
