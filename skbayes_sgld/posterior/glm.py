@@ -248,7 +248,7 @@ class GLMPosterior(BasePosterior):
         """Log likelihood of all rows; by sufficient statistics, if these are known."""
         return self.row_sum(dtype) if self._statistics is None else _StatisticsSum(self)
 
-    def design(self, rows: slice) -> Any:
+    def design_rows(self, rows: slice) -> Any:
         """Rows of the design ``(B, d + 1)``, a column of ones last where there are intercepts."""
         block = self.row_sum().design.block(rows)
         return block if issparse(self.X) else block[:, : self.linear_prior.width]

@@ -137,7 +137,7 @@ def _row_variances(posterior: GLMPosterior, lower: Array) -> Array:
     """Variance of each row's predictor, if the precision of theta is ``lower lower^T``."""
 
     def block_variances(rows: slice) -> Array:
-        design = as_array(posterior.design(rows)).astype(lower.dtype)
+        design = as_array(posterior.design_rows(rows)).astype(lower.dtype)
         whitened = linalg.solve_triangular(lower, design.T, lower=True, check_finite=False)
         return np.einsum("pn,pn->n", whitened, whitened)
 

@@ -68,7 +68,7 @@ class CollapsedRows(CollapsedPosterior):
         flat = own <= 0.0  # the intercept's
         self.inverse = np.where(flat, 1.0, own)
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
-        d, design = posterior.n_features, posterior.design(slice(0, n))
+        d, design = posterior.n_features, posterior.design_rows(slice(0, n))
         at_center = design.apply(self.center[None, None], design)[0, 0].astype(np.float32)
         unit = 1.0 / np.sqrt(self.inverse[:d])
         # Rows minus their mean add up to 0; without that they have a direction in common, which

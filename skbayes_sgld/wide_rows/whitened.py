@@ -146,7 +146,7 @@ class WhitenedRows(WhitenedPosterior):
         with one_blas_thread():
             for start in range(0, posterior.n_samples, _BLOCK):
                 rows = slice(start, min(start + _BLOCK, posterior.n_samples))
-                design = posterior.design(rows)
+                design = posterior.design_rows(rows)
                 deviations = (draws - center) @ design.T
                 variance[rows] = deviations.var(axis=0)
                 u = design @ center + np.sqrt(1.0 - smoothing) * deviations
@@ -256,7 +256,7 @@ def _whiten(
     def work(part: slice) -> None:
         for start in range(part.start, part.stop, _BLOCK):
             rows = slice(start, min(start + _BLOCK, part.stop))
-            design = posterior.design(rows)
+            design = posterior.design_rows(rows)
             np.matmul(design.astype(np.float32), root, out=whitened[rows])
             offset[rows] = design @ center
             if posterior.offset is not None:

@@ -62,7 +62,7 @@ def single(posterior):
 
 def single_precision_error(posterior, theta):
     """Bound of a gradient's rounding errors: 3e-7 of its terms, as if none cancelled."""
-    design = np.abs(posterior.design(slice(0, posterior.n_samples)))
+    design = np.abs(posterior.design_rows(slice(0, posterior.n_samples)))
     u = np.abs(posterior.parameters.linear(theta)) @ design.T  # (C, K, n)
     weight = 1.0 if posterior.weight is None else posterior.weight
     per_row = (1.0 + u.sum(axis=1)) * (1.0 + posterior.y) * weight

@@ -160,7 +160,7 @@ def test_curvatures_of_rows_that_are_mostly_certain_are_known_from_few_draws():
     center, draws = rng.standard_normal(6), 5.0 * rng.standard_normal((64 + 20_000, 6))
     few, exact = (
         np.mean(special.expit(u) * special.expit(-u), axis=1) * posterior.weight
-        for u in (posterior.design(slice(None)) @ (center + d).T for d in (draws[:64], draws[64:]))
+        for u in (posterior.design_rows(slice(None)) @ (center + d).T for d in (draws[:64], draws[64:]))
     )
     matched = rows.matched(center + draws[:64], 1.0)
     found = matched._rows.kernel.curvature
@@ -178,7 +178,7 @@ def test_curvatures_of_draws_in_two_clusters_are_those_in_the_clusters():
     rows = WhitenedRows(posterior, np.zeros(6), np.full(200, 0.1))
     sides = rng.choice([-3.0, 3.0], (2000, 1)) * rng.standard_normal(6)
     draws = sides + 0.1 * rng.standard_normal((2000, 6))
-    u = posterior.design(slice(None)) @ (draws - draws.mean(axis=0)).T
+    u = posterior.design_rows(slice(None)) @ (draws - draws.mean(axis=0)).T
     exact = (special.expit(u) * special.expit(-u)).mean(axis=1) * posterior.weight
     found = rows.matched(draws - draws.mean(axis=0), 1.0)._rows.kernel.curvature
     ratio = (found / exact)[exact > 0.1 * exact.max()]  # of about 70 rows
@@ -207,7 +207,7 @@ def test_curvatures_of_counts_are_means_over_the_draws_themselves():
     posterior = make_counts(200, 5)
     rows = WhitenedRows(posterior, np.zeros(6), np.ones(200))
     draws = 2.0 * np.random.default_rng(8).standard_normal((64, 6))
-    exact = np.exp(posterior.design(slice(None)) @ draws.T).mean(axis=1)
+    exact = np.exp(posterior.design_rows(slice(None)) @ draws.T).mean(axis=1)
     found = rows.matched(draws, 1.0)._rows.kernel.curvature
     kept = found > 1.1 * found.min()  # which is a thousandth of their mean
     np.testing.assert_allclose(found[kept] / found.max(), exact[kept] / exact.max(), rtol=1e-5)
@@ -217,11 +217,11 @@ def test_steps_into_walls_are_shorter_than_those_between_them():
     posterior = make_counts()
     posterior.X[0] *= 20.0
     rows = WhitenedRows(posterior, np.zeros(posterior.n_params), np.full(700, 0.1))
-    lengths = np.linalg.norm(posterior.design(slice(None)) @ rows.root, axis=1)
+    lengths = np.linalg.norm(posterior.design_rows(slice(None)) @ rows.root, axis=1)
     assert rows.softness == pytest.approx(1.0 / lengths[0], rel=1e-4)
     labels = make_posterior()
     rows = WhitenedRows(labels, np.zeros(labels.n_params), np.full(700, 0.1))
-    lengths = np.linalg.norm(labels.design(slice(None)) @ rows.root, axis=1)
+    lengths = np.linalg.norm(labels.design_rows(slice(None)) @ rows.root, axis=1)
     assert rows.softness == pytest.approx(1.0 / np.median(lengths), rel=1e-3)
 
 
