@@ -160,7 +160,9 @@ def test_curvatures_of_rows_that_are_mostly_certain_are_known_from_few_draws():
     center, draws = rng.standard_normal(6), 5.0 * rng.standard_normal((64 + 20_000, 6))
     few, exact = (
         np.mean(special.expit(u) * special.expit(-u), axis=1) * posterior.weight
-        for u in (posterior.design_rows(slice(None)) @ (center + d).T for d in (draws[:64], draws[64:]))
+        for u in (
+            posterior.design_rows(slice(None)) @ (center + d).T for d in (draws[:64], draws[64:])
+        )
     )
     matched = rows.matched(center + draws[:64], 1.0)
     found = matched._rows.kernel.curvature
