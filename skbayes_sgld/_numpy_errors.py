@@ -62,11 +62,11 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
     is_estimator = is_method and hasattr(model, "_row_arguments")
     known = getattr(model, "_row_arguments", ())
     try:
-        by_row = expected.bind(*args, **kwargs).arguments.get("by_row", {})
+        given = expected.bind(*args, **kwargs).arguments.get("by_row", {})
     except TypeError as mismatch:
         what = str(mismatch)
     else:
-        unknown = [name for name in by_row if name not in known]
+        unknown = [name for name in given if name not in known]
         if not (is_estimator and unknown):
             return
         what = f"got an unexpected keyword argument {unknown[0]!r}"
@@ -82,6 +82,6 @@ def _explain(error: TypeError, function: Any, args: Any, kwargs: Any) -> None:
 def arguments_of(function: Any, model: Any = None) -> list[str]:
     """Names of the arguments; those of the model, or of the method's own, for ``**by_row``."""
     model = getattr(function, "__self__", model)
-    by_row = getattr(model, "_row_arguments", ())
+    taken = getattr(model, "_row_arguments", ())
     names = signature(function).parameters
-    return [each for name in names for each in (by_row if name == "by_row" else [name])]
+    return [each for name in names for each in (taken if name == "by_row" else [name])]

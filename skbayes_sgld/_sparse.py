@@ -32,9 +32,9 @@ def _by_column(X: Any, entry_values: Array) -> Array:
     return np.asarray(sums, np.float64)  # without entries NumPy returns integers
 
 
-def _entry_values(X: Any, by_row: Array) -> Array:
-    """Value of ``by_row`` for each stored entry."""
-    return np.repeat(by_row, np.diff(X.indptr))
+def _entry_values(X: Any, each_row: Array) -> Array:
+    """Value of ``each_row`` for each stored entry."""
+    return np.repeat(each_row, np.diff(X.indptr))
 
 
 def column_sums(X: Any, weight: Array) -> Array:

@@ -228,7 +228,7 @@ def _expand(
         return (None,)
     bound, least = model.with_rows(X, values), np.nan
     with one_blas_thread(), np.errstate(all="ignore"):
-        expansion = bound.expand_likelihood(theta)._replace(by_row=())
+        expansion = bound.expand_likelihood(theta)._replace(of_rows=())
         if with_least:
             each = bound.log_likelihood(theta[None])[0]
             least = float((each if values.weight is None else each / values.weight).min())

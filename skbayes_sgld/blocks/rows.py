@@ -121,12 +121,12 @@ class BlockRows(RowsInPart):
         """Posterior of all rows, checked to be proper; and these rows."""
         if self.encoding is not None:
             model.check_known_scale("a sample of the rows of blocks")
-            posterior = model.bind(self.rows)
+            posterior = model.posterior(self.rows)
             check_weights(posterior)
             return find_posterior(posterior, self.source, self.encoding), self
         if not self.summed:
-            return model.checked(self.rows), self
-        posterior = model.bind(self.rows)
+            return self.rows.bind(model)[0], self
+        posterior = model.posterior(self.rows)
         check_proper(posterior)
         return posterior, self
 

@@ -65,8 +65,8 @@ def _in_order(taken: Signature, documented: list[str]) -> Signature:
 def _notes_on_rows(cls: Any) -> str:
     """Paragraphs on what y holds, and on the arguments by row."""
     target = fill(f"``y`` holds {cls._y_holds}", 96) if getattr(cls, "_y_holds", "") else ""
-    by_row = documentation(getattr(cls, "_row_arguments", ()))
-    return "\n\n".join(filter(None, [target, by_row]))
+    arguments = documentation(getattr(cls, "_row_arguments", ()))
+    return "\n\n".join(filter(None, [target, arguments]))
 
 
 def parameter_groups(cls: Any) -> dict[str, dict[str, str]]:

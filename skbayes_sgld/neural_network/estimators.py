@@ -462,7 +462,7 @@ class BackpropNetwork(NetworkEstimator):
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkModel:
-    """Likelihood, priors and layers of a network, which :meth:`checked` gives rows.
+    """Likelihood, priors and layers of a network, which :meth:`posterior` gives rows.
 
     Attributes
     ----------
@@ -483,7 +483,7 @@ class NetworkModel:
     hidden_layer_sizes: tuple[int, ...]
     activation: str
 
-    def checked(self, rows: Rows) -> MLPPosterior:
+    def posterior(self, rows: Rows) -> MLPPosterior:
         """Posterior of the rows, with X (and y of a regression) standardised."""
         names = rows.column_names
         X, y, units = standardise(rows.X, rows.y, rows.weight, self.scales_target, names)
@@ -500,6 +500,9 @@ class NetworkModel:
             feature_names=names,
             units=units,
         )
+
+    def check(self, posterior: MLPPosterior) -> None:
+        """Nothing: proper priors make every posterior proper."""
 
     def _standardised(self, units: Units) -> tuple[Likelihood, Any, NoisePrior | None]:
         """Likelihood of the standardised y, prior of the weights, and prior of inferred noise."""

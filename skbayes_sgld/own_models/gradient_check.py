@@ -156,12 +156,12 @@ def _check_sums(posterior: BasePosterior, points: Array, rng: np.random.Generato
     C, n = len(points), posterior.n_samples
     idx = np.stack([rng.permutation(n) for _ in range(C)])
     batches = np.array_split(idx, min(n, 3), axis=1)
-    by_row, slope = posterior.log_likelihood(points), posterior.grad_log_likelihood(points)
+    each_row, slope = posterior.log_likelihood(points), posterior.grad_log_likelihood(points)
     rows = np.concatenate([posterior.log_likelihood(points, b) for b in batches], axis=1)
     slopes = np.stack([posterior.grad_log_likelihood(points, b) for b in batches])
-    whole = np.take_along_axis(by_row, idx, axis=1)
+    whole = np.take_along_axis(each_row, idx, axis=1)
     value, grad = posterior.value_and_grad(points)
-    density, total_grad = by_row.sum(axis=1) + posterior.log_prior(points), slope.copy()
+    density, total_grad = each_row.sum(axis=1) + posterior.log_prior(points), slope.copy()
     total_grad += posterior.grad_log_prior(points)
     batch = "{} of the batches does not make up that of all rows: they differ by up to {:.3g}. "
     batch += "idx is (C, B), each chain's own rows; the gradient is the sum over these rows alone."

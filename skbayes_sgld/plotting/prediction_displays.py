@@ -176,8 +176,8 @@ class PredictiveIntervalDisplay(Display):
         middle = ends.mean(axis=1) if center is None else bounds_of(center, "center", (1,))
         observed = None if y_true is None else as_array(y_true, "y_true")
         at = None if x is None else as_array(x, "x")
-        by_row = {"center": middle, "y_true": observed, "x": at}
-        check_lengths(interval=ends, **{k: v for k, v in by_row.items() if v is not None})
+        points = {"center": middle, "y_true": observed, "x": at}
+        check_lengths(interval=ends, **{k: v for k, v in points.items() if v is not None})
         display = cls(ends, middle, observed, at, coverage, x_name, y_name)
         return display.plot(ax=ax)
 

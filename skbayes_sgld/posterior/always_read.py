@@ -122,7 +122,7 @@ class AlwaysRead(BasePosterior):
             of_all.theta,
             of_all.grad - exact.grad,
             of_all.curvature - exact.curvature,
-            tuple(of_row[self._sampled] for of_row in of_all.by_row),
+            tuple(of_row[self._sampled] for of_row in of_all.of_rows),
             of_all.value - exact.value,
         )
 

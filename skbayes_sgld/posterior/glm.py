@@ -269,13 +269,13 @@ class GLMPosterior(BasePosterior):
         the log likelihood, or ``theta (P,)``; the covariance of theta is ``moves^T moves``, for
         ``moves (k, P)``. A row's curvature is the largest within two sds of its predictors.
         """
-        theta, by_row = (at.theta, at.by_row) if isinstance(at, Expansion) else (at, ())
+        theta, of_rows = (at.theta, at.of_rows) if isinstance(at, Expansion) else (at, ())
         # for 5 in 1,000 rows the variance from k random moves is too small by more than this factor
         often = 20 * len(moves) > least * self.n_samples
         k, factor = (32, 2.0) if often else (8, 6.0)
         few, rows = probe_generator().standard_normal((k, len(moves))) / np.sqrt(k), self.row_sum()
         variances = rows.variances(few @ moves if len(moves) > k else moves)
-        rough = by_row[1] * variances if by_row else rows.leverages(theta, variances)
+        rough = of_rows[1] * variances if of_rows else rows.leverages(theta, variances)
         # with a variance above 1 / 4, curvatures change by a factor of e or more
         inside = (~(factor * rough < least) | (variances > 0.25)).any(axis=0)
         leverages = np.zeros_like(variances)
@@ -446,7 +446,7 @@ class GLMPosterior(BasePosterior):
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Weighted log likelihood of each row ``(C, B)``."""
         if idx is None:
-            return self.row_sum().by_row(theta)
+            return self.row_sum().each_row(theta)
         batches = self.bind_batches(*idx.shape)
         batch = batches.gather(idx[None])[0]
         return batches.log_density(batches.local(theta, batch), batch)

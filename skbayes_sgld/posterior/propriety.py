@@ -132,10 +132,10 @@ def separated(posterior: GLMPosterior, theta: Array) -> bool:
     """
     if not _has_probabilities(posterior):
         return False
-    by_row = posterior.log_likelihood(theta[None])[0]
+    each_row = posterior.log_likelihood(theta[None])[0]
     weight = 1.0 if posterior.weight is None else posterior.weight
     labels = isinstance(posterior.likelihood, LabelLikelihood)
-    return bool(by_row.sum() > -1e-3 or (labels and np.all(by_row > weight * np.log(0.5))))
+    return bool(each_row.sum() > -1e-3 or (labels and np.all(each_row > weight * np.log(0.5))))
 
 
 def _has_probabilities(posterior: GLMPosterior) -> bool:

@@ -31,7 +31,7 @@ class Expansion(NamedTuple):
     grad : ndarray of shape (P,)
     curvature : ndarray of shape (P, P)
         Minus the Hessian; it may be singular or indefinite.
-    by_row : tuple of two ndarrays of shape (n,)
+    of_rows : tuple of two ndarrays of shape (n,)
         For rows with one local parameter u, whose score expands to ``s - W (u - u_0)``:
         ``s + W u_0`` and W. Otherwise empty.
     value : float
@@ -41,7 +41,7 @@ class Expansion(NamedTuple):
     theta: Array
     grad: Array
     curvature: Array
-    by_row: tuple[Array, ...] = ()
+    of_rows: tuple[Array, ...] = ()
     value: float = 0.0
 
     def tempered(self, power: float) -> Expansion:

@@ -139,7 +139,7 @@ class RowSum:
         """Log likelihood ``(C,)``."""
         return self._derivatives(theta, GROUP, 0)[0]
 
-    def by_row(self, theta: Array) -> Array:
+    def each_row(self, theta: Array) -> Array:
         """Log likelihood of each row ``(C, n)``."""
         coefficients, values = self._coefficients(theta), list[Array]()
         for part in self._parts(len(theta) * self.coefficient_map.n_products):
@@ -156,19 +156,19 @@ class RowSum:
         P, K = draws.shape[1], self.coefficient_map.n_products
         coefficients = self._coefficients(draws)
         # only for one local parameter: for several, these arrays would be as large as X
-        by_row = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
+        of_rows = np.empty((2 if K == 1 and len(draws) == 1 else 0, self.design.shape[0]))
 
         def block_sums(rows: slice, kernel: RowKernel, block: Any) -> list[Array]:
             u = self.design.apply(coefficients, block)
-            if len(by_row):
-                by_row[0, rows] = u[0, 0]
+            if len(of_rows):
+                of_rows[0, rows] = u[0, 0]
             with np.errstate(over="ignore"):
                 derivatives = kernel.derivatives(u, 0, 1, 2)
             value, score, curvature = (each.mean(axis=0) for each in derivatives)
-            if len(by_row):
-                by_row[0, rows] *= curvature[0, 0]
-                by_row[0, rows] += score[0]
-                by_row[1, rows] = curvature[0, 0]
+            if len(of_rows):
+                of_rows[0, rows] *= curvature[0, 0]
+                of_rows[0, rows] += score[0]
+                of_rows[1, rows] = curvature[0, 0]
             grad = self.design.adjoint(score[None], block)[0]
             total = value.sum(keepdims=True, dtype=float)
             return [total, grad, gram_of_predictors(block, curvature)]
@@ -181,7 +181,7 @@ class RowSum:
             theta,
             self.coefficient_map.gradient(grad[None])[0],
             self.coefficient_map.hessian(H),
-            tuple(by_row),
+            tuple(of_rows),
             float(value[0]),
         )
 

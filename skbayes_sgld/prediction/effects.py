@@ -210,8 +210,8 @@ class Response:
 
     def _refuse(self, rows: Array, draws: Array) -> None:
         """Raise for the first of the rows whose response is not finite under a draw."""
-        by_row = np.isfinite(draws.reshape(len(rows), -1)).all(axis=1)
-        row = int(rows[by_row.argmin()])
+        finite = np.isfinite(draws.reshape(len(rows), -1)).all(axis=1)
+        row = int(rows[finite.argmin()])
         row = row if self.rows is None else int(self.rows[row])
         raise ValueError(
             f"the expected response at row {row} of X (from 0) is out of the range of floating "

@@ -21,7 +21,7 @@ Priors = tuple[CoefficientPrior, CoefficientPrior, tuple[NoisePrior, ...]]
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Likelihood and priors of a linear model; :meth:`bind` makes the posterior given rows.
+    """Likelihood and priors of a linear model; :meth:`posterior` makes the posterior given rows.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class LinearModel:
             return posterior
         return HierarchicalPosterior(posterior, self.prior)
 
-    def bind(self, rows: Rows, priors: Priors | None = None) -> GLMPosterior:
+    def posterior(self, rows: Rows, priors: Priors | None = None) -> GLMPosterior:
         """Posterior of these rows; ``priors`` are those of earlier rows."""
         prior, intercept, own_priors = self.priors(rows) if priors is None else priors
         if self.likelihood.infers_noise and prior.scaled_by_noise and prior.automatic:
@@ -95,12 +95,10 @@ class LinearModel:
             moments=rows.moments,
         )
 
-    def checked(self, rows: Rows) -> GLMPosterior:
-        """Posterior of these rows; raise if it is not proper."""
-        posterior = self.bind(rows)
+    def check(self, posterior: GLMPosterior) -> None:
+        """Raise if the posterior of rows in memory is not proper."""
         check_proper(posterior)
         check_weights(posterior)
-        return posterior
 
     def check_known_scale(self, taker: str) -> None:
         """Raise if the prior learns its scale."""

@@ -112,7 +112,9 @@ class Rows:
 
     def bind(self, model: Any) -> tuple[Any, Any]:
         """Posterior under a model (raise if it is improper), and the rows that later calls need."""
-        return model.checked(self), self
+        posterior = model.posterior(self)
+        model.check(posterior)
+        return posterior, self
 
     @property
     def screened(self) -> Rows | None:

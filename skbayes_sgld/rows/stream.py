@@ -157,14 +157,16 @@ class BatchRows(RowsInPart):
         """Posterior by the sums of products of all batches, all that a normal model needs."""
         rows, stream = self.rows, self.earlier
         if stream.priors is None:
-            stream = replace(stream, priors=_priors_of(replace(model, centers=False).bind(rows)))
+            stream = replace(
+                stream, priors=_priors_of(replace(model, centers=False).posterior(rows))
+            )
         size = model.likelihood.averaged(rows.values)
         statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight, size=size)
         if stream.summary is not None:
             assert isinstance(stream.summary, GaussianStatistics)
             statistics = stream.summary.tempered(self.forgetting).plus(statistics)
         sums = Rows(*statistics.as_rows(), names=rows.names)
-        return model.bind(sums, stream.priors), replace(stream, summary=statistics)
+        return model.posterior(sums, stream.priors), replace(stream, summary=statistics)
 
     def _add_to_rows(self, model: LinearModel) -> tuple[GLMPosterior, Stream]:
         """Posterior of the rows of all batches, or with a normal density for the earlier ones.
@@ -178,7 +180,7 @@ class BatchRows(RowsInPart):
         rows = self.rows.copied()
         if stream.rows is not None:
             rows = stream.rows.weighted(power).followed_by(self.rows)
-        posterior = model.bind(rows)
+        posterior = model.posterior(rows)
         if stream.priors is None:
             stream = replace(stream, priors=_priors_of(posterior))
         assert stream.priors is not None and not isinstance(stream.summary, GaussianStatistics)

@@ -159,4 +159,4 @@ def _error_averaged(
     sums = posterior.row_sum(dtype)
     rows = RowSum(sums.design, kernel, sums.coefficient_map).expand(theta)
     both = posterior.with_prior_part(rows)
-    return both.grad, both.curvature, both.by_row[1]
+    return both.grad, both.curvature, both.of_rows[1]

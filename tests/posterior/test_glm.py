@@ -120,8 +120,8 @@ def test_gradients_curvatures_and_expansions_are_those_of_the_densities(likeliho
     known = posterior.expand_likelihood(theta[0], found.curvature)
     np.testing.assert_allclose(known.grad, grad, **close)
     assert known.curvature is found.curvature
-    if found.by_row:
-        level, slope = found.by_row
+    if found.of_rows:
+        level, slope = found.of_rows
         batches = posterior.bind_batches(1, N)
         rows = batches.gather(idx[None, :1])[0]
         expanded = level - slope * batches.local(theta[1:2], rows)[0, 0]

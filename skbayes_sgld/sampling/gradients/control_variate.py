@@ -35,8 +35,8 @@ def expand_all_rows(posterior: BasePosterior, expansion: Expansion) -> list[Arra
 
     Empty if rows have several: to compute them in each step takes half as long as to gather them.
     """
-    if expansion.by_row:
-        return list(expansion.by_row)
+    if expansion.of_rows:
+        return list(expansion.of_rows)
     n, parts = posterior.n_samples, []
     for start in range(0, n, ROW_BLOCK):
         idx = np.arange(start, min(start + ROW_BLOCK, n))[None]
