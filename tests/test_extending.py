@@ -34,6 +34,7 @@ from skbayes_sgld.linear_model import SampledClassifier
 from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
 from skbayes_sgld.posterior.propriety import check_proper
+from skbayes_sgld.rows.arguments import RowArgument
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.transforms import Interval
 from tests.marks import slow
@@ -172,6 +173,7 @@ BASES = {
     ("add_a_strategy", "member"): Strategy,
     ("add_a_strategy", "attribute of `task`"): Task,
     ("add_an_adjusted_sampler", "member"): sampling.Adjusted,
+    ("add_an_argument_by_row", "attribute"): RowArgument,
 }
 
 

@@ -1,7 +1,5 @@
 """A new argument by row that is no offset: one entry, and a likelihood that takes its values."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 from scipy.special import logsumexp
@@ -11,14 +9,12 @@ from sklearn.model_selection import KFold, cross_validate
 
 from skbayes_sgld import SGLDLinearRegression, check_model
 from skbayes_sgld.blocks import RowBlocks, passes
-from skbayes_sgld.likelihoods import Bernoulli, NormalNoise
-from skbayes_sgld.likelihoods.normal import NormalKernel
-from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
-from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, RowArgument
-from skbayes_sgld.rows.checks import one_a_row
+from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
+from tests.test_extending import load
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 2))
@@ -26,53 +22,15 @@ SCALE = np.exp(RNG.uniform(-1.5, 1.5, 120))
 Y = X @ [1.0, -0.5] + 0.7 * SCALE * RNG.standard_normal(120)
 # a noise sd times s is that of a mean of 1 / s^2 observations, which is an offset
 AVERAGED = SCALE**-2.0
+PIECE = load("row_argument")  # of the page on arguments by row
+Scaled = PIECE.ScaledRegression
 SETTINGS = {"prior": Normal(2.0), "noise_prior": InverseGamma(2.0, 1.0), "random_state": 0}
 FIT = {"noise_scale": SCALE}
 
 
-class ScaledKernel(NormalKernel):
-    """Normal rows whose noise has a known factor, if there is a third local parameter."""
-
-    def derivatives(self, u, *orders):
-        if u.shape[1] > 2:
-            u = np.stack([u[:, 0], u[:, 1] + 2.0 * np.log(u[:, 2])], axis=1)
-        return super().derivatives(u, *orders)
-
-
-@dataclass(eq=False, repr=False)
-class ScaledNoise(NormalNoise):
-    """Normal observations whose noise sd has a known factor in each row."""
-
-    quadratic = False
-    takes = {"noise_scale": 1.0}
-    kernel = ScaledKernel
-
-    def variance(self, u):
-        return super().variance(u) * (u[:, 2] ** 2 if u.shape[1] > 2 else 1.0)
-
-
 @pytest.fixture(autouse=True)
 def entry(monkeypatch):
-    argument = RowArgument(
-        lambda scale, X: one_a_row(scale, "noise_scale", X),
-        lambda scale: RowValues(others={"noise_scale": scale}),
-        is_size=False,
-        fitted_to="rows of unequal noise",
-        elsewhere="no estimator takes it",
-        documentation="``noise_scale``, an argument by row, is the factor of the noise's sd.",
-    )
-    monkeypatch.setitem(ROW_ARGUMENTS, "noise_scale", argument)
-
-
-@pytest.fixture
-def Scaled(entry):
-    class Scaled(SGLDLinearRegression):
-        _row_arguments = ("noise_scale", "n_averaged")
-
-        def _likelihood(self):
-            return self._of_rows(ScaledNoise())
-
-    return Scaled
+    monkeypatch.setitem(ROW_ARGUMENTS, "noise_scale", PIECE.NOISE_SCALE)
 
 
 def assert_same_posterior(model, expected):
@@ -83,7 +41,7 @@ def assert_same_posterior(model, expected):
         assert (np.abs(found[name] - known[name]) < 4.0 * error).all(), (found, known)
 
 
-def test_it_reaches_the_likelihood_of_fits_batches_and_blocks(Scaled, monkeypatch):
+def test_it_reaches_the_likelihood_of_fits_batches_and_blocks(monkeypatch):
     expected = SGLDLinearRegression(**SETTINGS).fit(X, Y, n_averaged=AVERAGED)
     assert_same_posterior(Scaled(**SETTINGS).fit(X, Y, **FIT), expected)
     minibatches = Scaled(**SETTINGS, gradient="control_variate", batch_size=30)
@@ -106,7 +64,7 @@ def test_it_reaches_the_likelihood_of_fits_batches_and_blocks(Scaled, monkeypatc
         streamed.partial_fit(X, Y)
 
 
-def test_it_reaches_predictions_and_scores(Scaled):
+def test_it_reaches_predictions_and_scores():
     model = Scaled(**SETTINGS).fit(X, Y, **FIT)
     draws = model.sample_posterior()
     mean = X @ draws.coef.T + draws.intercept
@@ -140,7 +98,7 @@ def test_it_reaches_predictions_and_scores(Scaled):
     np.testing.assert_allclose(model.log_likelihood(X, Y, noise_scale=1), plain, rtol=1e-9)
 
 
-def test_it_reaches_leave_one_out_checks(Scaled):
+def test_it_reaches_leave_one_out_checks():
     model = Scaled(**SETTINGS).fit(X, Y, **FIT)
     averages = SGLDLinearRegression(**SETTINGS).fit(X, Y, n_averaged=AVERAGED)
     found = loo(model, X, Y, **FIT)
@@ -151,7 +109,7 @@ def test_it_reaches_leave_one_out_checks(Scaled):
         loo(model, X, Y, noise_scale=SCALE[::-1])
 
 
-def test_it_reaches_every_fold_of_cross_validation(Scaled):
+def test_it_reaches_every_fold_of_cross_validation():
     folds = KFold(3)
     with config_context(enable_metadata_routing=True):
         model = Scaled(**SETTINGS).set_fit_request(noise_scale=True)
@@ -165,7 +123,12 @@ def test_it_reaches_every_fold_of_cross_validation(Scaled):
 
 def test_it_reaches_batches_of_rows():
     posterior = GLMPosterior(
-        X, Y, ScaledNoise(), Normal(2.0), InverseGamma(2.0, 1.0), others={"noise_scale": SCALE}
+        X,
+        Y,
+        PIECE.ScaledNoise(),
+        Normal(2.0),
+        InverseGamma(2.0, 1.0),
+        others={"noise_scale": SCALE},
     )
     theta, idx = RNG.standard_normal((3, 4)), RNG.integers(0, 120, (3, 7))
     mean = np.einsum("cbd,cd->cb", X[idx], theta[:, :2]) + theta[:, 2:3]
