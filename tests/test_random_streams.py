@@ -1,12 +1,15 @@
 """The streams of a chain: batches without replacement are every subset, equally often."""
 
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from skbayes_sgld._random import ChainStreams, _floyd, start_normals
+from skbayes_sgld.sampling import SGLD
+from skbayes_sgld.sampling.block import draw_normals
 
 
 def assert_even(batches, n_samples):
@@ -61,3 +64,10 @@ def test_a_chains_starts_noise_and_batches_are_of_different_streams():
     drawn = np.concatenate([starts, noise, rows])
     assert np.abs(np.corrcoef(drawn)[np.triu_indices(3, 1)]).max() < 0.07
     assert not np.any(starts == noise)
+
+
+def test_chains_that_share_a_stream_draw_at_once_what_they_would_draw_in_turn():
+    run, shared, same = SimpleNamespace(sampler=SGLD()), ChainStreams(3, 0), ChainStreams(3, 0)
+    at_once = draw_normals(run, [shared] * 4, 5, 2)
+    in_turn = np.stack([same.normals(5, 2) for _ in range(4)], axis=1)
+    np.testing.assert_array_equal(at_once, in_turn)

@@ -83,6 +83,8 @@ def draw_block(
 
 def draw_normals(run: Run, streams: list[ChainStreams], length: int, n_params: int) -> Array:
     """Standard normals ``(T, C, n)`` of the next steps."""
-    n_normals = run.sampler.n_normals(n_params)
+    shape = len(streams), length, run.sampler.n_normals(n_params)
+    if streams[0] is streams[-1]:  # the chains of a pilot share a stream: the same numbers at once
+        return streams[0].normals(shape[0] * length, shape[2]).reshape(shape).swapaxes(0, 1)
     # chains first in memory, so that each chain's noise is one product
-    return np.stack([s.normals(length, n_normals) for s in streams]).swapaxes(0, 1)
+    return np.stack([s.normals(*shape[1:]) for s in streams]).swapaxes(0, 1)
