@@ -497,6 +497,24 @@ class TooWide(sampling.SGLD):
         return 1.0
 
 
+class OneTemperature(sampling.RandomWalk):
+    """The first chain's temperature for all chains, of a sampler whose other tests have one."""
+
+    def step(self, state, eta, noise, batch, dynamics):
+        first = copy(dynamics)
+        first.temperature = np.ravel(dynamics.temperature)[0]
+        super().step(state, eta, noise, batch, first)
+
+
+class OneTemperatureOfSteps(sampling.SGLD):
+    """The first step's temperature for all steps."""
+
+    def prepare(self, normals, previous, eta, dynamics):
+        first = copy(dynamics)
+        first.temperature = np.ravel(dynamics.temperature)[0]
+        return super().prepare(normals, previous, eta, first)
+
+
 class StrongForce(sampling.SGHMC):
     """A force that is off by three per cent."""
 
@@ -628,6 +646,8 @@ PLANTED = {
     Biased: ("GRADIENTS", "mean of the estimates"),
     WrongInRuns: ("GRADIENTS", "mean of the estimates"),
     TooWide: ("SAMPLERS", "variance"),
+    OneTemperature: ("SAMPLERS", "steps of chains of two temperatures"),
+    OneTemperatureOfSteps: ("SAMPLERS", "noise of steps of two temperatures"),
     StrongForce: ("SAMPLERS", "variance"),
     StrongDrift: ("SAMPLERS", "variance"),
     StrongDriftOfWaves: ("SAMPLERS", "variance"),

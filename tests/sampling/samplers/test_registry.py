@@ -7,6 +7,7 @@ skewed target too, and its rejections vanish with the step; others come near tho
 posterior. Tolerances are Monte Carlo standard errors, told by the spread between the chains.
 """
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy import special
 from skbayes_sgld._components import resolve
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.own_models import FunctionPosterior
-from skbayes_sgld.sampling import SAMPLERS, SGLD, Adjusted
+from skbayes_sgld.sampling import SAMPLERS, SGLD, Adjusted, ParallelTempering
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.run import RunState
@@ -127,6 +128,7 @@ def check_sampler(name):
     if sampler.adjusted:
         lacking = {"theta", "value", "accepted"} - set(sampler.init(np.zeros((2, 2))))
         assert not lacking, f"init lacks {sorted(lacking)}: extend super().init(theta)"
+    check_temperatures(sampler)
     rough, (step, _) = ROUGH.get(name, 0.0), lengths(sampler)
     inflation = sampler.gaussian_inflation(step)
     if inflation is None:  # of a sampler that declares none: by running it on N(0, 1)
@@ -144,6 +146,38 @@ def check_sampler(name):
     assert_mean(white, 0.0, 0.5 * known, "mean of the other target")
     assert_mean(white**2, 1.0, known, "variance of the other target")
     assert_mean(white[..., :1] * white[..., 1:], 0.0, known, "covariance of the other target")
+
+
+def check_temperatures(sampler):
+    """Raise where chains, or steps, of two temperatures are not those of each temperature alone."""
+    taus, mode, n_steps, eta = np.array([1.0, 25.0]), normal().mode, 20, 0.1
+    run, _ = run_at_mode(normal().posterior, mode, sampler=sampler, step_size=eta)
+    rng, size = np.random.default_rng(0), sampler.n_normals(2)
+    normals, before = rng.standard_normal((n_steps, 2, size)), rng.standard_normal((2, size))
+
+    def prepared(tau):
+        dynamics = replace(run.dynamics, temperature=tau)
+        return sampler.prepare(normals, before, np.full(n_steps, eta), dynamics)
+
+    each, hot = [prepared(tau) for tau in taus], np.arange(n_steps) % 2
+    both = prepared(taus[hot])
+    expected = [each[k][t] for t, k in enumerate(hot)]
+    np.testing.assert_allclose(both, expected, err_msg="noise of steps of two temperatures")
+    if isinstance(sampler, ParallelTempering):  # a chain has temperatures of its own
+        return
+    noise = np.stack([each[c][:, c] for c in range(2)], axis=1)
+    start = mode.theta + 0.1 * rng.standard_normal((2, 2))
+
+    def ends(some, tau):
+        state, dynamics = run.initial_state(start[some]), replace(run.dynamics, temperature=tau)
+        for row in noise[:, some]:
+            sampler.step(state, eta, row, None, dynamics)
+        return state["theta"]
+
+    alone = np.concatenate([ends(slice(c, c + 1), taus[c]) for c in range(2)])
+    together = ends(slice(None), taus)
+    message = "steps of chains of two temperatures"
+    np.testing.assert_allclose(together, alone, rtol=1e-6, err_msg=message)
 
 
 def check_linear(sampler, step):
