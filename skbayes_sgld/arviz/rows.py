@@ -87,7 +87,7 @@ def _row_groups(
         rows, row_values = model._rows_of(X, by_row)
     else:
         rows, observed, row_values = model._observed(X, y, by_row)
-    numbers = model._fitted.target.numbers_by_row(X, by_row)
+    numbers = model._fitted.target.check_by_row(X, by_row)
     predictive, shape = model._predictive(), model.posterior_.values.shape[:2]
     labels = {}  # what the numbers stand for, by the CF conventions
     if hasattr(model, "classes_"):

@@ -28,7 +28,9 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_expanded
 from skbayes_sgld.posterior.protocol import Expansion
 from skbayes_sgld.posterior.statistics import GaussianStatistics
-from skbayes_sgld.rows.targets import Target
+from skbayes_sgld.rows.checks import first_fraction
+from skbayes_sgld.rows.targets import Labels, Target
+from skbayes_sgld.rows.targets.labels import positions
 from skbayes_sgld.sampling.tuning.mode import (
     Mode,
     NoModeError,
@@ -107,8 +109,8 @@ def _moments_and_sample(
         # rates without an exposure are what weights are for
         are_rates = likelihood.takes_rates and block.size is None and block.weight is not None
         if likelihood.whole and not are_rates:
-            broken = block.y[block.y != np.floor(block.y)]
-            fraction = Fraction(broken[0]) if len(broken) else None
+            found = first_fraction(block.y)
+            fraction = None if found is None else Fraction(found)
     X = block.with_weight().X
     moments = Moments.from_block(block, np.asarray(labels), codes)
     if not len(X):
@@ -142,6 +144,24 @@ def _require_rows(totals: tuple[Any, ...]) -> Any:
     if totals[1] is None:  # no row has an extent
         raise ValueError("the weights of all rows are zero; at least one must be positive.")
     return totals
+
+
+def encode_labels(target: Labels, labels: Array, total: Array) -> tuple[Labels, Array, Array]:
+    """Fitted target, and the code of each label that was read and the factor on its weights.
+
+    ``total`` is the weight of the rows of each label.
+    """
+    y, weight = np.repeat(labels, 2), np.repeat(0.5 * total, 2)  # two rows represent all
+    classes = target.find_classes(y)
+    codes = positions(y, classes)
+    by_class = target.class_factors(y, classes, codes, weight)
+    factors = np.ones(len(labels)) if by_class is None else by_class[codes[::2]]
+    some = weight[::2] * factors > 0
+    present = codes[::2][some]
+    target = target.of_classes(classes, present)
+    numbers = np.zeros(len(labels))
+    numbers[some] = target.in_model(present)
+    return target, numbers, np.where(some, factors, 0.0)
 
 
 @dataclass(frozen=True)

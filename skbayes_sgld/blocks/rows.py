@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld.blocks.files import is_large
-from skbayes_sgld.blocks.passes import Encoding, find_posterior, first_pass, sum_up
+from skbayes_sgld.blocks.passes import Encoding, encode_labels, find_posterior, first_pass, sum_up
 from skbayes_sgld.blocks.row_blocks import RowBlocks
 from skbayes_sgld.blocks.scores import score_blocks
 from skbayes_sgld.blocks.source import RowSource, called, kind_of
@@ -22,7 +22,7 @@ from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.model import LinearModel, check_sums
 from skbayes_sgld.rows.record import Rows, RowsInPart
 from skbayes_sgld.rows.scores import Score
-from skbayes_sgld.rows.targets import Target
+from skbayes_sgld.rows.targets import Labels, Target
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Blocks:
                 f"{type(estimator).__name__} does not take {type(self.source).__name__}, as linear "
                 "models do; give arrays, such as a sample of the rows."
             )
-        target = target.of_blocks(self.arguments)
+        target = target.with_arguments(self.arguments)
         check_sums(estimator, self.source.n_features, "a pass over blocks")
         sizes = all(ROW_ARGUMENTS[name].is_size for name in self.arguments)
         if not target.has_labels and target.likelihood.quadratic and sizes:
@@ -79,8 +79,8 @@ class Blocks:
         check_ranges(extent.low, extent.high, source.feature_names)
         warn_of_fraction(fraction, "exposure" in self.arguments)
         encoding = Encoding(target)
-        if target.has_labels:
-            target, *codes = target.encode_labels(moments.labels, moments.total)
+        if isinstance(target, Labels):
+            target, *codes = encode_labels(target, moments.labels, moments.total)
             encoding = Encoding(target, moments.labels, *codes)
         rows = Rows(*encoding.sampled(sample, moments), names=source.feature_names)
         if rows.weight is not None:

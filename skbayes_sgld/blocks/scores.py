@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Block, RowSource
 from skbayes_sgld.rows.arguments import check_by_row_given
-from skbayes_sgld.rows.scores import Score, Tally, share_of_hits, within_squares
+from skbayes_sgld.rows.scores import Score, Tally, are_rates, share_of_hits, within_squares
 
 
 def score_blocks(model: Any, score: Score, source: RowSource) -> float:
@@ -37,7 +37,7 @@ def score_blocks(model: Any, score: Score, source: RowSource) -> float:
 def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
     X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
     target = model._fitted.target
-    if not (score.numeric and target.are_rates(block.y, block.weight)):
+    if not (score.numeric and are_rates(target.likelihood, block.y, block.weight)):
         fourth = target.size_argument or "by_row"
         in_blocks = (
             f"blocks of RowBlocks are (X, y, weight, {fourth}), and arrays are given as score"
@@ -55,14 +55,14 @@ def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | N
         if y.dtype.kind not in "fiub":
             raise ValueError(f"{where} has dtype {y.dtype}; the target must be numeric.")
         try:
-            y = target.scored(y)
+            y = target.encode_y(y)
         except ValueError as error:
             raise ValueError(f"block {block.number}: {error}") from None
     weight = np.ones(len(y)) if block.weight is None else block.weight
     if block.size is not None:  # rates weighted by exposure, or shares by trials
         weight = weight * block.size
         if score.numeric:
-            y = target.shares(y, block.size)
+            y = score.on_scale(y, block.size)
         else:
             y, score = y / block.size, replace(score, loss=share_of_hits)
     return score.tally(y, predicted, weight)

@@ -40,7 +40,7 @@ def screen_fit(model: Any, rows: Any) -> None:
         return
     rng = screen_generator(result.plan.seed)
     sample = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
-    data = tuple(each[sample] for each in target.data(rows))
+    data = tuple(each[sample] for each in target.observed(rows))
     predictive = model._predictive(np.linspace(0, S - 1, n_draws).astype(int))
     if weighted:
         message = screen_weights(predictive, data, rows.weight[sample])

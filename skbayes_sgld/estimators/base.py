@@ -316,7 +316,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         """Checked rows to predict, and what they bring besides."""
         check_names(self, by_row)
         rows, target = self._check_rows(X), self._fitted.target
-        return rows, values_brought(target.numbers_by_row(X, by_row))
+        return rows, values_brought(target.check_by_row(X, by_row))
 
     def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, Array, RowValues]:
         """Checked rows, observations (numbers or codes), and what the rows bring besides."""
@@ -325,9 +325,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_by_row_given(self, by_row)
         target: Target = self._fitted.target
         rows, names = checked_X(self, X)
-        y = checked_y(self, target.read(y)[1], rows, target.numeric)
+        y = checked_y(self, target.read_type(y)[1], rows, target.numeric)
         self._check_values(rows, names, fitting=False)
-        return rows, *target.observed(rows, y, target.numbers_by_row(rows, by_row))
+        return rows, *target.encode_later(rows, y, target.check_by_row(rows, by_row))
 
     def _predictor(self, selection: Any = slice(None)) -> Predictor:
         """Map from rows to their predictors under the chosen draws."""

@@ -59,7 +59,11 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
     }
 
     def _target(self, rows: UnreadRows) -> Target:
-        return Labels(class_weight=self.class_weight, make=self._label_likelihood)
+        return Labels(**self._of_labels())
+
+    def _of_labels(self) -> dict[str, Any]:
+        """Arguments of the target of labels."""
+        return {"class_weight": self.class_weight, "make_likelihood": self._label_likelihood}
 
     def _label_likelihood(self, n_classes: int) -> LabelLikelihood:
         """Likelihood for this number of classes."""
@@ -325,11 +329,9 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         return Labels(**self._of_labels())
 
     def _of_labels(self) -> dict[str, Any]:
-        """Arguments of the target of labels."""
         # classes without rows stay in the model if a prior determines their intercepts
         stay = not self.fit_intercept or self._resolve("intercept_prior").proper
-        make = self._label_likelihood
-        return {"class_weight": self.class_weight, "keeps_absent": stay, "make": make}
+        return super()._of_labels() | {"keeps_absent": stay}
 
     def _known_classes(self, classes: Any, starts: bool) -> tuple[Array, Array | None]:
         """Classes of a stream, and their order if the type of ``classes`` has one.

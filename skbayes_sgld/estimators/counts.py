@@ -46,7 +46,7 @@ class CountRegressor(RegressionModel, LinearEstimator):
     }
 
     def _target(self, rows: UnreadRows) -> Target:
-        return Counts(family=self._likelihood())
+        return Counts(likelihood=self._likelihood())
 
 
 @parameters
@@ -71,4 +71,4 @@ class TotalsRegressor(RegressionModel, LinearEstimator):
     }
 
     def _target(self, rows: UnreadRows) -> Target:
-        return Totals(family=self._likelihood())
+        return Totals(likelihood=self._likelihood())

@@ -145,7 +145,7 @@ class LinearEstimator(BayesianEstimator):
         """Everything that is kept of a fit; ``point`` has the reported values of the estimate."""
         layout = posterior.parameters.layout(posterior.reported.names)
         own = zip(posterior.likelihood.own, posterior.own_priors, strict=True)
-        parts = target.reported(target.parts(layout.split(point[None])))
+        parts = target.parts_to_report(layout.split(point[None]))
         return FittedLinear(
             target=target,
             fingerprint=rows.fingerprint(target),
@@ -162,24 +162,29 @@ class LinearEstimator(BayesianEstimator):
                 "intercept_prior_": posterior.linear_prior.intercept
                 if model.fit_intercept
                 else None,
-                **target.attributes(parts, layout.own),
+                **target.fitted_attributes(parts, layout.own),
                 **attributes,
             },
         )
 
     # ---- draws, split into parts --------------------------------------------------------------
 
+    def _split(self) -> dict[str, Array]:
+        """All draws of theta's parts, as the layout of the fit has them."""
+        check_is_fitted(self)
+        split: dict[str, Array] = self._fitted.layout.split(self.posterior_.flat)
+        return split
+
     def _parts(self) -> dict[str, Array]:
         """All draws, part by part, for the classes in the model."""
-        check_is_fitted(self)
-        return self._fitted.target.parts(self._fitted.layout.split(self.posterior_.flat))
+        return self._fitted.target.parts_to_predict(self._split())
 
     def _draws(self) -> dict[str, Array]:
         """Draws, part by part: ``coef (S, K, d)``, ``intercept (S, K)``, others by their names.
 
         Parameters that share a name and differ in their index are ``(S, m)``.
         """
-        return self._fitted.target.reported(self._parts())
+        return self._fitted.target.parts_to_report(self._split())
 
     def _own_draws(self) -> Array | None:
         return self._fitted.target.own_coordinates(self._parts())

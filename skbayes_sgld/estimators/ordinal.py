@@ -18,7 +18,7 @@ from skbayes_sgld.rows.reading import UnreadRows
 from skbayes_sgld.rows.scores import ACCURACY
 from skbayes_sgld.rows.targets import OrderedLabels, Target
 from skbayes_sgld.rows.targets.labels import check_two, unique_labels
-from skbayes_sgld.rows.targets.ordered_labels import in_order, order_of, plain
+from skbayes_sgld.rows.targets.ordered_labels import in_order, order_of, plain, warn_of_alphabet
 
 
 @parameters
@@ -82,7 +82,9 @@ class OrdinalClassifier(LinearClassifier):
             if known is not None:  # scikit-learn would refuse labels with fractions as numbers
                 labels = unique_labels(np.asarray(plain(classes)))
                 return check_two(in_order(labels, known)), known
-            return first_classes(classes, None), None
+            known = first_classes(classes, None)
+            warn_of_alphabet(known)
+            return known, None
         if known is None:
             return first_classes(classes, None), None
         labels = np.sort(known)

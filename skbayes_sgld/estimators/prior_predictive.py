@@ -50,7 +50,7 @@ def draw_prior_predictive(
     check_names(model, by_row)
     seed, fitted = draw_seed(random_state), model._fitted
     target = model._target(Arrays(None, None, None, by_row)) if fitted is None else fitted.target
-    row_values, decode = values_brought(target.numbers_by_row(X, by_row)), target.decode
+    row_values = values_brought(target.check_by_row(X, by_row))
     if fitted is not None:
         X, likelihood = model._check_rows(X), target.likelihood
         own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
@@ -64,14 +64,14 @@ def draw_prior_predictive(
         if y is not None:
             check_lengths(X=X, y=as_array(y, "y", dtype=None))
         with naming("y"):
-            y, likelihood, labels = target.before_fit(y, X.shape[0])
-        if labels is not None:
-            decode = labels.__getitem__
+            target, y = target.encode_before_fit(y, X.shape[0])
+        likelihood = target.likelihood
         rows = Rows(X, RowValues(y), names=None if names is None else list(names))
         priors = _priors_before_fit(model, rows, likelihood)
     _check(priors, likelihood)
     draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), row_values)
-    return decode(draws)
+    decoded: Array = target.decode(draws)
+    return decoded
 
 
 def _priors_before_fit(model: Any, rows: Rows, likelihood: Likelihood) -> Priors:

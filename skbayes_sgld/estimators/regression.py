@@ -30,7 +30,7 @@ from skbayes_sgld.rows.arguments import check_by_row_given, check_names, size_ar
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_weight
 from skbayes_sgld.rows.reading import UnreadRows, read_rows
-from skbayes_sgld.rows.scores import R2, Score
+from skbayes_sgld.rows.scores import R2, Score, are_rates
 from skbayes_sgld.rows.targets import Measurements, Numbers, Target
 
 
@@ -48,7 +48,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return tags
 
     def _target(self, rows: UnreadRows) -> Target:
-        return Numbers(family=self._likelihood())
+        return Numbers(likelihood=self._likelihood())
 
     def _likelihood(self) -> Likelihood:
         return self._of_rows(LIKELIHOODS[self._family]())
@@ -287,16 +287,16 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             return unless_random_walks(self, rows.score(self, self._score))
         check_is_fitted(self)
         target: Target = self._fitted.target
-        y = target.scored(as_array(y, "y", (1, 2)))
-        if not target.are_rates(y, sample_weight):
+        y = target.encode_y(as_array(y, "y", (1, 2)))
+        if not are_rates(target.likelihood, y, sample_weight):
             check_by_row_given(self, by_row, "score", in_search=True)
-        numbers = target.numbers_by_row(X, by_row)
+        numbers = target.check_by_row(X, by_row)
         name = size_argument(numbers)
         if name:
             size = numbers[name]
             check_lengths(X=size, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
-            y, sample_weight = target.shares(y, size), size * weight
+            y, sample_weight = self._score.on_scale(y, size), size * weight
         score = self._score.score_arrays(y, self.predict(X), sample_weight)
         return unless_random_walks(self, score)
 
@@ -318,7 +318,7 @@ class NormalModel(RegressionModel):
     noise_variance: Any = "infer"
 
     def _target(self, rows: UnreadRows) -> Target:
-        return Measurements(family=self._likelihood())
+        return Measurements(likelihood=self._likelihood())
 
     def _likelihood(self) -> Likelihood:
         if not isinstance(self.noise_variance, str):

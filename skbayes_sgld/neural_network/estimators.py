@@ -200,7 +200,7 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
     """Normal observations around the output of a network."""
 
     def _target(self, rows: Any) -> Target:
-        return Measurements(family=self._likelihood(), standardised=True)
+        return Measurements(likelihood=self._likelihood(), standardised=True)
 
     def _predictive(self, selection: Any = slice(None)) -> PredictiveDistribution:
         noise = self._inferred_noise()

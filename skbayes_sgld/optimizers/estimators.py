@@ -299,7 +299,7 @@ def path_of(posterior: GLMPosterior, climb: Climb, target: Target) -> dict[str, 
     path = climb.path[points_kept]
     values = posterior.reported.values(path)
     layout = posterior.parameters.layout(posterior.reported.names)
-    parts = target.reported(target.parts(layout.split(values)))
+    parts = target.parts_to_report(layout.split(values))
     one = posterior.n_predictors == 1
     found = {
         "path_iter_": climb.passes[points_kept],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class Arrays:
     sample_weight: Any = None
     by_row: Mapping[str, Any] = field(default_factory=dict)
 
+    first = True  # a fit begins with these rows; others must have the columns of the fit
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments by row that are given."""
@@ -58,14 +60,14 @@ class Arrays:
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Rows]:
         """Target of the rows, and the rows as the model takes them, both checked."""
         _check_one_column(self.y, estimator._advice_on_columns)
-        first, (target, y) = target.first, target.read(self.y)
-        X, names = checked_X(estimator, self.X, target.fewest_rows if first else 1, first=first)
+        target, y = target.read_type(self.y)
+        X, names = checked_X(estimator, self.X, target.fewest_rows, first=self.first)
         y = checked_y(estimator, y, X, target.numeric)
         estimator._check_values(X, names, fitting=True)
         weight = None if self.sample_weight is None else check_weight(self.sample_weight, X)
-        numbers = target.numbers_of_fit(X, self.by_row)
-        values = RowValues(y, weight).beside(values_brought(numbers))
-        target = replace(target, arguments=tuple(numbers))
+        target = target.with_arguments(self.arguments)
+        brought = values_brought(target.check_by_row(X, self.by_row))
+        values = RowValues(y, weight).beside(brought)
         target, rows = target.encode(Rows(X, values, names=names))
         if weight is not None and rows.weight is not None:
             warn_of_light_rows(float(rows.weight.sum()), *rows.X.shape)

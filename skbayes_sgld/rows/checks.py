@@ -161,6 +161,12 @@ def warn_of_light_rows(total: float, n_rows: int, n_columns: int) -> None:
         )
 
 
+def first_fraction(y: Array) -> float | None:
+    """The first number of y that is not whole; None if all are."""
+    broken = y[y != np.floor(y)]
+    return float(broken[0]) if len(broken) else None
+
+
 def warn_of_fraction(fraction: float | None, with_exposure: bool) -> None:
     """Warn if a count is not a whole number."""
     if fraction is None:

@@ -13,7 +13,9 @@ from sklearn.utils import column_or_1d
 
 from skbayes_sgld._checks import check_lengths
 from skbayes_sgld._typing import Array
-from skbayes_sgld.rows.checks import check_weight
+from skbayes_sgld.likelihoods import Likelihood
+from skbayes_sgld.rows.checks import check_weight, first_fraction
+from skbayes_sgld.rows.targets.totals import totals_of
 
 
 @dataclass(frozen=True)
@@ -67,12 +69,20 @@ class Score:
         scikit-learn's score, if it has one, from ``(y, predicted, sample_weight=)``.
     numeric : bool
         Whether y is a number.
+    per_unit : callable or None
+        Function from y, made over sizes such as exposures, and the sizes ``(n,)`` to y on the scale
+        of predictions; None if y is on that scale, as averages are.
     """
 
     loss: Callable[[Array, Array], Array]
     saturated: Callable[[Any], Any] | None = None
     reference: Callable[..., float] | None = None
     numeric: bool = True
+    per_unit: Callable[[Array, Array], Array] | None = None
+
+    def on_scale(self, y: Array, size: Array) -> Array:
+        """Numbers y on the scale of predictions, given the sizes that they were made over."""
+        return y if self.per_unit is None else self.per_unit(y, size)
 
     def score_arrays(self, y: Any, predicted: Array, sample_weight: Any) -> float:
         """Score of predictions in memory."""
@@ -115,6 +125,17 @@ def share_of_hits(share: Array, predicted: Array) -> Array:
     return np.where(predicted == 1, share, 1.0 - share)
 
 
+def are_rates(likelihood: Likelihood, y: Array, weight: Any) -> bool:
+    """Whether y holds rates: with their exposures as weights they are counts."""
+    return likelihood.takes_rates and weight is not None and first_fraction(y) is not None
+
+
+def _shares(successes: Array, trials: Array) -> Array:
+    totals = totals_of(trials, np.ravel(successes), trials)
+    found: Array = totals["successes"] / np.maximum(totals["trials"], 1.0)
+    return found
+
+
 def _divergence(y: Array, mean: Array) -> Array:
     return xlogy(y, y / np.maximum(mean, np.finfo(float).tiny))
 
@@ -123,12 +144,17 @@ ACCURACY = Score(lambda y, predicted: y == predicted, reference=accuracy_score, 
 """Share of the labels that are predicted."""
 R2 = Score(lambda y, m: np.square(y - m), reference=r2_score)
 """Share of the variance that is explained."""
-D2_POISSON = Score(lambda y, m: _divergence(y, m) - y + m, lambda y: xlogy(y, y))
+D2_POISSON = Score(
+    lambda y, m: _divergence(y, m) - y + m,
+    lambda y: xlogy(y, y),
+    per_unit=lambda y, exposure: y / exposure,
+)
 """Share of the Poisson deviance that is explained."""
 D2_GAMMA = Score(lambda y, m: y / m - 1.0 - np.log(y / m), lambda y: -np.log(y))
 """Share of the gamma deviance that is explained."""
 D2_BINOMIAL = Score(
     lambda y, m: _divergence(y, m) + _divergence(1.0 - y, 1.0 - m),
     lambda y: xlogy(y, y) + xlogy(1.0 - y, 1.0 - y),
+    per_unit=_shares,
 )
 """Share of the binomial deviance of shares that is explained."""

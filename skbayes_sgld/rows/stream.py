@@ -91,6 +91,11 @@ class Batch(Arrays):
     earlier: Stream = Stream()
     forgetting: float = 1.0
 
+    @property
+    def first(self) -> bool:  # type: ignore[override]
+        """Whether no batch came before."""
+        return not self.earlier.n_batches
+
     def encode(self, target: Target, estimator: Any) -> tuple[Target, Any]:
         """Target of the batches, and the batch as the model takes it, both checked."""
         before = self.earlier.target

@@ -72,8 +72,8 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     moments = X.mean(axis=0), X.std(axis=0)
     full = GLMPosterior(X, y, likelihood, prior, center=True, moments=moments)
     source = blocks_of(X, y, size=900, pool_size=800)
-    first, _, sample, _ = first_pass(source, Numbers(family=likelihood), 0)
-    encoding = Encoding(Numbers(family=likelihood))
+    first, _, sample, _ = first_pass(source, Numbers(likelihood=likelihood), 0)
+    encoding = Encoding(Numbers(likelihood=likelihood))
     drawn, values = encoding.sampled(sample, first)
     options = {"sample_weight": values.weight, "center": True, "moments": moments}
     model = GLMPosterior(drawn, values.y, likelihood, prior, **options)
@@ -167,8 +167,8 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     y = (RNG.random(N) < 1 / (1 + np.exp(1.0 - X[:, 0]))).astype(int)
     y[at.any(axis=1)] = np.arange(at.sum()) // 6 % 2  # both labels in each column
     source = blocks_of(rare, y, size=900, pool_size=250)
-    first, _, sample, _ = first_pass(source, Numbers(family=Bernoulli()), 0)
-    encoding = Encoding(Numbers(family=Bernoulli()))
+    first, _, sample, _ = first_pass(source, Numbers(likelihood=Bernoulli()), 0)
+    encoding = Encoding(Numbers(likelihood=Bernoulli()))
     drawn, values = encoding.sampled(sample, first)
     model = GLMPosterior(drawn, values.y, Bernoulli(), Flat(), center=False)
     assert model.X[:, 1:].sum(axis=0).min() < 2

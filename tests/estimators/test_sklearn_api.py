@@ -26,6 +26,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.optimizers import Box, SVRGDescent
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
+from skbayes_sgld.rows.scores import D2_BINOMIAL
 from skbayes_sgld.rows.targets import Totals
 from skbayes_sgld.sampling import SGLD, Curvature, Harmonic, Minibatch, NormClip, Polynomial
 
@@ -42,22 +43,21 @@ pytestmark = [
 class Of20Trials(Totals):
     """Whole numbers of 20 trials, which are not given."""
 
-    def numbers_of_fit(self, X, by_row):
-        return super().numbers_of_fit(X, {"n_trials": 20})
+    def with_arguments(self, arguments):
+        return self  # the checks give methods no trials
 
     def encode(self, rows):
-        target, rows = super().encode(rows.having(y=np.clip(np.rint(rows.y), 0, 20)))
-        return replace(target, arguments=()), rows  # the checks give methods no trials
-
-    def shares(self, y, given):
-        return np.clip(np.rint(y), 0, 20) / 20
+        others = {**rows.values.others, "trials": np.full(len(rows.y), 20.0)}
+        return super().encode(rows.having(y=np.clip(np.rint(rows.y), 0, 20), others=others))
 
 
 class OfAnyTarget(SGLDBetaBinomialRegressor):
     """Whole numbers of 20 trials for any y: scikit-learn's checks of regressors have no totals."""
 
+    _score = replace(D2_BINOMIAL, per_unit=lambda y, n: np.clip(np.rint(y), 0, 20) / 20)
+
     def _target(self, rows):
-        return Of20Trials(family=self._likelihood())
+        return Of20Trials(likelihood=self._likelihood())
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -53,11 +53,11 @@ FEW = {
 class Of100Trials(Totals):
     """Totals of 100 trials where none are given."""
 
-    def numbers_of_fit(self, X, by_row):
-        return self.numbers_by_row(X, by_row)
+    def with_arguments(self, arguments):
+        return super().with_arguments(("n_trials",))
 
-    def numbers_by_row(self, X, by_row):
-        return super().numbers_by_row(X, by_row if by_row.get("n_trials") is not None else TRIALS)
+    def check_by_row(self, X, by_row):
+        return super().check_by_row(X, by_row if by_row.get("n_trials") is not None else TRIALS)
 
     def encode(self, rows):
         target, encoded = super().encode(rows)
@@ -69,7 +69,7 @@ class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     """Totals of 100 trials where none are given: the other families are given X and y alone."""
 
     def _target(self, rows):
-        return Of100Trials(family=self._likelihood())
+        return Of100Trials(likelihood=self._likelihood())
 
 
 TRIALS = {"n_trials": 100}

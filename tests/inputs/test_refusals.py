@@ -718,7 +718,7 @@ FOUND = [
     (lambda: fit(SGLDBetaBinomialRegressor, X, ONES), "n_trials is None; give the trials of each"),
     (
         lambda: fit(SGLDBetaBinomialRegressor, RowBlocks(lambda: [(X, ONES)])),
-        "the blocks have no n_trials",
+        r"n_trials is None; .* or blocks of \(X, y, weight, n_trials\)",
     ),
     (
         lambda: of_linear(X, Y, noise_distribution="cauchy"),

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, given, size_argument, values_brought
 from skbayes_sgld.rows.fingerprint import Fingerprint
@@ -19,15 +18,23 @@ from skbayes_sgld.rows.record import Rows
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Target(ABC):
-    """A kind of target, made from the parameters of an estimator.
+    """A kind of target: what y holds, as numbers, counts or labels.
 
-    :meth:`encode` returns a copy that knows the rows of a fit, and the rows with numbers for y. The
-    copy checks and encodes the observations of later calls, and decodes predictions.
+    An estimator makes one from its parameters, without data. Then:
+
+    * :meth:`encode` takes the rows of a fit. It returns the fitted target, a copy that knows them,
+      and the rows with numbers for y, or an error that names y.
+    * ``likelihood`` is the distribution of such a number.
+    * :meth:`encode_later` takes the y of a later call, such as of ``log_likelihood``.
+    * :meth:`decode` returns predictions in the user's form, such as labels.
+
+    A further kind defines ``encode`` and ``encode_y``; the other methods have a default.
 
     Attributes
     ----------
-    first : bool, default=True
-        Whether a fit begins with the rows to encode; False for later batches of ``partial_fit``.
+    likelihood : Likelihood
+        Distribution of an observation. For labels it depends on the number of classes, and is None
+        before :meth:`encode`.
     arguments : tuple of str, default=()
         Names of the arguments by row in the fit.
     classes : ndarray of shape (n_classes,) or None, default=None
@@ -36,19 +43,14 @@ class Target(ABC):
         Codes of the classes that are in the model; None for all.
     """
 
-    first: bool = True
+    likelihood: Any
     arguments: tuple[str, ...] = ()
     classes: Array | None = None
     present: Array | None = None
 
     numeric: ClassVar[bool] = True  # whether y must hold numbers
-    fewest_rows: ClassVar[int] = 1
-    has_labels: ClassVar[bool] = False  # whether blocks are read for their labels first
-
-    @property
-    @abstractmethod
-    def likelihood(self) -> Likelihood:
-        """Distribution of an observation; for labels it is known after these are."""
+    fewest_rows: int = 1
+    has_labels: ClassVar[bool] = False  # whether y holds labels, which become codes
 
     @property
     def class_names(self) -> list[str] | None:
@@ -62,25 +64,93 @@ class Target(ABC):
 
     # ---- a fit --------------------------------------------------------------------------------
 
-    def read(self, y: Any) -> tuple[Self, Any]:
+    def read_type(self, y: Any) -> tuple[Self, Any]:
         """Target with what the type of y shows, and y as scikit-learn's checks take it."""
         return self, y
+
+    def with_arguments(self, arguments: tuple[str, ...]) -> Self:
+        """Target of rows that have these arguments by row; raise if it does not suit them."""
+        return replace(self, arguments=arguments)
 
     @abstractmethod
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
 
-    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
-        """Target of rows in blocks that hold these arguments by row."""
-        return replace(self, arguments=arguments)
+    def encode_before_fit(self, y: Any, n_rows: int) -> tuple[Self, Array]:
+        """Target that knows the likelihood and the labels of y, and numbers for y.
+
+        For draws from the prior, which need no y: if it is None, the numbers are NaN.
+        """
+        numbers = self.likelihood.check_target(np.asarray(y)) if y is not None else None
+        return self, np.full(n_rows, np.nan) if numbers is None else numbers
+
+    def fingerprint(self, X: Any, values: RowValues) -> Fingerprint:
+        """Sums over encoded rows, by which a later call recognises them."""
+        return Fingerprint.of(X, values)
+
+    def observed(self, rows: Rows) -> tuple[Array, Array, RowValues]:
+        """X, numbers of y and what rows bring besides, of encoded rows, as in a later call."""
+        return rows.X, rows.y, replace(rows.values, y=None, weight=None)
+
+    # ---- later calls --------------------------------------------------------------------------
+
+    def check_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row, of those that are given."""
+        return {name: ROW_ARGUMENTS[name].check(v, X) for name, v in given(by_row).items()}
+
+    @abstractmethod
+    def encode_y(self, y: Array) -> Array:
+        """Numbers for observations, checked."""
+
+    def encode_later(
+        self, X: Any, y: Array, by_row: Mapping[str, Array]
+    ) -> tuple[Array, RowValues]:
+        """Numbers for observations, checked, and what these checked arguments by row bring."""
+        return self.encode_y(y).astype(float), values_brought(by_row)
+
+    def decode(self, sample: Array) -> Array:
+        """Observations in the user's form, from draws of the likelihood's numbers."""
+        return sample
+
+    # ---- draws, split into parts --------------------------------------------------------------
+
+    def parts_to_predict(self, parts: dict[str, Array]) -> dict[str, Array]:
+        """Draws of coefficients, intercepts and others for predictions, from those of theta."""
+        return parts
+
+    def parts_to_report(self, parts: dict[str, Array]) -> dict[str, Array]:
+        """Draws as users see them, for all classes, from those of theta."""
+        return self.parts_to_predict(parts)
+
+    def own_coordinates(self, parts: dict[str, Array]) -> Array | None:
+        """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
+        own = [each for each in self.likelihood.own if each.name in parts]
+        if own and len(own) == len(self.likelihood.own):
+            found: Array = self.likelihood.unconstrain_own(
+                np.column_stack([parts[each.name] for each in own])
+            )
+            return found
+        # unequal noise is reported by its own coefficients
+        columns = [each.transform.inverse(parts[each.name]) for each in own]
+        return np.column_stack(columns) if columns else None
+
+    def fitted_attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
+        """Fitted attributes, from the parts of one draw; ``names`` are those of other parameters.
+
+        The only predictor of a regression has no axis.
+        """
+        coef, intercept = parts["coef"][0].copy(), parts["intercept"][0].copy()
+        if self.classes is None:
+            coef, intercept = coef[0], float(intercept[0])
+        own = {name: parts[name][0] for name in names}
+        own = {f"{name}_": each if np.ndim(each) else float(each) for name, each in own.items()}
+        return {"coef_": coef, "intercept_": intercept, **own}
+
+    # ---- batches of partial_fit, and rows in blocks -------------------------------------------
 
     def of_stream(self, stream: Any) -> Self:
-        """Target of a batch of ``partial_fit`` after those of the stream."""
-        return replace(self, first=not stream.n_batches)
-
-    def encode_labels(self, labels: Array, total: Array) -> tuple[Self, Array, Array]:
-        """Target, and for each label read from blocks its number and the factor on its weight."""
-        raise NotImplementedError
+        """Target of a batch after those of the stream."""
+        return self
 
     def named(self, numbers: Mapping[str, Array]) -> dict[str, Array]:
         """Arguments by row of a block, with the name of the unnamed one, which is a size."""
@@ -90,108 +160,3 @@ class Target(ABC):
         """Values as the likelihood takes them, of rows whose ``others`` are arguments by row."""
         brought = values_brought(self.named(values.others))
         return replace(values, others={}).beside(brought)
-
-    def numbers_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked arguments by row of a fit."""
-        return self.numbers_by_row(X, by_row)
-
-    def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        """Numbers for y (NaN if not given), the likelihood, and the labels that its draws point to.
-
-        Labels are None if y holds numbers.
-        """
-        y = np.full(n_rows, np.nan) if y is None else self.likelihood.check_target(np.asarray(y))
-        return y, self.likelihood, None
-
-    def fingerprint(self, found: Fingerprint) -> Fingerprint:
-        """The fingerprint without the sums that this target changes."""
-        return found
-
-    def data(self, rows: Rows) -> tuple[Array, Array, RowValues]:
-        """X, the numbers of y, and what the rows bring besides, of encoded rows."""
-        return rows.X, rows.y, replace(rows.values, y=None, weight=None)
-
-    # ---- later calls --------------------------------------------------------------------------
-
-    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked arguments by row that are given."""
-        return {name: ROW_ARGUMENTS[name].check(v, X) for name, v in given(by_row).items()}
-
-    @abstractmethod
-    def numbers(self, y: Array) -> Array:
-        """Observations as checked numbers for the likelihood."""
-
-    def observed(self, X: Any, y: Array, numbers: Mapping[str, Array]) -> tuple[Array, RowValues]:
-        """Numbers for the likelihood, and what these arguments by row bring."""
-        return self.numbers(y).astype(float), values_brought(numbers)
-
-    def decode(self, sample: Array) -> Array:
-        """Observations in the user's form, from draws of the likelihood's numbers."""
-        return sample
-
-    def among_all(self, codes: Array) -> Array:
-        """Codes among all classes, from codes among those in the model; other numbers unchanged."""
-        return codes
-
-    # ---- scores -------------------------------------------------------------------------------
-
-    def are_rates(self, y: Array, weight: Array | None) -> bool:
-        """Whether y holds rates: with their exposures as weights they are counts."""
-        return False
-
-    def scored(self, y: Array) -> Array:
-        """Numbers of y for a score, ``(n,)`` or ``(n, n_outputs)``."""
-        return y
-
-    def shares(self, y: Array, size: Array) -> Array:
-        """Observations on the scale of predictions, given what they were made over."""
-        return y
-
-    # ---- draws --------------------------------------------------------------------------------
-
-    def parts(self, parts: dict[str, Array]) -> dict[str, Array]:
-        """Draws, part by part, for predictions, from those of the model's parameters."""
-        return parts
-
-    def reported(self, parts: dict[str, Array]) -> dict[str, Array]:
-        """Draws, part by part, as they are reported, for all classes."""
-        return parts
-
-    def own_coordinates(self, parts: dict[str, Array]) -> Array | None:
-        """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
-        own = [each for each in self.likelihood.own if each.name in parts]
-        if own and len(own) == len(self.likelihood.own):
-            return self.likelihood.unconstrain_own(np.column_stack([parts[o.name] for o in own]))
-        # unequal noise is reported by its own coefficients
-        columns = [each.transform.inverse(parts[each.name]) for each in own]
-        return np.column_stack(columns) if columns else None
-
-    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
-        """Fitted attributes, from the parts of one draw."""
-        values = {name: parts[name][0] for name in ["coef", "intercept", *names]}
-        own = {name: values[name] for name in names}
-        own = {f"{name}_": each if np.ndim(each) else float(each) for name, each in own.items()}
-        return {"coef_": values["coef"].copy(), "intercept_": values["intercept"].copy(), **own}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class OfFamily(Target):
-    """Target of a regression: its likelihood is known before its rows.
-
-    Attributes
-    ----------
-    family : Likelihood
-    """
-
-    family: Likelihood
-
-    @property
-    def likelihood(self) -> Likelihood:
-        """Distribution of an observation."""
-        return self.family
-
-    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
-        """Fitted attributes, from the parts of one draw; the only predictor has no axis."""
-        found = super().attributes(parts, names)
-        coef, intercept = found["coef_"][0], float(found["intercept_"][0])
-        return found | {"coef_": coef, "intercept_": intercept}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
-
-import numpy as np
+from typing import Any, Self
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.rows.checks import warn_of_fraction
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.rows.checks import first_fraction, warn_of_fraction
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets.numbers import Numbers
 
@@ -26,33 +26,14 @@ class Counts(Numbers):
             warn_of_fraction(first_fraction(rows.y), with_exposure=exposed)
         return target, rows
 
-    def _of_fit(self, y: Array) -> Array:
-        return super().numbers(y)
-
-    def numbers(self, y: Array) -> Array:
-        """Observations as checked, whole numbers for the likelihood."""
-        numbers, fraction = super().numbers(y), first_fraction(y)
+    def encode_later(
+        self, X: Any, y: Array, by_row: Mapping[str, Array]
+    ) -> tuple[Array, RowValues]:
+        """Whole counts, checked, and what these checked arguments by row bring."""
+        fraction = first_fraction(self.encode_y(y))
         if fraction is not None:
             raise ValueError(
                 f"y has the value {fraction:g}; probabilities are of whole counts. Give the counts "
                 "as y, and the time, area or population they were made over as exposure."
             )
-        return numbers
-
-    def are_rates(self, y: Array, weight: Array | None) -> bool:
-        """Whether y holds rates: with their exposures as weights they are counts."""
-        return self.likelihood.takes_rates and weight is not None and first_fraction(y) is not None
-
-    def scored(self, y: Array) -> Array:
-        """Numbers of y for a score, which may be rates; an error names y."""
-        return super().numbers(y)
-
-    def shares(self, y: Array, size: Array) -> Array:
-        """Rates: counts divided by their exposures."""
-        return y / size
-
-
-def first_fraction(y: Array) -> float | None:
-    """The first number of y that is not whole; None if all are."""
-    broken = y[y != np.floor(y)]
-    return float(broken[0]) if len(broken) else None
+        return super().encode_later(X, y, by_row)

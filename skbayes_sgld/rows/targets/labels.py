@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from skbayes_sgld._checks import escaped, naming
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods import Categorical, LabelLikelihood, Likelihood
+from skbayes_sgld.likelihoods import Categorical, LabelLikelihood
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.checks import check_weight_sizes
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.record import Rows
@@ -27,46 +28,28 @@ class Labels(Target):
 
     Attributes
     ----------
+    classes : ndarray of shape (n_classes,) or None, default=None
+        Before :meth:`encode`: the labels that y may have, which stay in the model; None for those
+        of y.
+    likelihood : LabelLikelihood or None, default=None
+        Distribution of a code among the classes in the model; None before :meth:`encode`.
+    make_likelihood : callable or None, default=None
+        Function that makes the likelihood of a number of classes, the estimator's. A fitted target
+        has None.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, the estimator's parameter.
     keeps_absent : bool, default=True
-        Whether classes whose rows all have weight zero stay in the model: the prior of the
-        intercepts, or later rows, determine them.
-    known : bool, default=False
-        Whether the classes are those of the first call of ``partial_fit``, and not those of y.
-    make : callable or None, default=None
-        Function that makes the likelihood of a number of classes. :meth:`encode` calls it once the
-        classes are known; a fitted target has None.
-    family : LabelLikelihood or None, default=None
-        Likelihood that was made; None before :meth:`encode`.
+        Whether classes whose rows all have weight zero stay in the model, because the prior of the
+        intercepts determines theirs.
     """
 
+    likelihood: Any = None
+    make_likelihood: Callable[[int], LabelLikelihood] | None = None
     class_weight: Any = None
     keeps_absent: bool = True
-    known: bool = False
-    make: Callable[[int], LabelLikelihood] | None = None
-    family: LabelLikelihood | None = None
 
     numeric: ClassVar[bool] = False
     has_labels: ClassVar[bool] = True
-
-    @property
-    def likelihood(self) -> LabelLikelihood:
-        """Distribution of a code among the classes in the model."""
-        assert self.family is not None
-        return self.family
-
-    def _of_classes(self, classes: Array, codes: Array) -> Self:
-        """Target for these classes, given the codes of the rows with weight."""
-        present = self._present(codes, classes)
-        assert self.make is not None
-        family = self.make(len(classes)) if present is None else self._of_present(len(present))
-        return replace(self, classes=classes, present=present, family=family, make=None)
-
-    @staticmethod
-    def _of_present(n_classes: int) -> LabelLikelihood:
-        """Likelihood of the classes with weight: two of several keep their own predictors."""
-        return Categorical(n_classes)
 
     @property
     def class_names(self) -> list[str]:
@@ -79,42 +62,19 @@ class Labels(Target):
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with codes for y."""
-        classes = self._classes_of(rows.y)
+        classes = self.find_classes(rows.y)
         codes = positions(rows.y, classes)
-        factors = self._factors(rows.y, classes, codes, rows.weight)
+        factors = self.class_factors(rows.y, classes, codes, rows.weight)
         weight = rows.weight
         if factors is not None:
             weight = factors[codes] if weight is None else weight * factors[codes]
         rows = rows.having(y=codes).weighing(weight)
-        target = self._of_classes(classes, rows.y)
-        return target, rows.having(y=target._in_model(rows.y))
+        target = self.of_classes(classes, rows.y)
+        return target, rows.having(y=target.in_model(rows.y))
 
-    def of_stream(self, stream: Any) -> Self:
-        """Target of a batch, whose classes are known and stay: later rows may have them."""
-        target = super().of_stream(stream)
-        return replace(target, known=True, classes=stream.classes, keeps_absent=True)
-
-    def encode_labels(self, labels: Array, total: Array) -> tuple[Self, Array, Array]:
-        """Target, number and factor on the weight of each label that was read in blocks.
-
-        ``total`` is the weight of the rows of each label.
-        """
-        y, weight = np.repeat(labels, 2), np.repeat(0.5 * total, 2)  # two rows represent all
-        classes = self._classes_of(y)
-        codes = positions(y, classes)
-        by_class = self._factors(y, classes, codes, weight)
-        factors = np.ones(len(labels)) if by_class is None else by_class[codes[::2]]
-        some = weight[::2] * factors > 0
-        present = codes[::2][some]
-        target = self._of_classes(classes, present)
-        numbers = np.zeros(len(labels))
-        numbers[some] = target._in_model(present)
-        return target, numbers, np.where(some, factors, 0.0)
-
-    def _classes_of(self, y: Array) -> Array:
-        """The different labels, sorted, at least two; or those that are known."""
-        if self.known:
-            assert self.classes is not None
+    def find_classes(self, y: Array) -> Array:
+        """The different labels, sorted, at least two; or those that y may have."""
+        if self.classes is not None:
             if isinstance(self.class_weight, str):
                 raise ValueError(
                     f"class_weight={self.class_weight!r} depends on rows that are yet to come; "
@@ -134,7 +94,7 @@ class Labels(Target):
                 raise ValueError(f"{error}{_hint_of_shares(y)}") from None
         return check_two(classes)
 
-    def _factors(
+    def class_factors(
         self, y: Array, classes: Array, codes: Array, weight: Array | None
     ) -> Array | None:
         """Factor on the weights of the rows of each class; None if all are 1."""
@@ -149,10 +109,21 @@ class Labels(Target):
         check_weight_sizes(product, f"class_weight={self.class_weight!r}")
         return factors
 
+    def of_classes(self, classes: Array, codes: Array) -> Self:
+        """Fitted target of these classes, given the codes of the rows with weight."""
+        assert self.make_likelihood is not None
+        present = self._present(codes, classes)
+        if present is None:
+            likelihood = self.make_likelihood(len(classes))
+        else:
+            likelihood = self._likelihood_of_present(len(present))
+        target = replace(self, classes=classes, present=present)
+        return replace(target, likelihood=likelihood, make_likelihood=None)
+
     def _present(self, codes: Array, classes: Array) -> Array | None:
         """Codes of the classes with weight, if others leave the model; None otherwise."""
         present = np.flatnonzero(np.bincount(codes))
-        if len(present) == len(classes) or self.keeps_absent:
+        if len(present) == len(classes) or self.keeps_absent or self.classes is not None:
             return None
         if len(present) < 2:
             only = classes[present].tolist()[0]
@@ -163,36 +134,51 @@ class Labels(Target):
             )
         return present
 
-    def _in_model(self, codes: Array) -> Array:
+    @staticmethod
+    def _likelihood_of_present(n_classes: int) -> LabelLikelihood:
+        """Likelihood of the classes with weight: two of several keep their own predictors."""
+        return Categorical(n_classes)
+
+    def in_model(self, codes: Array) -> Array:
         """Codes among the classes in the model, as the likelihood takes them."""
         if self.present is not None:
             codes = np.searchsorted(self.present, codes)
-        return self.likelihood.check_target(codes)
+        checked: Array = self.likelihood.check_target(codes)
+        return checked
 
-    def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        """Codes of y, or of 0 and 1 in turn, the likelihood, and the labels."""
+    def encode_before_fit(self, y: Any, n_rows: int) -> tuple[Self, Array]:
+        """Target of the labels of y, or of 0 and 1, and codes of y, or of 0 and 1 in turn."""
         labels, codes = np.arange(2), np.arange(n_rows) % 2
         if y is not None:
             labels, codes = np.unique(y, return_inverse=True)
-        assert self.make is not None
-        return codes.astype(float), self.make(len(labels)), labels
+        assert self.make_likelihood is not None
+        likelihood = self.make_likelihood(len(labels))
+        return replace(self, classes=labels, likelihood=likelihood), codes.astype(float)
 
-    def fingerprint(self, found: Fingerprint) -> Fingerprint:
-        """The fingerprint, without the weights if class weights are among them."""
+    def fingerprint(self, X: Any, values: RowValues) -> Fingerprint:
+        """Sums over encoded rows, with codes among all classes, and without class weights."""
+        if self.present is not None:
+            assert values.y is not None
+            values = replace(values, y=self.present[values.y.astype(int)])
+        found = super().fingerprint(X, values)
         return found if self.class_weight is None else replace(found, weight=np.nan)
+
+    def of_stream(self, stream: Any) -> Self:
+        """Target of a batch, whose classes are known."""
+        return replace(self, classes=stream.classes)
 
     # ---- later calls --------------------------------------------------------------------------
 
-    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+    def check_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
         """Checked arguments by row; raise if some are trials: the fit was to labels."""
         if by_row.get("n_trials") is not None:
             raise ValueError(
                 "n_trials is given, and the model was fitted to labels; give labels, or n_trials "
                 "in fit too."
             )
-        return super().numbers_by_row(X, by_row)
+        return super().check_by_row(X, by_row)
 
-    def numbers(self, y: Array) -> Array:
+    def encode_y(self, y: Array) -> Array:
         """Codes of labels among all classes."""
         assert self.classes is not None
         return codes_of(y, self.classes, "the fit")
@@ -203,11 +189,9 @@ class Labels(Target):
         labels: Array = self.classes[sample]
         return labels
 
-    def among_all(self, codes: Array) -> Array:
-        """Codes among all classes, from codes among those in the model."""
-        return codes if self.present is None else self.present[codes.astype(int)]
+    # ---- draws, split into parts --------------------------------------------------------------
 
-    def reported(self, parts: dict[str, Array]) -> dict[str, Array]:
+    def parts_to_report(self, parts: dict[str, Array]) -> dict[str, Array]:
         """Draws of all classes: a class that is not in the model has the intercept -infinity."""
         if self.present is None:
             return parts

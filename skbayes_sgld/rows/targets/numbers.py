@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from skbayes_sgld._checks import check_size
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.rows.record import Rows
-from skbayes_sgld.rows.targets.base import OfFamily
+from skbayes_sgld.rows.targets.base import Target
 
 _SQUARED = 1e150  # size of y whose square is still a number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Numbers(OfFamily):
+class Numbers(Target):
     """Numbers that the likelihood takes unchanged."""
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
@@ -28,16 +27,13 @@ class Numbers(OfFamily):
 
     def _of_fit(self, y: Array) -> Array:
         """Checked numbers for the likelihood, in a fit."""
-        return self.numbers(y)
+        return self.encode_y(y)
 
-    def numbers(self, y: Array) -> Array:
+    def encode_y(self, y: Array) -> Array:
         """Observations as numbers of the likelihood, checked."""
-        check_sizes(y, *self.family.sizes)
-        return self.family.check_target(y)
-
-    def scored(self, y: Array) -> Array:
-        """Numbers of y for a score; an error names y."""
-        return self.numbers(y)
+        check_sizes(y, *self.likelihood.sizes)
+        checked: Array = self.likelihood.check_target(y)
+        return checked
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,47 +44,55 @@ class Measurements(Numbers):
     ----------
     standardised : bool, default=False
         Whether the fit standardises y first, so that only later calls take squares of it.
+    fewest_rows : int, default=2
+        1 for later batches of ``partial_fit``, whose numbers may all be equal.
     """
 
     standardised: bool = False
+    fewest_rows: int = 2
 
-    fewest_rows: ClassVar[int] = 2
+    def of_stream(self, stream: Any) -> Self:
+        """Target of a batch: only the first must have two different numbers."""
+        return replace(self, fewest_rows=1) if stream.n_batches else self
 
     def _of_fit(self, y: Array) -> Array:
-        low, high = (0.0, np.inf) if self.standardised else self.family.sizes
+        low, high = (0.0, np.inf) if self.standardised else self.likelihood.sizes
         check_sizes(y, low, high)
-        return self.family.check_target(y) if self.first else y.astype(float)
+        if self.fewest_rows < 2:
+            return y.astype(float)
+        checked: Array = self.likelihood.check_target(y)
+        return checked
 
-    def numbers(self, y: Array) -> Array:
+    def encode_y(self, y: Array) -> Array:
         """Observations as numbers of the likelihood, checked."""
-        check_sizes(y, *((0.0, _SQUARED) if self.standardised else self.family.sizes))
+        check_sizes(y, *((0.0, _SQUARED) if self.standardised else self.likelihood.sizes))
         return y.astype(float)
 
-    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
+    def fitted_attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
         """Fitted attributes, from the parts of one draw; a variance may be given."""
-        found = super().attributes(parts, names)
-        return found if names else found | {"noise_variance_": self.family.sigma2}
+        found = super().fitted_attributes(parts, names)
+        return found if names else found | {"noise_variance_": self.likelihood.sigma2}
 
-    def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        """Numbers for y (NaN if not given), the likelihood, and no labels."""
-        found = super().before_fit(y, n_rows)
-        if y is not None and self.family.infers_noise:
-            check_size(float(np.abs(found[0]).max(initial=0.0)), "y")
-        return found
+    def encode_before_fit(self, y: Any, n_rows: int) -> tuple[Self, Array]:
+        """Target, and numbers for y (NaN if not given)."""
+        target, numbers = super().encode_before_fit(y, n_rows)
+        if y is not None and self.likelihood.infers_noise:
+            check_size(float(np.abs(numbers).max(initial=0.0)), "y")
+        return target, numbers
 
-    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
-        """Target of rows in blocks, which may be averages."""
+    def with_arguments(self, arguments: tuple[str, ...]) -> Self:
+        """Target of rows that have these arguments by row; raise for averages, if noise is t."""
         self._check_averages("n_averaged" in arguments)
-        return super().of_blocks(arguments)
+        return super().with_arguments(arguments)
 
-    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked arguments by row that are given."""
+    def check_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+        """Checked arguments by row, of those that are given."""
         self._check_averages(by_row.get("n_averaged") is not None)
-        return super().numbers_by_row(X, by_row)
+        return super().check_by_row(X, by_row)
 
     def _check_averages(self, given: bool) -> None:
         """Raise if averages are given and the noise is not normal."""
-        if given and self.family.spread_at is None:
+        if given and self.likelihood.spread_at is None:
             raise ValueError(
                 "n_averaged is given, and noise_distribution='student_t': a mean of several "
                 "observations with t-distributed noise has another distribution, with lighter "

@@ -10,7 +10,7 @@ import pandas as pd
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
-from skbayes_sgld.likelihoods import LabelLikelihood, Likelihood, Ordinal
+from skbayes_sgld.likelihoods import LabelLikelihood, Ordinal
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets.labels import Labels, check_two, positions, unique_labels
 
@@ -28,7 +28,7 @@ class OrderedLabels(Labels):
     order: Array | None = None
 
     @staticmethod
-    def _of_present(n_classes: int) -> LabelLikelihood:
+    def _likelihood_of_present(n_classes: int) -> LabelLikelihood:
         return Ordinal(n_classes)
 
     # ---- a fit --------------------------------------------------------------------------------
@@ -37,60 +37,70 @@ class OrderedLabels(Labels):
         """Target of a batch, whose classes and their order are known."""
         return replace(super().of_stream(stream), order=stream.order)
 
-    def read(self, y: Any) -> tuple[Self, Any]:
+    def read_type(self, y: Any) -> tuple[Self, Any]:
         """Target that knows the order of y, and y as plain labels."""
-        return (self if self.known else replace(self, order=order_of(y))), plain(y)
+        return (self if self.classes is not None else replace(self, order=order_of(y))), plain(y)
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with codes for y."""
         target, rows = super().encode(rows)
         names = target.classes
         assert names is not None
-        if self.first and self.order is None and len(names) > 2 and isinstance(names[0], str):
-            listed = " < ".join(names[:5]) + " < ..." * (len(names) > 5)
-            warn(
-                f"y holds text, and the classes are in alphabetical order: {listed}. If that is "
-                "not their order, give pandas.Categorical(y, categories=[...], ordered=True), or "
-                "its codes where scikit-learn sorts labels before the fit: VotingClassifier, "
-                "StackingClassifier, and probabilities of cross_val_predict.",
-                UserWarning,
-            )
+        if self.classes is None and self.order is None:
+            warn_of_alphabet(names)
         return target, rows
 
-    def _classes_of(self, y: Array) -> Array:
-        if self.known or self.order is None:
-            return super()._classes_of(y)
+    def find_classes(self, y: Array) -> Array:
+        """The different labels in their order, at least two; or those that y may have."""
+        if self.classes is not None or self.order is None:
+            return super().find_classes(y)
         return check_two(in_order(unique_labels(y), self.order))
 
-    def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        """Codes of y, or of 0 and 1 in turn, the likelihood, and the labels in their order."""
+    def encode_before_fit(self, y: Any, n_rows: int) -> tuple[Self, Array]:
+        """Target of the labels of y in their order, and codes of y, or of 0 and 1 in turn."""
         order, y = order_of(y), None if y is None else np.asarray(plain(y))
-        codes, likelihood, labels = super().before_fit(y, n_rows)
-        if order is None or labels is None:
-            return codes, likelihood, labels
+        target, codes = super().encode_before_fit(y, n_rows)
+        if order is None:
+            return target, codes
+        labels = target.classes
+        assert labels is not None
         ordered = in_order(labels, order)
-        return positions(labels, ordered)[codes.astype(np.intp)].astype(float), likelihood, ordered
+        codes = positions(labels, ordered)[codes.astype(np.intp)].astype(float)
+        return replace(target, classes=ordered), codes
 
-    # ---- draws --------------------------------------------------------------------------------
+    # ---- draws, split into parts --------------------------------------------------------------
 
-    def parts(self, parts: dict[str, Array]) -> dict[str, Array]:
+    def parts_to_predict(self, parts: dict[str, Array]) -> dict[str, Array]:
         """Draws by part, with all cut points; the first is minus the intercept."""
         first = parts["intercept"]  # in theta it is the first cut point
         cut_points = np.column_stack([first, parts.get("cut_point", first[:, :0])])
         return {**parts, "intercept": -first, "cut_point": cut_points}
 
-    def reported(self, parts: dict[str, Array]) -> dict[str, Array]:
-        """Draws, part by part; the cut points are those between classes in the model."""
-        return parts
+    def parts_to_report(self, parts: dict[str, Array]) -> dict[str, Array]:
+        """The same draws; the cut points are those between classes in the model."""
+        return self.parts_to_predict(parts)
 
     def own_coordinates(self, parts: dict[str, Array]) -> Array | None:
         """Log gaps ``(S, n_gaps)`` between neighbouring cut points; None with one of these."""
         gaps = np.diff(parts["cut_point"], axis=1)
         return np.log(np.maximum(gaps, np.finfo(float).tiny)) if gaps.size else None
 
-    def attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
+    def fitted_attributes(self, parts: dict[str, Array], names: list[str]) -> dict[str, Any]:
         """Fitted attributes, from the parts of one draw."""
-        return super().attributes(parts, names) | {"cut_points_": parts["cut_point"][0]}
+        return super().fitted_attributes(parts, names) | {"cut_points_": parts["cut_point"][0]}
+
+
+def warn_of_alphabet(classes: Array) -> None:
+    """Warn that classes of text, three or more, have the order of their names."""
+    if len(classes) > 2 and isinstance(classes[0], str):
+        listed = " < ".join(classes[:5]) + " < ..." * (len(classes) > 5)
+        warn(
+            f"y holds text, and the classes are in alphabetical order: {listed}. If that is "
+            "not their order, give pandas.Categorical(y, categories=[...], ordered=True), or "
+            "its codes where scikit-learn sorts labels before the fit: VotingClassifier, "
+            "StackingClassifier, and probabilities of cross_val_predict.",
+            UserWarning,
+        )
 
 
 def plain(y: Any) -> Any:

@@ -9,17 +9,17 @@ from typing import Any, Self
 import numpy as np
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods import Binomial, Likelihood, as_totals
+from skbayes_sgld.likelihoods import Binomial, as_totals
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.arguments import values_brought
 from skbayes_sgld.rows.checks import one_a_row, trials_of
 from skbayes_sgld.rows.record import Rows
-from skbayes_sgld.rows.targets.base import OfFamily, Target
+from skbayes_sgld.rows.targets.base import Target
 from skbayes_sgld.rows.targets.numbers import check_sizes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Totals(OfFamily):
+class Totals(Target):
     """Numbers of successes, each among ``n_trials`` trials."""
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
@@ -31,11 +31,14 @@ class Totals(OfFamily):
             weight = np.where(none, 0.0, 1.0 if weight is None else weight)
         return self, rows.having(y=totals, others=others).weighing(weight)
 
-    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
-        """Target of rows in blocks, which must have trials."""
+    def with_arguments(self, arguments: tuple[str, ...]) -> Self:
+        """Target of rows that have these arguments by row; raise if trials are not among them."""
         if "n_trials" not in arguments:
-            raise ValueError("the blocks have no n_trials; let them be (X, y, weight, n_trials).")
-        return super().of_blocks(arguments)
+            raise ValueError(
+                "n_trials is None; give the trials of each row, of which y were successes: "
+                "fit(X, y, n_trials=n), or blocks of (X, y, weight, n_trials)."
+            )
+        return super().with_arguments(arguments)
 
     def of_block(self, values: RowValues) -> RowValues:
         """Values as the likelihood takes them: for y records of successes and trials."""
@@ -44,48 +47,32 @@ class Totals(OfFamily):
         totals = as_totals(values.y, others.pop("n_trials", 1.0))
         return super().of_block(replace(values, y=totals, others=others))
 
-    def numbers_of_fit(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
-        """Checked arguments by row of a fit, trials among them."""
-        if by_row.get("n_trials") is None:
-            raise ValueError(
-                "n_trials is None; give the trials of each row, of which y were successes: "
-                "fit(X, y, n_trials=n)."
-            )
-        return super().numbers_by_row(X, by_row)
-
-    def numbers_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
+    def check_by_row(self, X: Any, by_row: Mapping[str, Any]) -> dict[str, Array]:
         """Checked arguments by row; trials are 1 if they are not given."""
-        numbers = super().numbers_by_row(X, by_row)
+        numbers = super().check_by_row(X, by_row)
         return numbers if "n_trials" in numbers else numbers | {"n_trials": trials_of(1, X)}
 
-    def data(self, rows: Rows) -> tuple[Array, Array, RowValues]:
-        """X, the numbers of successes, and what the rows bring besides, trials among it."""
-        X, totals, values = super().data(rows)
+    def observed(self, rows: Rows) -> tuple[Array, Array, RowValues]:
+        """X, numbers of successes, and what the rows bring besides, trials among it."""
+        X, totals, values = super().observed(rows)
         trials = RowValues(others={"trials": totals["trials"]})
         return X, totals["successes"], values.beside(trials)
 
-    def before_fit(self, y: Any, n_rows: int) -> tuple[Array, Likelihood, Array | None]:
-        """NaN for y, which no scale depends on, the likelihood, and no labels."""
-        return np.full(n_rows, np.nan), self.likelihood, None
+    def encode_before_fit(self, y: Any, n_rows: int) -> tuple[Self, Array]:
+        """Target, and NaN for y, which no scale depends on."""
+        return self, np.full(n_rows, np.nan)
 
-    def numbers(self, y: Array) -> Array:
-        """Numbers of successes."""
+    def encode_y(self, y: Array) -> Array:
+        """Numbers of successes; :meth:`encode_later` checks them with their trials."""
+        check_sizes(y, *self.likelihood.sizes)
         return y
 
-    def observed(self, X: Any, y: Array, numbers: Mapping[str, Array]) -> tuple[Array, RowValues]:
+    def encode_later(
+        self, X: Any, y: Array, by_row: Mapping[str, Array]
+    ) -> tuple[Array, RowValues]:
         """Numbers of successes, and what these arguments by row bring, trials among it."""
-        totals = totals_of(X, y, numbers.get("n_trials", 1))
-        return totals["successes"], values_brought({**numbers, "n_trials": totals["trials"]})
-
-    def scored(self, y: Array) -> Array:
-        """Numbers of y, which are checked with their trials."""
-        check_sizes(y, *self.family.sizes)
-        return y
-
-    def shares(self, y: Array, size: Array) -> Array:
-        """Shares of successes among the trials."""
-        totals = totals_of(size, np.ravel(y), size)
-        return totals["successes"] / np.maximum(totals["trials"], 1.0)
+        totals = totals_of(X, y, by_row.get("n_trials", 1))
+        return totals["successes"], values_brought({**by_row, "n_trials": totals["trials"]})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -98,32 +85,21 @@ class TotalsOfLabels(Totals):
         Parameter of the estimator, which has no meaning here.
     """
 
-    family: Likelihood = Binomial()
+    likelihood: Any = Binomial()
     class_weight: Any = None
 
     numeric = False
 
-    numbers_by_row = Target.numbers_by_row  # None stands for one trial, which is a label
-    attributes = Target.attributes  # as of labels
+    check_by_row = Target.check_by_row  # None stands for one trial, which is a label
 
-    def encode(self, rows: Rows) -> tuple[Self, Rows]:
-        """Target of these rows, and the rows with trials and a positive weight."""
-        self.check()
-        target, rows = super().encode(rows)
-        return replace(target, classes=np.arange(2)), rows
-
-    def of_blocks(self, arguments: tuple[str, ...]) -> Self:
-        """Target of rows in blocks, which have trials."""
-        self.check()
-        return replace(super().of_blocks(arguments), classes=np.arange(2))
-
-    def check(self) -> None:
-        """Raise where classes have weights."""
+    def with_arguments(self, arguments: tuple[str, ...]) -> Self:
+        """Target of rows that have these arguments by row; raise where classes have weights."""
         if self.class_weight is not None:
             raise ValueError(
                 f"class_weight={self.class_weight!r} has no meaning for totals; leave it None, and "
                 "weigh rows by sample_weight."
             )
+        return replace(super().with_arguments(arguments), classes=np.arange(2))
 
 
 def totals_of(X: Any, y: Array, n_trials: Any) -> Array:
