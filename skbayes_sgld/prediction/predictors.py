@@ -2,10 +2,12 @@
 
 Conventions
 -----------
-A :class:`Predictor` maps n rows to their K predictors under each of S draws, ``(K, n, S)``;
-``share (S,)`` holds the probabilities of the draws. A :class:`Spread` has the same predictors as
-their mean over the draws and each draw's deviation from it. It is made once for ``n_rows`` rows,
-which are mapped block by block: how much is computed beforehand depends on that number.
+A :class:`Predictor` maps n rows to their K predictors under each of S draws, ``(K, n, S)``. It
+alone multiplies rows by coefficients: its callers take slices and masks of the rows, and ask for
+``X.shape[0]``, so a predictor may take other rows than arrays and sparse arrays. ``share (S,)``
+holds the probabilities of the draws. A :class:`Spread` has the same predictors as their mean over
+the draws and each draw's deviation from it. It is made once for ``n_rows`` rows, which are mapped
+block by block: how much is computed beforehand depends on that number.
 """
 
 from __future__ import annotations
