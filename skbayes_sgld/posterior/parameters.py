@@ -17,7 +17,8 @@ coefficients and the own parameters. Its entries say which coefficients of the d
 whose scale is learned, such as the effects of a group or the bend of a curve, is
 
 1. a block with the names of its labels, whose entries multiply further columns of the design: a
-   :class:`~skbayes_sgld.posterior.design.Design` of its own, such as a sparse one, beside X's;
+   :class:`~skbayes_sgld.posterior.design.Design` of its own, such as a sparse one, beside X's; a
+   subclass of :class:`~skbayes_sgld.posterior.glm.GLMPosterior` puts together in ``_design``;
 2. a :class:`~skbayes_sgld.priors.HierarchicalPrior` of its coefficients, whose hyperparameters are
    further entries of the block ``scales``;
 3. coordinates in which chains move, a file of their own where a precision for each column is not
