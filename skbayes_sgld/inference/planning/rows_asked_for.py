@@ -18,7 +18,7 @@ from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import require
 from skbayes_sgld.sampling.base import Sampler
 from skbayes_sgld.sampling.gradients import ControlVariate, Gradient
-from skbayes_sgld.sampling.tuning.leverage import Reading, read_always
+from skbayes_sgld.sampling.tuning.leverage import Split, read_always
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import choose_batch_size, measure_noise
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -68,13 +68,13 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Row
         require(posterior, ability, "gradient", gradient, gradient.remedy)
     if batch_size is not AUTO:
         check_batch_size(batch_size, n, "or gradient='full', which takes each of them once")
-    reading = Reading(posterior, start_as_mode(posterior) if mode is None else mode)
+    split = Split(posterior, start_as_mode(posterior) if mode is None else mode)
     if gradient.reads_always and mode is not None:
-        reading = read_always(posterior, mode)
-    n_sampled, noise = reading.posterior.n_samples, None
+        split = read_always(posterior, mode)
+    n_sampled, noise = split.posterior.n_samples, None
     if batch_size is AUTO or settings.step_size is AUTO:
         noise = measure_noise(
-            reading.posterior, gradient, reading.mode, tau, task.seed, surely=reading.next_rows
+            split.posterior, gradient, split.mode, tau, task.seed, surely=split.next_rows
         )
     if batch_size is AUTO:
         assert noise is not None
@@ -90,7 +90,7 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Row
     choices = {
         "gradient": Choice(gradient, why, settings.gradient is not AUTO),
         "batch_size": Choice(
-            min(batch_size, n_sampled), why_size + reading.phrase, settings.batch_size is not AUTO
+            min(batch_size, n_sampled), why_size + split.phrase, settings.batch_size is not AUTO
         ),
     }
-    return RowsRead(choices, reading, noise)
+    return RowsRead(choices, split, noise)

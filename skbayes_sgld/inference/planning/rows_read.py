@@ -11,7 +11,7 @@ from skbayes_sgld.inference.planning.task import Task, start_as_mode
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
-from skbayes_sgld.sampling.tuning.leverage import Reading
+from skbayes_sgld.sampling.tuning.leverage import Split
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel, batch_pays, cheapest_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -24,14 +24,14 @@ class RowsRead(NamedTuple):
     ----------
     choices : dict of str to Choice
         Gradient and batch size; None takes all rows.
-    reading : Reading
+    split : Split
         Rows that batches are drawn from, rows that every batch reads, and the mode.
     noise : NoiseLevel or None
         Noise of minibatches, if it was measured.
     """
 
     choices: Choices
-    reading: Reading
+    split: Split
     noise: NoiseLevel | None = None
 
 
@@ -41,11 +41,11 @@ def cheapest_rows(task: Task) -> RowsRead:
     if why := reason_for_all_rows(posterior, n_walkers):
         return all_rows(why, posterior, task.mode)
     # a batch of the least size would pay; whether one without visible noise pays is measured
-    gradient, batch_size, why, reading, noise = cheapest_gradient(
+    gradient, batch_size, why, split, noise = cheapest_gradient(
         posterior, task.mode, task.settings.tau, task.seed, n_walkers
     )
-    size = Choice(batch_size, why + reading.phrase)
-    return RowsRead({"gradient": Choice(gradient, why), "batch_size": size}, reading, noise)
+    size = Choice(batch_size, why + split.phrase)
+    return RowsRead({"gradient": Choice(gradient, why), "batch_size": size}, split, noise)
 
 
 def needs_mode(task: Task) -> bool:
@@ -64,13 +64,13 @@ def every_row(task: Task, mode: Mode | None) -> RowsRead:
         "gradient": Choice.by_user(task.settings.gradient),
         "batch_size": Choice(None, "all rows at every step"),
     }
-    return RowsRead(choices, Reading(task.posterior, mode or start_as_mode(task.posterior)))
+    return RowsRead(choices, Split(task.posterior, mode or start_as_mode(task.posterior)))
 
 
 def all_rows(why: str, posterior: BasePosterior, mode: Mode) -> RowsRead:
     """All rows at every step."""
     choices = {"gradient": Choice(Full(), why), "batch_size": Choice(None, why)}
-    return RowsRead(choices, Reading(posterior, mode))
+    return RowsRead(choices, Split(posterior, mode))
 
 
 def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:

@@ -31,8 +31,8 @@ _MOST_NEXT = 1000  # largest number of ``next_rows``
 _PROBES = 32  # random moves that estimate leverages without a matrix, to a quarter of each
 
 
-class Reading(NamedTuple):
-    """How the rows of a run are read.
+class Split(NamedTuple):
+    """Rows of a run, split into those that every batch reads and those that batches are drawn from.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def least_bound(posterior: BasePosterior) -> float:
 
 def read_always(
     posterior: BasePosterior, mode: Mode, bound: float = THRESHOLDS.leverages[0]
-) -> Reading:
+) -> Split:
     """Posterior that reads all rows of leverage above ``bound`` in every batch."""
     P = posterior.n_params
     units = np.eye(P) if P <= MAX_DENSE else probe_generator().standard_normal((_PROBES, P))
@@ -73,7 +73,7 @@ def read_always(
     at = mode.theta if mode.expansion is None else mode.expansion
     leverages = posterior.leverages(at, moves, bound)
     if leverages is None or not leverages.any():
-        return Reading(posterior, mode)
+        return Split(posterior, mode)
     # rows whose leverage is not unusual are sampled: in a dispersion that is hardly known, all rows
     # have a high leverage
     usual = 5.0 * np.median(leverages, axis=1, keepdims=True)
@@ -87,4 +87,4 @@ def read_always(
     near = np.flatnonzero(total)
     if len(near) > _MOST_NEXT:
         near = near[np.argpartition(-total[near], _MOST_NEXT)[:_MOST_NEXT]]
-    return Reading(posterior, mode, near)
+    return Split(posterior, mode, near)

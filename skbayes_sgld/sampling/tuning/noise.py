@@ -14,7 +14,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.leverage import Reading, least_bound, read_always
+from skbayes_sgld.sampling.tuning.leverage import Split, least_bound, read_always
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.pilots import STEP_SIZES
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -151,7 +151,7 @@ class Cheapest(NamedTuple):
     batch_size : int or None
         None takes all rows.
     why : str
-    reading : Reading
+    split : Split
         Rows that batches are drawn from, and rows that every batch reads.
     noise : NoiseLevel or None
         Noise of the batches; None if steps take all rows.
@@ -160,7 +160,7 @@ class Cheapest(NamedTuple):
     gradient: Gradient
     batch_size: int | None
     why: str
-    reading: Reading
+    split: Split
     noise: NoiseLevel | None = None
 
 
@@ -176,7 +176,7 @@ def cheapest_gradient(
         mode = mode._replace(expansion=posterior.expand_likelihood(mode.theta))
     # to measure on more rows costs more than a smaller batch saves
     most_rows = max(2_000, 10 * posterior.n_params)
-    least, bound, whole = np.inf, np.inf, Reading(posterior, mode)
+    least, bound, whole = np.inf, np.inf, Split(posterior, mode)
     # an always read row costs a third as much as one in a batch
     for next_bound in THRESHOLDS.leverages:
         next_bound = max(next_bound, least_bound(posterior))
@@ -191,17 +191,17 @@ def cheapest_gradient(
         size = choose_batch_size(level, temperature, n_walkers)
         cost, _ = step_costs(read.posterior, size)
         if cost < least:
-            least, reading, batch_size, noise = cost, read, size, level
+            least, split, batch_size, noise = cost, read, size, level
         if size <= 32 or not len(read.next_rows):
             break
-    if not batch_pays(reading.posterior, batch_size, n_walkers):
+    if not batch_pays(split.posterior, batch_size, n_walkers):
         size_text = f"{batch_size:,} of {n:,}" if batch_size < n else f"more than all {n:,}"
         why = f"a batch without visible noise takes {size_text} rows"
         return Cheapest(Full(), None, why, whole)
     why = f"batches of {batch_size:,} add less than 0.5 % to any standard deviation"
     if n_walkers > 1:
         why += f", and {n_walkers} walkers share each"
-    return Cheapest(gradient, batch_size, why, reading, noise)
+    return Cheapest(gradient, batch_size, why, split, noise)
 
 
 def batch_pays(posterior: BasePosterior, batch_size: int, n_walkers: int) -> bool:

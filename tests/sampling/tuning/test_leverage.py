@@ -59,10 +59,10 @@ def test_the_rows_that_decide_are_in_every_batch(kind, sparse):
     weight = np.ones(400)
     weight[5] = 0.0
     posterior, mode = with_rare_rows(LIKELIHOODS[kind], sparse=sparse, sample_weight=weight)
-    reading = read_always(posterior, mode)
-    assert reading.posterior.n_always < 0.1 * 400
-    assert reading.posterior.n_always + reading.posterior.n_samples == 400
-    kept = np.isin(np.arange(400), reading.posterior._sampled)
+    split = read_always(posterior, mode)
+    assert split.posterior.n_always < 0.1 * 400
+    assert split.posterior.n_always + split.posterior.n_samples == 400
+    kept = np.isin(np.arange(400), split.posterior._sampled)
     assert not kept[RARE].any()
     assert kept[5]
 
