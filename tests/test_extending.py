@@ -212,16 +212,21 @@ def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
     np.testing.assert_allclose(moved.predict(X / unit) / scale, plain.predict(X), rtol=1e-6)
 
 
+def test_an_own_parameter_without_a_transform_is_refused():
+    with pytest.raises(TypeError, match="'transform'"):
+        OwnParameter("share", "share_prior", "exponential")
+
+
 def test_an_own_parameter_names_its_prior_so_that_estimators_find_it():
     with pytest.raises(ValueError, match=r"^argument='excess' of 'excess' must .*'excess_prior'"):
-        OwnParameter("excess", "excess", "exponential")
+        OwnParameter("excess", "excess", "exponential", transform="positive")
 
 
 def test_a_default_prior_of_an_own_parameter_that_is_not_known_is_refused(
     monkeypatch,
 ):
     class Family(likelihoods.NegativeBinomial):
-        own = (OwnParameter("excess", "excess_prior", "exponentia"),)
+        own = (OwnParameter("excess", "excess_prior", "exponentia", transform="positive"),)
 
     told = r"^OwnParameter\('excess'\)\.default='exponentia' is not known; .*'exponential'"
     with pytest.raises(ValueError, match=told):
@@ -244,7 +249,7 @@ def test_a_model_that_names_no_inference_is_told_which_base_it_lacks():
 def test_an_own_parameter_of_a_new_name_has_its_prior_by_an_argument_of_the_estimator():
     @dataclass(eq=False, repr=False)
     class Family(likelihoods.NegativeBinomial):
-        own = (OwnParameter("excess", "excess_prior", "exponential"),)
+        own = (OwnParameter("excess", "excess_prior", "exponential", transform="positive"),)
 
     @parameters
     class Regressor(RegressionModel, SampledEstimator):

@@ -54,7 +54,7 @@ def _shape_terms(k: Array, order: int) -> Array:
 class Gamma(Likelihood):
     r"""Gamma observations of mean :math:`\mu = e^\eta` and variance :math:`\alpha \mu^2`."""
 
-    own = (OwnParameter("dispersion", "dispersion_prior", "inverse_gamma"),)
+    own = (OwnParameter("dispersion", "dispersion_prior", "inverse_gamma", transform="positive"),)
     kernel = GammaKernel
     increasing = True
     spread_at = 1

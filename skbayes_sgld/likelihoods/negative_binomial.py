@@ -106,7 +106,7 @@ def _cdf_by_sum(y: Array, none: Array, share: Array, r: Array) -> Array:
 class NegativeBinomial(Poisson):
     r"""Counts of mean :math:`\mu = e^\eta` and variance :math:`\mu + \alpha \mu^2` (NB2)."""
 
-    own = (OwnParameter("dispersion", "dispersion_prior", "exponential"),)
+    own = (OwnParameter("dispersion", "dispersion_prior", "exponential", transform="positive"),)
     kernel = NegativeBinomialKernel
     averages = False
     takes_rates = False

@@ -17,7 +17,9 @@ from skbayes_sgld.likelihoods.row_values import RowValues
 
 _LOG_2_PI = float(np.log(2 * np.pi))
 _NOISE: tuple[OwnParameter, ...] = (
-    OwnParameter("noise_variance", "noise_prior", "inverse_gamma", is_noise=True),
+    OwnParameter(
+        "noise_variance", "noise_prior", "inverse_gamma", is_noise=True, transform="positive"
+    ),
 )
 
 

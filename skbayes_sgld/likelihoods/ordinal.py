@@ -92,7 +92,10 @@ class Ordinal(LabelLikelihood):
         ends.
         """
         gaps, unit = range(1, self.n_classes - 1), min(1.0, 6.0 / self.n_classes)
-        return tuple(OwnParameter(f"gap[{k}]", "gap_prior", "log_normal", unit=unit) for k in gaps)
+        return tuple(
+            OwnParameter(f"gap[{k}]", "gap_prior", "log_normal", unit=unit, transform="positive")
+            for k in gaps
+        )
 
     # ---- reported parameters ------------------------------------------------------------------
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld._typing import Array
-from skbayes_sgld.transforms import TRANSFORMS, Positive
+from skbayes_sgld.transforms import TRANSFORMS
 
 _LIMIT = 60.0  # size of a log coordinate beyond which floating point results do not change
 
@@ -33,10 +33,10 @@ class OwnParameter:
     is_noise : bool, default=False
         Whether it is the noise variance, the unit of some priors. It must then be the first own
         parameter.
-    transform : Transform or str, default=Positive()
-        :class:`~skbayes_sgld.transforms.Positive` or
-        :class:`~skbayes_sgld.transforms.Interval`, or the name of one in
-        :data:`~skbayes_sgld.transforms.TRANSFORMS`.
+    transform : Transform or str
+        Range of the values: ``"positive"``, ``"unit_interval"`` or an instance, from
+        :data:`~skbayes_sgld.transforms.TRANSFORMS`. It has no default: under a wrong one nothing
+        but the meaning of the reported value is wrong.
     unit : float, default=1.0
         Unit of the automatic scale of its prior; that of the noise variance comes from y.
     """
@@ -45,8 +45,8 @@ class OwnParameter:
     argument: str
     default: str
     is_noise: bool = False
-    transform: Any = Positive()
     unit: float = 1.0
+    transform: Any = field(kw_only=True)
 
     def __post_init__(self) -> None:
         """Raise if the transform is not known, or the argument is not named after a prior."""

@@ -93,7 +93,9 @@ class StudentTNoise(NormalNoise):
     kernel = StudentTKernel
     own = (
         *NormalNoise.own,
-        OwnParameter("degrees_of_freedom", "degrees_of_freedom_prior", "gamma"),
+        OwnParameter(
+            "degrees_of_freedom", "degrees_of_freedom_prior", "gamma", transform="positive"
+        ),
     )
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:
