@@ -36,6 +36,9 @@ class Auto(Enum):
 AUTO: Final = Auto.AUTO
 """Value of a setting that the user leaves to the plan: the checked form of ``"auto"``."""
 
+# skops makes an instance without a value before it gives it its state
+Auto.__new__ = lambda cls, value="auto": AUTO  # type: ignore[method-assign, assignment, misc]
+
 
 def given_or(value: Any, automatic: Any) -> Any:
     """Value that the user gave, or ``automatic`` in place of :data:`AUTO`."""
