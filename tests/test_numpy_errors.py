@@ -18,8 +18,9 @@ from skbayes_sgld import (
     variational,
 )
 from skbayes_sgld._numpy_errors import numpy_defaults
+from tests.inputs.good import make
 from tests.inputs.oracle import numbers_of
-from tests.inputs.surface import functions, make
+from tests.inputs.surface import functions
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3)) * [1.0, 1e-3, 1e4]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
-from skbayes_sgld import SGDMAPClassifier, SGLDLogisticRegression
+from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.priors import Normal
 
 RNG = np.random.default_rng(0)
@@ -70,6 +70,8 @@ def test_a_class_weight_of_zero_is_a_weight_of_zero(absent):
 
 
 def test_balanced_weights_balance_the_classes_that_have_any():
+    from skbayes_sgld import SGDMAPClassifier
+
     kept, exact = WEIGHT > 0, {"optimizer": "newton", "class_weight": "balanced"}
     model = SGDMAPClassifier(prior=Normal(scale=SCALE), **exact)
     model.fit(X, Y, sample_weight=WEIGHT)

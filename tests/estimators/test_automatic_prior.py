@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.inference.automatic_prior import choose_prior
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Ordinal, Poisson
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -99,6 +98,8 @@ def test_a_row_counts_as_its_weight_or_its_trials():
 
 @pytest.mark.parametrize("n", [FEW, MANY])
 def test_rows_in_blocks_have_the_prior_of_the_array(n):
+    from skbayes_sgld.blocks import RowBlocks
+
     X, y = data(n)
     blocks = RowBlocks(lambda: [(X[:7], y[:7]), (X[7:], y[7:])])
     models = (SGLDLinearRegression(**SHORT) for _ in range(2))

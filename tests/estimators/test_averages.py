@@ -12,20 +12,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
-    RowBlocks,
-    SGDMAPRegressor,
     SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
-    check_model,
     predict_interval,
 )
-from skbayes_sgld.criticism.weights import screen_weights
 from skbayes_sgld.likelihoods import FixedNormalNoise, Gamma, NormalNoise
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
-from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.glm import SharedSums
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -190,6 +185,8 @@ def test_intervals_of_averages_hold_the_coefficients_and_those_of_weights_do_not
 
 
 def test_a_mode_of_averages_is_climbed_to():
+    from skbayes_sgld import SGDMAPRegressor
+
     model = SGDMAPRegressor(prior=Normal(1.0), random_state=0).fit(X, Y, n_averaged=SIZE)
     draws = SGLDLinearRegression(prior=Normal(1.0), random_state=0).fit(X, Y, n_averaged=SIZE)
     sd = draws.summary()["sd"].to_numpy()
@@ -200,6 +197,8 @@ def test_a_mode_of_averages_is_climbed_to():
 @pytest.mark.parametrize("way", ["array", "blocks", "stream"])
 @pytest.mark.parametrize("cls", [SGLDLinearRegression, SGLDGammaRegressor])
 def test_sizes_do_not_change_the_automatic_scale_of_a_column(cls, way):
+    from skbayes_sgld import RowBlocks
+
     size, y = np.exp(2.0 * X[:, 0]), COSTS
     weight = RNG.integers(1, 4, N).astype(float)
     model = cls(**FEW)
@@ -236,6 +235,8 @@ def test_predictions_are_of_one_observation_or_of_an_average():
 
 @few_draws
 def test_scores_weigh_averages_by_their_sizes():
+    from skbayes_sgld import RowBlocks
+
     for cls, y in ((SGLDLinearRegression, Y), (SGLDGammaRegressor, COSTS)):
         model = cls(**FEW).fit(X, y, n_averaged=SIZE)
         found = model.score(X, y, n_averaged=SIZE)
@@ -247,6 +248,8 @@ def test_scores_weigh_averages_by_their_sizes():
 
 @few_draws
 def test_averages_pass_through_pipelines_searches_and_outputs():
+    from skbayes_sgld.metrics import get_scorer
+
     pipe = make_pipeline(StandardScaler(), SGLDLinearRegression(**FEW))
     pipe.fit(X, Y, sgldlinearregression__n_averaged=SIZE)
     known = SGLDLinearRegression(**FEW).fit(StandardScaler().fit_transform(X), Y, n_averaged=SIZE)
@@ -275,6 +278,8 @@ def test_averages_pass_through_pipelines_searches_and_outputs():
 
 @few_draws
 def test_dask_predicts_averages(tmp_path):
+    from skbayes_sgld import RowBlocks
+
     da = pytest.importorskip("dask.array")
     model = SGLDGammaRegressor(**FEW).fit(X, COSTS, n_averaged=SIZE)
     rows, size = da.from_array(X, chunks=(40, 2)), da.from_array(SIZE, chunks=40)
@@ -291,6 +296,9 @@ def test_dask_predicts_averages(tmp_path):
 
 
 def test_checks_and_leave_one_out_know_the_sizes():
+    from skbayes_sgld import check_model
+    from skbayes_sgld.metrics import loo
+
     model = SGLDLinearRegression(random_state=0).fit(X, Y, n_averaged=SIZE)
     assert check_model(model, X, Y, n_averaged=SIZE).fits
     known = loo(model, X, Y, n_averaged=SIZE).elpd
@@ -305,6 +313,8 @@ def test_checks_and_leave_one_out_know_the_sizes():
 
 @pytest.mark.parametrize("cls", [SGLDLinearRegression, slow(SGLDGammaRegressor)])
 def test_weights_that_are_sizes_of_averages_are_found_and_mended(cls):
+    from skbayes_sgld import check_model
+
     rng = np.random.default_rng(0)
     rows, size = rng.standard_normal((300, 2)), rng.geometric(0.1, 300)
     y = rows[:, 0] + 3.0 * rng.standard_normal(300) / np.sqrt(size)
@@ -322,6 +332,8 @@ def test_weights_that_are_sizes_of_averages_are_found_and_mended(cls):
 
 
 def test_t_distributed_noise_hides_no_sizes_and_the_remedy_is_normal_noise():
+    from skbayes_sgld import check_model
+
     rng = np.random.default_rng(0)
     rows, size = rng.standard_normal((150, 2)), rng.geometric(0.03, 150)
     model = SGLDLinearRegression(noise_distribution="student_t", random_state=0, n_draws=250)
@@ -336,6 +348,8 @@ def test_t_distributed_noise_hides_no_sizes_and_the_remedy_is_normal_noise():
 
 
 def test_the_alarm_does_not_depend_on_units_and_far_rows_raise_none():
+    from skbayes_sgld.criticism.weights import screen_weights
+
     rng = np.random.default_rng(0)
     rows, size = rng.standard_normal((200, 2)), rng.geometric(0.1, 200)
     y = 1e6 * (50.0 + rows[:, 0] + 3.0 * rng.standard_normal(200) / np.sqrt(size))

@@ -10,8 +10,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sgld import SGDMAPRegressor, SGLDLinearRegression
+import skbayes_sgld
+from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.estimators import callbacks
+from tests.annexes import later
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -20,9 +22,9 @@ X = np.random.default_rng(0).standard_normal((40, 2))
 Y = X[:, 0] + np.random.default_rng(1).standard_normal(40)
 MODEL = SGLDLinearRegression(n_draws=50, random_state=0)
 FITS = {
-    "sampled": MODEL,
-    "climbed": SGDMAPRegressor(max_iter=120, tol=1e9, random_state=0),
-    "newton": SGDMAPRegressor(optimizer="newton", random_state=0),
+    "sampled": lambda: clone(MODEL),
+    "climbed": later("SGDMAPRegressor", max_iter=120, tol=1e9, random_state=0),
+    "newton": later("SGDMAPRegressor", optimizer="newton", random_state=0),
 }
 
 
@@ -69,7 +71,7 @@ class Recorder:
 
 @pytest.mark.parametrize("name", FITS)
 def test_callbacks_see_the_fit_and_its_steps(name):
-    estimator, recorder = FITS[name], Recorder()
+    estimator, recorder = FITS[name](), Recorder()
     model = clone(estimator).set_callbacks(recorder)
     weight = np.full(40, 2.0)
     model.fit(X, Y, sample_weight=weight)
@@ -156,7 +158,7 @@ def test_a_callback_that_stops_the_burn_in_leaves_no_draws_and_no_fit():
 
 
 def test_a_callback_that_asks_to_stop_ends_the_climb_where_it_is():
-    model = SGDMAPRegressor(max_iter=500, tol=0.0, random_state=0)
+    model = skbayes_sgld.SGDMAPRegressor(max_iter=500, tol=0.0, random_state=0)
     stopped = clone(model).set_callbacks(Recorder("climbing", 4)).fit(X, Y)
     assert stopped.n_iter_ == 50
     np.testing.assert_allclose(stopped.coef_, stopped.coef_path_[-1])

@@ -12,14 +12,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
-    SGDMAPClassifier,
-    SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
-from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.priors import (
     ConjugateNormal,
     Flat,
@@ -28,6 +25,7 @@ from skbayes_sgld.priors import (
     Normal,
     StudentT,
 )
+from tests.annexes import later
 
 RNG = np.random.default_rng(3)
 N = 60
@@ -297,8 +295,11 @@ MIX = {0: Normal(scale=0.5), 1: "laplace"}
         (lambda: SGLDLinearRegression(prior=MIX, noise_model="log_linear", **QUICK), Y),
         (lambda: SGLDLinearRegression(prior=MIX, sampler="hmc", **QUICK), Y),
         (lambda: SGLDLinearRegression(prior=MIX, preconditioner=None, step_size=1e-4, **QUICK), Y),
-        (lambda: SGDMAPClassifier(prior=MIX, optimizer="newton", random_state=0), LABELS),
-        (lambda: SGDMAPRegressor(prior=MIX, optimizer="newton", random_state=0), Y),
+        (
+            later("SGDMAPClassifier", prior=MIX, optimizer="newton", random_state=0),
+            LABELS,
+        ),
+        (later("SGDMAPRegressor", prior=MIX, optimizer="newton", random_state=0), Y),
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*chains:UserWarning")
@@ -322,6 +323,8 @@ def test_sparse_rows_are_the_dense_ones():
 
 
 def test_batches_and_blocks_take_them_in_the_units_of_the_first():
+    from skbayes_sgld.blocks import RowBlocks
+
     batches = SGLDLinearRegression(prior=MIX, **QUICK)
     batches.partial_fit(X[:30], Y[:30]).partial_fit(X[30:], Y[30:])
     first = SGLDLinearRegression(prior=MIX, **QUICK).fit(X[:30], Y[:30])

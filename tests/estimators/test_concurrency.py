@@ -7,14 +7,14 @@ from threading import Barrier
 import numpy as np
 import pytest
 
+import skbayes_sgld
 from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPClassifier,
     SGLDNegativeBinomialRegressor,
     _linalg,
 )
-from tests.inputs.surface import X, make, target
+from tests.inputs.good import X, make, target
 from tests.marks import slow
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
@@ -50,10 +50,11 @@ def predictions(model):
         slow(SGLDLinearRegression, MANY),
         (SGLDLogisticRegression, MANY),
         (SGLDNegativeBinomialRegressor, {}),
-        (SGLDMLPClassifier, {}),
+        ("SGLDMLPClassifier", {}),
     ],
 )
 def test_predictions_of_eight_threads_are_those_of_one_and_change_no_state(cls, draws, monkeypatch):
+    cls = getattr(skbayes_sgld, cls) if isinstance(cls, str) else cls
     fitted = make(cls, **draws).fit(X, target(cls))
     before, expected = dict(vars(fitted)), predictions(fitted)
     found = at_once([lambda: predictions(fitted)] * N_THREADS)
@@ -69,7 +70,7 @@ def test_fits_side_by_side_are_those_of_one_after_the_other():
     def draws(cls, seed):
         return make(cls, random_state=seed).fit(X, target(cls)).posterior_.values
 
-    models = (SGLDLinearRegression, SGLDMLPClassifier)
+    models = (SGLDLinearRegression, skbayes_sgld.SGLDMLPClassifier)
     each = [partial(draws, cls, seed) for cls in models for seed in (1, 2)]
     for one, other in zip(at_once(each), [call() for call in each], strict=True):
         np.testing.assert_array_equal(one, other)

@@ -14,12 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from skbayes_sgld import (
-    SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPRegressor,
     SGLDPoissonRegressor,
-    check_model,
     diagnose,
 )
 
@@ -42,6 +39,8 @@ def prepared(model):
 
 
 def test_a_transformed_target_in_a_search_is_diagnosed():
+    from skbayes_sgld import check_model
+
     inner = TransformedTargetRegressor(prepared(MODEL), func=np.log, inverse_func=np.exp)
     model = GridSearchCV(inner, {}, cv=2).fit(X, np.exp(Z))
     diagnosis = diagnose(model, X, np.exp(Z), remedies=False)
@@ -106,6 +105,8 @@ def test_outputs_that_are_transformed_together_have_diagnoses_of_the_draws():
 
 @pytest.mark.slow
 def test_classifiers_of_several_outputs_and_networks_are_diagnosed():
+    from skbayes_sgld import SGLDMLPRegressor
+
     labels = SGLDLogisticRegression(n_draws=100, random_state=0)
     Y = np.column_stack([Z > 1.0, Z > 0.5])
     reports = diagnose(prepared(MultiOutputClassifier(labels)).fit(X, Y))
@@ -119,6 +120,8 @@ def test_classifiers_of_several_outputs_and_networks_are_diagnosed():
 
 
 def test_what_cannot_be_diagnosed_is_said():
+    from skbayes_sgld import SGDMAPRegressor
+
     with pytest.raises(TypeError, match="diagnose needs draws of a sampled .*: Ridge has no diag"):
         diagnose(prepared(Ridge()).fit(X, Z))
     with pytest.raises(TypeError, match="SGDMAPRegressor has no diagnose"):

@@ -17,7 +17,6 @@ from skbayes_sgld.likelihoods import (
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.priors import Exponential, Normal
 from skbayes_sgld.rows import stream as streams
-from tests.blocks.windows import blocks_of
 from tests.estimators.families import FAMILIES, coordinate, every_family, log_mass
 from tests.marks import slow
 from tests.references.closed_forms import importance_sampling, laplace_fit
@@ -57,6 +56,8 @@ def test_the_posterior_is_that_of_importance_sampling(family):
     ],
 )
 def test_blocks_batches_and_sparse_rows_give_the_posterior_of_arrays(family, monkeypatch):
+    from tests.blocks.windows import blocks_of
+
     X, y, row = family.make(1200)
     model = family.estimator(n_draws=500)
     whole = model.fit(X, y, **family.given(row)).posterior_.flat

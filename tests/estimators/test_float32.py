@@ -12,13 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 import skbayes_sgld
 from skbayes_sgld import (
-    RowBlocks,
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPClassifier,
     SGLDPoissonRegressor,
     predict_interval,
 )
+from tests.annexes import later, made
 
 ROWS = np.random.default_rng(0).standard_normal((60, 2)).astype(np.float32)
 NUMBERS = ROWS @ [1.0, -1.0] + 0.1 * np.arange(60) % 1.0
@@ -41,7 +40,7 @@ CLASSES = [
         (SGLDPoissonRegressor(**SETTINGS), COUNTS, INTERVALS),
         (SGLDLogisticRegression(**SETTINGS), LABELS, CLASSES),
         (
-            SGLDMLPClassifier(hidden_layer_sizes=(2,), n_draws=20, n_burnin=5, thin=1),
+            later("SGLDMLPClassifier", hidden_layer_sizes=(2,), n_draws=20, n_burnin=5, thin=1),
             LABELS,
             CLASSES,
         ),
@@ -51,6 +50,7 @@ CLASSES = [
 def fitted(request):
     """A model, and the names of its methods that predict numbers."""
     model, y, methods = request.param
+    model = made(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # so short a run of the network
         return model.fit(ROWS, y), methods
@@ -66,6 +66,8 @@ def test_the_type_is_that_of_the_rows_and_the_numbers_are_the_same(fitted):
 
 
 def test_rows_of_every_kind_keep_their_type(fitted):
+    from skbayes_sgld import RowBlocks
+
     model, methods = fitted
     method = getattr(model, methods[0])
     expected = method(ROWS)

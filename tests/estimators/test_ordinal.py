@@ -13,7 +13,6 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import LogNormal, Normal
 from skbayes_sgld.rows import stream as streams
 from skbayes_sgld.sampling.tuning.mode import newton_mode
-from tests.blocks.windows import blocks_of
 from tests.marks import quick
 
 # the runs are short
@@ -132,6 +131,8 @@ def test_no_digit_of_a_small_probability_is_lost():
 
 @pytest.mark.slow
 def test_weights_sparse_rows_and_blocks_are_the_same_rows(model):
+    from tests.blocks.windows import blocks_of
+
     expected = model.posterior_.values
     assert_allclose(fit(sparse.csr_array(X), GRADES).posterior_.values, expected, rtol=1e-6)
     assert_allclose(fit(blocks_of(X, CODES, size=80)).posterior_.values, expected, rtol=1e-6)
@@ -222,6 +223,8 @@ def test_draws_of_the_prior_are_labels_in_the_order_of_the_categories():
 
 
 def test_a_refit_on_blocks_forgets_the_order_of_the_categories():
+    from tests.blocks.windows import blocks_of
+
     model = fit(X, pd.Categorical.from_codes(3 - CODES, [3, 2, 1, 0], ordered=True))
     assert_array_equal(model.classes_, [3, 2, 1, 0])
     model.fit(blocks_of(X, CODES, size=80))

@@ -6,7 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from skbayes_sgld import SGDMAPRegressor, SGLDLinearRegression
+from skbayes_sgld import SGLDLinearRegression
 from tests.inputs.refusals import refuse
 from tests.sharing import share_after
 
@@ -48,6 +48,8 @@ def test_an_overflow_names_step_parameter_chain_and_a_step_size_that_holds(kind)
 
 
 def test_an_optimizer_that_overflows_names_a_step_size_that_holds():
+    from skbayes_sgld import SGDMAPRegressor
+
     match = (
         r"step_size=50: the optimizer overflowed at step \d+ in (\S+)\. "
         r"With step_size=(\S+) a run of (\d+) steps did not"

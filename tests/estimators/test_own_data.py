@@ -6,26 +6,27 @@ import weakref
 import numpy as np
 import pytest
 
+import skbayes_sgld
 from skbayes_sgld import (
-    BayesByBackpropRegressor,
-    SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPRegressor,
 )
 from skbayes_sgld.estimators import sampled
-from tests.inputs.surface import LABELS, WEIGHT, X, Y, make
+from tests.inputs.good import LABELS, WEIGHT, X, Y, make
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 FITS = {
-    "laplace": (make(SGLDLinearRegression, prior="laplace"), Y),
-    "softmax": (make(SGLDLogisticRegression), np.digitize(Y, [-1.0, 1.0])),
-    "batches": (make(SGLDLogisticRegression, gradient="control_variate", batch_size=5), LABELS),
-    "mode": (make(SGDMAPRegressor), Y),
-    "network": (make(SGLDMLPRegressor), Y),
-    "approximation": (make(BayesByBackpropRegressor), Y),
+    "laplace": lambda: (make(SGLDLinearRegression, prior="laplace"), Y),
+    "softmax": lambda: (make(SGLDLogisticRegression), np.digitize(Y, [-1.0, 1.0])),
+    "batches": lambda: (
+        make(SGLDLogisticRegression, gradient="control_variate", batch_size=5),
+        LABELS,
+    ),
+    "mode": lambda: (make(skbayes_sgld.SGDMAPRegressor), Y),
+    "network": lambda: (make(skbayes_sgld.SGLDMLPRegressor), Y),
+    "approximation": lambda: (make(skbayes_sgld.BayesByBackpropRegressor), Y),
 }
 every_fit = pytest.mark.parametrize("name", FITS)
 
@@ -43,7 +44,7 @@ def told(model):
 
 @every_fit
 def test_what_becomes_of_the_data_changes_nothing(name):
-    model, y = FITS[name]
+    model, y = FITS[name]()
     rows, target, weight = X.copy(), y.copy(), WEIGHT.copy()
     before = told(model.fit(rows, target, sample_weight=weight))
     for array in (rows, target, weight):
@@ -55,7 +56,7 @@ def test_what_becomes_of_the_data_changes_nothing(name):
 @every_fit
 def test_a_fit_that_keeps_no_copy_keeps_nothing_of_the_data_alive(name, monkeypatch):
     monkeypatch.setattr(sampled, "_WITH_ROWS", 0)  # as of an X of more than four million numbers
-    model, y = FITS[name]
+    model, y = FITS[name]()
     rows = X.copy()
     alive = weakref.ref(rows)
     model.fit(rows, y)

@@ -5,8 +5,7 @@ import pytest
 from scipy.special import gammaln
 from sklearn.linear_model import PoissonRegressor
 
-from skbayes_sgld import RowBlocks, SGLDPoissonRegressor
-from skbayes_sgld.metrics import get_scorer
+from skbayes_sgld import SGLDPoissonRegressor
 from skbayes_sgld.posterior import ImproperPosteriorError
 from skbayes_sgld.priors import Normal
 from tests.references.closed_forms import importance_sampling, laplace_fit
@@ -104,6 +103,8 @@ def fitted():
 
 def scales_of(kind, X, y, weight, exposure):
     """Automatic scales of a fit of an array, of blocks in memory or not, or of a stream."""
+    from skbayes_sgld import RowBlocks
+
     model = SGLDPoissonRegressor(n_draws=20, n_burnin=10, random_state=0)
     if kind == "array":
         return model.fit(X, y, sample_weight=weight, exposure=exposure).prior_.scale
@@ -154,14 +155,20 @@ def test_rows_without_an_event_have_a_score_of_zero(fitted):
     assert model.score(rows, np.zeros(len(rows)), exposure=1.0) == 0.0
 
 
+def scored(name, model, X, y):
+    from skbayes_sgld.metrics import get_scorer
+
+    return get_scorer(name)(model, X, y)
+
+
 @pytest.mark.parametrize(
     "judge",
     [
         lambda model, X, y: model.score(X, y),
         lambda model, X, y: model.log_predictive_density(X, y),
         lambda model, X, y: model.log_likelihood(X, y),
-        get_scorer("neg_crps"),
-        get_scorer("log_predictive_density"),
+        lambda *given: scored("neg_crps", *given),
+        lambda *given: scored("log_predictive_density", *given),
     ],
 )
 def test_counts_without_their_exposures_are_not_judged(fitted, judge):

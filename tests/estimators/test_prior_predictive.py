@@ -8,12 +8,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skbayes_sgld import (
-    SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
 from skbayes_sgld.priors import ConjugateNormal, HalfStudentT, InverseGamma, Laplace, Normal
+from tests.annexes import later, made
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((5, 2)) * [1.0, 100.0] + [3.0, 0.0]
@@ -78,7 +78,15 @@ def test_labels_have_their_probabilities():
     [
         (SGLDLinearRegression(noise_prior="half_normal", intercept_prior="normal"), Y),
         (SGLDLinearRegression(prior="normal", intercept_prior="normal", noise_variance=2.0), Y),
-        (SGDMAPRegressor(prior="normal", noise_prior="exponential", intercept_prior="normal"), Y),
+        (
+            later(
+                "SGDMAPRegressor",
+                prior="normal",
+                noise_prior="exponential",
+                intercept_prior="normal",
+            ),
+            Y,
+        ),
         (SGLDLogisticRegression(intercept_prior="normal"), np.array([0, 1, 1, 2, 0])),
         (SGLDPoissonRegressor(prior="student_t", fit_intercept=False), np.arange(5)),
     ],
@@ -86,6 +94,7 @@ def test_labels_have_their_probabilities():
 # 20 draws a chain are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_fit_keeps_the_prior_that_it_was_given(model, y):
+    model = made(model)
     if "n_draws" in model.get_params():
         model = model.set_params(n_draws=20)
     before = clone(model).sample_prior(X, 3, random_state=1, y=y)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skbayes_sgld import SGLDLinearRegression, _progress, sample
-from tests.inputs.surface import NORMAL
+import skbayes_sgld
+from skbayes_sgld import SGLDLinearRegression, _progress
+from skbayes_sgld.sampling.tuning.pilots import StandardNormal
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -44,7 +45,7 @@ class Bars:
 RUNS = {
     "fit": lambda: clone(MODEL).set_params(verbose=1).fit(X, Y),
     "fit in jobs": lambda: clone(MODEL).set_params(verbose=1, n_jobs=2).fit(X, Y),
-    "sample": lambda: sample(NORMAL, n_draws=50, random_state=0, verbose=1),
+    "sample": lambda: skbayes_sgld.sample(StandardNormal(2), n_draws=50, random_state=0, verbose=1),
 }
 
 

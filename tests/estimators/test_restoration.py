@@ -5,7 +5,7 @@ import pytest
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.sampling import ValueClip
-from tests.inputs.surface import ESTIMATORS, X, make, target
+from tests.inputs.good import NAMES, X, estimator, make, target
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
 
@@ -22,8 +22,9 @@ class Stop(ValueClip):
         return super().__call__(gradient)
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-def test_an_interrupt_leaves_the_last_fit_as_it_was(cls, monkeypatch):
+@pytest.mark.parametrize("name", NAMES)
+def test_an_interrupt_leaves_the_last_fit_as_it_was(name, monkeypatch):
+    cls = estimator(name)
     model = make(cls).fit(X, target(cls))
     before = dict(vars(model))
     predicted = model.predict(X)

@@ -11,29 +11,19 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
+import skbayes_sgld
 from skbayes_sgld import (
-    RowBlocks,
     SGLDBetaBinomialRegressor,
     SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDNegativeBinomialRegressor,
     SGLDPoissonRegressor,
-    check_model,
-    compare_models,
     effects,
     predict_interval,
     predict_proba_interval,
 )
-from skbayes_sgld.blocks import files
-from skbayes_sgld.metrics import get_scorer, get_scorer_names, loo
-from skbayes_sgld.plotting import (
-    CoverageDisplay,
-    ModelCheckDisplay,
-    ModelComparisonDisplay,
-    PredictiveIntervalDisplay,
-    ReliabilityDisplay,
-)
+from tests.annexes import of_annex
 from tests.marks import quick
 
 RNG = np.random.default_rng(0)
@@ -55,47 +45,62 @@ MODELS = {
     "normal averages": (SGLDLinearRegression(**FEW), AVERAGES, "n_averaged"),
     "gamma averages": (SGLDGammaRegressor(**FEW), np.exp(AVERAGES), "n_averaged"),
 }
+
+
+def display(name):
+    return of_annex("plotting", name)
+
+
+def blocks(*parts):
+    return skbayes_sgld.RowBlocks(lambda: iter(parts))
+
+
 JUDGES = {
     "score": lambda model, y: model.score(X, y),
     "score, weights": lambda model, y: model.score(X, y, sample_weight=np.ones(N)),
-    "score, blocks": lambda model, y: model.score(RowBlocks(lambda: iter([(X, y)]))),
-    "score, weighted blocks": lambda model, y: model.score(
-        RowBlocks(lambda: iter([(X, y, np.ones(N))]))
-    ),
+    "score, blocks": lambda model, y: model.score(blocks((X, y))),
+    "score, weighted blocks": lambda model, y: model.score(blocks((X, y, np.ones(N)))),
     "log_likelihood": lambda model, y: model.log_likelihood(X, y),
     "log_predictive_density": lambda model, y: model.log_predictive_density(X, y),
     "predict_cdf": lambda model, y: model.predict_cdf(X, y),
     "to_arviz": lambda model, y: model.to_arviz(X, y),
-    "check_model": lambda model, y: check_model(model, X, y),
-    "compare_models": lambda model, y: compare_models({"a": model}, X, y),
-    "loo": lambda model, y: loo(model, X, y),
-    "coverage": lambda model, y: CoverageDisplay.from_estimator(model, X, y),
-    "intervals": lambda model, y: PredictiveIntervalDisplay.from_estimator(model, X, y),
-    "checks": lambda model, y: ModelCheckDisplay.from_estimator(model, X, y),
-    "comparison": lambda model, y: ModelComparisonDisplay.from_estimators({"a": model}, X, y),
+    "check_model": lambda model, y: skbayes_sgld.check_model(model, X, y),
+    "compare_models": lambda model, y: skbayes_sgld.compare_models({"a": model}, X, y),
+    "loo": lambda model, y: of_annex("metrics", "loo")(model, X, y),
+    "coverage": lambda model, y: display("CoverageDisplay").from_estimator(model, X, y),
+    "intervals": lambda model, y: display("PredictiveIntervalDisplay").from_estimator(model, X, y),
+    "checks": lambda model, y: display("ModelCheckDisplay").from_estimator(model, X, y),
+    "comparison": lambda model, y: display("ModelComparisonDisplay").from_estimators(
+        {"a": model}, X, y
+    ),
 }
 FOR_NUMBERS = "cdf", "crps", "pinball", "coverage", "interval", "checks"  # no method of classifiers
-JUDGES |= {
-    f"scorer {name}": lambda model, y, name=name: get_scorer(name)(model, X, y)
-    for name in get_scorer_names()
-}
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def fitted(request):
-    model, y, argument = MODELS[request.param]
+    return fit(request.param)
+
+
+def fit(name):
+    """A model that was fitted to rows with their argument, its y and the argument's name."""
+    model, y, argument = MODELS[name]
     with pytest.warns():
         return clone(model).fit(X, y, **{argument: SIZE}), y, argument
 
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_rows_are_not_judged_without_the_argument_of_the_fit(judge, fitted):
-    model, y, argument = fitted
+    refuse_without_argument(judge, JUDGES[judge], *fitted)
+
+
+def refuse_without_argument(judge, call, model, y, argument):
+    """Expect the error of a judge, by its name, that is given rows without their argument."""
     others = FOR_NUMBERS if hasattr(model, "classes_") else ("brier",)
     if any(word in judge for word in others):
         pytest.skip("the model has no such method")
     with pytest.raises(ValueError, match=f"{argument} is None, and the model was fitted to"):
-        JUDGES[judge](model, np.minimum(y, 1))  # each could be of one trial
+        call(model, np.minimum(y, 1))  # each could be of one trial
 
 
 @few_draws
@@ -108,7 +113,7 @@ def test_batches_and_blocks_are_judged_as_arrays_are(name):
     else:
         by_batch = clone(model).partial_fit(X[:40], y[:40], **{argument: SIZE[:40]})
         by_batch.partial_fit(X[40:], y[40:], **{argument: SIZE[40:]})
-    in_blocks = clone(model).fit(RowBlocks(lambda: iter([(X, y, None, SIZE)])))
+    in_blocks = clone(model).fit(blocks((X, y, None, SIZE)))
     for each in (by_batch, in_blocks):
         with pytest.raises(ValueError, match=f"{argument} is None"):
             each.score(X, np.minimum(y, 1))
@@ -133,14 +138,16 @@ def test_all_batches_and_blocks_have_the_argument_or_none(name):
         model.partial_fit(X[first], y[first], **given)
     parts = [(X[first], y[first], None, SIZE[first]), (X[later], y[later])]
     with pytest.raises(ValueError, match=r"block 1 has no exposure.*has it; .*in all blocks, or"):
-        clone(model).fit(RowBlocks(lambda: iter(parts)))
+        clone(model).fit(blocks(*parts))
     if name != "beta-binomial":
         with pytest.raises(ValueError, match=r"block 1 has exposure.* the first block has none"):
-            clone(model).fit(RowBlocks(lambda: iter(parts[::-1])))
+            clone(model).fit(blocks(*parts[::-1]))
 
 
 @few_draws
 def test_arguments_by_row_are_split_where_results_are_written_block_by_block(monkeypatch):
+    from skbayes_sgld.blocks import files
+
     monkeypatch.setattr(files, "_BLOCK_NUMBERS", 50)
     model, out = SGLDPoissonRegressor(**FEW).fit(X, COUNTS, exposure=SIZE), np.empty(N)
     assert model.predict(X, exposure=SIZE, out=out) is out
@@ -185,7 +192,7 @@ INSTEAD = {
         "^SGLDLinear.*the target y is None; give",
     ),
     "blocks of five": (
-        lambda: SGLDLinearRegression().fit(RowBlocks(lambda: [(X, COUNTS, None, SIZE, SIZE)])),
+        lambda: SGLDLinearRegression().fit(blocks((X, COUNTS, None, SIZE, SIZE))),
         "block 0 is a tuple of 5; .*the n_averaged of averages",
     ),
     "the other argument": (
@@ -236,6 +243,8 @@ def test_effects_take_every_argument_by_row():
 
 @few_draws
 def test_the_display_of_labels_counts_each_trial_of_a_total():
+    from skbayes_sgld.plotting import ReliabilityDisplay
+
     model = SGLDLogisticRegression(**FEW).fit(X, SUCCESSES, n_trials=SIZE)
     display = ReliabilityDisplay.from_estimator(model, X, SUCCESSES, n_bins=5, n_trials=SIZE)
     rows = np.repeat(np.arange(len(SIZE)), SIZE)
@@ -263,13 +272,13 @@ def test_fractions_are_rates_where_weights_are_their_exposures():
         with pytest.warns(UserWarning, match="the model is of whole counts"):
             cls(**FEW).fit(X, rates, **given)
     with pytest.warns(UserWarning, match="the model is of whole counts"):
-        SGLDNegativeBinomialRegressor(**FEW).fit(RowBlocks(lambda: iter([(X, rates, SIZE)])))
+        SGLDNegativeBinomialRegressor(**FEW).fit(blocks((X, rates, SIZE)))
 
 
 @few_draws
 @pytest.mark.parametrize("scoring", [None, "neg_crps"])
 def test_a_search_says_how_it_passes_the_argument(scoring):
-    scorer = None if scoring is None else get_scorer(scoring)
+    scorer = None if scoring is None else of_annex("metrics", "get_scorer")(scoring)
     with pytest.raises(ValueError, match=r"enable_metadata_routing=True.*n_trials=True"):
         cross_val_score(
             SGLDBetaBinomialRegressor(**FEW),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -11,13 +13,12 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import get_tags
 
 from skbayes_sgld import (
-    SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPClassifier,
     SGLDPoissonRegressor,
     predict_proba_interval,
 )
+from tests.annexes import later, made
 from tests.numeric import sparse_normals
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # short
@@ -37,7 +38,7 @@ FITS = {
     "flat": (SGLDLogisticRegression(prior="flat", **SHORT), BINARY),
     "three classes": (SGLDLogisticRegression(**SHORT), np.digitize(ETA, [-0.7, 0.7])),
     "poisson": (SGLDPoissonRegressor(**SHORT), RNG.poisson(np.exp(0.3 * ETA))),
-    "map": (SGDMAPRegressor(random_state=0), ETA + RNG.normal(size=N)),
+    "map": (later("SGDMAPRegressor", random_state=0), ETA + RNG.normal(size=N)),
 }
 METHODS = (
     "predict_proba",
@@ -53,17 +54,16 @@ METHODS = (
 every_fit = pytest.mark.parametrize("name", FITS)
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    """Each model fitted to sparse and to dense rows, by its name."""
-    return {
-        name: tuple(clone(model).fit(A, y) for A in (X, DENSE)) for name, (model, y) in FITS.items()
-    }
+@cache
+def pair(name):
+    """A model fitted to sparse and to dense rows."""
+    model, y = FITS[name]
+    return tuple(clone(made(model)).fit(A, y) for A in (X, DENSE))
 
 
 @every_fit
-def test_draws_have_the_moments_of_a_dense_fit(name, pairs):
-    ours, theirs = (fit.posterior_.flat for fit in pairs[name])
+def test_draws_have_the_moments_of_a_dense_fit(name):
+    ours, theirs = (fit.posterior_.flat for fit in pair(name))
     sd = theirs.std(axis=0)
     # the same random numbers: what differs is rounding, and where it turns, a proposal's fate
     np.testing.assert_array_less(np.abs(ours.mean(axis=0) - theirs.mean(axis=0)), 0.1 * sd)
@@ -71,8 +71,8 @@ def test_draws_have_the_moments_of_a_dense_fit(name, pairs):
 
 
 @every_fit
-def test_predictions_equal_those_for_the_same_rows_as_an_array(name, pairs):
-    fit, y = pairs[name][0], FITS[name][1]
+def test_predictions_equal_those_for_the_same_rows_as_an_array(name):
+    fit, y = pair(name)[0], FITS[name][1]
     for method in METHODS:
         if hasattr(fit, method):
             of = getattr(fit, method)
@@ -82,10 +82,10 @@ def test_predictions_equal_those_for_the_same_rows_as_an_array(name, pairs):
 
 
 @pytest.mark.parametrize("kind", ["csc_matrix", "dok_array"])
-def test_other_formats_are_converted(kind, pairs):
+def test_other_formats_are_converted(kind):
     model, y = FITS["linear"]
     fit = clone(model).fit(getattr(sparse, kind)(X), y)
-    np.testing.assert_array_equal(fit.coef_, pairs["linear"][0].coef_)
+    np.testing.assert_array_equal(fit.coef_, pair("linear")[0].coef_)
 
 
 @every_fit
@@ -98,7 +98,7 @@ def test_rows_are_never_made_dense(name, monkeypatch):
     toarray = sparse.csr_array.toarray
     for kind in (sparse.csr_array, sparse.csc_array, sparse.csr_matrix, sparse.csc_matrix):
         monkeypatch.setattr(kind, "toarray", refuse)
-    model, y = FITS[name]
+    model, y = made(FITS[name][0]), FITS[name][1]
     sampled = {"n_draws": 5, "n_burnin": 5} if "n_draws" in model.get_params() else {}
     clone(model).set_params(**sampled).fit(X, y).predict(X)
 
@@ -119,6 +119,8 @@ def test_sparse_rows_go_through_pipelines_and_back_to_intervals():
 
 
 def test_networks_refuse_sparse_rows_and_their_tags_say_so():
+    from skbayes_sgld import SGLDMLPClassifier
+
     assert not get_tags(SGLDMLPClassifier()).input_tags.sparse
     with pytest.raises(TypeError, match=r"Sparse data was passed for X.*toarray"):
         SGLDMLPClassifier().fit(X, BINARY)

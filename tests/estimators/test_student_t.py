@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skbayes_sgld import SGLDLinearRegression, check_model
+from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import StudentTNoise
 from skbayes_sgld.posterior import LogLinearNoise
 from skbayes_sgld.priors import Normal
@@ -74,6 +74,8 @@ def test_many_equal_numbers_are_refused_with_their_value_and_share(noise_model):
 
 @pytest.mark.slow
 def test_a_check_of_heavy_tails_suggests_it():
+    from skbayes_sgld import check_model
+
     X, y, _ = heavy(400)
     normal = SGLDLinearRegression(random_state=0, n_draws=250)
     with pytest.warns(UserWarning, match="set noise_distribution='student_t'"):

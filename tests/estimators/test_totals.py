@@ -8,21 +8,16 @@ from scipy.special import expit, gammaln
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
+import skbayes_sgld
 from skbayes_sgld import (
-    RowBlocks,
-    SGDMAPClassifier,
     SGLDBetaBinomialRegressor,
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
-    check_model,
 )
 from skbayes_sgld.likelihoods import Bernoulli, Binomial, as_totals
 from skbayes_sgld.likelihoods.row_values import RowValues
-from skbayes_sgld.metrics import brier_score, calibration_error, get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.wide_rows.averaging import averaged_normal
-from tests.blocks.windows import blocks_of
 from tests.marks import slow
 
 RNG = np.random.default_rng(0)
@@ -46,6 +41,8 @@ def fitted():
 
 
 def test_the_posterior_is_that_of_the_rows_written_out():
+    from skbayes_sgld.wide_rows.averaging import averaged_normal
+
     weight = np.linspace(0.5, 2.0, N)
     options = {"intercept_prior": Normal(2.0)}
     prior = Normal(SCALE)
@@ -93,6 +90,8 @@ def test_log_densities_keep_their_digits(dtype):
 
 
 def in_blocks(model, pool_size=1000):
+    from tests.blocks.windows import blocks_of
+
     return model.fit(blocks_of(X, Y, WEIGHT, TRIALS, size=60, pool_size=pool_size))
 
 
@@ -109,14 +108,17 @@ def from_files(folder):
     for name, values in arrays.items():
         paths[name] = folder / f"{name}.npy"
         np.save(paths[name], np.ascontiguousarray(values, dtype=float))
-    return RowBlocks.from_npy(**paths)
+    return skbayes_sgld.RowBlocks.from_npy(**paths)
 
 
 def from_parquet(folder):
     pytest.importorskip("pyarrow")
     columns = {"a": X[:, 0], "b": X[:, 1], "y": Y, "w": WEIGHT, "n": TRIALS}
-    pd.DataFrame(columns).to_parquet(folder / "rows.parquet")
-    return RowBlocks.from_parquet(folder / "rows.parquet", "y", weight="w", n_trials="n")
+    path = folder / "rows.parquet"
+    pd.DataFrame(columns).to_parquet(path)
+    return skbayes_sgld.RowBlocks.from_parquet(
+        folder / "rows.parquet", "y", weight="w", n_trials="n"
+    )
 
 
 def from_dask(folder):
@@ -174,7 +176,7 @@ def test_one_row_of_many_trials_does_not_set_the_scale_of_a_column(cls):
 
 def test_files_have_exposures_or_trials():
     with pytest.raises(ValueError, match="exposure and n_trials do not go together"):
-        RowBlocks.from_parquet("rows.parquet", "y", exposure="a", n_trials="b")
+        skbayes_sgld.RowBlocks.from_parquet("rows.parquet", "y", exposure="a", n_trials="b")
 
 
 @pytest.mark.parametrize("source", [from_files, from_parquet])
@@ -187,6 +189,8 @@ def test_errors_of_files_name_the_trials(source, tmp_path, monkeypatch):
 
 
 def test_predictions_are_those_of_the_draws(fitted):
+    from skbayes_sgld.metrics import loo
+
     draws = fitted.sample_posterior()
     p = expit(X @ draws.coef.T + draws.intercept)
     each = stats.binom.logpmf(Y[:, None], TRIALS[:, None], p)
@@ -225,6 +229,8 @@ def test_prior_draws_of_totals_are_of_their_trials(fitted):
 
 
 def test_the_score_is_that_of_the_rows_written_out(fitted):
+    from tests.blocks.windows import blocks_of
+
     known = fitted.predict(X[ROWS]) == LABELS
     found = fitted.score(X, Y, WEIGHT, n_trials=TRIALS)
     assert found == pytest.approx(np.average(known, weights=WEIGHT[ROWS]))
@@ -237,6 +243,8 @@ def test_the_score_is_that_of_the_rows_written_out(fitted):
     "name", ["neg_brier_score", "neg_calibration_error", "log_predictive_density"]
 )
 def test_scorers_take_totals_as_the_rows_written_out(name, fitted):
+    from skbayes_sgld.metrics import brier_score, calibration_error, get_scorer
+
     scorer = get_scorer(name)
     found = scorer(fitted, X, Y, WEIGHT, n_trials=TRIALS)
     if name == "log_predictive_density":
@@ -249,6 +257,8 @@ def test_scorers_take_totals_as_the_rows_written_out(name, fitted):
 
 
 def test_sgd_climbs_to_the_mode_of_totals():
+    from skbayes_sgld import SGDMAPClassifier
+
     model = SGDMAPClassifier(prior=Normal(1.0), random_state=0).fit(X, Y, n_trials=TRIALS)
     known = LogisticRegression(C=1.0, tol=1e-10).fit(X[ROWS], LABELS)
     sd = model.summary()["sd"].to_numpy()[:2]
@@ -283,7 +293,9 @@ REFUSED = {
         "n_trials is None, and the model was fitted to totals",
     ),
     "trials in blocks": (
-        lambda _: SGLDLogisticRegression().fit(RowBlocks(lambda: [(X, Y, None, TRIALS - 1)])),
+        lambda _: SGLDLogisticRegression().fit(
+            skbayes_sgld.RowBlocks(lambda: [(X, Y, None, TRIALS - 1)])
+        ),
         "n_trials or n_averaged, in row .* of block 0 is 0; .*n_trials 1 or more",
     ),
 }
@@ -301,6 +313,8 @@ def test_totals_that_cannot_be_used_are_refused(case, fitted):
 @pytest.mark.parametrize("cls", [SGLDLogisticRegression, slow(SGLDBetaBinomialRegressor)])
 def test_rows_without_trials_say_nothing(cls):
     """As of R's glm: the likelihood of such a row is 1."""
+    from skbayes_sgld import check_model
+
     nothing = np.array([[9.0, -40.0], [0.0, 3.0]])
     rows, y = np.vstack([nothing, X]), np.concatenate([[0, 0], Y])
     trials = np.concatenate([[0, 0], TRIALS])

@@ -5,13 +5,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.linear_model import LogisticRegression
 
-from skbayes_sgld import (
-    SGDMAPClassifier,
-    SGDMAPRegressor,
-    SGLDLinearRegression,
-    SGLDLogisticRegression,
-    SGLDPoissonRegressor,
-)
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.priors import Laplace, Normal
 from tests.marks import slow
@@ -60,6 +54,8 @@ def test_no_units_change_the_predictions_of_other_models(estimator):
 
 
 def test_the_mode_on_standardised_columns_is_that_of_logistic_regression():
+    from skbayes_sgld import SGDMAPClassifier
+
     X, y = load_breast_cancer(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     mode = SGDMAPClassifier(optimizer="newton").fit(X, y)
@@ -68,6 +64,8 @@ def test_the_mode_on_standardised_columns_is_that_of_logistic_regression():
 
 
 def test_a_number_is_a_number_and_the_resolved_scale_can_be_read():
+    from skbayes_sgld import SGDMAPRegressor
+
     X, y = DIABETES
     fitted = SGDMAPRegressor(prior=Normal(scale=3.0), optimizer="newton").fit(X, y)
     assert fitted.prior_.scale == 3.0

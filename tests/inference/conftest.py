@@ -5,7 +5,6 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.datasets import load_nba_rookies
 from skbayes_sgld.inference import in_parts as running
 
 
@@ -42,6 +41,8 @@ def stops(monkeypatch):
 @pytest.fixture(scope="session")
 def rookies():
     """Standardised columns and labels of the rookies."""
+    from skbayes_sgld.datasets import load_nba_rookies
+
     X, y = load_nba_rookies(return_X_y=True, as_frame=False)
     return StandardScaler().fit_transform(np.nan_to_num(X)), y
 

@@ -7,12 +7,9 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.inference.planning import lengths, rows_asked_for
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import make_plan
-from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, ControlVariate, Curvature, Full, NormClip
 from skbayes_sgld.sampling.dynamics import Dynamics
@@ -22,12 +19,14 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.pilots import Bias
 from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from tests.references.targets import NormalMean, logistic_posterior
+from tests.references.targets import NormalMean, logistic_posterior, mode_of
 
 
 # 5 draws of two chains are too few, and fit says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_gradient_whose_batches_would_be_all_rows_is_warned_of():
+    from skbayes_sgld.datasets import make_logistic
+
     X, y = make_logistic(2500, coef=np.linspace(-1, 1, 5), random_state=0)
     short = {"step_size": 0.01, "n_draws": 5, "n_burnin": 0, "thin": 1, "n_chains": 2}
     model = SGLDLogisticRegression(gradient="minibatch", random_state=0, **short)
@@ -45,6 +44,8 @@ def test_a_near_normal_posterior_gets_the_largest_step(default_fit):
 
 
 def test_a_quiet_minibatch_has_the_posterior_of_all_rows():
+    from skbayes_sgld.datasets import make_logistic
+
     X, y = make_logistic(10_000, random_state=0)
     some = SGLDLogisticRegression(random_state=0).fit(X, y)
     assert isinstance(some.gradient_, ControlVariate) and some.batch_size_ < 500
@@ -105,6 +106,8 @@ def test_the_batch_is_the_least_whose_noise_adds_a_hundredth_to_a_variance(varia
     [(0.004, 1.0, False), (None, 1.0, True), (0.0, 1.99, False), (0.0, 2.01, True)],
 )
 def test_where_the_pilot_finds_an_error_chains_accept_or_reject(monkeypatch, most, width, exact):
+    from skbayes_sgld.own_models import as_posterior
+
     settings = Settings.of(SGLDLogisticRegression())
     found = None if most is None else (1.0, Bias(most, 0.0, width, 2.0, most))
     monkeypatch.setattr(pilots, "choose_step_size", lambda *args, **kwargs: found)
@@ -130,7 +133,7 @@ def test_few_rows_per_parameter_take_no_pilot_of_the_cheap_sampler(monkeypatch):
 
 def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_them():
     posterior = logistic_posterior(200, 8, Laplace(scale=0.5))
-    mode = find_mode(posterior, posterior.start())
+    mode = mode_of(posterior, posterior.start())
     dynamics = Dynamics(Full().bind(posterior, None), mode.metric)
     rounded = round_gradient(dynamics, mode, 1.0)
     assert rounded.rounded and rounded.target is posterior
@@ -142,7 +145,7 @@ def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_the
 
 def test_exponentials_beyond_single_precision_are_no_reason_to_warn():
     posterior = logistic_posterior(200, 8, Normal(scale=100.0))
-    near = find_mode(posterior, posterior.start())
+    near = mode_of(posterior, posterior.start())
     wide = Mode(near.theta, near.metric.scaled(1e3))
     dynamics = Dynamics(Full().bind(posterior, None), near.metric, rounded=True)
     round_density(dynamics, wide)  # a warning would be an error
@@ -210,6 +213,8 @@ def test_the_mean_over_walkers_that_share_batches_varies_as_independent_draws_do
 
 
 def test_a_plan_tells_defaults_from_what_was_given():
+    from skbayes_sgld.datasets import make_logistic
+
     X, y = make_logistic(100, random_state=0)[:2]
     plain = SGLDLogisticRegression(random_state=0).fit(X, y).result_.choices
     other = {"schedule": "polynomial", "temperature": 2.0, "clip": NormClip(1e3)}
@@ -221,12 +226,16 @@ def test_a_plan_tells_defaults_from_what_was_given():
 
 
 def test_a_start_by_name_counts_as_given_with_several_walkers_too():
+    from skbayes_sgld.datasets import make_logistic
+
     X, y = make_logistic(100, random_state=0)[:2]
     init = SGLDLogisticRegression(init="mode", random_state=0).fit(X, y).result_.choices["init"]
     assert "walkers a chain" in init.why and init.given
 
 
 def test_no_more_draws_are_made_than_memory_holds(monkeypatch):
+    from skbayes_sgld.datasets import make_logistic
+
     X, y = make_logistic(200, random_state=0)
     n_params = X.shape[1] + 1
     few = replace(THRESHOLDS, max_numbers=2.0 * n_params * 50)

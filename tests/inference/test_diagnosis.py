@@ -10,19 +10,17 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, sample
-from skbayes_sgld.datasets import make_correlated_pair
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import condition_27_notes
 from skbayes_sgld.likelihoods import NegativeBinomial, NormalNoise, Poisson
-from skbayes_sgld.neural_network.diagnosis import diagnose_outputs
-from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Flat, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from tests.marks import slow
+from tests.references.targets import Density
 
 
 @pytest.mark.parametrize(
@@ -62,6 +60,8 @@ def test_draws_that_are_not_usable_say_nothing_of_the_posteriors_shape(default_f
 
 @pytest.mark.slow
 def test_the_noise_ratio_is_how_much_wider_the_variance_gets():
+    from skbayes_sgld.datasets import make_correlated_pair
+
     X, y = make_correlated_pair(400, random_state=0)
     batches = {"gradient": "minibatch", "batch_size": 200, "step_size": 0.2, "thin": 10}
     known = {"noise_variance": 0.2, "prior": Flat(), "random_state": 0}
@@ -113,6 +113,8 @@ def test_a_schedule_that_breaks_condition_27_is_told(schedule, told):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of so few draws
 def test_a_broken_condition_27_is_a_note_and_no_problem():
+    from skbayes_sgld.datasets import make_correlated_pair
+
     X, y = make_correlated_pair(100, random_state=0)
     model = SGLDLinearRegression(schedule=Polynomial(power=1.5), n_draws=200, random_state=0)
     report = model.fit(X, y).diagnose()
@@ -210,6 +212,8 @@ def test_the_remedy_of_a_run_that_ended_early_is_its_limit(default_fit):
 
 
 def test_too_few_effective_draws_of_predictions_are_told_with_their_remedy():
+    from skbayes_sgld.neural_network.diagnosis import diagnose_outputs
+
     cancelling = np.tile([1.0, -1.0], (4, 2))  # 16 draws, which are worth 19 of a mean
     (problem,) = diagnose_outputs(cancelling[..., None, None], 0.0).problems
     assert "of the predictions is 19, below 20; raise thin or n_draws" in problem
@@ -241,7 +245,7 @@ def test_the_sd_of_a_separating_coefficient_under_heavy_tails_is_told_to_be_unce
     assert "Note: the standard deviation of" in shown
 
 
-EULERS_NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
+EULERS_NORMAL = Density(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
 
 
 # measured by a pilot, and on the draws
@@ -249,6 +253,8 @@ EULERS_NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x:
 def test_the_bias_of_a_step_is_the_sds_relative_error(eta, metric):
     # Euler on N(0, 1): the variance is 1 / (1 - eta / 2), so that at a step of 1 an sd is 41 % too
     # wide; half of the variance's excess, which the pilot told, is 50 %
+    from skbayes_sgld import sample
+
     wide = 1.0 / np.sqrt(1.0 - eta / 2.0) - 1.0
     settings = {"step_size": eta, "preconditioner": metric, "n_draws": 4000, "random_state": 0}
     with warnings.catch_warnings(record=True) as caught:
@@ -269,6 +275,8 @@ def test_the_bias_of_a_step_is_the_sds_relative_error(eta, metric):
 # three draws are too few to judge convergence, and sample says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_three_draws_of_each_of_many_chains_tell_the_bias_of_their_steps():
+    from skbayes_sgld import sample
+
     settings = {"step_size": 1.0, "preconditioner": None, "random_state": 0}
     result = sample(EULERS_NORMAL, SGLD("euler"), **settings, n_draws=3, n_chains=200)
     bias, doubt = result.bias

@@ -6,7 +6,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.datasets import make_logistic
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
@@ -118,6 +117,8 @@ def test_steps_or_samplers_of_the_user_overflow_as_before(given, unseen):
 
 @pytest.mark.slow
 def test_a_step_whose_bias_is_beyond_the_limit_is_not_run_on_automatic_batches(monkeypatch):
+    from skbayes_sgld.datasets import make_logistic
+
     X, y = make_logistic(10_000, random_state=0)
     measure = pilots.measure_bias
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, sample
+from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.priors import Normal
@@ -50,6 +50,8 @@ def test_the_remedy_of_few_rows_is_a_prior(model, remedy):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # of two draws
 def test_the_mode_is_exact_where_the_step_size_is_given():
+    from skbayes_sgld import sample
+
     rng = np.random.default_rng(2)
     design = rng.standard_normal((320, 300))
     labels = (design @ rng.standard_normal(300) / 9.0 + rng.logistic(size=320) > 0.0).astype(float)

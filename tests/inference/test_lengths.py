@@ -8,21 +8,23 @@ from skbayes_sgld.inference.planning.lengths import choose_thin, usual_lengths
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.accept_reject import AdaptedRun, adapted_lengths
-from skbayes_sgld.own_models import as_posterior
+from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.sampling import SGLD, Cooling
 from skbayes_sgld.sampling.tuning.adaptation import Adaptation
-from skbayes_sgld.wide_rows.strategy import lengths_along
-from tests.references.targets import NormalMean, make_run
+from tests.references.targets import make_run, posterior_of
 
-RUN = make_run(as_posterior(NormalMean()))
+POSTERIOR = posterior_of(NormalNoise())
+RUN = make_run(POSTERIOR)
 
 
 def task(**given):
-    return Task.of(as_posterior(NormalMean()), Settings.of(SGLDLogisticRegression(**given)), seed=0)
+    return Task.of(POSTERIOR, Settings.of(SGLDLogisticRegression(**given)), seed=0)
 
 
 def lengths(time, findings, given):
     """Burn-in and thinning of 1,000 draws whose autocorrelation time is ``time`` steps."""
+    from skbayes_sgld.wide_rows.strategy import lengths_along
+
     ends = np.zeros((8 * (findings == "pilot"), 3))
     pilot = Adaptation(None, 1.0, 0.8, time, ends, n_settling=22)
     tuned = AdaptedRun(RUN, pilot, time, 100, "", "")

@@ -13,13 +13,12 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _memory
 from skbayes_sgld.inference import setting_checks
 from skbayes_sgld.inference.planning import task as planning
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import HMC, SGLD, Cyclical, FlatDecayFlat, Polynomial, Schedule
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
-from tests.references.targets import NormalMean, make_run
+from tests.references.targets import Density, NormalMean, make_run
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -166,7 +165,8 @@ def test_chains_that_begin_far_out_move_to_the_posterior_first():
 
 def test_the_start_of_any_posterior_is_the_users_to_say():
     settings = STILL | {"sampler": "sgld", "preconditioner": None}
-    normal = FunctionPosterior(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
+
+    normal = Density(lambda x: -0.5 * (x**2).sum(axis=1), lambda x: -x, n_params=1)
     draws = skbayes_sgld.sample(normal, init=[7.0], **settings)
     np.testing.assert_allclose(draws.values, 7.0)
     spread = skbayes_sgld.sample(normal, n_chains=300, random_state=0, **settings)
@@ -255,7 +255,7 @@ def test_chains_that_a_schedule_slows_down_are_told_so():
         model.fit(data, y)
 
 
-NORMAL = FunctionPosterior(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
+NORMAL = Density(lambda x: -0.5 * (x**2).sum(1), lambda x: -x, n_params=2)
 
 
 def sd_by_recursion(etas, n_burnin):

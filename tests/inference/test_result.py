@@ -10,7 +10,6 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.own_models import FunctionPosterior
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -53,6 +52,8 @@ def test_two_calls_of_sample_posterior_agree_under_a_decaying_schedule():
 
 def gamma(grad):
     """Gamma(3, 2) with a gradient of the caller's."""
+    from skbayes_sgld.own_models import FunctionPosterior
+
     return FunctionPosterior(
         lambda x: (2 * np.log(x) - 2 * x)[:, 0],
         grad,

@@ -13,9 +13,9 @@ from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.estimators.parameters import parameter_groups
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
-from skbayes_sgld.own_models import FunctionPosterior
+from tests.references.targets import Density
 
-NORMAL = FunctionPosterior(lambda x: -0.5 * np.square(x).sum(axis=1), lambda x: -x, n_params=2)
+NORMAL = Density(lambda x: -0.5 * np.square(x).sum(axis=1), lambda x: -x, n_params=2)
 NAMES = [each.name for each in fields(RunSettings)]
 
 

@@ -20,13 +20,11 @@ from skbayes_sgld.inference.strategies.given import Given
 from skbayes_sgld.inference.strategies.langevin import Langevin
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.shortened import Shortened
-from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
+from tests.references.targets import Density
 
 PACKAGE = Path(skbayes_sgld.__file__).parent
-NORMAL = as_posterior(
-    FunctionPosterior(lambda x: -0.5 * np.square(x).sum(axis=1), lambda x: -x, n_params=2)
-)
+NORMAL = Density(lambda x: -0.5 * np.square(x).sum(axis=1), lambda x: -x, n_params=2)
 PUBLISHED = {"preconditioner": None, "step_size": 0.1}
 
 

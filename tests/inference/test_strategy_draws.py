@@ -18,7 +18,6 @@ from skbayes_sgld.inference.strategies.given import Given
 from skbayes_sgld.inference.strategies.langevin import Langevin
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.shortened import Shortened
-from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 
 MEAN, COVARIANCE = np.array([1.0, -2.0]), np.array([[1.0, 0.9], [0.9, 1.0]])
 PRECISION = np.linalg.inv(COVARIANCE)
@@ -50,6 +49,8 @@ class Wider(Langevin):
 
 
 def normal(mean):
+    from skbayes_sgld.own_models import FunctionPosterior
+
     def log_density(theta):
         return -0.5 * np.einsum("cp,pq,cq->c", theta - mean, PRECISION, theta - mean)
 
@@ -58,6 +59,8 @@ def normal(mean):
 
 def check_draws(strategy, given, finding, monkeypatch, seed=0):
     """Raise where a strategy's draws have other moments than its posterior."""
+    from skbayes_sgld.own_models import as_posterior
+
     monkeypatch.setattr(strategies, "STRATEGIES", [strategy])
     settings = Settings.of(Asked(**(SIZE | given)))
     plan = strategies.make_plan(as_posterior(normal(MEAN)), settings, seed, finding=finding)

@@ -5,9 +5,7 @@ import pytest
 
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.inference.setting_checks import resolve_temperature
-from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.sampling import (
     SGHMC,
     Cooling,
@@ -24,6 +22,8 @@ COOLING = Cooling(high=20.0, hold=500, decay=1000)
 @pytest.fixture(scope="module")
 def mixture():
     """Two modes of like mass, 21 nats above the line between them."""
+    from skbayes_sgld.own_models import TiedGaussianMixture
+
     x = np.random.default_rng(0).normal(np.repeat([0.0, 2.0], 20), np.sqrt(0.5))
     return TiedGaussianMixture(x, variance=0.5, prior_variances=(10.0, 4.0))
 
@@ -69,6 +69,8 @@ def test_a_hot_step_is_as_wide_as_its_temperature():
 
 
 def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the_rest():
+    from skbayes_sgld.datasets import make_correlated_pair
+
     X, y = make_correlated_pair(300, random_state=0)
     cooling = {"temperature": Cooling(high=30.0, hold=50, decay=200, low=2.0), "warm_start": True}
     hot = SGLDLinearRegression(noise_variance=0.2, random_state=0, **cooling).fit(X, y)
@@ -82,6 +84,8 @@ def test_an_estimator_s_draws_are_of_the_last_temperature_and_burn_in_covers_the
 
 
 def test_draws_that_are_kept_while_it_cools_are_told():
+    from skbayes_sgld.datasets import make_correlated_pair
+
     X, y = make_correlated_pair(300, random_state=0)
     model = SGLDLinearRegression(temperature="cooling", n_burnin=100, random_state=0)
     with pytest.warns(UserWarning, match="settles at step 2500 and n_burnin=100.*'auto'"):

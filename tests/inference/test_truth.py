@@ -5,7 +5,6 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from skbayes_sgld import SGLDLinearRegression
-from skbayes_sgld.datasets import make_correlated_pair
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma
 from tests.references.closed_forms import (
     importance_sampling,
@@ -35,6 +34,8 @@ def test_rookies_agree_with_importance_sampling(rookies, default_fit):
 
 @pytest.mark.parametrize("given", [False, True], ids=["default", "given noise prior"])
 def test_the_linear_model_agrees_with_the_closed_form(given):
+    from skbayes_sgld.datasets import make_correlated_pair
+
     X, y = make_correlated_pair(200, random_state=2) if given else load_diabetes(return_X_y=True)
     shape, scale, rate = (3.0, 0.5, 1.0) if given else (1e-3, 10.0, 1e-3 * y.var())
     # with a noise prior of its own the model goes without an intercept, too
@@ -45,6 +46,8 @@ def test_the_linear_model_agrees_with_the_closed_form(given):
 
 
 def test_temperature_scales_the_variance_of_a_normal_posterior():
+    from skbayes_sgld.datasets import make_correlated_pair
+
     X, y = make_correlated_pair(2000, random_state=0)
     cold, hot = (
         SGLDLinearRegression(noise_variance=0.2, temperature=tau, random_state=0).fit(X, y)

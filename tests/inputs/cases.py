@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 import skbayes_sgld
-from tests.inputs import surface, values
+from tests.inputs import good, surface, values
 from tests.inputs.oracle import Answer, judge, not_finite
 from tests.inputs.values import pick
 
@@ -157,7 +157,7 @@ def _unusual_target(rng, cls, eta):
         if rng.integers(2) and kind not in ("sets", "mixed", "none", "large", "tuples"):
             y = np.array(y.tolist())
         return y, f"{K} classes of {kind}, {y.dtype}"
-    if surface.is_positive(cls):
+    if good.is_positive(cls):
         power = pick(rng, [0, 0, 3, 10, 18, -3, -30])
         return np.rint(np.exp(np.clip(eta, -2, 2))) * 10.0**power, f"y times 1e{power}"
     power, level = pick(rng, _POWERS), pick(rng, [0.0, 0.0, 1e8])
@@ -211,7 +211,7 @@ _MAY_NAME += ("step_size", "batch_size", "class_weight", "temperature", "noise_m
 
 
 def _answer_fit(cls, params, X, y, weight):
-    model = surface.make(cls, **params)
+    model = good.make(cls, **params)
     before = copy(vars(model))
     answer = judge(lambda: model.fit(X, y, weight), _MAY_NAME)
     if answer.kind == "error":
@@ -232,7 +232,7 @@ def _wrong_prediction(model, X):
 
     answer = judge(predict, ("X",))
     # rates of a few rows of little weight may be beyond the range of numbers, as the error says
-    refused = answer.kind == "error" and surface.is_positive(type(model))
+    refused = answer.kind == "error" and good.is_positive(type(model))
     right = answer.kind == "result" or refused
     return None if right else f"predictions: {answer.kind} {answer.reason}"
 

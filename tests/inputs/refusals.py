@@ -7,22 +7,10 @@ import pandas as pd
 import pytest
 from sklearn.base import is_classifier
 
-from skbayes_sgld import (
-    BayesByBackpropRegressor,
-    SGDMAPClassifier,
-    SGDMAPRegressor,
-    SGLDLinearRegression,
-    SGLDLogisticRegression,
-    SGLDMLPRegressor,
-    SGLDOrdinalClassifier,
-)
-from tests.inputs.surface import make, of_support
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from tests.inputs.good import make, of_support
 
-# one class of each kind, of those whose checks are the same
-EVERY = (SGLDLinearRegression, SGDMAPClassifier)
-SAMPLED, CLIMBED = (SGLDLogisticRegression,), (SGDMAPRegressor,)
 REGRESSORS, CLASSIFIERS = (SGLDLinearRegression,), (SGLDLogisticRegression,)
-NETWORKS, ORDINAL = (SGLDMLPRegressor, BayesByBackpropRegressor), (SGLDOrdinalClassifier,)
 
 N, D = 30, 3
 RNG = np.random.default_rng(0)
@@ -50,7 +38,7 @@ def refuse(model, match, X=X, y=None, weight=None, error=(ValueError, TypeError)
     return str(raised.value)
 
 
-def case(label, match, classes=EVERY, *data, **params):
+def cases(label, match, classes, *data, **params):
     """A case for each of the classes: an estimator, a pattern and the data of ``refuse``."""
     given = {name: params.pop(name) for name in ("X", "y", "weight") if name in params}
     given |= dict(zip(("X", "y"), data, strict=False))

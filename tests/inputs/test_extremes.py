@@ -16,8 +16,8 @@ from skbayes_sgld.inference.strategies import accept_reject
 from skbayes_sgld.neural_network.estimators import standardise
 from skbayes_sgld.sampling import HMC, Polynomial
 from skbayes_sgld.sampling.tuning import adaptation
+from tests.inputs.good import make
 from tests.inputs.refusals import X, Y, refuse
-from tests.inputs.surface import make
 
 # the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -68,24 +68,20 @@ from skbayes_sgld.priors import (
 from skbayes_sgld.sampling import SGHMC, SGNHT, FlatDecayFlat, Minibatch
 from skbayes_sgld.variational import BayesByBackprop
 from tests.inputs.cases import judge_cases
+from tests.inputs.good import make
 from tests.inputs.refusals import (
     CLASSIFIERS,
-    CLIMBED,
-    EVERY,
     FRAME,
-    NETWORKS,
-    ORDINAL,
     REGRESSORS,
     RNG,
-    SAMPLED,
     N,
     X,
     Y,
-    case,
+    cases,
     refuse,
     target,
 )
-from tests.inputs.surface import ESTIMATORS, NORMAL, SLOW, make
+from tests.inputs.surface import ESTIMATORS, NORMAL, SLOW
 
 pytestmark = [
     # 20 draws of two chains are too few, and fit says so
@@ -93,6 +89,11 @@ pytestmark = [
     # the conjugate prior warns of few rows a column
     pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
 ]
+
+# one class of each kind, of those whose checks are the same
+EVERY = (SGLDLinearRegression, SGDMAPClassifier)
+SAMPLED, CLIMBED = (SGLDLogisticRegression,), (SGDMAPRegressor,)
+NETWORKS, ORDINAL = (SGLDMLPRegressor, BayesByBackpropRegressor), (SGLDOrdinalClassifier,)
 
 GAP, DAY = np.where(np.arange(30) == 7, np.nan, Y), pd.Timestamp("2020-02-29")
 SEEDS = r"random_state=.*in \[0, 2\*\*32 - 1\]"
@@ -156,6 +157,10 @@ def put(array, value):
 
 def listed(names):
     return ".*".join(re.escape(repr(name)) for name in sorted(names))
+
+
+def case(label, match, classes=EVERY, **params):
+    return cases(label, match, classes, **params)
 
 
 STRINGS = np.where(Y > 0, "high", "low")

@@ -33,8 +33,9 @@ from skbayes_sgld.priors import (
 )
 from skbayes_sgld.rows.checks import check_weight_sizes
 from skbayes_sgld.sampling import Cooling, ParallelTempering, Polynomial
+from tests.inputs.good import make
 from tests.inputs.refusals import FRAME, RNG, X, Y, refuse, target
-from tests.inputs.surface import NORMAL, make
+from tests.inputs.surface import NORMAL
 
 pytestmark = [
     # 20 draws of two chains are too few, and fit says so

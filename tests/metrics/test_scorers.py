@@ -36,6 +36,7 @@ from skbayes_sgld.metrics import (
     pinball_loss,
     quantile_calibration_error,
 )
+from tests.estimators import test_row_arguments as by_row
 from tests.marks import slow
 
 # the runs are too short for usable draws, and fit says so
@@ -335,3 +336,15 @@ def test_the_crps_of_another_shape_of_y_is_refused_by_name(y):
     model.fit(rows, rows @ [1.0, -1.0] + rng.standard_normal(40))
     with pytest.raises((TypeError, ValueError), match=r"\by\b"):
         get_scorer("neg_crps")(model, rows, y)
+
+
+@pytest.fixture(scope="module", params=by_row.MODELS)
+def with_argument(request):
+    return by_row.fit(request.param)
+
+
+@pytest.mark.parametrize("name", get_scorer_names())
+def test_rows_are_not_scored_without_the_argument_of_the_fit(name, with_argument):
+    scorer = get_scorer(name)
+    judge = lambda model, y: scorer(model, by_row.X, y)  # noqa: E731
+    by_row.refuse_without_argument(name, judge, *with_argument)

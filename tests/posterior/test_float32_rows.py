@@ -8,7 +8,6 @@ import pytest
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _linalg
 from skbayes_sgld._linalg import BLOCK_NUMBERS
 from skbayes_sgld.likelihoods import Bernoulli
-from skbayes_sgld.neural_network import SGLDMLPRegressor
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 
@@ -46,6 +45,8 @@ def test_draws_depend_neither_on_the_dtype_nor_on_the_order_of_X(name):
 
 
 def test_a_network_of_float32_data_is_that_of_the_same_numbers():
+    from skbayes_sgld.neural_network import SGLDMLPRegressor
+
     X, z = float32_data(60, 2)
     model = SGLDMLPRegressor(hidden_layer_sizes=3, n_burnin=50, thin=1, n_draws=50, random_state=0)
     draws = [model.fit(Z, z).posterior_.values for Z in (X, X.astype(np.float64))]

@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skbayes_sgld import (
-    SGDMAPRegressor,
-    SGLDLinearRegression,
-    SGLDLogisticRegression,
-)
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld._components import resolve
 from skbayes_sgld.inference.parameterizations.learned_scales import standardise
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, FixedNormalNoise, NormalNoise, Poisson
-from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
 from skbayes_sgld.posterior.parameterizations.base import Reparameterized
 from skbayes_sgld.posterior.parameterizations.hyperparameters import noncentered_scales
@@ -64,6 +59,8 @@ def model(likelihood, n=60):
     ids=["noise", "known noise", "classes of two", "classes of three"],
 )
 def test_density_and_gradient_are_those_of_theta_with_the_jacobian(name, likelihood, temperature):
+    from skbayes_sgld.own_models import check_gradient
+
     prior = HIERARCHICAL_PRIORS[name]()
     joint = HierarchicalPosterior(model(likelihood), prior)
     center, eta = np.split(joint.start(), [joint.n_linear])
@@ -223,6 +220,8 @@ def test_what_is_refused_says_why(settings, match):
 
 
 def test_a_mode_has_no_prior_with_hyperparameters():
+    from skbayes_sgld import SGDMAPRegressor
+
     with pytest.raises(ValueError, match="prior='hierarchical_normal' is not known"):
         SGDMAPRegressor(prior="hierarchical_normal").fit(*table())
 

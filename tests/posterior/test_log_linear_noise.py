@@ -7,7 +7,6 @@ from scipy import sparse
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import NormalNoise, StudentTNoise
-from skbayes_sgld.own_models import check_gradient
 from skbayes_sgld.posterior import NOISE_MODELS, GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.differences import difference_curvature
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
@@ -41,6 +40,8 @@ FORMS = {  # prior, columns of the noise, and how rows are bound
 
 @pytest.mark.parametrize("form", FORMS)
 def test_bound_sums_batches_curvature_and_units_belong_to_the_density(form):
+    from skbayes_sgld.own_models import check_gradient
+
     prior, columns, options = FORMS[form]
     posterior = bound(prior, columns, **options)
     check_gradient(posterior)

@@ -8,7 +8,6 @@ from sklearn.exceptions import ConvergenceWarning
 from skbayes_sgld import SGLDLogisticRegression
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
-from skbayes_sgld.wide_rows import averaging, pilot
 
 
 def make_rows(n, d, share=0.1, seed=0):
@@ -20,6 +19,8 @@ def make_rows(n, d, share=0.1, seed=0):
 
 
 def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatch):
+    from skbayes_sgld.wide_rows import averaging
+
     monkeypatch.setattr(averaging, "MAX_DENSE", 250)
     X, y = make_rows(320, 300, 0.05, seed=9)
     model = SGLDLogisticRegression(prior=Normal(scale=0.5), n_draws=120, random_state=0).fit(X, y)
@@ -36,6 +37,8 @@ def test_draws_along_sparse_rows_obey_the_identities_of_their_density(monkeypatc
 
 
 def test_a_fit_of_many_sparse_columns_makes_fewer_draws_and_says_so(monkeypatch):
+    from skbayes_sgld.wide_rows import averaging, pilot
+
     monkeypatch.setattr(averaging, "MAX_DENSE", 250)
     monkeypatch.setattr(pilot, "_VERY_LARGE", 0.0)
     monkeypatch.setitem(vars(THRESHOLDS), "max_draw", (1.0, 1.0))

@@ -15,10 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skbayes_sgld import (
-    SGDMAPClassifier,
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPClassifier,
     SGLDPoissonRegressor,
     _progress,
     effects,
@@ -248,6 +246,8 @@ def test_several_outputs_have_a_row_each():
 
 
 def test_networks_and_laplace_approximations_have_effects():
+    from skbayes_sgld import SGDMAPClassifier, SGLDMLPClassifier
+
     network = SGLDMLPClassifier(n_draws=5, n_chains=2, n_burnin=20, random_state=0)
     for model in (network, SGDMAPClassifier(random_state=0)):
         table = effects(model.fit(X, Z > 0), X)
@@ -353,6 +353,8 @@ def test_a_row_whose_response_is_infinite_is_refused_by_its_number():
 
 
 def test_columns_without_a_contrast_and_models_without_a_posterior_are_refused(mixed):
+    from skbayes_sgld import SGDMAPClassifier
+
     oslo = FRAME[FRAME["city"] == "Oslo"]
     with pytest.raises(ValueError, match="X has one level in the column 'city'"):
         effects(mixed, oslo, "city")

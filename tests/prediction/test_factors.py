@@ -27,7 +27,6 @@ from sklearn.preprocessing import (
 )
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, effects
-from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.prediction.factors import Columns
 from skbayes_sgld.prediction.tables import Table
 from tests.marks import quick
@@ -195,6 +194,8 @@ def test_columns_with_a_smooth_part_keep_their_slope():
 
 
 def test_named_factors_are_compared_by_level():
+    from skbayes_sgld.plotting import PartialDependenceDisplay
+
     model = clone(MODEL).fit(FRAME, Y)
     coef = model.posterior_["coef[zone]"].ravel()
     for name in ("zone", ["zone"], 0):
@@ -334,6 +335,8 @@ def test_levels_are_in_the_order_that_a_reader_expects(name):
 
 
 def test_the_points_of_a_display_are_the_levels():
+    from skbayes_sgld.plotting import PartialDependenceDisplay
+
     model = make_pipeline(clone(STEPS["one-hot"][0]), clone(MODEL)).fit(FRAME, Y)
     display = PartialDependenceDisplay.from_estimator(model, FRAME, "zone")
     assert display.values.tolist() == [1, 2, 3] and display.bands_ == []

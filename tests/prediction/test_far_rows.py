@@ -18,8 +18,6 @@ from skbayes_sgld import (
     predict_quantiles,
 )
 from skbayes_sgld.likelihoods import Gamma, NegativeBinomial, Poisson
-from skbayes_sgld.metrics import get_scorer
-from skbayes_sgld.plotting import PredictiveIntervalDisplay
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
 
@@ -86,6 +84,9 @@ def test_a_far_row_has_an_infinite_prediction_and_a_warning_names_it(fitted):
 @pytest.mark.slow
 @TOLD
 def test_scores_and_displays_take_far_rows(fitted):
+    from skbayes_sgld.metrics import get_scorer
+    from skbayes_sgld.plotting import PredictiveIntervalDisplay
+
     (model, y), pyplot = fitted, pytest.importorskip("matplotlib.pyplot")
     for name in ("neg_coverage_error", "log_predictive_density", "neg_calibration_error"):
         assert np.isfinite(get_scorer(name)(model, Z, y))
@@ -112,6 +113,8 @@ def test_a_cross_validation_with_a_far_row_is_finite(fitted):
 
 
 def test_a_far_row_of_a_log_of_the_target_has_an_infinite_interval_and_leaves_the_others():
+    from skbayes_sgld.metrics import get_scorer
+
     rng = np.random.default_rng(0)
     y = np.exp(1.0 + 0.5 * X[:, 0] + 0.3 * rng.standard_normal(60))
     model = SGLDLinearRegression(n_draws=250, random_state=0)

@@ -9,7 +9,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import (
-    RowBlocks,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     predict_interval,
@@ -120,6 +119,8 @@ def test_as_frame_is_true_or_false():
 # X had names in fit
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
 def test_rows_in_blocks_have_no_frame():
+    from skbayes_sgld import RowBlocks
+
     blocks = RowBlocks(lambda: iter([(X.to_numpy(), Y.to_numpy())]))
     (ends,) = predict_interval(BOTH, blocks)
     assert_array_equal(ends, BOTH.predict_interval(X))

@@ -9,15 +9,12 @@ import pytest
 from scipy import special, stats
 
 from skbayes_sgld import (
-    SGDMAPClassifier,
-    SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
-    SGLDMLPClassifier,
-    SGLDMLPRegressor,
     SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
 )
+from tests.annexes import later, made
 
 # 100 draws of two chains are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -82,9 +79,9 @@ REGRESSORS = {
         lambda draws, rows: stats.norm(linear(draws, rows), 0.6),
     ),
     "unequal noise": (SGLDLinearRegression(noise_model="log_linear", **SHORT), Y, log_linear),
-    "Laplace": (SGDMAPRegressor(random_state=0), Y, normal),
+    "Laplace": (later("SGDMAPRegressor", random_state=0), Y, normal),
     "network": (
-        SGLDMLPRegressor(**NETWORK),
+        later("SGLDMLPRegressor", **NETWORK),
         Y,
         lambda draws, rows: stats.norm(
             network(draws, rows)[..., 0], np.sqrt(draws.noise_variance)[:, None]
@@ -102,14 +99,18 @@ CLASSIFIERS = {
         ),
     ),
     "ordered": (SGLDOrdinalClassifier(**SHORT), THREE, ordered),
-    "Laplace of two": (SGDMAPClassifier(random_state=0), TWO, lambda d, rows: two(linear(d, rows))),
+    "Laplace of two": (
+        later("SGDMAPClassifier", random_state=0),
+        TWO,
+        lambda d, rows: two(linear(d, rows)),
+    ),
     "network of two": (
-        SGLDMLPClassifier(**NETWORK),
+        later("SGLDMLPClassifier", **NETWORK),
         TWO,
         lambda draws, rows: two(network(draws, rows)[..., 0]),
     ),
     "network of three": (
-        SGLDMLPClassifier(**NETWORK),
+        later("SGLDMLPClassifier", **NETWORK),
         THREE,
         lambda draws, rows: several(network(draws, rows)),
     ),
@@ -129,9 +130,10 @@ def regression(fitted, name, n):
     """A fit, n rows, further arguments of its predictions, and the distributions by draw."""
     model, y, of_draws = REGRESSORS[name]
     if name not in fitted:
-        fitted[name] = model.fit(X, y, **exposed(name, EXPOSURE))
+        fitted[name] = made(model).fit(X, y, **exposed(name, EXPOSURE))
     rows = np.random.default_rng(8).standard_normal((n, D))
     given = exposed(name, np.random.default_rng(9).uniform(0.5, 30.0, n))
+    model = fitted[name]
     return model, rows, given, of_draws(model.sample_posterior(), rows, *given.values())
 
 
@@ -139,8 +141,9 @@ def classification(fitted, name, n):
     """A fit, n rows, and the probabilities by draw."""
     model, y, of_draws = CLASSIFIERS[name]
     if name not in fitted:
-        fitted[name] = model.fit(X, y)
+        fitted[name] = made(model).fit(X, y)
     rows = np.random.default_rng(8).standard_normal((n, D))
+    model = fitted[name]
     return model, rows, of_draws(model.sample_posterior(), rows)
 
 

@@ -12,7 +12,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, effects
-from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.prediction.tables import Table
 
 # the runs are short
@@ -54,6 +53,8 @@ def expected(frame):
 
 @pytest.mark.parametrize("kind", [of_polars, of_arrow])
 def test_effects_of_frames_of_other_libraries_are_those_of_pandas(kind):
+    from skbayes_sgld.plotting import PartialDependenceDisplay
+
     rows = kind(FRAME)
     frame = expected(FRAME) if kind is of_polars else FRAME
     model = make_pipeline(clone(STEPS), clone(MODEL)).fit(rows, Y)

@@ -6,12 +6,13 @@ from scipy import special, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.datasets import make_correlated_pair
 
 
 # decaying steps leave the chains apart, and predict says so
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_decaying_schedule_weights_every_prediction():
+    from skbayes_sgld.datasets import make_correlated_pair
+
     X, y = make_correlated_pair(200, random_state=0)
     model = SGLDLinearRegression(
         schedule="harmonic", step_size=0.4, n_draws=400, thin=1, random_state=0

@@ -5,14 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from skbayes_sgld.likelihoods import Bernoulli
-from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.posterior import GLMPosterior
+from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.sampling import SGLD, Constant, Curvature, Full, Identity, Minibatch
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
+from skbayes_sgld.sampling.tuning.mode import TOLERANCE, newton_mode
+
+
+class Density(BasePosterior):
+    """A posterior without rows, given by functions of theta ``(C, P)``."""
+
+    def __init__(self, log_density, grad, n_params):
+        self._log_density, self._grad, self.n_params = log_density, grad, n_params
+        self.param_names = [f"theta[{j}]" for j in range(n_params)]
+
+    def log_density(self, theta):
+        return self._log_density(theta)
+
+    def grad(self, theta):
+        return self._grad(theta)
 
 
 class NormalMean:
@@ -87,6 +101,22 @@ def logistic_posterior(*args, **options):
     return posterior_of(Bernoulli(), *args, **options)
 
 
+def bound(posterior):
+    """One of the package's posteriors as it is, or a user's own."""
+    if isinstance(posterior, BasePosterior):
+        return posterior
+    from skbayes_sgld.own_models import as_posterior
+
+    return as_posterior(posterior)
+
+
+def mode_of(posterior, start=None):
+    """The mode by Newton's method, as near as numbers can tell."""
+    posterior = bound(posterior)
+    start = posterior.start() if start is None else np.asarray(start, dtype=float)
+    return newton_mode(posterior, start, near=TOLERANCE)
+
+
 def make_run(
     posterior,
     *,
@@ -104,7 +134,7 @@ def make_run(
     gradient = gradient or (Full() if batch_size is None else Minibatch())
     center, curvature = (None, None) if mode is None else (mode.theta, mode.metric)
     dynamics = Dynamics(
-        gradient.bind(as_posterior(posterior), center),
+        gradient.bind(bound(posterior), center),
         (preconditioner or Identity()).bind(posterior.n_params, curvature),
         clip,
         temperature,
@@ -122,7 +152,7 @@ def make_run(
 
 def run_at_mode(posterior, mode=None, **settings):
     """A run in the metric of the curvature at the mode, and the mode."""
-    mode = mode or find_mode(posterior, posterior.start())
+    mode = mode or mode_of(posterior)
     return make_run(posterior, preconditioner=Curvature(), mode=mode, **settings), mode
 
 

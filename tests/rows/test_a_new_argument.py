@@ -7,10 +7,8 @@ from scipy.stats import norm
 from sklearn import config_context
 from sklearn.model_selection import KFold, cross_validate
 
-from skbayes_sgld import SGLDLinearRegression, check_model
-from skbayes_sgld.blocks import RowBlocks, passes
+from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import Bernoulli
-from skbayes_sgld.metrics import get_scorer, loo
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
@@ -42,6 +40,8 @@ def assert_same_posterior(model, expected):
 
 
 def test_it_reaches_the_likelihood_of_fits_batches_and_blocks(monkeypatch):
+    from skbayes_sgld.blocks import RowBlocks, passes
+
     expected = SGLDLinearRegression(**SETTINGS).fit(X, Y, n_averaged=AVERAGED)
     assert_same_posterior(Scaled(**SETTINGS).fit(X, Y, **FIT), expected)
     minibatches = Scaled(**SETTINGS, gradient="control_variate", batch_size=30)
@@ -99,6 +99,9 @@ def test_it_reaches_predictions_and_scores():
 
 
 def test_it_reaches_leave_one_out_checks():
+    from skbayes_sgld import check_model
+    from skbayes_sgld.metrics import loo
+
     model = Scaled(**SETTINGS).fit(X, Y, **FIT)
     averages = SGLDLinearRegression(**SETTINGS).fit(X, Y, n_averaged=AVERAGED)
     found = loo(model, X, Y, **FIT)
@@ -110,6 +113,8 @@ def test_it_reaches_leave_one_out_checks():
 
 
 def test_it_reaches_every_fold_of_cross_validation():
+    from skbayes_sgld.metrics import get_scorer
+
     folds = KFold(3)
     with config_context(enable_metadata_routing=True):
         model = Scaled(**SETTINGS).set_fit_request(noise_scale=True)

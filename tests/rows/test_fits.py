@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skbayes_sgld import RowBlocks, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld._warnings import ModelMisfitWarning
 
 RNG = np.random.default_rng(0)
@@ -41,6 +41,8 @@ def test_a_later_fit_leaves_nothing_of_the_last():
 
 
 def test_blocks_of_averages_are_refused_where_their_noise_has_another_distribution():
+    from skbayes_sgld import RowBlocks
+
     size = RNG.integers(1, 9, 200)
     blocks = RowBlocks(lambda: iter([(X, X[:, 0], None, size)]))
     with pytest.raises(ValueError, match="n_averaged is given, and noise_distribution='student_t'"):

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from joblib import delayed
 
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.protocol import Facts
 from skbayes_sgld.sampling import SAGA, SVRG, ControlVariate, Minibatch, block, threads, workers
@@ -17,7 +16,7 @@ from skbayes_sgld.sampling.clipping import NormClip, ValueClip
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from tests.references.targets import logistic_posterior, make_run
+from tests.references.targets import logistic_posterior, make_run, mode_of
 
 BATCH, P = 8, 5
 GRADIENTS = {
@@ -41,7 +40,7 @@ def two_chains_a_group(monkeypatch):
 
 def run_of(gradient, clip=None):
     posterior = logistic_posterior(101, P - 1)
-    mode = find_mode(posterior, posterior.start())
+    mode = mode_of(posterior, posterior.start())
     run = make_run(
         posterior, gradient=gradient, batch_size=BATCH, step_size=1e-3, clip=clip, mode=mode
     )

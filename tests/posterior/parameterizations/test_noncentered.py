@@ -7,11 +7,11 @@ from scipy import special
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.inference.parameterizations.noncentered import noncenter
 from skbayes_sgld.likelihoods import NormalNoise
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.parameterizations.noncentered import noncentered
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal, StudentT
 from tests.numeric import assert_derivative, derivative
+from tests.references.targets import mode_of
 
 TALL, WIDE = (30, 4), (12, 20)
 MATRIX = ConjugateNormal(covariance=[[4.0, 1.2], [1.2, 1.0]])
@@ -117,7 +117,7 @@ def test_the_level_and_the_width_of_the_noise_are_those_of_its_marginal(n):
     posterior = GLMPosterior(
         X, y, NormalNoise(), prior, InverseGamma(0.5, 0.5), sample_weight=weight
     )
-    center = find_mode(posterior.given_own(np.zeros(1)), posterior.start()[:-1])
+    center = mode_of(posterior.given_own(np.zeros(1)), posterior.start()[:-1])
     _, line = noncentered(posterior, center.theta, center.metric.root, 0.0)
     design = np.column_stack([X, np.ones(30)])
     precision = np.diag([0.25, 0.25, 0.0])

@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 
 from skbayes_sgld.likelihoods import Bernoulli, Categorical
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import SAGA, ControlVariate, Minibatch
-from tests.references.targets import posterior_of
+from tests.references.targets import mode_of, posterior_of
 
 
 def of_classes(K, *size):
     posterior = posterior_of(Bernoulli() if K == 2 else Categorical(K), *size)
-    return posterior, find_mode(posterior, posterior.start())
+    return posterior, mode_of(posterior, posterior.start())
 
 
 def spread(posterior, mode, gradient, theta, memory=None):
@@ -65,7 +64,7 @@ def test_large_shared_batches_are_rounded(unit):
     X = 5.0 + rng.standard_normal((n, d))
     y = (X[:, 0] + rng.logistic(size=n) > 5.0).astype(float)
     posterior = GLMPosterior(unit * X, y, Bernoulli(), Normal(1.0 / unit), center=True)
-    mode = find_mode(posterior, posterior.start())
+    mode = mode_of(posterior, posterior.start())
     bound = replace(ControlVariate(2).bind(posterior, mode.theta), group=8, n_sharing=4)
     idx = rng.integers(0, n, (1, 2, B))
     theta = mode.theta + mode.metric.sqrt(rng.standard_normal((8, d + 1)))

@@ -8,13 +8,12 @@ import pytest
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, ControlVariate
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.metric import Dense, Diagonal
 from tests.numeric import assert_derivative, derivative
-from tests.references.targets import posterior_of
+from tests.references.targets import mode_of, posterior_of
 
 N = 24
 
@@ -27,7 +26,7 @@ def target(kind, n_rows=N):
     """A posterior of few rows and its mode."""
     weight = np.linspace(0.5, 2.0, n_rows)
     posterior = posterior_of(LIKELIHOODS[kind], n_rows, 2, Normal(), sample_weight=weight)
-    return posterior, find_mode(posterior, posterior.start())
+    return posterior, mode_of(posterior, posterior.start())
 
 
 def batch_of(bound, rows):

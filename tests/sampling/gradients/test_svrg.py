@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.optimizers import SGD, SVRGDescent
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import NormClip, Polynomial
 from skbayes_sgld.sampling.loop import run_chains
@@ -26,6 +25,8 @@ def batch_gradient(theta, rows):
 
 
 def make_svrg(period, **settings):
+    from skbayes_sgld.optimizers import SGD, SVRGDescent
+
     gradient = SVRGDescent(period).gradient(replacement=True)
     return make_run(POSTERIOR, sampler=SGD(), gradient=gradient, batch_size=4, **settings)
 

@@ -5,8 +5,6 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from skbayes_sgld.optimizers import find_mode
-from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.priors import Laplace, Normal
 from skbayes_sgld.sampling import Minibatch, NoModeError
 from skbayes_sgld.sampling.metric import (
@@ -18,7 +16,7 @@ from skbayes_sgld.sampling.metric import (
 from skbayes_sgld.sampling.tuning import mode as mode_module
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.mode import inverse_diagonal
-from tests.references.targets import logistic_posterior
+from tests.references.targets import Density, logistic_posterior, mode_of
 from tests.sampling.preconditioners.test_registry import check_metric
 
 P = 7
@@ -70,6 +68,8 @@ def test_the_median_stands_in_where_a_diagonal_is_not_positive():
 
 
 def test_differences_are_taken_over_a_small_part_of_the_width():
+    from skbayes_sgld.own_models import FunctionPosterior, as_posterior
+
     scales = np.array([1e-7, 1.0])
     steep = FunctionPosterior(  # x^2 / 2 + x^4 in units of the scale: no parabola
         lambda x: -(0.5 * (x / scales) ** 2 + (x / scales) ** 4).sum(axis=1),
@@ -83,18 +83,18 @@ def test_differences_are_taken_over_a_small_part_of_the_width():
 @pytest.mark.parametrize(
     "posterior",
     [
-        FunctionPosterior(lambda x: x.sum(axis=1), np.ones_like, 3),
-        FunctionPosterior(lambda x: 0.5 * (x**2).sum(axis=1), lambda x: x.copy(), 3),
+        Density(lambda x: x.sum(axis=1), np.ones_like, 3),
+        Density(lambda x: 0.5 * (x**2).sum(axis=1), lambda x: x.copy(), 3),
     ],
     ids=["improper", "unbounded"],
 )
 def test_where_there_is_no_mode_it_is_said(posterior, monkeypatch):
     with pytest.raises(NoModeError, match="proper prior"):
-        find_mode(posterior, np.full(3, 0.1))
+        mode_of(posterior, np.full(3, 0.1))
     monkeypatch.setattr(mode_module, "MAX_DENSE", 2)
     monkeypatch.setattr(mode_module, "_MAX_CLIMBS", 3)
     with pytest.raises(NoModeError, match="proper prior"):
-        find_mode(posterior, np.full(3, 0.1))
+        mode_of(posterior, np.full(3, 0.1))
 
 
 # ---- above 2,000 parameters --------------------------------------------------------------------
@@ -105,9 +105,9 @@ def test_the_structured_mode_of_a_small_model_is_newtons(monkeypatch):
         (logistic_posterior(30, 50), True),
         (logistic_posterior(80, 5), False),
     ):
-        newton = find_mode(posterior, posterior.start())
+        newton = mode_of(posterior, posterior.start())
         monkeypatch.setattr(mode_module, "MAX_DENSE", 1)
-        climbed = find_mode(posterior, posterior.start())
+        climbed = mode_of(posterior, posterior.start())
         monkeypatch.undo()
         distance = np.linalg.norm(newton.metric.whiten((climbed.theta - newton.theta)[None]))
         assert distance < 1e-3
@@ -130,17 +130,19 @@ def hardly_any_dense(monkeypatch):
 
 def test_a_users_model_of_many_parameters_gets_a_diagonal_from_its_gradients(hardly_any_dense):
     scales = np.geomspace(1e-3, 1e3, 500)
+    from skbayes_sgld.own_models import FunctionPosterior
+
     posterior = FunctionPosterior(
         lambda x: -np.logaddexp(x / scales, -x / scales).sum(axis=1),
         lambda x: -np.tanh(x / scales) / scales,
         500,
     )
-    mode = find_mode(posterior, scales * np.random.default_rng(0).uniform(-1, 1, 500))
+    mode = mode_of(posterior, scales * np.random.default_rng(0).uniform(-1, 1, 500))
     assert isinstance(mode.metric, Diagonal)
     assert np.all(np.abs(mode.theta) < 1e-3 * scales)
     np.testing.assert_allclose(mode.metric.marginal_sd, scales, rtol=0.02)
     posterior.curvature_diagonal = lambda theta: 4.0 / scales**2
-    np.testing.assert_allclose(find_mode(posterior, 0 * scales).metric.marginal_sd, scales / 2)
+    np.testing.assert_allclose(mode_of(posterior, 0 * scales).metric.marginal_sd, scales / 2)
 
 
 @pytest.mark.parametrize("prior, metric", [(Normal(), LowRank), (Laplace(), Diagonal)])
@@ -153,7 +155,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(
     posterior = logistic_posterior(20, P - 1, prior, center=True)
     tracemalloc.start()
     try:
-        mode = find_mode(posterior, posterior.start())
+        mode = mode_of(posterior, posterior.start())
         noise.measure_noise(posterior, Minibatch(), mode, 1.0, 0)
         preconditioned_eigenvalues(Diagonal(np.ones(P)), mode.metric)
         peak = tracemalloc.get_traced_memory()[1]

@@ -5,17 +5,16 @@ import pytest
 from scipy import linalg
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import PRECONDITIONERS, SGLD, Matrix
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense, Metric
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.targets import make_run
+from tests.references.targets import Density, make_run
 
 P = 4
 COVARIANCE = linalg.toeplitz(0.6 ** np.arange(P)) * np.outer(*[[1.0, 0.2, 5.0, 30.0]] * 2)
 MODE = Mode(np.linspace(-1.0, 1.0, P), Dense(np.linalg.cholesky(COVARIANCE)))
-FLAT = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, P)  # noise alone moves a chain
+FLAT = Density(lambda x: np.zeros(len(x)), np.zeros_like, P)  # noise alone moves a chain
 
 
 def check_preconditioner(name):

@@ -7,9 +7,7 @@ import pytest
 from scipy import integrate
 
 from skbayes_sgld._random import probe_generator
-from skbayes_sgld.kernels import Kernel
 from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
-from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, MALA, ParallelTempering, RandomWalk
@@ -20,10 +18,10 @@ from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.targets import NormalMean, make_run, run_at_mode
+from tests.references.targets import Density, NormalMean, make_run, run_at_mode
 
 # exp(theta) ~ Gamma(1.5), a skewed distribution, on which cheap integrators err
-TARGET = FunctionPosterior(
+TARGET = Density(
     lambda x: (1.5 * x - np.exp(x))[:, 0],
     lambda x: 1.5 - np.exp(x),
     1,
@@ -128,9 +126,9 @@ def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
 @pytest.mark.parametrize("sampler", [HMC(), MALA(), RandomWalk(), ParallelTempering()])
 def test_proposals_without_a_density_are_counted(sampler):
     # they were refused, and nothing was said; beyond 1 is the logarithm of what is negative
-    cut_off = FunctionPosterior(
-        lambda x: np.where(x[:, 0] < 1, -0.5 * x[:, 0] ** 2, np.nan), lambda x: -x, 1
-    )
+    from skbayes_sgld.own_models import as_posterior
+
+    cut_off = Density(lambda x: np.where(x[:, 0] < 1, -0.5 * x[:, 0] ** 2, np.nan), lambda x: -x, 1)
     run = make_run(cut_off, sampler=sampler, step_size=0.7)
     chains = run_chains(run, np.zeros((4, 1)), n_draws=150)
     share, at = chains.undefined
@@ -166,7 +164,7 @@ def test_one_step_of_euler_is_accepted_as_a_proposal_of_mala_is():
 
 def test_neighbours_of_the_ladder_swap_in_even_and_odd_pairs_in_turn():
     # on a flat density every swap is accepted; replicas that begin a million apart are told apart
-    flat = FunctionPosterior(lambda x: np.zeros(len(x)), np.zeros_like, 1)
+    flat = Density(lambda x: np.zeros(len(x)), np.zeros_like, 1)
     sampler = ParallelTempering(n_temperatures=4)
     dynamics = make_run(flat, sampler=sampler, step_size=0.1).dynamics
     state = sampler.init(np.zeros((2, 1)))
@@ -184,12 +182,14 @@ def test_neighbours_of_the_ladder_swap_in_even_and_odd_pairs_in_turn():
 
 def bent(n_params=2):
     """A density whose gradient is another at every position."""
-    return FunctionPosterior(
+    return Density(
         lambda x: -np.sum(x**2 / 2 + x**4 / 8, axis=1), lambda x: -x - x**3 / 2, n_params
     )
 
 
 def test_every_rung_keeps_the_gradient_of_where_it_is():
+    from skbayes_sgld.kernels import Kernel
+
     kernel = Kernel(bent(), ParallelTempering(n_temperatures=3), step_size=0.4)
     state = kernel.init(np.ones((4, 2)))
     for key in range(12):
@@ -201,6 +201,8 @@ def test_every_rung_keeps_the_gradient_of_where_it_is():
 
 
 def test_a_trajectory_begins_after_as_many_points_as_were_asked_for():
+    from skbayes_sgld.kernels import Kernel
+
     n_points = 3
     kernel = Kernel(bent(), HMC(n_points=n_points), step_size=0.3)
     state, begins = kernel.init(np.ones((3, 2))), []

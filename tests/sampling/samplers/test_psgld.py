@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import PSGLD
 from tests.references.targets import make_run
 
 
 def test_the_squares_are_a_plain_mean_until_they_are_as_many_as_are_remembered():
     # a log density whose gradient at x is x itself
+    from skbayes_sgld.own_models import FunctionPosterior
+
     line = FunctionPosterior(lambda x: 0.5 * np.square(x).sum(axis=1), lambda x: x.copy(), 1)
     sampler = PSGLD(decay=0.75)
     dynamics = make_run(line, sampler=sampler).dynamics

@@ -16,7 +16,6 @@ from scipy import special
 
 from skbayes_sgld._components import resolve
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import SAMPLERS, SGLD, Adjusted, ParallelTempering
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
@@ -39,6 +38,8 @@ class Known:
     """A posterior, and the normal distribution of its mean and covariance as a run's mode."""
 
     def __init__(self, mean, covariance, log_density, grad):
+        from skbayes_sgld.own_models import FunctionPosterior
+
         self.posterior = FunctionPosterior(log_density, grad, len(mean))
         self.mode = Mode(np.asarray(mean), Dense(np.linalg.cholesky(covariance)))
 
@@ -225,6 +226,8 @@ def check_rejections(sampler):
     With a step ``sqrt(2 eta)`` they fall like ``eta^1.5``, and like ``eta^0.5`` if the force is
     off by a part of itself. Draws are right all the same, and fewer are independent.
     """
+    from skbayes_sgld.own_models import FunctionPosterior
+
     if type(sampler).step is not Adjusted.step:  # a step of several proposals
         return
     asked, known, mode = [], normal().posterior, normal().mode

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from skbayes_sgld._random import ChainStreams
-from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.sampling import HMC, MALA
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import adaptation
@@ -19,6 +18,8 @@ MODE = Mode(np.zeros(P), Diagonal(np.ones(P)))
 
 
 def run_of(log_density, grad):
+    from skbayes_sgld.own_models import FunctionPosterior
+
     return make_run(FunctionPosterior(log_density, grad, P), sampler=HMC(), mode=MODE)
 
 
@@ -90,6 +91,7 @@ def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(
 
 def walled(n_params):
     """A normal distribution before a wall at 2, across its first coordinate."""
+    from skbayes_sgld.own_models import FunctionPosterior
 
     def log_density(x):
         return -0.5 * (x**2).sum(axis=1) - np.exp(30.0 * (x[:, 0] - 2.0))

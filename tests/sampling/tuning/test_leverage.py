@@ -5,7 +5,6 @@ import pytest
 from scipy.sparse import csr_array
 
 from skbayes_sgld import SGLDGammaRegressor, SGLDLogisticRegression, SGLDPoissonRegressor
-from skbayes_sgld.blocks import RowBlocks
 from skbayes_sgld.diagnostics import effective_sample_size
 from skbayes_sgld.likelihoods import (
     Bernoulli,
@@ -15,7 +14,6 @@ from skbayes_sgld.likelihoods import (
     Ordinal,
     Poisson,
 )
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch
@@ -23,6 +21,7 @@ from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.leverage import read_always
 from tests.numeric import assert_derivative, derivative
 from tests.references.closed_forms import importance_sampling, laplace_fit
+from tests.references.targets import mode_of
 
 RARE = [3, 17]  # rows of the rare category and far out
 
@@ -40,7 +39,7 @@ def with_rare_rows(likelihood, n=400, sparse=False, **options):
         y = rng.poisson(np.exp(u)) if likelihood.whole else rng.gamma(2.0, np.exp(u) / 2.0)
     design = csr_array(X) if sparse else X
     posterior = GLMPosterior(design, y.astype(float), likelihood, Normal(1.0), **options)
-    return posterior, find_mode(posterior, posterior.start())
+    return posterior, mode_of(posterior, posterior.start())
 
 
 LIKELIHOODS = {
@@ -74,7 +73,7 @@ def test_a_leverage_is_the_curvature_times_the_variance_of_a_predictor(n_columns
     X[7, 0] = 40.0
     y = (X[:, 1] + rng.logistic(size=3000) > 0.0).astype(float)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0), center=True)
-    mode = find_mode(posterior, posterior.start())
+    mode = mode_of(posterior, posterior.start())
     moves = mode.metric.sqrt(np.eye(n_columns + 1))
     (leverages,) = posterior.leverages(mode.theta, moves, 0.0)
     design = np.column_stack([X - posterior.center, np.ones(3000)])
@@ -99,7 +98,7 @@ def test_a_row_that_bends_between_the_mode_and_two_sds_away_is_found():
     y = (X[:, 1] + rng.logistic(size=3000) > 0.0).astype(float)
     y[7] = 1.0
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
-    mode = find_mode(posterior, posterior.start())
+    mode = mode_of(posterior, posterior.start())
     assert X[7] @ mode.theta[:2] > 15.0
     assert 7 not in read_always(posterior, mode).posterior._sampled
 
@@ -109,7 +108,7 @@ def test_rows_of_about_one_leverage_are_all_sampled():
     X = rng.standard_normal((600, 20))
     y = (X[:, 0] + rng.logistic(size=600) > 0.0).astype(float)
     posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0))
-    assert read_always(posterior, find_mode(posterior, posterior.start())).posterior is posterior
+    assert read_always(posterior, mode_of(posterior, posterior.start())).posterior is posterior
 
 
 @pytest.mark.parametrize("gradient", [*GRADIENTS, ControlVariate(1)], ids=str)
@@ -233,6 +232,8 @@ def test_a_chain_depends_neither_on_the_number_of_chains_nor_on_processes():
 
 
 def test_rows_in_blocks_keep_a_category_of_one_row_in_every_batch():
+    from skbayes_sgld.blocks import RowBlocks
+
     X, mean, rng = cells()
     y = rng.poisson(mean)
     blocks = RowBlocks(

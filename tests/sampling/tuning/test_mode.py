@@ -11,13 +11,12 @@ from skbayes_sgld.inference.run import run_plan
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import make_plan
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Poisson
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal, StudentT
 from skbayes_sgld.sampling import ControlVariate
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import mode as tuning
-from tests.references.targets import logistic_posterior, posterior_of
+from tests.references.targets import logistic_posterior, mode_of, posterior_of
 
 N, D = 24_000, 5
 
@@ -80,7 +79,7 @@ def test_a_subset_leads_to_the_mode_of_all_rows(name):
     exact = tuning._find(posterior, found.theta, tuning.TOLERANCE)
     assert np.square(exact.metric.whiten((found.theta - exact.theta)[None])).sum() < tuning._NEAR
     np.testing.assert_allclose(found.metric.marginal_sd, exact.metric.marginal_sd, rtol=0.05)
-    newton = find_mode(posterior)
+    newton = mode_of(posterior)
     assert np.square(exact.metric.whiten((newton.theta - exact.theta)[None])).sum() < 1e-8
 
 

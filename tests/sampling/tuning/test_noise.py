@@ -6,13 +6,12 @@ from scipy.special import expit
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.likelihoods import Bernoulli, Categorical
-from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.sampling import ControlVariate, Full, Minibatch
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Mode
-from tests.references.targets import logistic_posterior, posterior_of
+from tests.references.targets import logistic_posterior, mode_of, posterior_of
 
 N, D = 400, 3
 
@@ -69,7 +68,7 @@ def test_a_batch_has_to_be_much_cheaper_where_all_rows_cost_little():
 def test_the_noise_of_wide_rows_is_measured_with_enough_of_them():
     # 1,000 rows of 158 parameters give a largest eigenvalue that is far too large
     posterior = logistic_posterior(9000, 157)
-    mode = find_mode(posterior, posterior.start())
+    mode = mode_of(posterior, posterior.start())
     default, enough, few = (
         noise.measure_noise(posterior, ControlVariate(), mode, 1.0, 0, most_rows=rows).variance
         for rows in (None, 8011, 1000)
@@ -92,7 +91,7 @@ def test_the_noise_is_the_mean_over_the_draws_of_a_rows_covariance(gradient, den
     # of ten rows the gradient at a draw is as large as its noise: its square, which is taken off,
     # counts
     posterior = logistic_posterior(10, D)
-    mode = find_mode(posterior, posterior.start())
+    mode = mode_of(posterior, posterior.start())
     if not dense:
         monkeypatch.setattr(noise, "MAX_DENSE", 1)
     level = noise.measure_noise(posterior, gradient, mode, 2.0, seed=5)

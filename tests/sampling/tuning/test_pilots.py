@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 import skbayes_sgld
-from skbayes_sgld.own_models import FunctionPosterior, as_posterior
 from skbayes_sgld.sampling import (
     PSGLD,
     SAMPLERS,
@@ -74,13 +73,12 @@ class TooWide(BAOAB):
         return 1.1 * super().prepare(normals, previous, eta, dynamics)
 
 
-GAMMA = FunctionPosterior(
-    lambda x: 4 * np.log(x[:, 0]) - 2 * x[:, 0],
-    lambda x: 4 / x - 2,
-    1,
-    ["a"],
-    transforms={"a": "positive"},
-)
+def gamma():
+    """A parameter that is positive, with shape 5 and rate 2."""
+    from skbayes_sgld.own_models import FunctionPosterior
+
+    density = (lambda x: 4 * np.log(x[:, 0]) - 2 * x[:, 0], lambda x: 4 / x - 2)
+    return FunctionPosterior(*density, 1, ["a"], transforms={"a": "positive"})
 
 
 def bias_of(sampler, posterior, step_size, **settings):
@@ -96,7 +94,7 @@ def test_a_users_sampler_is_measured_by_running_it():
 
 
 def test_a_users_sampler_gets_a_step_size_of_use_and_draws_of_the_right_distribution():
-    draws = skbayes_sgld.sample(GAMMA, BAOAB(), random_state=0)
+    draws = skbayes_sgld.sample(gamma(), BAOAB(), random_state=0)
     assert draws.choices["step_size"].value >= 0.25
     assert draws.summary()["ess_bulk"].min() > 1500
     exact = stats.gamma(5, scale=0.5)
@@ -104,10 +102,11 @@ def test_a_users_sampler_gets_a_step_size_of_use_and_draws_of_the_right_distribu
 
 
 def test_eulers_bias_on_a_skewed_distribution_is_that_of_its_draws():
-    found = bias_of(SGLD("euler"), GAMMA, 0.3)
-    run, mode = run_at_mode(GAMMA, sampler=SGLD("euler"), step_size=0.3)
+    posterior = gamma()
+    found = bias_of(SGLD("euler"), posterior, 0.3)
+    run, mode = run_at_mode(posterior, sampler=SGLD("euler"), step_size=0.3)
     draws = run_chains(run, np.zeros((100, 1)), n_draws=2000, n_burnin=50).draws
-    from_grad = -(GAMMA.grad(draws.reshape(-1, 1)) * (draws.reshape(-1, 1) - mode.theta)).mean()
+    from_grad = -(posterior.grad(draws.reshape(-1, 1)) * (draws.reshape(-1, 1) - mode.theta)).mean()
     # E[-u d log p / du] is what the pilot reads a variance's error from
     assert found.size == pytest.approx(0.5 * abs(from_grad - 1), abs=found.doubt + 0.01)
 
@@ -162,6 +161,8 @@ def test_a_pilot_is_not_thrown_far_away_by_a_metric_of_one_gradient():
 
 
 def test_minibatches_of_a_run_are_those_of_the_pilot():
+    from skbayes_sgld.own_models import as_posterior
+
     quiet = bias_of(SGLD(), as_posterior(NormalMean(400)), 0.5)
     loud = bias_of(SGLD(), as_posterior(NormalMean(400)), 0.5, batch_size=20)
     assert quiet.size < 1e-10  # the two chains are one
@@ -169,6 +170,8 @@ def test_minibatches_of_a_run_are_those_of_the_pilot():
 
 
 def test_a_sampler_that_understates_its_time_is_spaced_by_what_the_pilot_saw():
+    from skbayes_sgld.own_models import as_posterior
+
     class Boastful(SGHMC):
         def step_and_time(self, rates, step=None):
             step, time = super().step_and_time(rates, step)
@@ -179,6 +182,8 @@ def test_a_sampler_that_understates_its_time_is_spaced_by_what_the_pilot_saw():
 
 
 def test_an_algorithm_says_what_it_needs_and_what_else_would_do():
+    from skbayes_sgld.own_models import as_posterior
+
     class Riemannian(BAOAB):
         requires = ("curvature",)
         remedy = "set sampler='hmc'"
@@ -318,6 +323,8 @@ def test_a_pilot_stops_where_its_error_is_plain_or_cannot_be_shown_to_be_small()
 
 
 def test_a_remembered_gradient_is_forgotten_with_its_batch():
+    from skbayes_sgld.own_models import as_posterior
+
     posterior, theta = NormalMean(), np.zeros((1, 1))
     bound = Minibatch().bind(as_posterior(posterior))
     remembered = pilots._CachedGradient(bound)

@@ -10,7 +10,6 @@ from skbayes_sgld.inference.planning.pilot_runs import time_of
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import accept_reject as adapting
-from skbayes_sgld.own_models import as_posterior
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
@@ -31,6 +30,8 @@ def test_up_to_2000_rows_every_step_takes_all_of_them_unless_walkers_share_a_bat
 
 
 def test_all_rows_are_taken_where_no_batch_could_have_a_control_variate(monkeypatch):
+    from skbayes_sgld.own_models import as_posterior
+
     assert "local parameters" in rows_read.reason_for_all_rows(as_posterior(NormalMean(5000)))
     monkeypatch.setattr(rows_read, "MAX_DENSE", 2)
     assert "3 parameters: the curvature" in rows_read.reason_for_all_rows(logistic_posterior(5000))
@@ -56,6 +57,8 @@ def test_a_declared_time_is_trusted_up_to_twice_itself(times, trusted, width, wi
 def test_draws_are_spaced_by_all_but_one_step_of_their_time_up_to_400_gradients(
     measured, spaced, monkeypatch
 ):
+    from skbayes_sgld.own_models import as_posterior
+
     run = make_run(NormalMean(), sampler=HMC(), mode=MODE)
     adapted = Adaptation(MODE, 1.0, 0.8, measured, np.empty((0, 3)), 0)
     monkeypatch.setattr(adapting, "adapt", lambda *args: adapted)
