@@ -511,7 +511,8 @@ class Parameters:
         levels = values[:, self._levels]
         self.likelihood.to_reported(levels, self.coefficients.has_intercept)
         values[:, self._levels] = levels
-        return values[:, self._in_report] if self._reorders else values
+        # an index would leave the numbers column by column, and a pickled copy would sum otherwise
+        return np.take(values, self._in_report, axis=1) if self._reorders else values
 
     def moves(self, moves: Array) -> Array:
         """Moves of theta ``(M, P)`` with linear parameters as reported."""
