@@ -267,6 +267,7 @@ def test_the_suggestion_holds_where_the_model_did_not(try_only):
         exact = loo(better, X, y).elpd - loo(pipe, X, y).elpd
     assert gain["difference"] == pytest.approx(exact, abs=0.5)
     assert gain["failed"] == ""
+    assert f"{gain['coverage_90']:.1%}" in str(found)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import skbayes_sgld
@@ -276,16 +276,23 @@ def test_fractions_are_rates_where_weights_are_their_exposures():
 
 
 @few_draws
-@pytest.mark.parametrize("scoring", [None, "neg_crps"])
-def test_a_search_says_how_it_passes_the_argument(scoring):
+@pytest.mark.parametrize(
+    ("cls", "scoring"),
+    [
+        (SGLDBetaBinomialRegressor, None),
+        (SGLDBetaBinomialRegressor, "neg_crps"),
+        (SGLDLogisticRegression, None),
+    ],
+)
+def test_a_search_says_how_it_passes_the_argument(cls, scoring):
     scorer = None if scoring is None else of_annex("metrics", "get_scorer")(scoring)
     with pytest.raises(ValueError, match=r"enable_metadata_routing=True.*n_trials=True"):
         cross_val_score(
-            SGLDBetaBinomialRegressor(**FEW),
+            cls(**FEW),
             X,
             SUCCESSES,
             scoring=scorer,
             params={"n_trials": SIZE},
-            cv=2,
+            cv=KFold(2),
             error_score="raise",
         )

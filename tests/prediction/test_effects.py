@@ -299,6 +299,16 @@ def test_a_screen_of_80_columns_shows_estimate_and_interval(monkeypatch):
 # ---- errors -------------------------------------------------------------------------------------
 
 
+def test_what_is_linear_in_the_parameters_is_known_at_all_draws_from_some_of_them():
+    draws = clone(LINEAR).set_params(n_draws=500).fit(X, Z + RNG.normal(size=N)).posterior_
+    matrix, theta = module._to_all_draws(draws), draws.flat
+    values = theta @ np.arange(1.0, theta.shape[1] + 1.0) + 3.0
+    near = np.all(np.abs(theta - theta.mean(axis=0)) < 4.0 * theta.std(axis=0), axis=1)
+    known = matrix @ values[draws.choose(matrix.shape[1])]
+    assert near.mean() > 0.99  # the others are cut off
+    assert_allclose(known[near], values[near], atol=0.01 * values.std())
+
+
 @pytest.mark.slow
 def test_a_part_of_the_rows_gives_the_effects_of_all():
     rng = np.random.default_rng(3)

@@ -27,6 +27,7 @@ from sklearn.preprocessing import (
 )
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, effects
+from skbayes_sgld.prediction import factors
 from skbayes_sgld.prediction.factors import Columns
 from skbayes_sgld.prediction.tables import Table
 from tests.marks import quick
@@ -174,6 +175,11 @@ def test_values_that_the_steps_do_not_tell_apart_are_one_level():
     typical = pd.DataFrame({"zone": 1, "x": [fullest], "old": [FRAME["old"].mean()]})
     found = effects(model, FRAME, "old", "at_mean")
     assert_allclose(estimates(found), compared(model, typical, "old", [0, 1]), rtol=1e-8)
+
+
+def test_bins_are_named_by_as_many_digits_as_tell_their_ends_apart():
+    bins = [[1.0, 1.5, 2.0001], [2.0002, 3.0, 4.0], [5.0]]
+    assert factors._ranges(bins) == ["[1, 2.0001]", "[2.0002, 4]", "5"]
 
 
 def test_columns_with_a_smooth_part_keep_their_slope():
