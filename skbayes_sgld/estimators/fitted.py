@@ -46,6 +46,8 @@ class FittedLinear(Fitted):
         Number of linear predictors of a row.
     noise_columns : ndarray or None
         Columns on which the noise depends.
+    mixed : MixedColumns or None, default=None
+        What the columns of X are in a mixed model.
     n_fits : int, default=0
         Number of fits in a row, this one included, whose chains continue each other.
     """
@@ -53,6 +55,7 @@ class FittedLinear(Fitted):
     layout: Layout
     n_predictors: int
     noise_columns: Any
+    mixed: Any = None
     n_fits: int = 0
 
 

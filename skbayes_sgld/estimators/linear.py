@@ -118,7 +118,7 @@ class LinearEstimator(BayesianEstimator):
         given.check_noise(likelihood)
         check_noise_scales("intercept_prior", self.intercept_prior, intercept_prior, likelihood)
         choose = partial(self._choose_prior, settings, rows, likelihood)
-        prior, choice = given.of_columns(rows.n_features, rows.names, choose)
+        prior, choice = given.of_columns(*rows.with_coefficients, choose)
         return LinearModel(
             likelihood=likelihood,
             prior=prior,
@@ -153,6 +153,7 @@ class LinearEstimator(BayesianEstimator):
             layout=layout,
             n_predictors=posterior.n_predictors,
             noise_columns=posterior.parameters.noise_columns,
+            mixed=rows.mixed,
             attributes={
                 **of_rows(rows, target),
                 "posterior_": draws,
@@ -191,8 +192,10 @@ class LinearEstimator(BayesianEstimator):
 
     def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
         """Linear predictors of a regression, or of the classes in the model."""
-        parts = self._parts()
-        return LinearPredictor(parts["coef"][selection], parts["intercept"][selection])
+        parts = {name: values[selection] for name, values in self._parts().items()}
+        linear = LinearPredictor(parts["coef"], parts["intercept"])
+        mixed = self._fitted.mixed
+        return linear if mixed is None else mixed.predictor(linear, parts)
 
     def _exponential(self) -> str:
         likelihood = self._fitted.target.likelihood

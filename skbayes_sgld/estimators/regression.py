@@ -368,6 +368,10 @@ class NormalRegressor(NormalModel, SeveralOutputs):
 
     def _point_predictive(self) -> PredictiveDistribution:
         """Distribution whose mean is by ``coef_`` and ``intercept_``; its variance is not used."""
-        point = LinearPredictor(self.coef_[None, None], np.full((1, 1), self.intercept_))
+        point: Any = LinearPredictor(self.coef_[None, None], np.full((1, 1), self.intercept_))
+        if self._fitted.mixed is not None:
+            share = self.posterior_.flat_weights
+            S = len(self.posterior_.flat)
+            point = self._predictor().at_mean(np.full(S, 1.0 / S) if share is None else share)
         likelihood = self._fitted.target.likelihood.with_inferred_noise()
         return PredictiveDistribution(point, likelihood, np.zeros((1, len(likelihood.own))))

@@ -25,7 +25,7 @@ from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.priors import HIERARCHICAL_PRIORS, PRIORS, Prior
+from skbayes_sgld.priors import GROUP_PRIORS, HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.rows.reading import FitRows
 from skbayes_sgld.rows.stream import Stream, next_batch
 from skbayes_sgld.rows.targets import Target
@@ -55,6 +55,17 @@ class SampledEstimator(RunSettings, LinearEstimator):
         tuple of these, whose coefficients then have one prior together; other columns have
         ``"auto"``.
 
+    group_effects : dict or None, default=None
+        Effects that vary by group, whose scales are learned:
+        ``{"Subject": ["intercept", "Days"], "Item": "intercept"}``. A key is the name or position
+        of a column of labels of any kind, which then has no coefficient of its own, or
+        ``"a:b"`` for the pairs of labels of two columns; the value is ``"intercept"``, a column of
+        numbers, whose slope varies, or a list of these.
+    group_prior : str or GroupPrior, default="half_student_t"
+        Prior of the scales and correlations of these effects, for all of them:
+        ``GroupPrior(scale=2.5, correlated=False)``. By name the scales are in the units of y, or of
+        the link, and of each column.
+
     Run
     ---
     warm_start : bool, default=False
@@ -80,6 +91,8 @@ class SampledEstimator(RunSettings, LinearEstimator):
     """
 
     prior: Any = "auto"
+    group_effects: Any = None
+    group_prior: Any = "half_student_t"
     warm_start: bool = False
     forgetting: float = 1.0
 
@@ -87,7 +100,12 @@ class SampledEstimator(RunSettings, LinearEstimator):
         **LinearEstimator._registries,
         **registries(),
         "prior": Registry(Prior, PRIORS, HIERARCHICAL_PRIORS),
+        "group_prior": GROUP_PRIORS,
     }
+
+    @property
+    def _is_mixed(self) -> bool:  # type: ignore[override]
+        return self.group_effects is not None
 
     def _settings(self) -> Settings:
         super()._settings()

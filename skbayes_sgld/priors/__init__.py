@@ -3,6 +3,7 @@
 from skbayes_sgld._components import Registry
 from skbayes_sgld.priors.base import CoefficientPrior, Prior
 from skbayes_sgld.priors.flat import Flat
+from skbayes_sgld.priors.group import GroupPrior
 from skbayes_sgld.priors.hierarchical import HierarchicalNormal, HierarchicalPrior
 from skbayes_sgld.priors.horseshoe import Horseshoe
 from skbayes_sgld.priors.location_scale import (
@@ -39,6 +40,8 @@ HIERARCHICAL_PRIORS: Registry[HierarchicalPrior] = Registry(
     HierarchicalPrior, hierarchical_normal=HierarchicalNormal, horseshoe=Horseshoe
 )
 
+GROUP_PRIORS: Registry[GroupPrior] = Registry(GroupPrior, half_student_t=GroupPrior)
+
 NOISE_PRIORS: Registry[NoisePrior] = Registry(
     NoisePrior,
     inverse_gamma=InverseGamma,
@@ -52,6 +55,7 @@ NOISE_PRIORS: Registry[NoisePrior] = Registry(
 )
 
 __all__ = [
+    "GROUP_PRIORS",
     "HIERARCHICAL_PRIORS",
     "NOISE_PRIORS",
     "PRIORS",
@@ -62,6 +66,7 @@ __all__ = [
     "Flat",
     "FlatNoise",
     "GammaPrior",
+    "GroupPrior",
     "HalfCauchy",
     "HalfNormal",
     "HalfStudentT",

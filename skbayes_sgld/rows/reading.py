@@ -14,6 +14,7 @@ from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets import Target
 
+MIXED = Door("skbayes_sgld.mixed.rows", "read_mixed_rows")
 BLOCKS = Door("skbayes_sgld.blocks.rows", "read_blocks")
 # Doors to functions of (X, y, sample_weight, by_row, estimator) by the class of X, or its library.
 # They return rows, or None for ordinary arrays. An annex adds the classes of its own.
@@ -47,8 +48,16 @@ class FitRows(Protocol):
         """Names of the columns."""
 
     @property
+    def with_coefficients(self) -> tuple[int, list[str] | None]:
+        """Number and names of the columns that have coefficients."""
+
+    @property
     def n_batches(self) -> int:
         """Number of batches of ``partial_fit`` before these rows."""
+
+    @property
+    def mixed(self) -> Any:
+        """What the columns of X are in a mixed model; None in others."""
 
     @property
     def why_no_learned_scale(self) -> str:
@@ -79,6 +88,8 @@ class FitRows(Protocol):
 
 def read_rows(X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any) -> Any:
     """Rows of a known kind, not yet checked: :class:`UnreadRows`."""
+    if estimator._is_mixed:
+        return MIXED.open()(X, y, sample_weight, by_row, estimator)
     read = reader_of(X)
     rows = None if read is None else read(X, y, sample_weight, by_row, estimator)
     return Arrays(X, y, sample_weight, by_row) if rows is None else rows

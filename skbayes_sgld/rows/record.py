@@ -41,6 +41,7 @@ class Rows:
     moments: tuple[Array, Array] | None = None
     names: list[str] | None = None
 
+    mixed = None  # what the columns of X are, in a mixed model
     why_no_learned_scale = ""  # why no prior can learn its scale from these rows
     n_batches = 0  # of partial_fit before these rows
 
@@ -59,6 +60,11 @@ class Rows:
     def n_features(self) -> int:
         """Number of columns."""
         return int(self.X.shape[1])
+
+    @property
+    def with_coefficients(self) -> tuple[int, list[str] | None]:
+        """Number and names of the columns that have coefficients: all."""
+        return self.n_features, self.names
 
     @property
     def column_names(self) -> list[str] | None:
@@ -149,6 +155,7 @@ class RowsInPart:
 
     n_batches = 0
     screened = None
+    mixed = None
 
     @property
     def X(self) -> Any:
@@ -164,6 +171,11 @@ class RowsInPart:
     def names(self) -> list[str] | None:
         """Names of the columns."""
         return self.rows.names
+
+    @property
+    def with_coefficients(self) -> tuple[int, list[str] | None]:
+        """Number and names of the columns that have coefficients: all."""
+        return self.rows.with_coefficients
 
     def total(self, likelihood: Likelihood) -> float:
         """Number of observations that the rows in memory stand for."""

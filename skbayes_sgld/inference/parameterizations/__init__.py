@@ -23,6 +23,8 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 Kind = type[Parameterization]
 
 PARAMETERIZATIONS: list[tuple[str, Kind | Door]] = [
+    ("integrated", Door("skbayes_sgld.mixed.parameterization", "Integrated")),
+    ("standardised", Door("skbayes_sgld.mixed.parameterization", "Standardised")),
     ("row_space", Door("skbayes_sgld.wide_rows.parameterization", "RowSpace")),
     ("noncentered", LearnedScales),
     ("noncentered", UnequalNoise),

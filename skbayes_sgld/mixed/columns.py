@@ -1,0 +1,195 @@
+"""What the columns of X are: numbers with coefficients, labels of groups, and what varies by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.labels import Labels, pair_codes, pair_numbers
+from skbayes_sgld.mixed.predictor import MixedPredictor
+from skbayes_sgld.mixed.terms import GroupTerm, resolve_groups
+from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.priors.group import LearnedCovariance
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """A term of a fit: a block of effects for each of its labels, whose covariance is learned.
+
+    Attributes
+    ----------
+    name : str
+    effects : tuple of str
+        Names of the q effects of a label.
+    labels : list
+        The L labels that the fit saw, as texts.
+    """
+
+    name: str
+    effects: tuple[str, ...]
+    labels: list[str]
+
+    @property
+    def size(self) -> int:
+        """Number of effects ``L q``."""
+        return len(self.labels) * len(self.effects)
+
+    def codes(self, X: Any) -> Array:
+        """Code ``(n,)`` of the label of each row; negative for others than those of the fit."""
+        raise NotImplementedError
+
+    def values(self, X: Any) -> Array:
+        """Numbers ``(n, q)`` by which the effects of a row's label are multiplied."""
+        raise NotImplementedError
+
+    def unit(self, X: Any, weight: Array | None) -> Array:
+        """Units ``(q,)`` of the effects per unit of the predictor."""
+        raise NotImplementedError
+
+    def matrix(self, X: Any) -> csr_array:
+        """Columns of the effects ``(n, L q)``, those of a label side by side."""
+        codes, values = self.codes(X).astype(np.int64), self.values(X)
+        n, q = values.shape
+        columns = codes[:, None] * q + np.arange(q)
+        starts = np.arange(n + 1) * q
+        return csr_array((values.ravel(), columns.ravel(), starts), shape=(n, self.size))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEffects(Term):
+    """Effects of the labels in one column, or of pairs of labels in two.
+
+    Attributes
+    ----------
+    term : GroupTerm
+    pairs : ndarray or None
+        Numbers of the pairs that the fit saw, for two columns.
+    n_second : int
+        Number of labels in the second column.
+    """
+
+    term: GroupTerm
+    pairs: Array | None = None
+    n_second: int = 0
+
+    @classmethod
+    def learned(cls, term: GroupTerm, labels: Labels, X: Any) -> GroupEffects:
+        """Term of the labels in the encoded rows X of a fit."""
+        each = [[str(label) for label in labels.of_columns[j]] for j in term.columns]
+        if len(each) == 1:
+            return cls(term.name, term.effects, each[0], term)
+        n_second = len(each[1])
+        pairs = pair_numbers(*(_column(X, j) for j in term.columns), n_second)
+        named = [f"{each[0][int(k // n_second)]}:{each[1][int(k % n_second)]}" for k in pairs]
+        return cls(term.name, term.effects, named, term, pairs, n_second)
+
+    def codes(self, X: Any) -> Array:
+        """Code of the label of each row."""
+        first, *second = (_column(X, j) for j in self.term.columns)
+        if self.pairs is None:
+            return first
+        return pair_codes(first, second[0], self.pairs, self.n_second)
+
+    def values(self, X: Any) -> Array:
+        """Ones for the intercept, and the columns with slopes."""
+        ones = [np.ones(X.shape[0])] * self.term.intercept
+        return np.column_stack([*ones, *(_column(X, j) for j in self.term.slopes)])
+
+    def unit(self, X: Any, weight: Array | None) -> Array:
+        """1 for the intercept, and for a slope 1 / sd of its column."""
+        units = [1.0] * self.term.intercept
+        for j in self.term.slopes:
+            column = _column(X, j)
+            mean = np.average(column, weights=weight)
+            sd = np.sqrt(np.average(np.square(column - mean), weights=weight))
+            units.append(1.0 / sd if sd > 0 else 1.0)
+        return np.array(units)
+
+
+@dataclass(frozen=True, eq=False)
+class MixedColumns:
+    """The columns of X in a mixed model.
+
+    Attributes
+    ----------
+    fixed : ndarray of int
+        Positions of the columns of numbers, which have coefficients.
+    labels : Labels
+        Labels in the other columns.
+    terms : tuple of Term
+    covariances : sequence of LearnedCovariance
+        Covariance of the effects of each term; empty before they are known.
+    """
+
+    fixed: Array
+    labels: Labels
+    terms: tuple[Term, ...]
+    covariances: Sequence[LearnedCovariance] = ()
+
+    @classmethod
+    def learned(
+        cls, X: Any, group_effects: Mapping[Any, Any], names: Sequence[str] | None
+    ) -> tuple[MixedColumns, Any]:
+        """Columns of the rows X of a fit, and these rows with codes in place of labels."""
+        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        if len(shape) != 2:
+            raise ValueError(f"X has shape {shape}; give rows and columns, (n_samples, n_features).")
+        d = shape[1]
+        groups = resolve_groups(group_effects, d, names)
+        at = sorted({j for term in groups for j in term.columns})
+        called = {j: f"x{j}" if names is None else str(names[j]) for j in at}
+        labels = Labels.learned(X, at, called)
+        encoded = labels.encoded(X)
+        numbers = np.asarray(encoded[:, at] if issparse(encoded) else _array(encoded)[:, at])
+        columns = {j: numbers[:, k].astype(float) for k, j in enumerate(at)}
+        terms = tuple(GroupEffects.learned(term, labels, columns) for term in groups)
+        return cls(np.setdiff1d(np.arange(d), at), labels, terms), encoded
+
+
+    def encoded(self, X: Any, groups: Any = None) -> Any:
+        """Later rows, with codes in place of labels; ``groups="population"``: without effects."""
+        if groups is not None and not (isinstance(groups, str) and groups == "population"):
+            raise ValueError(
+                f"groups={groups!r} is not accepted; give 'population' to leave the effects of "
+                "groups out, or nothing."
+            )
+        return self.labels.encoded(X, groups is not None)
+
+    def predictor(self, linear: LinearPredictor, parts: dict[str, Array]) -> MixedPredictor:
+        """Predictors under the draws of all parts of a model."""
+        return MixedPredictor(linear, self, *self.split(parts))
+
+    def split(self, parts: dict[str, Array]) -> tuple[list[Array], list[Array]]:
+        """Effects ``(S, L, q)`` and factor ``(S, q, q)`` of each term, from the draws by part."""
+        effects, roots, first, sds, pairs = [], [], 0, 0, 0
+        S = len(parts["effect"])
+        scales, correlations = (
+            parts[name].reshape(S, -1) if name in parts else np.empty((S, 0))
+            for name in ("sd", "correlation")
+        )
+        for term, covariance in zip(self.terms, self.covariances, strict=True):
+            L, q, k = len(term.labels), len(term.effects), len(covariance.pairs)
+            some = parts["effect"][:, first : first + L * q]
+            effects.append(some.reshape(S, L, q))
+            n_scales = covariance.n_hyper - k
+            own = scales[:, sds : sds + n_scales], correlations[:, pairs : pairs + k]
+            roots.append(covariance.root(covariance.from_reported(np.hstack(own))))
+            first, sds, pairs = first + L * q, sds + n_scales, pairs + k
+        return effects, roots
+
+
+def _array(X: Any) -> Any:
+    return X.to_numpy() if hasattr(X, "to_numpy") else X
+
+
+def _column(X: Any, j: int) -> Array:
+    """Column of encoded rows, or of some of their columns by position."""
+    if isinstance(X, dict):
+        return X[j]
+    column = X[:, [j]].toarray()[:, 0] if issparse(X) else X[:, j]
+    return column.astype(float)

@@ -1,0 +1,281 @@
+r"""Mixed models in coordinates in which their posterior is nearly standard normal.
+
+The effects of a label are :math:`u_l = R_l v_l`. If its rows say less of an effect than the prior
+does, that row of R_l is one of the factor R(h) of the learned covariance, and v is independent of h
+a priori; otherwise it is fixed at the centre, R(h_0) (Papaspiliopoulos, Roberts & Sköld 2007). At
+the centre the precision of v and of all other coefficients is an arrow, whose root standardises
+them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.collapsed import Marginal
+from skbayes_sgld.mixed.posterior import MixedPosterior
+from skbayes_sgld.mixed.working import WorkingModel
+from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
+from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Mode
+
+_ROUNDS, _NEWTON, _CLOSE = 12, 20, 0.05
+_WIDEST = 1.5  # sd of a hyperparameter where the rows say nothing: that of the priors' tails
+
+
+class StandardNormals:
+    """Normal distribution of all coefficients at one point, standardised.
+
+    The effects of a term are ``R v`` with the factor R of their covariance. The precision of v and
+    of the shared coefficients has the shape of an arrow: a block ``(q, q)`` for each label of the
+    main term, and a column of blocks for the shared ones.
+
+    Parameters
+    ----------
+    working : WorkingModel
+    marginal : Marginal
+        Expansion of the likelihood about the point.
+    h : ndarray of shape (m,)
+        Hyperparameters there.
+    """
+
+    def __init__(self, working: WorkingModel, marginal: Marginal, h: Array) -> None:
+        gram, roots = marginal.gram, marginal.roots(h[None])
+        R, T = roots[working.main][0], working.shared_root(roots)[0]
+        p = len(T)
+        blocks = R.T @ gram.labels.transpose(2, 0, 1) @ R + np.eye(len(R))
+        self._inverse = np.linalg.inv(np.linalg.cholesky(blocks))
+        self._root = np.linalg.cholesky(blocks)
+        cross = R.T @ gram.cross[:, :, :p].transpose(1, 0, 2) @ T
+        self._cross = self._inverse @ cross
+        flat = self._cross.reshape(-1, p)
+        S = T.T @ gram.shared[:p, :p] @ T + marginal.precision - flat.T @ flat
+        self._shared_root = np.linalg.cholesky(S)
+        self._shared_inverse = np.linalg.inv(self._shared_root)
+
+    def colored(self, labels: Array, shared: Array) -> tuple[Array, Array]:
+        """Root of the covariance times standard normals ``(C, L, q)`` and ``(C, p)``."""
+        shared = shared @ self._shared_inverse
+        rest = labels - np.einsum("lqp,cp->clq", self._cross, shared)
+        return np.einsum("lji,clj->cli", self._inverse, rest), shared
+
+    def whitened(self, labels: Array, shared: Array) -> tuple[Array, Array]:
+        """Inverse of :meth:`colored`."""
+        half = np.einsum("lji,clj->cli", self._root, labels)
+        half += np.einsum("lqp,cp->clq", self._cross, shared)
+        return half, shared @ self._shared_root
+
+    def pulled_back(self, in_labels: Array, in_shared: Array) -> tuple[Array, Array]:
+        """Transpose of :meth:`colored`: gradient in the standard normals."""
+        half = np.einsum("lij,clj->cli", self._inverse, in_labels)
+        rest = in_shared - np.einsum("lqp,clq->cp", self._cross, half)
+        return half, rest @ self._shared_inverse.T
+
+
+class MixedCoordinates(Map):
+    """Map from standardised coordinates to the parameters of a mixed model.
+
+    Coordinates are those of the coefficients and effects, in the order of theta, and then those of
+    hyperparameters and own parameters.
+
+    Parameters
+    ----------
+    working : WorkingModel
+    marginal : Marginal
+        Expansion of the likelihood about the centre.
+    center : ndarray of shape (n_linear,)
+    eta : ndarray of shape (m,)
+        Hyperparameters and own parameters at the centre.
+    root : ndarray of shape (m, m)
+        Root of their covariance.
+    """
+
+    def __init__(
+        self, working: WorkingModel, marginal: Marginal, center: Array, eta: Array, root: Array
+    ) -> None:
+        self._working, self._eta, self._root = working, eta, root
+        self._posterior = posterior = working.posterior
+        self._m = len(posterior.covariances.coordinates)
+        h = eta[: self._m]
+        self._normal = StandardNormals(working, marginal, h)
+        self._roots = [each[0] for each in marginal.roots(h[None])]
+        # effects of the centre as multiples of R; without effects where R is nearly 0
+        self._center = center.copy()
+        self._noncentered: list[Array] = []
+        for k, (R, u) in enumerate(
+            zip(self._roots, posterior.effects(self._center[None]), strict=True)
+        ):
+            u[...] = u @ np.linalg.pinv(R, rcond=1e-12).T
+            whole = R.T @ working.information(marginal.gram, k) @ R + np.eye(len(R))
+            share = np.einsum("lqq->lq", np.linalg.inv(whole))
+            self._noncentered.append((share > 0.5).astype(float))
+
+    def _factors(self, h: Array) -> list[tuple[Array, Array]]:
+        """Factor ``(C, q, q)`` of each term at h, and that of each label ``(C, L, q, q)``."""
+        covariances, out = self._posterior.covariances, []
+        pairs = zip(covariances.each, covariances.at, strict=True)
+        for (covariance, at), R, free in zip(pairs, self._roots, self._noncentered, strict=True):
+            root = covariance.root(h[:, at])
+            out.append((root, np.where(free[:, :, None] > 0, root[:, None], R)))
+        return out
+
+    def expand(self, phi: Array) -> Expanded:
+        """Theta at phi, the log Jacobian and the chain rule."""
+        posterior, n, m = self._posterior, self._posterior.n_linear, self._m
+        covariances, working = posterior.covariances, self._working
+        eta = self._eta + phi[:, n:] @ self._root.T
+        h, own = eta[:, :m], eta[:, m:]
+        linear = self._center + working.join(*self._normal.colored(*working.split(phi[:, :n])))
+        factors, log_jacobian, standard = self._factors(h), np.zeros(len(phi)), []
+        for (root, each), v, free in zip(
+            factors, posterior.effects(linear), self._noncentered, strict=True
+        ):
+            standard.append(v.copy())
+            v[...] = np.einsum("clij,clj->cli", each, v)
+            log_sizes = np.log(np.abs(np.einsum("cii->ci", root)))
+            log_jacobian = log_jacobian + log_sizes @ free.sum(axis=0)
+        theta = posterior.parameters.join(np.hstack([linear, own]), h, "scales")
+
+        def pull_back(grad: Array, tau: float) -> Array:
+            base, in_h = posterior.split(grad)
+            in_linear, in_own, in_h = base[:, :n].copy(), base[:, n:], in_h.copy()
+            for k, in_u in enumerate(posterior.effects(in_linear)):
+                (root, each), free = factors[k], self._noncentered[k]
+                covariance, at = covariances.each[k], covariances.at[k]
+                in_root = (in_u * free).swapaxes(1, 2) @ standard[k]
+                diagonal = np.arange(root.shape[1])
+                sizes = root[:, diagonal, diagonal]
+                in_root[:, diagonal, diagonal] += tau * free.sum(axis=0) / sizes
+                in_h[:, at] += covariance.pull_back(h[:, at], in_root)
+                in_u[...] = np.einsum("clij,cli->clj", each, in_u)
+            in_z = working.join(*self._normal.pulled_back(*working.split(in_linear)))
+            return np.hstack([in_z, np.hstack([in_h, in_own]) @ self._root])
+
+        return Expanded(theta, log_jacobian, pull_back)
+
+    def inverse(self, theta: Array) -> Array:
+        """Phi at theta."""
+        posterior, working = self._posterior, self._working
+        base, h = posterior.split(theta)
+        linear, own = np.split(base.copy(), [posterior.n_linear], axis=1)
+        for (_, each), u in zip(self._factors(h), posterior.effects(linear), strict=True):
+            u[...] = np.linalg.solve(each, u[..., None])[..., 0]
+        z = working.join(*self._normal.whitened(*working.split(linear - self._center)))
+        x = np.linalg.solve(self._root, (np.hstack([h, own]) - self._eta).T).T
+        return np.hstack([z, x])
+
+
+def standardise_mixed(
+    posterior: MixedPosterior, temperature: float
+) -> tuple[Reparameterized, Mode]:
+    """Posterior in coordinates about its mode in hyperparameters and own parameters."""
+    working, model = WorkingModel(posterior), posterior.model
+    h, own = posterior.covariances.start(), model.start()[posterior.n_linear :]
+    linear = model.start()[: posterior.n_linear]
+    for _ in range(_ROUNDS):
+        linear, marginal = _mode_given(working, linear, h, own)
+        before = np.append(h, own)
+        h, root_h = _marginal_mode(marginal, h)
+        own, root_own = _own_mode(working, linear, h, own)
+        moved = np.append(h, own) - before
+        sds = np.append(np.sqrt(np.square(root_h).sum(1)), np.sqrt(np.square(root_own).sum(1)))
+        if np.all(np.abs(moved) < _CLOSE * sds):
+            break
+    linear, marginal = _mode_given(working, linear, h, own)
+    m, k = len(h), len(own)
+    root = np.zeros((m + k, m + k))
+    root[:m, :m], root[m:, m:] = root_h, root_own
+    coordinates = MixedCoordinates(working, marginal, linear, np.append(h, own), root)
+    transformed = Reparameterized(posterior, coordinates, temperature)
+    P = transformed.n_params
+    return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
+
+
+def _mode_given(
+    working: WorkingModel, linear: Array, h: Array, own: Array
+) -> tuple[Array, Marginal]:
+    """Mode of the coefficients given hyperparameters and own parameters, and the marginal there.
+
+    Newton's steps are halved until the density rises.
+    """
+    posterior = working.posterior
+
+    def value(linear: Array) -> float:
+        theta = posterior.parameters.join(np.append(linear, own)[None], h[None], "scales")
+        return float(posterior.log_density(theta)[0])
+
+    now, zeros = value(linear), np.zeros((1, posterior.n_linear))
+    for _ in range(_NEWTON):
+        marginal = _expansion(working, linear, own)
+        step = marginal.draw(h[None], np.ones(1), zeros)[0] - linear  # zeros: the mean
+        factor, then = 1.0, value(linear + step)
+        while factor > 1e-3 and not then > now - 1e-6:
+            factor *= 0.5
+            then = value(linear + factor * step)
+        linear, gain, now = linear + factor * step, then - now, then
+        if abs(gain) < 0.01:
+            break
+    return linear, _expansion(working, linear, own)
+
+
+def _expansion(working: WorkingModel, linear: Array, own: Array) -> Marginal:
+    """Marginal density of the hyperparameters, with the likelihood expanded about coefficients."""
+    model, origin = working.posterior.model, np.zeros((1, working.posterior.n_linear))
+    rows = model.row_sum()
+    coefficients = rows.coefficient_map.coefficients(np.append(linear, own)[None])
+    u = rows.design.apply(coefficients, rows.design.block(slice(0, model.n_samples)))
+    predictor = u[0, 0].copy()
+    with np.errstate(over="ignore"):
+        score, curvature = rows.kernel.derivatives(u, 1, 2)
+    weight = np.maximum(curvature[0, 0, 0], 1e-10)
+    gram = working.gram(weight, score[0, 0] + weight * predictor)
+    return Marginal(working, gram, 0.0, origin)
+
+
+def _marginal_mode(marginal: Marginal, start: Array) -> tuple[Array, Array]:
+    """Mode of the hyperparameters, and a root of their covariance by the curvature there."""
+    one = np.ones(1)
+
+    def function(h: Array) -> tuple[float, Array]:
+        value, slope, _ = marginal.value_and_grad(h[None], one)
+        return -float(value[0]), -slope[0]
+
+    found = minimize(function, start, jac=True, method="BFGS", options={"gtol": 1e-3}).x
+    m, e = len(found), 1e-3
+    ends = np.vstack([found + e * np.eye(m), found - e * np.eye(m)])
+    slopes = marginal.value_and_grad(ends, np.ones(2 * m))[1]
+    return found, _root_of(-(slopes[:m] - slopes[m:]) / (2.0 * e), _WIDEST)
+
+
+def _own_mode(
+    working: WorkingModel, linear: Array, h: Array, own: Array
+) -> tuple[Array, Array]:
+    """Mode of the own parameters given all others, and a root of their covariance there."""
+    if not own.size:
+        return own, np.zeros((0, 0))
+    posterior = working.posterior
+    k = len(own)
+
+    def at(own: Array) -> tuple[Array, Array]:
+        base = np.hstack([np.tile(linear, (len(own), 1)), own])
+        value, grad = posterior.model.value_and_grad(base)
+        return value, grad[:, -k:]
+
+    def function(own: Array) -> tuple[float, Array]:
+        value, grad = at(own[None])
+        return -float(value[0]), -grad[0]
+
+    found = minimize(function, own, jac=True, method="BFGS", options={"gtol": 1e-3}).x
+    e = 1e-4
+    slopes = at(np.vstack([found + e * np.eye(k), found - e * np.eye(k)]))[1]
+    return found, _root_of(-(slopes[:k] - slopes[k:]) / (2.0 * e), 3.0)
+
+
+def _root_of(precision: Array, most: float) -> Array:
+    """Root of a covariance whose sds are at most this."""
+    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
+    root: Any = vectors / np.sqrt(np.maximum(values, most**-2))
+    return root

@@ -1,0 +1,170 @@
+r"""Sums over rows of products of the columns of a mixed model, and the elimination of its labels.
+
+The effects of the L labels of one term depend on each other only through p other coefficients, the
+*shared* ones: those of columns of X, the intercept, the effects of other terms. With effects
+:math:`u_l = \Lambda v_l`, v standard normal, and the precision :math:`\phi` of the noise, labels are
+eliminated one by one:
+
+.. math:: U_l = \Lambda (I + \phi \Lambda^T A_l \Lambda)^{-1} \Lambda^T, \quad
+    N = W - \phi \sum_l F_l^T U_l F_l
+
+A, F and W are the sums of products of a label's columns with themselves, with the shared columns and
+y, and of these with themselves. No step divides by a scale, and time is linear in L.
+
+Conventions
+-----------
+Small blocks have their components first: ``A (q, q, L)``, ``U (q, q, C, L)`` for C positions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._typing import Array
+
+_PACKED = 2**22  # most numbers of products that are kept
+_POOLED = 0.7  # labels are pooled if their different blocks are fewer than this share
+
+
+class LabelGram:
+    """Sums over the rows of each label, and over all rows.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (q, q, L)
+        Products A of the columns of a label's effects with themselves.
+    cross : ndarray of shape (q, L, p + 1)
+        Products F with the shared columns and, last, with the observations.
+    shared : ndarray of shape (p + 1, p + 1)
+        Products W of shared columns and observations.
+    """
+
+    def __init__(self, labels: Array, cross: Array, shared: Array) -> None:
+        self.labels, self.cross, self.shared = labels, cross, shared
+        self.q, self.n_labels, width = cross.shape
+        self._pairs = [(i, j) for i in range(self.q) for j in range(i + 1)]
+        self.distinct, self._counts = labels, np.ones(1)
+        upper = np.triu_indices(width)
+        self._products: Any = None
+        if len(self._pairs) * len(upper[0]) * self.n_labels <= _PACKED:
+            self._upper = upper
+            self._twice = np.where(upper[0] == upper[1], 1.0, 2.0)
+            self._place = np.empty((width, width), int)
+            self._place[upper] = self._place[upper[::-1]] = np.arange(len(upper[0]))
+            self._pack()
+        self.size = cross.size if self._products is None else self._products.size // len(self._pairs)
+        """Numbers that an evaluation reads for each position."""
+
+    def _pack(self) -> None:
+        """Keep the products ``F_i F_j'`` of each label, and add up those of labels alike."""
+        key = np.stack([self.labels[pair] for pair in self._pairs], axis=1)
+        distinct, place, counts = np.unique(key, axis=0, return_inverse=True, return_counts=True)
+        a, b = self._upper
+        F, products = self.cross, []
+        for i, j in self._pairs:
+            products.append(0.5 * (F[i][:, a] * F[j][:, b] + F[i][:, b] * F[j][:, a]))
+        if len(distinct) < _POOLED * self.n_labels:
+            self._counts = counts.astype(float)
+            order = np.argsort(place.ravel(), kind="stable")
+            starts = np.cumsum(counts) - counts
+            products = [np.add.reduceat(each[order], starts) for each in products]
+            self.distinct = np.empty((self.q, self.q, len(distinct)))
+            for k, (i, j) in enumerate(self._pairs):
+                self.distinct[i, j] = self.distinct[j, i] = distinct[:, k]
+        self._products = np.concatenate(products)
+        self._transposed = np.ascontiguousarray(self._products.T)
+
+    # ---- elimination ----------------------------------------------------------------------------
+
+    def eliminate(self, root: Array, scale: Array) -> tuple[Array, Array, Array]:
+        """Matrix N ``(C, p + 1, p + 1)``, log determinants ``(C,)``, and U of distinct labels.
+
+        ``root (C, q, q)`` is Lambda, and ``scale (C,)`` the precision of the noise.
+        """
+        U, _, log_det = label_blocks(self.distinct, root, scale)
+        weighted = U * scale[:, None]
+        if self._products is None:
+            reduced = 0.0
+            for i in range(self.q):
+                row = sum(weighted[i, j][..., None] * self.cross[j] for j in range(self.q))
+                reduced = reduced + self.cross[i].T @ row
+        else:
+            flat = [weighted[i, j] * (1.0 if i == j else 2.0) for i, j in self._pairs]
+            reduced = (np.concatenate(flat, axis=1) @ self._products)[:, self._place]
+        return self.shared - reduced, (log_det * self._counts).sum(axis=1), U
+
+    def slope(self, moments: Array, U: Array, root: Array, scale: Array) -> Array:
+        """Gradient of the log marginal density in the lower triangle of Lambda ``(C, q, q)``.
+
+        ``moments (C, p + 1, p + 1)`` are those of the shared coefficients and -1.
+        """
+        A, q, phi = self.distinct[:, :, None], self.q, scale[:, None]
+        B = -phi * _multiply(A, U)
+        for i in range(q):
+            B[i, i] += 1.0
+        product = _multiply(B, self._contract(moments)) * np.square(phi)
+        alone = _multiply(B, A) * (phi * self._counts)
+        gamma = np.empty((len(root), q, q))
+        for i in range(q):
+            for j in range(q):
+                each = sum(product[i, k] * B[j, k] for k in range(q)) - alone[i, j]
+                gamma[:, i, j] = each.sum(axis=1)
+        slope: Array = np.tril(gamma @ root)
+        return slope
+
+    def _contract(self, moments: Array) -> Array:
+        """``F_l M F_l'`` of distinct labels ``(q, q, C, L)``."""
+        q, C = self.q, len(moments)
+        if self._products is None:
+            rows = [each @ moments for each in self.cross]
+            each = [[np.einsum("cld,ld->cl", row, F) for F in self.cross] for row in rows]
+            return np.array(each)
+        packed = (moments[:, *self._upper] * self._twice) @ self._transposed
+        packed = packed.reshape(C, len(self._pairs), -1)
+        out = np.empty((q, q, C, packed.shape[2]))
+        for k, (i, j) in enumerate(self._pairs):
+            out[i, j] = out[j, i] = packed[:, k]
+        return out
+
+    def draw(self, shared: Array, normals: Array, root: Array, scale: Array) -> Array:
+        """Effects ``(C, L, q)`` given the shared coefficients, from standard normals."""
+        U, V, _ = label_blocks(self.labels, root, scale)
+        with_y = np.column_stack([shared, np.full(len(shared), -1.0)])
+        q, phi = self.q, scale[:, None]
+        rest = [-phi * (with_y @ F.T) for F in self.cross]
+        effects = [
+            sum(U[i, j] * rest[j] + V[j, i] * normals[..., j] for j in range(q)) for i in range(q)
+        ]
+        return np.stack(effects, axis=-1)  # type: ignore[arg-type]
+
+
+def label_blocks(A: Array, root: Array, scale: Array) -> tuple[Array, Array, Array]:
+    """U ``(q, q, C, L)``, V with ``V' V = U``, and log determinants ``(C, L)``."""
+    q, C, L = len(A), len(root), A.shape[2]
+    R, phi = root.transpose(1, 2, 0)[..., None], scale[:, None]
+    # Cholesky factor K of I + phi R' A R, by its entries
+    AR = [[sum(A[i, k] * R[k, j] for k in range(j, q)) for j in range(q)] for i in range(q)]
+    K, log_det = np.zeros((q, q, C, L)), np.zeros((C, L))
+    for i in range(q):
+        for j in range(i + 1):
+            entry = sum(R[k, i] * AR[k][j] for k in range(i, q)) * phi + float(i == j)
+            entry = entry - sum(K[i, k] * K[j, k] for k in range(j))
+            if i == j:
+                K[i, i] = np.sqrt(entry)
+                log_det += np.log(entry)
+            else:
+                K[i, j] = entry / K[j, j]
+    V = np.zeros((q, q, C, L))
+    for i in range(q):  # K V = R'
+        for j in range(q):
+            V[i, j] = (R[j, i] - sum(K[i, k] * V[k, j] for k in range(i))) / K[i, i]
+    return _multiply(V.swapaxes(0, 1), V), V, log_det
+
+
+def _multiply(A: Array, B: Array) -> Array:
+    """Products of small blocks with their components first."""
+    q = len(A)
+    rows = [[sum(A[i, k] * B[k, j] for k in range(q)) for j in range(q)] for i in range(q)]
+    return np.array(rows)

@@ -1,0 +1,201 @@
+"""Columns of X that hold labels of groups: the labels of a fit, and their codes in later rows.
+
+Inside the package a column of labels holds codes, numbers of float64, so that rows of any kind
+remain matrices of numbers. A label of the fit is its position among them. A label that the fit did
+not see is a negative number made of its text, the same in every call; its effects are drawn from
+the population, with this number as their seed. ``POPULATION`` stands for no group at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import csc_array, csr_array, issparse
+
+from skbayes_sgld._typing import Array
+
+POPULATION = -1.0
+_FIRST_NEW = -2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """Labels of some columns of X, in the order in which a fit saw them.
+
+    Attributes
+    ----------
+    of_columns : dict of int to pandas.Index
+        Labels by the position of their column.
+    names : dict of int to str
+        Names of these columns, for errors.
+    """
+
+    of_columns: Mapping[int, pd.Index]
+    names: Mapping[int, str]
+
+    @classmethod
+    def learned(cls, X: Any, columns: Sequence[int], names: Mapping[int, str]) -> Labels:
+        """Labels in the rows of a fit.
+
+        Raises
+        ------
+        ValueError
+            If a label is missing.
+        """
+        found = {}
+        for j in columns:
+            values = _values(X, j)
+            _check_none_missing(values, names[j], fitting=True)
+            found[j] = pd.Index(pd.unique(values))
+        return cls(found, names)
+
+    def encoded(self, X: Any, population: bool = False) -> Any:
+        """X with codes in place of labels: a frame, an array, or sparse rows.
+
+        With ``population`` all codes are :data:`POPULATION`, whatever the columns hold.
+
+        Raises
+        ------
+        ValueError
+            If a label is missing, or all labels are of another type than in the fit.
+        """
+        codes = {}
+        for j in self.of_columns:
+            values = _values(X, j)
+            if population:
+                codes[j] = np.full(len(values), POPULATION)
+            else:
+                _check_none_missing(values, self.names[j], fitting=False)
+                codes[j] = self._codes(j, values)
+        return _with_columns(X, codes)
+
+    def _codes(self, j: int, values: Array) -> Array:
+        """Codes ``(n,)`` of the labels in one column."""
+        labels = self.of_columns[j]
+        places, distinct = pd.factorize(values)
+        codes = labels.get_indexer(pd.Index(distinct)).astype(float)
+        new = np.flatnonzero(codes < 0)
+        if len(new) == len(codes):
+            _check_same_type(labels[0], distinct[0], self.names[j])
+        for k in new:
+            codes[k] = _FIRST_NEW - crc32(repr(_plain(distinct[k])).encode())
+        return codes[places]
+
+
+def pair_codes(first: Array, second: Array, known: Array, n_second: int) -> Array:
+    """Codes of pairs of labels: their positions among ``known``, sorted numbers of pairs.
+
+    The number of a pair of known labels is ``first * n_second + second``.
+    """
+    codes = np.empty(len(first))
+    seen = (first >= 0) & (second >= 0)
+    number = first * n_second + second
+    at = np.searchsorted(known, number).clip(max=len(known) - 1)
+    seen &= known[at] == number
+    codes[seen] = at[seen]
+    new = ~seen
+    # a multiplier prime to 2^32 separates (a, b) from (b, a)
+    mixed = np.abs(first[new]) * 2654435761.0 + np.abs(second[new])
+    codes[new] = _FIRST_NEW - np.mod(mixed, 2.0**32)
+    codes[(first == POPULATION) | (second == POPULATION)] = POPULATION
+    return codes
+
+
+def pair_numbers(first: Array, second: Array, n_second: int) -> Array:
+    """Sorted numbers of the pairs of labels that a fit saw."""
+    return np.unique(first * n_second + second)
+
+
+# ---- columns of any kind of X -------------------------------------------------------------------
+
+
+def _values(X: Any, j: int) -> Any:
+    """Column of labels of a frame of any library, an array or sparse rows."""
+    if hasattr(X, "iloc"):
+        column = X.iloc[:, j]
+        return column.astype(object).to_numpy() if column.dtype == "category" else column.to_numpy()
+    if issparse(X):
+        return csc_array(X)[:, [j]].toarray().ravel()
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        return np.asarray(X[_names(X)[j]])
+    return _as_array(X)[:, j]
+
+
+def _with_columns(X: Any, codes: Mapping[int, Array]) -> Any:
+    """X with these columns."""
+    if hasattr(X, "iloc"):
+        parts = [codes.get(j, X.iloc[:, j]) for j in range(X.shape[1])]
+        frame = pd.concat([pd.Series(part, index=X.index) for part in parts], axis=1)
+        return frame.set_axis(X.columns, axis=1)
+    if issparse(X):
+        by_column = csc_array(X, dtype=float)
+        parts = [
+            csc_array(codes[j][:, None]) if j in codes else by_column[:, [j]]
+            for j in range(X.shape[1])
+        ]
+        from scipy.sparse import hstack
+
+        return csr_array(hstack(parts, format="csr"))
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        names = _names(X)
+        values = {name: codes.get(j, np.asarray(X[name])) for j, name in enumerate(names)}
+        return pd.DataFrame(values)
+    array = _as_array(X)
+    array = array.astype(object if array.dtype.kind in "OUS" else float)
+    for j, column in codes.items():
+        array[:, j] = column
+    return array
+
+
+def _as_array(X: Any) -> Array:
+    """Rows as an array; lists of different types keep these."""
+    if isinstance(X, np.ndarray):
+        return X
+    array = np.asarray(X)
+    return np.array(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def _names(X: Any) -> list[str]:
+    """Names of the columns of a frame of another library than pandas."""
+    return list(getattr(X, "column_names", None) or X.columns)
+
+
+# ---- checks -------------------------------------------------------------------------------------
+
+
+def _check_none_missing(values: Any, name: str, fitting: bool) -> None:
+    missing = pd.isna(values)
+    if not missing.any():
+        return
+    remedy = (
+        "give each row a label, such as 'none', or leave these rows out"
+        if fitting
+        else "give each row a label, or predict(..., groups='population') without effects of groups"
+    )
+    raise ValueError(
+        f"X has no label in column {name!r} in {missing.sum()} rows, the first of them row "
+        f"{int(np.argmax(missing))}; {remedy}."
+    )
+
+
+def _plain(label: Any) -> Any:
+    """Label as Python has it, so that numbers of all types have one text."""
+    if isinstance(label, np.generic):
+        label = label.item()
+    return int(label) if isinstance(label, float) and label.is_integer() else label
+
+
+def _check_same_type(known: Any, new: Any, name: str) -> None:
+    """Raise if new labels are numbers where the fit had text, or the other way round."""
+    known, new = _plain(known), _plain(new)
+    if isinstance(known, str) == isinstance(new, str):
+        return
+    raise ValueError(
+        f"X has labels such as {new!r} in column {name!r}, of type {type(new).__name__}, and the "
+        f"fit had {known!r}, of type {type(known).__name__}; give labels of one type."
+    )

@@ -1,0 +1,67 @@
+"""Predictors of rows with effects of groups, under every draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.labels import POPULATION
+from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
+
+
+class MixedPredictor(Predictor):
+    """Linear predictors with the effects of each row's labels.
+
+    A label that the fit did not see has, under each draw, effects drawn from the population: they
+    depend on the label and the draws alone.
+
+    Parameters
+    ----------
+    linear : LinearPredictor
+        Of the columns of numbers.
+    columns : MixedColumns
+    effects : sequence of ndarray of shape (S, L, q)
+        Effects of the labels of each term.
+    roots : sequence of ndarray of shape (S, q, q)
+        Factor of the covariance of the effects of each term.
+    """
+
+    def __init__(
+        self,
+        linear: LinearPredictor,
+        columns: Any,
+        effects: Sequence[Array],
+        roots: Sequence[Array],
+    ) -> None:
+        self.n_draws, self.n_predictors = linear.n_draws, linear.n_predictors
+        self._linear, self._columns, self._roots = linear, columns, roots
+        self._effects = [np.ascontiguousarray(each.transpose(2, 1, 0)) for each in effects]
+
+    def __call__(self, X: Array) -> Array:
+        """Predictors ``(1, n, S)`` of encoded rows."""
+        eta = self._linear(X[:, self._columns.fixed])
+        for k, term in enumerate(self._columns.terms):
+            codes, values = term.codes(X), term.values(X)
+            known = codes >= 0
+            at = codes[known].astype(np.int64)
+            for effect, value in zip(self._effects[k], values.T, strict=True):
+                eta[0, known] += value[known, None] * effect[at]
+            for code in np.unique(codes[codes < POPULATION]):
+                rows = codes == code
+                eta[0, rows] += values[rows] @ self._drawn(k, code)
+        return eta
+
+    def _drawn(self, term: int, code: float) -> Array:
+        """Effects ``(q, S)`` of a label that the fit did not see."""
+        root = self._roots[term]
+        rng = np.random.default_rng([term, int(-code)])
+        return np.einsum("sij,sj->is", root, rng.standard_normal(root.shape[:2]))
+
+    def at_mean(self, share: Array) -> MixedPredictor:
+        """Predictor of the means of coefficients and effects; a new label has none."""
+        effects = [np.einsum("s,qls->lq", share, each)[None] for each in self._effects]
+        roots = [np.zeros((1, *root.shape[1:])) for root in self._roots]
+        return MixedPredictor(self._linear.at_mean(share), self._columns, effects, roots)

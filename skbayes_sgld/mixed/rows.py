@@ -1,0 +1,72 @@
+"""Rows of mixed models: arrays and frames, some of whose columns hold labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from sklearn.utils.validation import _get_feature_names
+
+from skbayes_sgld.mixed.columns import MixedColumns
+from skbayes_sgld.mixed.model import bind_mixed
+from skbayes_sgld.mixed.posterior import MixedPosterior
+from skbayes_sgld.rows.arrays import Arrays
+from skbayes_sgld.rows.reading import reader_of
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.targets import Target
+
+
+@dataclass(frozen=True)
+class UnreadMixedRows(Arrays):
+    """Rows as ``fit`` is given them, with labels in some columns."""
+
+    def encode(self, target: Target, estimator: Any) -> tuple[Target, MixedRows]:
+        """Target of the rows, and the rows as the model takes them, both checked."""
+        names = _get_feature_names(self.X)
+        names = None if names is None else list(names)
+        columns, X = MixedColumns.learned(self.X, estimator.group_effects, names)
+        target, rows = Arrays(X, self.y, self.sample_weight, self.by_row).encode(target, estimator)
+        values = {each.name: getattr(rows, each.name) for each in fields(Rows)}
+        return target, MixedRows(**values, mixed=columns, prior=estimator._resolve("group_prior"))
+
+
+@dataclass(frozen=True)
+class MixedRows(Rows):
+    """Checked rows of a fit, with codes in place of labels.
+
+    Attributes
+    ----------
+    mixed : MixedColumns
+        What the columns of X are.
+    prior : GroupPrior
+        Prior of the scales of the effects.
+    """
+
+    mixed: Any = None
+    prior: Any = field(default=None)
+
+    why_no_learned_scale = "group_effects"
+
+    @property
+    def with_coefficients(self) -> tuple[int, list[str] | None]:
+        """Number and names of the columns that have coefficients: those of numbers."""
+        fixed = self.mixed.fixed
+        return len(fixed), None if self.names is None else [self.names[j] for j in fixed]
+
+    def bind(self, model: Any) -> tuple[MixedPosterior, MixedRows]:
+        """Posterior under a model, and the rows that later calls need."""
+        posterior = bind_mixed(model, self, self.mixed, self.prior)
+        columns = replace(self.mixed, covariances=posterior.covariances.each)
+        return posterior, replace(self, mixed=columns)
+
+
+def read_mixed_rows(
+    X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
+) -> UnreadMixedRows:
+    """Rows of a fit with ``group_effects``."""
+    if reader_of(X) is not None:
+        raise TypeError(
+            f"X is a {type(X).__name__}; group_effects takes arrays and frames in memory."
+        )
+    return UnreadMixedRows(X, y, sample_weight, by_row)

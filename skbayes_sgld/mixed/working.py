@@ -1,0 +1,145 @@
+"""The normal model about a point: weighted sums over rows of the columns of all coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.gram import LabelGram
+from skbayes_sgld.mixed.posterior import MixedPosterior
+
+
+class WorkingModel:
+    """Coefficients and effects of a mixed model, arranged for elimination.
+
+    The term with the most effects is eliminated label by label; the coefficients, the effects of
+    the intercept and the effects of
+other terms are shared by all of its labels, in this order.
+
+    Parameters
+    ----------
+    posterior : MixedPosterior
+    """
+
+    def __init__(self, posterior: MixedPosterior) -> None:
+        self.posterior, model = posterior, posterior.model
+        sizes = [term.size for term in posterior.terms]
+        self.main = int(np.argmax(sizes))
+        term, at = posterior.terms[self.main], posterior.at[self.main]
+        self.n_labels, self.q = len(term.labels), len(term.effects)
+        self._at_labels = np.arange(at.start, at.stop)
+        self.at_shared = np.setdiff1d(np.arange(posterior.n_linear), self._at_labels)
+        """Places of the shared coefficients among the linear parameters."""
+        fixed = model.X
+        fixed = fixed.toarray() if issparse(fixed) else fixed.astype(float)
+        if model.center is not None:
+            fixed = fixed - model.center
+        # the intercept stands after the coefficients
+        ones = np.ones((len(fixed), int(model.fit_intercept)))
+        self._columns: list[Any] = [np.hstack([fixed, ones])]
+        self._columns += [each for k, each in enumerate(model.effects) if k != self.main]
+        effects = model.effects[self.main]
+        self._values = effects.data.reshape(-1, self.q)
+        codes = effects.indices.reshape(-1, self.q)[:, 0] // self.q
+        self._order = np.argsort(codes, kind="stable")
+        self._starts = np.searchsorted(codes[self._order], np.arange(self.n_labels + 1))
+        ends = np.cumsum([each.shape[1] for each in self._columns])
+        self.at_others = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        """Places of the effects of the other terms among the shared coefficients."""
+        self.is_effect = np.zeros(len(self.at_shared), bool)
+        for each in self.at_others:
+            self.is_effect[each] = True
+        self.other_terms = [k for k in range(len(sizes)) if k != self.main]
+
+    # ---- coefficients in two parts ----------------------------------------------------------------
+
+    def split(self, linear: Array) -> tuple[Array, Array]:
+        """Effects ``(C, L, q)`` of the labels and shared coefficients, of ``linear (C, n)``."""
+        labels = linear[:, self._at_labels].reshape(len(linear), self.n_labels, self.q)
+        return labels, linear[:, self.at_shared]
+
+    def join(self, labels: Array, shared: Array) -> Array:
+        """Linear parameters ``(C, n)``."""
+        linear = np.empty((len(labels), self.posterior.n_linear))
+        linear[:, self._at_labels] = labels.reshape(len(labels), -1)
+        linear[:, self.at_shared] = shared
+        return linear
+
+    # ---- sums over rows -------------------------------------------------------------------------
+
+    def gram(self, weight: Array, target: Array, square: float = 0.0) -> LabelGram:
+        """Products of the columns with weights ``(n,)``, and with ``target (n,)``.
+
+        ``square`` is the weighted sum of squared observations.
+        """
+        columns = self._columns
+        L, q, p = self.n_labels, self.q, len(self.at_shared)
+        labels, cross = np.empty((q, q, L)), np.empty((q, L, p + 1))
+        for i in range(q):
+            members = self._members(weight * self._values[:, i])
+            cross[i, :, :p] = np.hstack([_dense(members @ each) for each in columns])
+            labels[i] = (members @ self._values).T
+            cross[i, :, p] = self._members(self._values[:, i]) @ target
+        weighted, shared = [_times(each, weight) for each in columns], np.empty((p + 1, p + 1))
+        shared[:p, :p] = np.block([[_dense(a.T @ b) for b in weighted] for a in columns])
+        shared[:p, p] = shared[p, :p] = np.concatenate([each.T @ target for each in columns])
+        shared[p, p] = square
+        return LabelGram(labels, cross, shared)
+
+    def _members(self, values: Array) -> csr_array:
+        """Matrix ``(L, n)`` of the rows of each label, with a value for each row."""
+        n = len(values)
+        return csr_array((values[self._order], self._order, self._starts), shape=(self.n_labels, n))
+
+    # ---- the prior ------------------------------------------------------------------------------
+
+    def fixed_prior(self, linear: Array) -> tuple[Array, Array, int]:
+        """Curvature ``(p, p)`` and gradient ``(p,)`` of the log prior that is not learned.
+
+        They are those of the shared coefficients at ``linear (1, n)``, without effects. Last comes
+        the number of coefficients and intercepts.
+        """
+        prior, p = self.posterior.linear_prior, len(self.at_shared)
+        d = prior.width
+        precision, pull = np.zeros((p, p)), np.zeros(p)
+        prior.add_curvature(precision[:d, :d], linear[:, :d], None)
+        pull[:d] = prior.grad(linear[None, :, :d], None)[0][0, 0]
+        return precision, pull, d
+
+    def shared_root(self, roots: list[Array]) -> Array:
+        """Matrix T ``(C, p, p)`` from standardised shared coefficients to themselves.
+
+        ``roots`` are the factors of the covariances of all terms; coefficients are not changed.
+        """
+        p = len(self.at_shared)
+        T = np.tile(np.eye(p), (len(roots[0]), 1, 1))
+        for k, at in zip(self.other_terms, self.at_others, strict=True):
+            q = roots[k].shape[1]
+            for first in range(at.start, at.stop, q):
+                T[:, first : first + q, first : first + q] = roots[k]
+        return T
+
+    def information(self, gram: LabelGram, term: int) -> Array:
+        """What the rows say of the effects of each label of a term ``(L, q, q)``."""
+        if term == self.main:
+            return gram.labels.transpose(2, 0, 1)
+        at = self.at_others[self.other_terms.index(term)]
+        q = len(self.posterior.terms[term].effects)
+        L = (at.stop - at.start) // q
+        return np.einsum("lqlr->lqr", gram.shared[at, at].reshape(L, q, L, q))
+
+
+def _dense(x: Any) -> Array:
+    return x if isinstance(x, np.ndarray) else x.toarray()
+
+
+def _times(columns: Any, weight: Array) -> Any:
+    """Rows times their weights."""
+    if isinstance(columns, np.ndarray):
+        return columns * weight[:, None]
+    scaled = columns.copy()
+    scaled.data = scaled.data * np.repeat(weight, np.diff(columns.indptr))
+    return scaled
