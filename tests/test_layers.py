@@ -33,6 +33,7 @@ BELOW_LAYER = {
     "sampling": {"posterior"},
     "own_models": {*_MODEL, "inference", "sampling"},
     "wide_rows": {*_MODEL, "inference", "sampling"},
+    "mixed": {*_MODEL, "inference", "prediction", "rows", "sampling"},
     "kernels": {"optimizers", "own_models", "posterior", "sampling"},
     "variational": {*_MODEL, "optimizers", "own_models", "sampling"},
     "checkpoints": {"inference", "sampling"},
@@ -64,6 +65,7 @@ ANNEXES = {
     "checkpoints": ["checkpoints"],
     "data sets": ["datasets"],
     "ArviZ": ["arviz"],
+    "mixed models": ["mixed"],
 }
 BELOW_MODULE = {
     "_linalg": {"_random", "_sparse"},

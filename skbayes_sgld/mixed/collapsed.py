@@ -103,9 +103,7 @@ class Marginal:
             q = roots[k].shape[1]
             blocks = (len(h), (at.stop - at.start) // q, q)
             rest = N[:, at, p] - np.einsum("cij,cj->ci", N[:, at, :p], w)
-            slope = np.einsum(
-                "cli,clj->cij", rest.reshape(blocks), mean[:, at].reshape(blocks)
-            )
+            slope = np.einsum("cli,clj->cij", rest.reshape(blocks), mean[:, at].reshape(blocks))
             rows = N[:, at, :p].reshape(*blocks, p)
             columns = TV[:, :, at].reshape(len(h), p, *blocks[1:])
             slope -= np.einsum("clad,cdlb->cab", rows, columns)
@@ -202,7 +200,7 @@ class CollapsedPosterior(BasePosterior):
         return self.value_and_grad(theta)[1]
 
     def start(self) -> Array:
-        """Hyperparameters in the middle of their prior, and half the variance of y for the noise."""
+        """Hyperparameters in the middle of their prior, half the variance of y for the noise."""
         h = self.model.covariances.start()
         if self._own is None:
             return h

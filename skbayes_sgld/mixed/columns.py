@@ -1,4 +1,4 @@
-"""What the columns of X are: numbers with coefficients, labels of groups, and what varies by them."""
+"""The columns of X in a mixed model: numbers with coefficients, and labels of groups."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class GroupEffects(Term):
         if len(each) == 1:
             return cls(term.name, term.effects, each[0], term)
         n_second = len(each[1])
-        pairs = pair_numbers(*(_column(X, j) for j in term.columns), n_second)
+        first, second = (_column(X, j) for j in term.columns)
+        pairs = pair_numbers(first, second, n_second)
         named = [f"{each[0][int(k // n_second)]}:{each[1][int(k % n_second)]}" for k in pairs]
         return cls(term.name, term.effects, named, term, pairs, n_second)
 
@@ -138,7 +139,9 @@ class MixedColumns:
         """Columns of the rows X of a fit, and these rows with codes in place of labels."""
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         if len(shape) != 2:
-            raise ValueError(f"X has shape {shape}; give rows and columns, (n_samples, n_features).")
+            raise ValueError(
+                f"X has shape {shape}; give rows and columns, (n_samples, n_features)."
+            )
         d = shape[1]
         groups = resolve_groups(group_effects, d, names)
         at = sorted({j for term in groups for j in term.columns})
@@ -149,7 +152,6 @@ class MixedColumns:
         columns = {j: numbers[:, k].astype(float) for k, j in enumerate(at)}
         terms = tuple(GroupEffects.learned(term, labels, columns) for term in groups)
         return cls(np.setdiff1d(np.arange(d), at), labels, terms), encoded
-
 
     def encoded(self, X: Any, groups: Any = None) -> Any:
         """Later rows, with codes in place of labels; ``groups="population"``: without effects."""

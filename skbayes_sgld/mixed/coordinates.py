@@ -250,9 +250,7 @@ def _marginal_mode(marginal: Marginal, start: Array) -> tuple[Array, Array]:
     return found, _root_of(-(slopes[:m] - slopes[m:]) / (2.0 * e), _WIDEST)
 
 
-def _own_mode(
-    working: WorkingModel, linear: Array, h: Array, own: Array
-) -> tuple[Array, Array]:
+def _own_mode(working: WorkingModel, linear: Array, h: Array, own: Array) -> tuple[Array, Array]:
     """Mode of the own parameters given all others, and a root of their covariance there."""
     if not own.size:
         return own, np.zeros((0, 0))

@@ -2,14 +2,14 @@ r"""Sums over rows of products of the columns of a mixed model, and the eliminat
 
 The effects of the L labels of one term depend on each other only through p other coefficients, the
 *shared* ones: those of columns of X, the intercept, the effects of other terms. With effects
-:math:`u_l = \Lambda v_l`, v standard normal, and the precision :math:`\phi` of the noise, labels are
-eliminated one by one:
+:math:`u_l = \Lambda v_l`, v standard normal, and the precision :math:`\phi` of the noise, labels
+are eliminated one by one:
 
 .. math:: U_l = \Lambda (I + \phi \Lambda^T A_l \Lambda)^{-1} \Lambda^T, \quad
     N = W - \phi \sum_l F_l^T U_l F_l
 
-A, F and W are the sums of products of a label's columns with themselves, with the shared columns and
-y, and of these with themselves. No step divides by a scale, and time is linear in L.
+A, F and W are the sums of products of a label's columns with themselves, with the shared columns
+and y, and of these with themselves. No step divides by a scale, and time is linear in L.
 
 Conventions
 -----------
@@ -54,7 +54,9 @@ class LabelGram:
             self._place = np.empty((width, width), int)
             self._place[upper] = self._place[upper[::-1]] = np.arange(len(upper[0]))
             self._pack()
-        self.size = cross.size if self._products is None else self._products.size // len(self._pairs)
+        self.size = (
+            cross.size if self._products is None else self._products.size // len(self._pairs)
+        )
         """Numbers that an evaluation reads for each position."""
 
     def _pack(self) -> None:
@@ -137,7 +139,7 @@ class LabelGram:
         effects = [
             sum(U[i, j] * rest[j] + V[j, i] * normals[..., j] for j in range(q)) for i in range(q)
         ]
-        return np.stack(effects, axis=-1)  # type: ignore[arg-type]
+        return np.stack(effects, axis=-1)
 
 
 def label_blocks(A: Array, root: Array, scale: Array) -> tuple[Array, Array, Array]:

@@ -1,8 +1,9 @@
 r"""Generalised linear models with effects that vary by group.
 
-The predictor of row i is :math:`x_i^\top \beta + \beta_0 + \sum_t z_{it}^\top u_{t, l_t(i)}`: term t
-has effects :math:`u_{tl} \sim N(0, \Sigma_t)` for each of its labels l. In theta the effects stand
-after the coefficients and the intercept, and then the hyperparameters of all :math:`\Sigma_t`.
+The predictor of row i is :math:`x_i^\top \beta + \beta_0 + \sum_t z_{it}^\top u_{t, l_t(i)}`: term
+t has effects :math:`u_{tl} \sim N(0, \Sigma_t)` for each of its labels l. In theta the effects
+stand after the coefficients and the intercept, and then the hyperparameters of all
+:math:`\Sigma_t`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from skbayes_sgld.mixed.columns import Term
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap
 from skbayes_sgld.posterior.design import Design
-from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.glm import GLMPosterior, SharedSums
 from skbayes_sgld.posterior.parameters import ParameterBlock
 from skbayes_sgld.posterior.protocol import Facts, Reported
 from skbayes_sgld.posterior.sparse_design import SparseDesign
@@ -63,7 +64,8 @@ class Covariances(ParameterBlock):
         """Log density ``(C,)`` of ``h (C, m)``, and its gradient."""
         pairs = zip(self.each, self.at, strict=True)
         parts = [covariance.value_and_grad(h[:, at]) for covariance, at in pairs]
-        return sum(value for value, _ in parts), np.hstack([slope for _, slope in parts])
+        value = np.sum([value for value, _ in parts], axis=0)
+        return value, np.hstack([slope for _, slope in parts])
 
     def start(self) -> Array:
         """A point in the middle of the prior."""
@@ -151,7 +153,7 @@ class EffectsModel(GLMPosterior):
         vars(self).update(vars(model))
         block = Effects(terms, super()._design(float).shape[1])
         self.effects, self.parameters = tuple(effects), model.parameters.plus(block)
-        self._statistics, self._sums = None, {}
+        self._statistics, self._sums = None, SharedSums()
 
     def _design(self, dtype: type) -> Design:
         """Columns of numbers, a column of ones, and the columns of the effects."""
@@ -226,7 +228,7 @@ class MixedPosterior(BasePosterior):
         """Parameters of the model, and hyperparameters."""
         return self.parameters.split(theta, "scales")
 
-    def add_effects(self, theta: Array, value: Array | float, grad: Array) -> tuple[Array, Array]:
+    def add_effects(self, theta: Array, value: Any, grad: Array) -> tuple[Array, Array]:
         """Add the log density of the effects and hyperparameters, and its gradient in theta.
 
         ``value`` and ``grad``, which is overwritten, are those of the model.
@@ -234,7 +236,8 @@ class MixedPosterior(BasePosterior):
         base, h = self.split(theta)
         of_h, in_h = self.covariances.value_and_grad(h)
         value = value + of_h
-        each = zip(self.covariances.each, self.covariances.at, self.effects(base), self.at)
+        parts = self.covariances.each, self.covariances.at, self.effects(base), self.at
+        each = zip(*parts, strict=True)
         for covariance, at, u, columns in each:
             root, inverse = covariance.inverse_root(h[:, at])
             white = u @ inverse.swapaxes(1, 2)

@@ -1,4 +1,4 @@
-"""What varies by group: ``group_effects={"Subject": ["intercept", "Days"]}`` as terms of a model."""
+"""Terms of effects that vary by group: ``{"Subject": ["intercept", "Days"]}``."""
 
 from __future__ import annotations
 

@@ -15,9 +15,8 @@ from skbayes_sgld.mixed.posterior import MixedPosterior
 class WorkingModel:
     """Coefficients and effects of a mixed model, arranged for elimination.
 
-    The term with the most effects is eliminated label by label; the coefficients, the effects of
-    the intercept and the effects of
-other terms are shared by all of its labels, in this order.
+    The term with the most effects is eliminated label by label; the coefficients, the intercept and
+    the effects of other terms are shared by all of its labels, in this order.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ other terms are shared by all of its labels, in this order.
             self.is_effect[each] = True
         self.other_terms = [k for k in range(len(sizes)) if k != self.main]
 
-    # ---- coefficients in two parts ----------------------------------------------------------------
+    # ---- coefficients in two parts --------------------------------------------------------------
 
     def split(self, linear: Array) -> tuple[Array, Array]:
         """Effects ``(C, L, q)`` of the labels and shared coefficients, of ``linear (C, n)``."""

@@ -355,6 +355,8 @@ def _solve(gram: Array, moment: Array) -> Array:
     ``gram`` has a diagonal of ones. A small ridge replaces the rounding errors of collinear
     columns; least squares by singular values takes 20 times as long.
     """
+    if not moment.size:  # an intercept and effects of groups alone
+        return moment
     lower, fails = linalg.lapack.dpotrf(gram, lower=1)
     if not fails:
         norm = np.abs(gram).sum(axis=0).max()

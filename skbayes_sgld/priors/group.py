@@ -2,13 +2,13 @@ r"""Priors of effects that vary: normal, with scales, and correlations, that are
 
 Conventions
 -----------
-``h (C, m)`` holds the hyperparameters of a term: ``asinh(s / c)`` for each scale s of its q effects,
-and then, row by row, the inverse hyperbolic tangents of the partial correlations of the Cholesky
-factor of their correlation matrix (Lewandowski, Kurowicka & Joe 2009). Densities of h include the
-Jacobian. The effects of a label are ``root(h) z``, z standard normal.
+``h (C, m)`` holds the hyperparameters of a term: ``asinh(s / c)`` for each scale s of its q
+effects, and then, row by row, the inverse hyperbolic tangents of the partial correlations of the
+Cholesky factor of their correlation matrix (Lewandowski, Kurowicka & Joe 2009). Densities of h
+include the Jacobian. The effects of a label are ``root(h) z``, z standard normal.
 
-Scales have signs: the density is even in them, and the standard deviation is ``|s|``. So a scale of 0
-is an ordinary point, without the tail to minus infinity that the logarithm has. c is the scale
+Scales have signs: the density is even in them, and the standard deviation is ``|s|``. So a scale of
+0 is an ordinary point, without the tail to minus infinity that the logarithm has. c is the scale
 below which the rows cannot tell s from 0; far above it h is a logarithm.
 """
 

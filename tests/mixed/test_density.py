@@ -1,0 +1,209 @@
+"""The density of a mixed model with all coefficients integrated out, against a dense normal."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skbayes_sgld.likelihoods import Bernoulli, NegativeBinomial, NormalNoise, Poisson
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.mixed.collapsed import CollapsedPosterior
+from skbayes_sgld.mixed.columns import MixedColumns
+from skbayes_sgld.mixed.coordinates import standardise_mixed
+from skbayes_sgld.mixed.model import bind_mixed
+from skbayes_sgld.mixed.rows import MixedRows
+from skbayes_sgld.priors import Flat, GroupPrior, HalfNormal, InverseGamma, Normal
+from skbayes_sgld.priors.group import LearnedCovariance, LearnedScale
+from skbayes_sgld.rows.model import LinearModel
+
+CASES = {
+    "intercepts": {"g": "intercept"},
+    "slopes": {"g": ["intercept", "x"]},
+    "slope alone": {"g": "x"},
+    "crossed": {"g": ["intercept", "x"], "h": ["intercept", "z"]},
+    "nested": {"h": "intercept", "h:g": "intercept"},
+}
+
+
+def make_rows(n=60, labels=7, seed=0):
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "g": rng.integers(labels, size=n).astype(str),
+            "x": rng.normal(3.0, 2.0, n),
+            "h": rng.choice(["u", "v", "w"], n),
+            "z": rng.normal(size=n),
+        }
+    )
+    effects = rng.normal(size=(labels, 2))
+    codes = frame["g"].astype(int)
+    predictor = 0.3 * frame["x"] + effects[codes, 0] + 0.5 * effects[codes, 1] * frame["z"]
+    return frame, predictor.to_numpy()
+
+
+def make_posterior(terms, likelihood, own_priors=(), weight=None, prior=None):
+    frame, predictor = make_rows()
+    rng = np.random.default_rng(1)
+    if isinstance(likelihood, NormalNoise):
+        y = predictor + rng.normal(size=len(frame))
+    elif isinstance(likelihood, Bernoulli):
+        y = (predictor > 0.5).astype(float)
+    else:
+        y = rng.poisson(np.exp(0.3 * predictor)).astype(float)
+    columns, encoded = MixedColumns.learned(frame, terms, list(frame))
+    # a column of labels that no term has would be text
+    text = [k for k in ("g", "h") if not pd.api.types.is_numeric_dtype(encoded[k])]
+    encoded = encoded.assign(**dict.fromkeys(text, 0.0))
+    X = encoded.to_numpy(dtype=float)
+    rows = MixedRows(X, RowValues(y=y, weight=weight), names=list(frame), mixed=columns)
+    model = LinearModel(
+        likelihood=likelihood,
+        prior=prior or Normal(scale=2.0),
+        intercept_prior=Flat(),
+        own_priors=own_priors,
+        noise=None,
+        fit_intercept=True,
+        centers=True,
+        class_names=None,
+        prior_choice=None,
+        prior_as_given="normal",
+    )
+    return bind_mixed(model, rows, columns, GroupPrior()), X, y
+
+
+def check_gradient(posterior, theta, which=None, atol=1e-3):
+    _, grad = posterior.value_and_grad(theta)
+    for k in range(posterior.n_params) if which is None else which:
+        move = np.zeros(posterior.n_params)
+        move[k] = 1e-5
+        ends = posterior.log_density(theta + move), posterior.log_density(theta - move)
+        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-5, grad[:, k], rtol=1e-4, atol=atol)
+
+
+@pytest.mark.parametrize("terms", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_density_with_coefficients_integrated_out_is_that_of_a_dense_normal(terms, weighted):
+    weight = np.random.default_rng(2).integers(1, 4, 60).astype(float) if weighted else None
+    posterior, X, y = make_posterior(terms, NormalNoise(), (InverseGamma(1.0, 1.0),), weight)
+    collapsed = CollapsedPosterior(posterior)
+    rng = np.random.default_rng(3)
+    theta = collapsed.start() + 0.5 * rng.normal(size=(3, collapsed.n_params))
+    w = np.ones(60) if weight is None else weight
+    d = posterior.model.n_features
+    numbers = posterior.model.X - np.average(posterior.model.X, axis=0, weights=w)
+    values = []
+    for row in theta:
+        h, gamma = row[:-1], row[-1]
+        cov = np.diag(np.exp(gamma) / w)
+        # the flat intercept is one of a large variance
+        fixed = np.diag(np.append(np.broadcast_to(np.square(posterior.prior.scale), d), 1e6))
+        columns = np.column_stack([numbers, np.ones(60)])
+        cov += columns @ fixed @ columns.T
+        covariances = posterior.covariances
+        each = zip(posterior.terms, covariances.each, covariances.at, strict=True)
+        for term, covariance, at in each:
+            Z = term.matrix(X).toarray()
+            root = covariance.root(h[None, at])[0]
+            cov += Z @ np.kron(np.eye(len(term.labels)), root @ root.T) @ Z.T
+        rest = y - np.average(y, weights=w)
+        value = -0.5 * (np.linalg.slogdet(cov)[1] + rest @ np.linalg.solve(cov, rest))
+        value -= 0.5 * (w.sum() - 60) * gamma  # a row of weight w is w rows
+        value += posterior.covariances.value_and_grad(h[None])[0][0]
+        values.append(value + posterior.own_priors[0].log_density(np.array([gamma]))[0])
+    found = collapsed.log_density(theta)
+    np.testing.assert_allclose(found - found[0], np.array(values) - values[0], atol=2e-3)
+    check_gradient(collapsed, theta)
+
+
+def test_coefficients_are_drawn_from_their_normal_distribution_given_the_scales():
+    posterior, _, _ = make_posterior(CASES["crossed"], NormalNoise(), (InverseGamma(1.0, 1.0),))
+    collapsed = CollapsedPosterior(posterior)
+    theta = np.tile(collapsed.start(), (4000, 1))
+    theta[:, 0] += 1e-9 * np.arange(4000)  # each draw of the coefficients belongs to its theta
+    draws = collapsed.reported.values(theta)
+    np.testing.assert_array_equal(draws[:7], collapsed.reported.values(theta[:7]))
+    n = posterior.n_linear
+    linear = posterior.reported.theta(draws)[:, :n]
+    # mean and precision, from the gradient of the joint density, which is linear in these
+    whole = posterior.reported.theta(draws[:1])
+
+    def slope(values):
+        at = np.repeat(whole, len(values), axis=0)
+        at[:, :n] = values
+        return posterior.grad(at)[:, :n]
+
+    at_zero = slope(np.zeros((1, n)))[0]
+    precision = at_zero - slope(np.eye(n))
+    mean, cov = np.linalg.solve(precision, at_zero), np.linalg.inv(precision)
+    sds = np.sqrt(np.diag(cov))
+    assert np.abs((linear.mean(axis=0) - mean) / sds).max() < 4.5 / np.sqrt(4000)
+    whitened = (linear - mean) @ np.linalg.cholesky(precision)
+    assert np.abs(np.cov(whitened.T) - np.eye(n)).max() < 6.0 / np.sqrt(4000)
+    np.testing.assert_allclose(collapsed.reported.theta(draws), theta, atol=1e-8)
+
+
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Poisson(), NegativeBinomial()])
+@pytest.mark.parametrize("terms", [CASES["slopes"], CASES["crossed"]], ids=["slopes", "crossed"])
+def test_standardised_coordinates_have_an_inverse_and_a_gradient(likelihood, terms):
+    own = (HalfNormal(scale=1.0),) * len(likelihood.own)
+    posterior, _, _ = make_posterior(terms, likelihood, own)
+    transformed, mode = standardise_mixed(posterior, 1.0)
+    rng = np.random.default_rng(4)
+    phi = 0.5 * rng.normal(size=(2, transformed.n_params))
+    theta = transformed.coordinates.forward(phi)
+    np.testing.assert_allclose(transformed.coordinates.inverse(theta), phi, atol=1e-8)
+    check_gradient(transformed, phi)
+    # coefficients have their mode, given all others, where their coordinates are 0
+    n = posterior.n_linear
+    assert np.abs(transformed.grad(mode.theta[None])[0, :n]).max() < 0.5
+    # the log Jacobian, by a determinant of differences
+    ends = [
+        transformed.coordinates.forward(phi[:1] + s * np.eye(len(phi[0]))) for s in (1e-5, -1e-5)
+    ]
+    jacobian = np.linalg.slogdet((ends[0] - ends[1]) / 2e-5)[1]
+    other = [
+        transformed.coordinates.forward(phi[1:] + s * np.eye(len(phi[0]))) for s in (1e-5, -1e-5)
+    ]
+    change = np.linalg.slogdet((other[0] - other[1]) / 2e-5)[1] - jacobian
+    np.testing.assert_allclose(
+        np.diff(transformed.coordinates.expand(phi).log_jacobian)[0], change, atol=1e-4
+    )
+
+
+COVARIANCES = {
+    "one": LearnedCovariance(np.array([2.0]), 3.0, None, np.array([0.3])),
+    "two": LearnedCovariance(np.array([2.0, 0.5]), 3.0, 2.0, np.array([0.3, 0.1])),
+    "four": LearnedCovariance(np.arange(1.0, 5.0), 4.0, 1.5, np.full(4, 0.2)),
+    "independent": LearnedCovariance(np.arange(1.0, 4.0), 3.0, None, np.full(3, 0.2)),
+    "one scale": LearnedScale(2.0, 3.0, 5, 0.3),
+}
+
+
+@pytest.mark.parametrize("covariance", COVARIANCES.values(), ids=COVARIANCES)
+def test_the_factor_of_a_covariance_has_its_gradient_and_reports(covariance):
+    rng = np.random.default_rng(5)
+    h = 0.7 * rng.normal(size=(4, covariance.n_hyper))
+    weights = rng.normal(size=(4, covariance.n_effects, covariance.n_effects))
+    slope, grad = covariance.pull_back(h, weights), covariance.value_and_grad(h)[1]
+    for k in range(covariance.n_hyper):
+        move = np.zeros(covariance.n_hyper)
+        move[k] = 1e-6
+        up, down = (
+            ((np.tril(weights) * covariance.root(at)).sum((1, 2)), covariance.value_and_grad(at)[0])
+            for at in (h + move, h - move)
+        )
+        np.testing.assert_allclose((up[0] - down[0]) / 2e-6, slope[:, k], atol=1e-6)
+        np.testing.assert_allclose((up[1] - down[1]) / 2e-6, grad[:, k], atol=1e-6)
+    # reports know no signs: they lead to one of the equivalent factors
+    reported = covariance.to_reported(h)
+    again = covariance.root(covariance.from_reported(reported))
+    cov, other = (root @ root.swapaxes(1, 2) for root in (covariance.root(h), again))
+    np.testing.assert_allclose(cov, other, atol=1e-10)
+
+
+def test_correlations_have_the_marginal_density_of_the_lkj_prior():
+    covariance, rng = COVARIANCES["four"], np.random.default_rng(6)
+    h = np.array([covariance.sample(rng) for _ in range(20000)])
+    correlations = covariance.to_reported(h)[:, 4:]
+    shape = 1.5 - 1.0 + 4 / 2.0  # (rho + 1) / 2 is Beta(shape, shape)
+    variance = 1.0 / (2.0 * shape + 1.0)
+    assert np.abs(correlations.var(axis=0) / variance - 1.0).max() < 5.0 * np.sqrt(2.0 / 20000)
