@@ -46,6 +46,7 @@ class LabelGram:
         self.q, self.n_labels, width = cross.shape
         self._pairs = [(i, j) for i in range(self.q) for j in range(i + 1)]
         self.distinct, self._counts = labels, np.ones(1)
+        self._of_distinct: Any = slice(None)  # for each label, its place among the distinct ones
         upper = np.triu_indices(width)
         self._products: Any = None
         if len(self._pairs) * len(upper[0]) * self.n_labels <= _PACKED:
@@ -68,7 +69,7 @@ class LabelGram:
         for i, j in self._pairs:
             products.append(0.5 * (F[i][:, a] * F[j][:, b] + F[i][:, b] * F[j][:, a]))
         if len(distinct) < _POOLED * self.n_labels:
-            self._counts = counts.astype(float)
+            self._counts, self._of_distinct = counts.astype(float), place.ravel()
             order = np.argsort(place.ravel(), kind="stable")
             starts = np.cumsum(counts) - counts
             products = [np.add.reduceat(each[order], starts) for each in products]
@@ -132,7 +133,8 @@ class LabelGram:
 
     def draw(self, shared: Array, normals: Array, root: Array, scale: Array) -> Array:
         """Effects ``(C, L, q)`` given the shared coefficients, from standard normals."""
-        U, V, _ = label_blocks(self.labels, root, scale)
+        U, V, _ = label_blocks(self.distinct, root, scale)
+        U, V = U[..., self._of_distinct], V[..., self._of_distinct]
         with_y = np.column_stack([shared, np.full(len(shared), -1.0)])
         q, phi = self.q, scale[:, None]
         rest = [-phi * (with_y @ F.T) for F in self.cross]
@@ -144,25 +146,28 @@ class LabelGram:
 
 def label_blocks(A: Array, root: Array, scale: Array) -> tuple[Array, Array, Array]:
     """U ``(q, q, C, L)``, V with ``V' V = U``, and log determinants ``(C, L)``."""
-    q, C, L = len(A), len(root), A.shape[2]
+    q, shape = len(A), (len(root), A.shape[2])
     R, phi = root.transpose(1, 2, 0)[..., None], scale[:, None]
     # Cholesky factor K of I + phi R' A R, by its entries
     AR = [[sum(A[i, k] * R[k, j] for k in range(j, q)) for j in range(q)] for i in range(q)]
-    K, log_det = np.zeros((q, q, C, L)), np.zeros((C, L))
+    K: dict[tuple[int, int], Any] = {}
+    log_det: Any = 0.0
     for i in range(q):
         for j in range(i + 1):
-            entry = sum(R[k, i] * AR[k][j] for k in range(i, q)) * phi + float(i == j)
-            entry = entry - sum(K[i, k] * K[j, k] for k in range(j))
+            entry: Any = sum(R[k, i] * AR[k][j] for k in range(i, q)) * phi
             if i == j:
-                K[i, i] = np.sqrt(entry)
-                log_det += np.log(entry)
-            else:
-                K[i, j] = entry / K[j, j]
-    V = np.zeros((q, q, C, L))
+                entry += 1.0
+            for k in range(j):
+                entry -= K[i, k] * K[j, k]
+            if i == j:
+                log_det = log_det + np.log(entry)
+            K[i, j] = np.sqrt(entry) if i == j else entry / K[j, j]
+    V = np.zeros((q, q, *shape))
     for i in range(q):  # K V = R'
         for j in range(q):
             V[i, j] = (R[j, i] - sum(K[i, k] * V[k, j] for k in range(i))) / K[i, i]
-    return _multiply(V.swapaxes(0, 1), V), V, log_det
+    U = np.square(V) if q == 1 else _multiply(V.swapaxes(0, 1), V)
+    return U, V, log_det
 
 
 def _multiply(A: Array, B: Array) -> Array:
