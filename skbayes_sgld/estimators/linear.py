@@ -148,7 +148,7 @@ class LinearEstimator(BayesianEstimator):
         parts = target.parts_to_report(layout.split(point[None]))
         return FittedLinear(
             target=target,
-            fingerprint=rows.fingerprint(target),
+            rows=rows if rows.is_copy else rows.fingerprint(target),
             stream=rows.stream(posterior, draws, target),
             layout=layout,
             n_predictors=posterior.n_predictors,

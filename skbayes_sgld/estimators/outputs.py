@@ -127,7 +127,7 @@ def fit_outputs(
         if name in vars(models[0]):
             attributes[name] = np.array([getattr(model, name) for model in models])
     attributes |= {"estimators_": models, "output_names_": names}
-    return Fitted(target=models[0]._fitted.target, fingerprint=None, attributes=attributes)
+    return Fitted(target=models[0]._fitted.target, rows=None, attributes=attributes)
 
 
 def join_draws(each: Sequence[PosteriorDraws], names: Sequence[str]) -> PosteriorDraws:

@@ -154,7 +154,7 @@ class NetworkEstimator(BayesianEstimator):
         fixed = getattr(model.likelihood, "sigma2", None)
         return FittedNetwork(
             target=target,
-            fingerprint=rows.fingerprint(target),
+            rows=rows.fingerprint(target),
             network=posterior.network,
             noise_variance=fixed,
             attributes={**of_rows(rows, target), **more},

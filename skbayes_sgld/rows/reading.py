@@ -52,6 +52,10 @@ class FitRows(Protocol):
         """Number and names of the columns that have coefficients."""
 
     @property
+    def is_copy(self) -> bool:
+        """Whether the rows are a copy in memory, which no caller can change."""
+
+    @property
     def n_batches(self) -> int:
         """Number of batches of ``partial_fit`` before these rows."""
 

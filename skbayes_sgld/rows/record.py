@@ -34,12 +34,15 @@ class Rows:
         Mean and spread of each column, if they are not those of X.
     names : list of str or None, default=None
         Names of the columns.
+    is_copy : bool, default=False
+        Whether the arrays are a copy, which no caller can change.
     """
 
     X: Any
     values: RowValues
     moments: tuple[Array, Array] | None = None
     names: list[str] | None = None
+    is_copy: bool = False
 
     mixed = None  # what the columns of X are, in a mixed model
     why_no_learned_scale = ""  # why no prior can learn its scale from these rows
@@ -108,7 +111,7 @@ class Rows:
 
     def copied(self) -> Rows:
         """Copy of rows that does not share memory with the caller's arrays."""
-        return self.changed(methodcaller("copy"))
+        return replace(self.changed(methodcaller("copy")), is_copy=True)
 
     # ---- what rows in blocks and batches of partial_fit do in their own way ---------------------
 
@@ -154,6 +157,7 @@ class RowsInPart:
     rows: Rows
 
     n_batches = 0
+    is_copy = False
     screened = None
     mixed = None
 

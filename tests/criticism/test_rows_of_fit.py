@@ -1,6 +1,7 @@
 """Rows of the fit are known again, whatever their form; other rows raise, or are held out."""
 
 import pickle
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler, TargetEncoder
 
 from skbayes_sgld import (
     RowBlocks,
+    SGDMAPRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
@@ -72,6 +74,32 @@ def test_the_rows_of_a_fit_are_known_in_every_form():
     by_name = make_pipeline(make_column_transformer(("passthrough", ["b", "a"])), clone(LINEAR))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     assert knows(by_name.fit(frame, Y), frame[["c", "b", "a"]], Y)
+
+
+@pytest.mark.parametrize("as_x", [np.array, sparse.csr_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("model", [LINEAR, SGDMAPRegressor(random_state=0)], ids=["draws", "mode"])
+def test_rows_stay_known_when_the_caller_changes_the_arrays_of_the_fit(model, as_x):
+    rows, y, weight = as_x(X), Y.copy(), np.linspace(0.5, 2.0, N)
+    asked_later, saved = (clone(model).fit(rows, y, sample_weight=weight) for _ in range(2))
+    copied, saved = deepcopy(saved), pickle.dumps(saved)
+    if sparse.issparse(rows):
+        rows.data[:] += 1.0
+    else:
+        rows += 1.0
+    y += 1.0
+    weight += 1.0
+    for same in (asked_later, copied, pickle.loads(saved)):
+        assert knows(same, X, Y, np.linspace(0.5, 2.0, N))
+        with pytest.raises(ValueError, match=OTHER):
+            knows(same, rows, y, weight)
+
+
+def test_a_pickled_fit_has_sums_instead_of_rows():
+    model = clone(LINEAR).fit(X, Y)
+    again = pickle.loads(pickle.dumps(model))._fitted
+    assert isinstance(again.rows, Fingerprint)
+    assert again.rows.difference(model._fitted.fingerprint) == ""
+    assert pickle.dumps(model) == pickle.dumps(model)
 
 
 def test_other_rows_raise_and_the_message_has_the_call_for_new_rows():

@@ -70,7 +70,7 @@ def as_if_fitted_to(model, rows, y, weight=None):
     """The same draws, whose leave-one-out may be compared on other rows."""
     other = copy(model)
     fingerprint = Fingerprint.of(rows, RowValues(y, weight))
-    other._fitted = replace(model._fitted, fingerprint=fingerprint)
+    other._fitted = replace(model._fitted, rows=fingerprint)
     return other
 
 
