@@ -43,7 +43,7 @@ class SGLDBetaBinomialRegressor(skbayes_sgld.SGLDBetaBinomialRegressor):
     """Totals of 100 trials where none are given: the other families are given X and y alone."""
 
     def _target(self, rows):
-        return Of100Trials(family=self._likelihood())
+        return Of100Trials(likelihood=self._likelihood())
 
 
 TRIALS = {"n_trials": 100}
