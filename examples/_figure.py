@@ -68,8 +68,20 @@ def save(figure: Any, output: Path, name: str, panel: Any = None) -> Path:
 
 
 def save_panel(panel: Any, path: Path) -> Path:
-    """Write one of the axes of a figure, with its labels and without its neighbours."""
+    """Write one of the axes of a figure, without its neighbours and with what they say for it.
+
+    These are the numbers and names of axes that it shares, and the legend of the whole figure.
+    """
     figure = panel.get_figure(root=True)
+    panel.tick_params(labelbottom=True, labelleft=True)
+    for kind, shared in (
+        ("xlabel", panel.get_shared_x_axes()),
+        ("ylabel", panel.get_shared_y_axes()),
+    ):
+        said = [getattr(each, f"get_{kind}")() for each in (panel, *shared.get_siblings(panel))]
+        panel.set(**{kind: next(filter(None, said), "")})
+    if figure.legends and panel.get_legend() is None and panel.get_legend_handles_labels()[0]:
+        panel.legend(fontsize=7)
     figure.draw_without_rendering()
     figure.set_layout_engine("none")  # that of the whole figure stays
     inches = panel.get_tightbbox().transformed(figure.dpi_scale_trans.inverted())

@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     ]
     figure.legend(*handles, loc="outside lower center", ncols=3)
     figure.suptitle("Two modes, all chains started in the lower one")
-    save(figure, options.output, "cooling.png", figure.axes[0])
+    save(figure, options.output, "cooling.png", panels["B"])
 
     cold, cooled = (share_above(draws) for draws in paths.values())
     found = {

@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
 
     figure = new_figure(11.0, 5.6)
     draw_posteriors(figure, grid, paths, default.values.reshape(-1, 2))
-    save(figure, options.output, "decaying_step_posterior.png", figure.axes[3])
+    save(figure, options.output, "decaying_step_posterior.png", figure.axes[2])
     figure = new_figure(10.0, 4.4)
     sds = draw_heights(figure, posterior, paths["As printed"], grid)
     save(figure, options.output, "decaying_step_height.png")

@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
         f"of\n{n_steps:,} steps, $\\epsilon$ from {FIRST} to {LAST}, does (bottom). "
         r"Red: contours of the exact density"
     )
-    save(figure, options.output, "tied_mixture.png", top[0])
+    save(figure, options.output, "tied_mixture.png", top[2])
     found = {
         "exact": measured(exact, show=".3f"),
         "HMC": share_of_draws(hmc[..., 1] > 0),

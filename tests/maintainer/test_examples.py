@@ -124,6 +124,25 @@ def test_the_picture_of_an_example_in_the_gallery_is_one_panel(tmp_path, monkeyp
     assert all(axes.get_visible() for axes in panels.flat), "the figure is as it was"
 
 
+def test_the_picture_of_one_panel_has_what_its_neighbours_say_for_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(EXAMPLES)
+    from _figure import new_figure, save
+
+    figure = new_figure(8.0, 4.0)
+    panels = figure.subplots(2, 2, sharex=True, sharey=True)
+    for axes in panels.flat:
+        axes.plot([0, 1], label="line")
+        axes.label_outer()
+    panels[1, 0].set(xlabel="steps", ylabel="error")
+    figure.legend(*panels[0, 1].get_legend_handles_labels(), loc="outside lower center")
+    save(figure, tmp_path, "four.png", panels[0, 1])
+    shown = panels[0, 1]
+    assert (shown.get_xlabel(), shown.get_ylabel()) == ("steps", "error")
+    assert [text.get_text() for text in shown.get_legend().get_texts()] == ["line"]
+    assert all(each.label1.get_visible() for each in shown.xaxis.get_major_ticks())
+    assert all(each.label1.get_visible() for each in shown.yaxis.get_major_ticks())
+
+
 def test_the_pages_show_every_figure_and_no_figure_is_missing_or_large():
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/guide").glob("*.md")]
     text = "\n".join(page.read_text() for page in pages)
