@@ -1,4 +1,4 @@
-"""Every default fit keeps the bounds, and is silent."""
+"""Every default fit keeps the bounds, but for what chance allows, and is silent."""
 
 import pytest
 
@@ -11,5 +11,8 @@ from .judge import judge
 def test_a_default_fit_has_the_right_posterior(name):
     verdict = judge(all_cases()[name])
     print(verdict)
-    assert not verdict.broken
+    if verdict.wrong:  # one of 8,000 errors may be; that of a wrong posterior is in other draws too
+        again = judge(all_cases()[name], seed=1)
+        print(again)
+        assert not verdict.wrong & again.wrong
     assert not verdict.notes
