@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import combinations, product
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from skbayes_sgld.inference.choices import shown
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.transforms import by_name
 
-Coords = Mapping[str, Sequence[str]]
+Coords = Mapping[str, Sequence[Any]]
 Draws = Any  # PosteriorDraws of inference/result.py, which opens the door to this module
 
 DRAWS = ("chain", "draw")
@@ -28,18 +29,36 @@ def to_xarray(draws: Draws) -> Any:
     """Data set of the draws ``(chain, draw, parameter)``, one variable for each shared name.
 
     The parameters ``coef[age]``, ``coef[bmi]``, ... become one variable ``coef``, whose dimension
-    is that of ``coords`` with these labels, or several of them.
+    is that of ``coords`` with these labels, or several of them. Where ``variables`` says so they
+    become several variables.
     """
     values, names, coords = draws.values, draws.names, draws.coords
     settings = {name: shown(choice.value) for name, choice in draws.choices.items()}
     data, data_coords = {}, draw_coords(values.shape)
     for variable, columns in by_name(names).items():
-        labels = [names[k].partition("[")[2].removesuffix("]") for k in columns]
-        dims = _dimensions(variable, labels, coords)
-        shape = *values.shape[:2], *(len(each) for each in dims.values())
-        data[variable] = (*DRAWS, *dims), values[..., columns].reshape(shape)
-        data_coords |= dims
+        if variable in draws.variables:
+            each = _split(draws.variables[variable], columns, coords)
+        else:
+            labels = [names[k].partition("[")[2].removesuffix("]") for k in columns]
+            each = [(variable, columns, _dimensions(variable, labels, coords))]
+        for name, some, dims in each:
+            shape = *values.shape[:2], *(len(labels) for labels in dims.values())
+            data[name] = (*DRAWS, *dims), values[..., some].reshape(shape)
+            data_coords |= dims
     return dataset(data, data_coords, settings)
+
+
+def _split(
+    variables: Mapping[str, Sequence[str]], columns: Sequence[int], coords: Coords
+) -> list[tuple[str, Sequence[int], dict[str, Any]]]:
+    """Variables with the positions of their parameters, which follow each other in columns."""
+    found, first = [], 0
+    for name, at in variables.items():
+        dims = {dim: list(coords[dim]) for dim in at}
+        size = prod(len(labels) for labels in dims.values())
+        found.append((name, columns[first : first + size], dims))
+        first += size
+    return found
 
 
 def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, Any]:
@@ -48,7 +67,10 @@ def _dimensions(variable: str, labels: list[str], coords: Coords) -> dict[str, A
         return {}
     for size in range(1, len(coords) + 1):
         for dims in combinations(coords, size):
-            if labels == [", ".join(each) for each in product(*(coords[dim] for dim in dims))]:
+            if prod(len(coords[dim]) for dim in dims) != len(labels):
+                continue
+            each = product(*(map(str, coords[dim]) for dim in dims))
+            if labels == [", ".join(label) for label in each]:
                 return {dim: list(coords[dim]) for dim in dims}
     numbered = labels == [str(k) for k in range(len(labels))]
     return {f"{variable}_dim_0": range(len(labels)) if numbered else labels}

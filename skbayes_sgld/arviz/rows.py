@@ -110,10 +110,15 @@ def _row_groups(
     coords: dict[str, Any] = row_coords
     for name, values in numbers.items():
         constant[name] = (ROWS,), values
+    names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
+    kept = np.arange(len(names))
+    mixed = getattr(model._fitted, "mixed", None)
+    if mixed is not None:
+        kept = mixed.fixed
+        constant |= {name: ((ROWS,), values) for name, values in mixed.labels.given(X).items()}
     if not issparse(rows):  # a data set would hold all of its zeros
-        constant["X"] = (ROWS, "feature"), np.asarray(rows)
-        names = model._feature_names() or [f"x{j}" for j in range(model.n_features_in_)]
-        coords = row_coords | {"feature": names}
+        constant["X"] = (ROWS, "feature"), np.asarray(rows)[:, kept]
+        coords = row_coords | {"feature": [names[j] for j in kept]}
     data = dataset(constant, coords)
     if observed is None:
         predictions = by_draw("predictions", sample, labels)

@@ -452,11 +452,12 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         -------
         table : pandas.DataFrame
             Mean, sd, bulk and tail effective sample size, R-hat, the Monte Carlo standard errors of
-            mean and sd, and the interval's ends. Its ``attrs`` have the value of every setting
+            mean and sd, and the interval's ends. Effects of groups are not among the parameters:
+            ``group_effects_`` has them. Its ``attrs`` have the value of every setting
             by its name, and under ``"plan"`` a table of the values and their reasons.
         """
         check_is_fitted(self)
-        draws = self.posterior_
+        draws = self._summarised()
         if not check_flag(exponentiate, "exponentiate"):
             return draws.summary(coverage)
         unit = self._exponential()
@@ -473,6 +474,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         return exponentiated(
             replace(draws, values=draws.values[..., positions], names=names), coverage
         )
+
+    def _summarised(self) -> PosteriorDraws:
+        """Draws of the parameters that the summary has."""
+        return self.posterior_
 
     def to_arviz(
         self,
@@ -505,7 +510,10 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         data : arviz.InferenceData or xarray.DataTree
             The former with ArviZ before 1.0. Its groups are ``posterior``, with coordinates
             ``feature`` and ``class``, and ``sample_stats`` if the posterior was sampled (see
-            :meth:`~skbayes_sgld.SamplingResult.to_arviz`). X and y add ``posterior_predictive``,
+            :meth:`~skbayes_sgld.SamplingResult.to_arviz`). Effects of the groups in a column
+            ``Subject`` are variables ``effect_Subject``, ``sd_Subject`` and
+            ``correlation_Subject``, with the coordinates ``Subject``, its labels, and
+            ``Subject_effect``. X and y add ``posterior_predictive``,
             an observation of each row under every draw, ``log_likelihood``, ``observed_data`` and
             ``constant_data`` with exposures or trials; X alone adds ``predictions`` and
             ``predictions_constant_data``.

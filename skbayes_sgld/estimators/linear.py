@@ -216,7 +216,10 @@ class LinearEstimator(BayesianEstimator):
         draws : Bunch
             ``coef (S, d)``, or ``(S, n_classes, d)`` for more than two classes, ``intercept
             (S,)`` or ``(S, n_classes)``, and what else was inferred, such as ``noise_variance
-            (S,)``. With several outputs each array has them as its second axis.
+            (S,)``. With several outputs each array has them as its second axis. With
+            ``group_effects`` three entries are dicts by term: ``effect`` of ``(S, n_labels,
+            n_effects)``, in the order of ``group_effects_``, ``sd`` of ``(S, n_effects)``, and
+            ``correlation`` of matrices ``(S, n_effects, n_effects)``, if there are any.
         """
         return self._draws_at(self._choose_draws(n_samples, random_state))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
+from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
@@ -21,6 +23,7 @@ from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.automatic_prior import choose_prior
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import Diagnosis
+from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
@@ -33,6 +36,10 @@ from skbayes_sgld.sampling import NoModeError
 
 _WITH_ROWS = 2**22  # up to this many numbers in X a result keeps the rows: 32 megabytes
 _SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
+_EFFECTS = Door("skbayes_sgld.mixed.report", "table_of_effects")
+_GROUP_PRIORS = Door("skbayes_sgld.mixed.report", "priors_by_term")
+_BY_TERM = Door("skbayes_sgld.mixed.report", "draws_by_term")
+_WITHOUT_EFFECTS = Door("skbayes_sgld.mixed.report", "without_effects")
 _SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
 
 
@@ -88,6 +95,15 @@ class SampledEstimator(RunSettings, LinearEstimator):
         Values that were used.
     clipped_fraction_ : float
         Share of the steps on which the gradient was clipped.
+    group_effects_ : pandas.DataFrame
+        Only with ``group_effects``: mean, sd, the ends of the 90 % interval and the effective
+        sample size of each effect, indexed by ``term``, ``label`` and ``effect``:
+        ``group_effects_.loc[("Subject", 308, "Days")]``. Effects are deviations from the
+        population: a label's own slope is the column's coefficient plus its effect. Labels have
+        their types, and pairs of labels are text, ``"first:second"``. The frame is made when it is
+        first asked for.
+    group_prior_ : dict of str to GroupPrior
+        Only with ``group_effects``: prior of each term, with numbers as scales.
     """
 
     prior: Any = "auto"
@@ -185,6 +201,54 @@ class SampledEstimator(RunSettings, LinearEstimator):
         data[target.size_argument or "offset"] = posterior.offset
         data |= posterior.values.others
         return {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
+
+    # ---- effects of groups ----------------------------------------------------------------------
+
+    @cached_property
+    def group_effects_(self) -> pd.DataFrame:
+        """Effects of groups, one row for each: see the attributes of the class."""
+        columns = self._mixed_columns("group_effects_")
+        frame: pd.DataFrame = _EFFECTS.open()(columns, self.posterior_)
+        return frame
+
+    @property
+    def group_prior_(self) -> dict[str, Any]:
+        """Prior of each term, with numbers as scales."""
+        priors: dict[str, Any] = _GROUP_PRIORS.open()(self._mixed_columns("group_prior_"))
+        return priors
+
+    def _mixed_columns(self, name: str) -> Any:
+        """Columns of the mixed model; an attribute of a model without groups is not there."""
+        columns = getattr(self._fitted, "mixed", None)
+        if columns is not None:
+            return columns
+        if not self._is_mixed:
+            why = "it needs group_effects"
+        elif self._fitted is None:
+            why = "it is set by fit"
+        else:
+            why = "each of estimators_ has its own"
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}: {why}.")
+
+    def _summarised(self) -> PosteriorDraws:
+        draws = super()._summarised()
+        if not self._is_mixed:
+            return draws
+        some: PosteriorDraws = _WITHOUT_EFFECTS.open()(draws)
+        return some
+
+    def _draws_at(self, selection: Array) -> Bunch:
+        draws = super()._draws_at(selection)
+        columns = self._fitted.mixed
+        if columns is not None:
+            draws.update(_BY_TERM.open()(columns, draws))
+        return draws
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State without the frame of effects."""
+        state = super().__getstate__()
+        state.pop("group_effects_", None)  # it is made again
+        return state
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
         """Diagnosis of the draws, and also of the model if X and y are given.

@@ -33,6 +33,7 @@ def unjudged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         scaled,
         plan.choices,
         {name: list(each) for name, each in posterior.reported.coords.items()},
+        posterior.reported.variables,
         plan=plan,
         theta=chains.draws,
         mean=mean_of_draws(values, scaled),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +53,9 @@ class PosteriorDraws:
         Value of every setting, and the reason for it.
     coords : dict of str to list of str
         Labels of the parameters' dimensions: ``"feature"`` and ``"class"``.
+    variables : dict of str to dict of str to tuple of str
+        Where parameters that share a name are several variables of :meth:`to_xarray`: these in
+        their order, each with its dimensions.
 
     Examples
     --------
@@ -77,7 +80,8 @@ class PosteriorDraws:
     names: list[str]
     weights: Array | None = None
     choices: dict[str, Choice] = field(default_factory=dict)
-    coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    coords: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    variables: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Array:
         """Draws of one parameter ``(n_chains, n_draws)``, or of all that share a name.
@@ -189,7 +193,7 @@ class SamplingResult(PosteriorDraws):
 
     Attributes
     ----------
-    values, names, weights, choices, coords : object
+    values, names, weights, choices, coords, variables : object
         As in :class:`PosteriorDraws`.
     plan : Plan
         Plan of the run; ``print(result.plan)`` is a table. The data are not pickled with it.
@@ -241,7 +245,8 @@ class SamplingResult(PosteriorDraws):
     @property
     def draws(self) -> PosteriorDraws:
         """Draws without plan and diagnosis."""
-        return PosteriorDraws(self.values, self.names, self.weights, self.choices, self.coords)
+        of_draws = {each.name: getattr(self, each.name) for each in fields(PosteriorDraws)}
+        return PosteriorDraws(**of_draws)
 
     @property
     def mode(self) -> Mode | None:

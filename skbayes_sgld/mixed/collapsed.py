@@ -8,6 +8,7 @@ coefficients of a draw are an exact draw given these numbers.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
@@ -211,7 +212,9 @@ class CollapsedPosterior(BasePosterior):
     @property
     def reported(self) -> Reported:
         """Reported parameters of the mixed model; the coefficients are drawn given theta."""
-        return Reported(self.model.reported.names, self._complete, self._sampled)
+        return replace(
+            self.model.reported, values=self._complete, theta=self._sampled, moves=np.asarray
+        )
 
     def _complete(self, theta: Array) -> Array:
         """Reported parameters ``(S, n_reported)``: the draw of coefficients belongs to theta."""

@@ -27,12 +27,12 @@ class Term:
     effects : tuple of str
         Names of the q effects of a label.
     labels : list
-        The L labels that the fit saw, as texts.
+        The L labels that the fit saw, of their own types; pairs as text, ``"first:second"``.
     """
 
     name: str
     effects: tuple[str, ...]
-    labels: list[str]
+    labels: list[Any]
 
     @property
     def size(self) -> int:
@@ -80,7 +80,7 @@ class GroupEffects(Term):
     @classmethod
     def learned(cls, term: GroupTerm, labels: Labels, X: Any) -> GroupEffects:
         """Term of the labels in the encoded rows X of a fit."""
-        each = [[str(label) for label in labels.of_columns[j]] for j in term.columns]
+        each = [list(labels.of_columns[j]) for j in term.columns]
         if len(each) == 1:
             return cls(term.name, term.effects, each[0], term)
         n_second = len(each[1])

@@ -54,6 +54,10 @@ class Labels:
             found[j] = pd.Index(pd.unique(values))
         return cls(found, names)
 
+    def given(self, X: Any) -> dict[str, Any]:
+        """Labels in the rows X, by the names of their columns."""
+        return {self.names[j]: _values(X, j) for j in self.of_columns}
+
     def encoded(self, X: Any, population: bool = False) -> Any:
         """X with codes in place of labels: a frame, an array, or sparse rows.
 

@@ -19,6 +19,7 @@ from scipy.sparse import csr_array
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.columns import Term
+from skbayes_sgld.mixed.report import variables_of
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap
 from skbayes_sgld.posterior.design import Design
@@ -304,7 +305,10 @@ class MixedPosterior(BasePosterior):
         """Reported parameters: coefficients, intercept, effects, scales, own parameters."""
         parameters = self.parameters
         maps = parameters.to_reported, parameters.from_reported, parameters.moves
-        return Reported(parameters.reported_names, *maps, self.model.coords)
+        coords, variables = variables_of(self.terms, self.covariances.each)
+        return Reported(
+            parameters.reported_names, *maps, {**self.model.coords, **coords}, variables
+        )
 
     def start(self) -> Array:
         """Theta ``(P,)`` at the start of the model, and scales in the middle of their prior."""

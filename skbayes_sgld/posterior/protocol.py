@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -232,10 +232,14 @@ class Reported:
         measured.
     coords : mapping of str to sequence of str
         Labels of the parameters' dimensions, such as ``"feature"`` and ``"class"``.
+    variables : mapping of str to mapping of str to tuple of str
+        Where parameters that share a name are several variables of a data set: these in their
+        order, each with its dimensions.
     """
 
     names: list[str]
     values: Callable[[Array], Array] = np.asarray
     theta: Callable[[Array], Array] = np.asarray
     moves: Callable[[Array], Array] = np.asarray
-    coords: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    coords: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    variables: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)

@@ -113,6 +113,12 @@ class LearnedCovariance:
         # exponents of 1 - z^2 in the density of the partial correlations z, with the Jacobian
         self._exponents = np.array([(eta or 1.0) + 0.5 * (q - 2 - j) for _, j in self.pairs])
 
+    @property
+    def prior(self) -> GroupPrior:
+        """The prior, with numbers as scales."""
+        given = {} if self._eta is None else {"eta": self._eta}
+        return GroupPrior(self.scale, self._nu, correlated=self._eta is not None, **given)
+
     def start(self) -> Array:
         """A point h ``(m,)`` in the middle of the prior."""
         return np.append(np.arcsinh(0.5 * self.scale / self._least), np.zeros(len(self.pairs)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,7 +185,8 @@ class Reparameterized(BasePosterior):
     def reported(self) -> Reported:
         """Reported parameters of the model, at phi."""
         model = self.inner.reported
-        return Reported(model.names, self._constrain, self._unconstrain, coords=model.coords)
+        maps = {"values": self._constrain, "theta": self._unconstrain, "moves": np.asarray}
+        return replace(model, **maps)
 
     def _constrain(self, phi: Array) -> Array:
         """Reported parameters ``(S, P)`` at phi."""
