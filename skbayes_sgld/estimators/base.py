@@ -347,19 +347,19 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _predictive(self, selection: Any = slice(None)) -> Any:
         """Posterior predictive distribution from the chosen draws."""
-        likelihood = self._fitted.target.likelihood
-        return self._mixture(self._predictor(selection), likelihood, self._own_draws(), selection)
+        likelihood, own = self._fitted.target.likelihood, self._own_draws(selection)
+        return self._mixture(self._predictor(selection), likelihood, own, selection)
 
-    def _own_draws(self) -> Array | None:
-        """Coordinates ``(S, n_own)`` of the likelihood's own parameters; None without any."""
+    def _own_draws(self, selection: Any) -> Array | None:
+        """Coordinates ``(S, n_own)`` of own parameters in the chosen draws; None without any."""
         return None
 
     def _mixture(
         self, predictor: Predictor, likelihood: Likelihood, own: Array | None, selection: Any
     ) -> PredictiveDistribution:
-        """Predictive distribution from the chosen draws, given own coordinates of all draws."""
+        """Predictive distribution from the chosen draws, whose own coordinates are given."""
         weights = self.posterior_.flat_weights
-        own, weights = (None if v is None else v[selection] for v in (own, weights))
+        weights = None if weights is None else weights[selection]
         return PredictiveDistribution(predictor, likelihood, own, weights)
 
     def _exponential(self) -> str:

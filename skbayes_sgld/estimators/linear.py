@@ -170,29 +170,29 @@ class LinearEstimator(BayesianEstimator):
 
     # ---- draws, split into parts --------------------------------------------------------------
 
-    def _split(self) -> dict[str, Array]:
-        """All draws of theta's parts, as the layout of the fit has them."""
+    def _split(self, selection: Any) -> dict[str, Array]:
+        """Chosen draws of theta's parts, as the layout of the fit has them."""
         check_is_fitted(self)
-        split: dict[str, Array] = self._fitted.layout.split(self.posterior_.flat)
+        split: dict[str, Array] = self._fitted.layout.split(self.posterior_.flat[selection])
         return split
 
-    def _parts(self) -> dict[str, Array]:
-        """All draws, part by part, for the classes in the model."""
-        return self._fitted.target.parts_to_predict(self._split())
+    def _parts(self, selection: Any) -> dict[str, Array]:
+        """Chosen draws, part by part, for the classes in the model."""
+        return self._fitted.target.parts_to_predict(self._split(selection))
 
-    def _draws(self) -> dict[str, Array]:
-        """Draws, part by part: ``coef (S, K, d)``, ``intercept (S, K)``, others by their names.
+    def _draws(self, selection: Any) -> dict[str, Array]:
+        """Chosen draws, part by part: ``coef (S, K, d)``, ``intercept (S, K)``, others by name.
 
         Parameters that share a name and differ in their index are ``(S, m)``.
         """
-        return self._fitted.target.parts_to_report(self._split())
+        return self._fitted.target.parts_to_report(self._split(selection))
 
-    def _own_draws(self) -> Array | None:
-        return self._fitted.target.own_coordinates(self._parts())
+    def _own_draws(self, selection: Any) -> Array | None:
+        return self._fitted.target.own_coordinates(self._parts(selection))
 
     def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
         """Linear predictors of a regression, or of the classes in the model."""
-        parts = {name: values[selection] for name, values in self._parts().items()}
+        parts = self._parts(selection)
         linear = LinearPredictor(parts["coef"], parts["intercept"])
         mixed = self._fitted.mixed
         return linear if mixed is None else mixed.predictor(linear, parts)
@@ -225,7 +225,7 @@ class LinearEstimator(BayesianEstimator):
 
     def _draws_at(self, selection: Array) -> Bunch:
         """Chosen draws by parameter."""
-        draws = Bunch(**{name: values[selection] for name, values in self._draws().items()})
+        draws = Bunch(**self._draws(selection))
         if self._fitted.n_predictors == 1:
             draws.coef, draws.intercept = draws.coef[:, 0], draws.intercept[:, 0]
         return draws

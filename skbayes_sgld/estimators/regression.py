@@ -348,23 +348,24 @@ class NormalRegressor(NormalModel, SeveralOutputs):
     _row_arguments = ("n_averaged",)
 
     def _predictive(self, selection: Any = slice(None)) -> PredictiveDistribution:
-        likelihood, own = self._fitted.target.likelihood, self._own_draws()
+        likelihood, own = self._fitted.target.likelihood, self._own_draws(selection)
         if self._fitted.noise_columns is not None:
             predictor = self._mean_and_log_variance(self._fitted.noise_columns, selection)
             return self._mixture(predictor, likelihood.with_unequal_noise(), own, selection)
+        predictor = self._predictor(selection)
         if own is None:  # a known variance is an own parameter whose draws are all equal
-            own = np.full((len(self.posterior_.flat), 1), np.log(self.noise_variance_))
+            own = np.full((predictor.n_draws, 1), np.log(self.noise_variance_))
             likelihood = likelihood.with_inferred_noise()
-        return self._mixture(self._predictor(selection), likelihood, own, selection)
+        return self._mixture(predictor, likelihood, own, selection)
 
     def _mean_and_log_variance(self, noise_columns: Array, selection: Any) -> LinearPredictor:
         """Predictors of the mean, and of the log variance, whose slopes are of some columns."""
-        parts = self._draws()
+        parts = self._draws(selection)
         slopes = np.zeros_like(parts["coef"])
         slopes[:, 0, noise_columns] = 2.0 * parts["noise_coef"]
         coef = np.concatenate([parts["coef"], slopes], axis=1)
         level = np.column_stack([parts["intercept"], 2.0 * parts["noise_intercept"]])
-        return LinearPredictor(coef[selection], level[selection])
+        return LinearPredictor(coef, level)
 
     def _point_predictive(self) -> PredictiveDistribution:
         """Distribution whose mean is by ``coef_`` and ``intercept_``; its variance is not used."""

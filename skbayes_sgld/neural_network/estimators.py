@@ -164,11 +164,11 @@ class NetworkEstimator(BayesianEstimator):
         network = self._fitted.network
         return NetworkPredictor(network, self.posterior_.flat[selection, : network.n_params])
 
-    def _inferred_noise(self) -> Array | None:
-        """Draws of the noise variance ``(S,)``, if it was inferred."""
+    def _inferred_noise(self, selection: Any) -> Array | None:
+        """Chosen draws of the noise variance ``(S,)``, if it was inferred."""
         if self.posterior_.names[-1] != "noise_variance":
             return None
-        return self.posterior_.flat[:, -1]
+        return self.posterior_.flat[selection, -1]
 
     def sample_posterior(self, n_samples: int | None = None, random_state: Any = 0) -> Bunch:
         """Draws from the posterior, by parameter.
@@ -190,9 +190,9 @@ class NetworkEstimator(BayesianEstimator):
         selection = self._choose_draws(n_samples, random_state)
         network = self._fitted.network
         coefs, intercepts = network.split(self.posterior_.flat[selection, : network.n_params])
-        draws, noise = Bunch(coefs=coefs, intercepts=intercepts), self._inferred_noise()
+        draws, noise = Bunch(coefs=coefs, intercepts=intercepts), self._inferred_noise(selection)
         if noise is not None:
-            draws.noise_variance = noise[selection]
+            draws.noise_variance = noise
         return draws
 
 
@@ -203,10 +203,10 @@ class NetworkRegressor(NormalModel, NetworkEstimator):
         return Measurements(likelihood=self._likelihood(), standardised=True)
 
     def _predictive(self, selection: Any = slice(None)) -> PredictiveDistribution:
-        noise = self._inferred_noise()
+        predictor, noise = self._predictor(selection), self._inferred_noise(selection)
         if noise is None:
-            noise = np.full(len(self.posterior_.flat), self._fitted.noise_variance)
-        predictor, own = self._predictor(selection), np.log(noise)[:, None]
+            noise = np.full(predictor.n_draws, self._fitted.noise_variance)
+        own = np.log(noise)[:, None]
         likelihood = self._fitted.target.likelihood.with_inferred_noise()
         return self._mixture(predictor, likelihood, own, selection)
 
