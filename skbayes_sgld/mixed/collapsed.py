@@ -221,8 +221,10 @@ class CollapsedPosterior(BasePosterior):
         out = np.empty((len(theta), self.model.n_params))
         for first in range(0, len(theta), self.marginal.step):
             some = theta[first : first + self.marginal.step]
-            normals = [_generator(row).standard_normal(self.model.n_linear) for row in some]
-            linear = self.marginal.draw(*self._split(some), np.array(normals))
+            normals = np.empty((len(some), self.model.n_linear))
+            for row, seeded in zip(normals, some, strict=True):
+                _generator(seeded).standard_normal(out=row)
+            linear = self.marginal.draw(*self._split(some), normals)
             h, own = np.split(some, [self._n_hyper], axis=1)
             whole = self.model.parameters.join(np.hstack([linear, own]), h, "scales")
             out[first : first + len(some)] = self.model.reported.values(whole)

@@ -29,8 +29,8 @@ class WorkingModel:
         self.main = int(np.argmax(sizes))
         term, at = posterior.terms[self.main], posterior.at[self.main]
         self.n_labels, self.q = len(term.labels), len(term.effects)
-        self._at_labels = np.arange(at.start, at.stop)
-        self.at_shared = np.setdiff1d(np.arange(posterior.n_linear), self._at_labels)
+        self._at_labels = at
+        self.at_shared = np.delete(np.arange(posterior.n_linear), at)
         """Places of the shared coefficients among the linear parameters."""
         fixed = model.X
         fixed = fixed.toarray() if issparse(fixed) else fixed.astype(float)

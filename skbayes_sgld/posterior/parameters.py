@@ -593,7 +593,14 @@ class Layout(NamedTuple):
         if self.intercept.size:
             intercept = values[:, self.intercept[:, 0]]
         parts = {"coef": values[:, self.coef], "intercept": intercept}
-        return parts | {name: values[:, at] for name, at in self.others.items()}
+        return parts | {name: values[:, _as_slice(at)] for name, at in self.others.items()}
+
+
+def _as_slice(at: Any) -> Any:
+    """Neighbouring places as a slice, which makes a view of many draws rather than a copy."""
+    if isinstance(at, int) or len(at) < 2 or np.any(np.diff(at) != 1):
+        return at
+    return slice(at[0], at[-1] + 1)
 
 
 def linear_parameters(
