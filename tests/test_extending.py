@@ -1,8 +1,14 @@
 """The pieces that the pages on extending show are right by the checks of the package's families."""
 
+import ast
+import functools
+import importlib
 import importlib.util
+import inspect
+import pkgutil
 import re
 import sys
+import types
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +19,7 @@ from scipy import special
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
+import skbayes_sgld
 from skbayes_sgld import (
     SGLDLogisticRegression,
     likelihoods,
@@ -28,14 +35,19 @@ from skbayes_sgld.estimators.sampled import SampledEstimator
 from skbayes_sgld.inference import strategies
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.accept_reject import AdaptedRun
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.linear_model import SampledClassifier
 from skbayes_sgld.own_models import as_posterior
+from skbayes_sgld.own_models.boundary import UserPosterior
+from skbayes_sgld.plotting.draws import DrawsDisplay
 from skbayes_sgld.posterior import GLMPosterior, ImproperPosteriorError
 from skbayes_sgld.posterior.propriety import check_proper
 from skbayes_sgld.rows.arguments import RowArgument
 from skbayes_sgld.sampling.dynamics import Dynamics
+from skbayes_sgld.sampling.metric import Metric
+from skbayes_sgld.sampling.tuning.adaptation import Adaptation
 from skbayes_sgld.transforms import Interval
 from tests.marks import slow
 from tests.test_registries import CHECKS, REGISTRIES
@@ -172,6 +184,8 @@ BASES = {
     ("add_a_sampler", "member of `dynamics`"): Dynamics,
     ("add_a_strategy", "member"): Strategy,
     ("add_a_strategy", "attribute of `task`"): Task,
+    ("add_a_strategy", "attribute of `AdaptedRun`"): AdaptedRun,
+    ("add_a_strategy", "attribute of `Adaptation`"): Adaptation,
     ("add_an_adjusted_sampler", "member"): sampling.Adjusted,
     ("add_an_argument_by_row", "attribute"): RowArgument,
 }
@@ -197,6 +211,126 @@ def test_every_member_that_a_page_names_is_one_of_its_base():
         if head in BASES:
             known = {*dir(BASES[head]), *getattr(BASES[head], "__dataclass_fields__", {})}
             assert set(names) <= known, f"{head}: {set(names) - known}"
+
+
+ROOT = EXTENDING.parents[1]
+# classes of the objects that pages name, with the attributes that their methods set
+OBJECTS = {
+    "found": Adaptation,
+    "metric": Metric,
+    "model": UserPosterior,
+    "posterior": GLMPosterior,
+    "self": DrawsDisplay,
+    "task": Task,
+    "u": np.ndarray,
+}
+
+
+def prose_names(text):
+    """Spans in backticks that begin with a name, such as `task.mode` or `theta (C, P)`."""
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    spans = re.findall(r"`([^`\n]+)`", prose)
+    found = (re.fullmatch(r"([A-Za-z_][\w.]*)( ?[\[(].*| = .*)?", span) for span in spans)
+    return {match[1] for match in found if match}
+
+
+def code_imports(text):
+    """Modules that the code of a page imports, and the names from them."""
+    for block in re.findall(r"```{code-block} python\n(.*?)```", text, re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom):
+                yield from (f"{node.module}.{name.name}" for name in node.names)
+            elif isinstance(node, ast.Import):
+                yield from (name.name for name in node.names)
+
+
+def exists(name):
+    """Whether a dotted name is that of a module or of something in one."""
+    parts = name.split(".")
+    for k in range(len(parts), 0, -1):
+        try:
+            found = importlib.import_module(".".join(parts[:k]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[k:]:
+            if not hasattr(found, part):
+                return False
+            found = getattr(found, part)
+        return True
+    return False
+
+
+def attributes(cls):
+    """Members of a class, fields and what its methods set."""
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("skbayes_sgld")]
+    set_there = re.findall(r"self\.(\w+)", "\n".join(map(inspect.getsource, bases)))
+    return {*dir(cls), *(name for base in bases for name in base.__annotations__), *set_there}
+
+
+def names_in(code):
+    """Names that occur in compiled code: of attributes, arguments and variables, and in strings."""
+    yield from (code.co_name, *code.co_names, *code.co_varnames, *code.co_cellvars)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
+        else:
+            texts = constant if isinstance(constant, tuple) else (constant,)
+            yield from (text for text in texts if isinstance(text, str) and text.isidentifier())
+
+
+@functools.cache
+def identifiers():
+    """Names that occur in the code of the package, of the pieces and of the families' checks."""
+    modules = pkgutil.walk_packages(skbayes_sgld.__path__, "skbayes_sgld.")
+    loaders = [(m.module_finder.find_spec(m.name).loader, m.name) for m in modules]
+    codes = [loader.get_code(name) for loader, name in loaders]
+    codes += [compile(piece.read_text(), piece.name, "exec") for piece in PIECES]
+    names = {name for code in codes for name in names_in(code)}
+    return names | {"CHECKS", "False", *(check.__name__ for check in CHECKS.values())}
+
+
+def is_identifier(name):
+    """Whether a name occurs; also as a fitted attribute, or as the coordinate of a parameter."""
+    return bool({name, name.removesuffix("_"), re.sub("^log(it)?_", "", name)} & identifiers())
+
+
+def unknown_names(text):
+    """Names of a page that nothing has."""
+    unknown = {name for name in code_imports(text) if not exists(name)}
+    for name in prose_names(text):
+        head, *rest = name.split(".")
+        if not rest:
+            known = is_identifier(name)
+        elif rest == ["py"]:
+            known = False  # a file is named with its folder, from the root
+        elif head in ("skbayes_sgld", "numpy", "np"):
+            known = exists(name.replace("np.", "numpy."))
+        elif exists(f"skbayes_sgld.{name}"):
+            known = True
+        else:
+            cls = OBJECTS.get(head) or getattr(likelihoods, head, None)
+            known = cls is not None and rest[0] in attributes(cls) and {*rest} <= identifiers()
+        if not known:
+            unknown.add(name)
+    paths = re.findall(r"`(\w+/[\w/]+\.py)`", text)
+    return unknown | {path for path in paths if not (ROOT / path).exists()}
+
+
+@pytest.mark.parametrize("page", sorted(EXTENDING.glob("*.md")), ids=lambda page: page.stem)
+def test_every_name_that_a_page_has_in_backticks_or_imports_exists(page):
+    assert unknown_names(page.read_text()) == set()
+
+
+def test_a_name_that_moved_or_went_is_seen():
+    page = """`inference.planning.plans.draft`, `task.mode`, `AdaptedRun`, `theta (C, P)`.
+    `plans.draft`, `skbayes_sgld.sampling.tuning.bias`, `task.modus`, `AdoptedRun`, `langevin.py`,
+    `pilot_time`, `tests/nothing.py`, `averaged_by = False`.
+    """
+    gone = {"plans.draft", "skbayes_sgld.sampling.tuning.bias", "task.modus", "AdoptedRun"}
+    gone |= {"langevin.py", "pilot_time", "tests/nothing.py", "averaged_by"}
+    assert unknown_names(page) == gone
+    code = "```{code-block} python\nfrom skbayes_sgld.priors import PRIORS, Gone\n```\n"
+    assert unknown_names(code) == {"skbayes_sgld.priors.Gone"}
 
 
 def test_a_prior_by_name_has_the_units_of_each_column(monkeypatch):
