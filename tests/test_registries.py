@@ -443,6 +443,29 @@ class NoJacobian(priors.HierarchicalNormal):
         return value - h[:, 0], in_h - 1.0, in_gamma
 
 
+class FalselyCommon(priors.Horseshoe):
+    """It says that one hyperparameter scales all columns alike."""
+
+    common = True
+
+
+class UnequallyCommon(priors.HierarchicalNormal):
+    """One hyperparameter, which scales columns by powers of it."""
+
+    def log_scale(self, h):
+        return np.log(self.scale) + h * np.arange(1.0, len(self.scale) + 1.0)
+
+    def pull_back(self, h, in_log_scale):
+        powers = np.arange(1.0, len(self.scale) + 1.0)
+        return (in_log_scale * powers).sum(axis=1, keepdims=True)
+
+
+class NotCommon(priors.HierarchicalNormal):
+    """It does not say so, and each step would take a Cholesky factor."""
+
+    common = False
+
+
 class OthersRoot(sampling.Preconditioner):
     """Preconditioner whose noise has another matrix than its drift."""
 
@@ -653,6 +676,9 @@ PLANTED = {
     WrongSlopes: ("NOISE_MODELS", "Not equal"),
     WideScales: ("GROUP_PRIORS", "draws of the density"),
     NoJacobian: ("HIERARCHICAL_PRIORS", "not of the density"),
+    FalselyCommon: ("HIERARCHICAL_PRIORS", "common=True, and its hyperparameters .5. do not"),
+    UnequallyCommon: ("HIERARCHICAL_PRIORS", "common=True, and its hyperparameters .1. do not"),
+    NotCommon: ("HIERARCHICAL_PRIORS", "common=False, and its hyperparameters .1. scale"),
     OthersRoot: ("PRECONDITIONERS", "root"),
     Undeclared: ("PRECONDITIONERS", "no curvature"),
     Biased: ("GRADIENTS", "mean of the estimates"),

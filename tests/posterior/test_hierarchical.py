@@ -268,6 +268,10 @@ def _check_hyperparameters(prior):
     weight = rng.standard_normal((2, 3))
     slope = derivative(lambda at: (prior.log_scale(at) * weight).sum(1), h)[both, both]
     assert_derivative(prior.pull_back(h, weight), slope, "gradient of the scales")
+    moved = prior.log_scale(h) - prior.log_scale(prior.start()[None])
+    common = m == 1 and np.allclose(moved, moved[:, :1])
+    shown = f"its hyperparameters ({m}) {'' if common else 'do not '}scale all columns alike"
+    assert prior.common == common, f"common={prior.common}, and {shown}"
     # the hyperparameters are independent given the noise: each coordinate's own distribution
     drawn = np.array([prior.sample_hyper(rng, 0.2) for _ in range(4000)])
     for j in range(m):
