@@ -23,7 +23,8 @@ def main(arguments=None):
     counts = defaultdict(Counter)
     for mutant in sample_mutants():
         known = results.get(mutant.key)
-        outcome = OUTCOMES[known["outcome"]] if known else NOT_RUN
+        is_current = known is not None and known["digest"] == mutant.digest
+        outcome = OUTCOMES[known["outcome"]] if is_current else NOT_RUN
         for part in (Path(mutant.path).parts[1].removesuffix(".py"), "all"):
             counts[part][outcome] += 1
     rows = {}

@@ -162,7 +162,8 @@ def first_failure(mutant: Mutant, tests: Tests, folder: Path) -> str:
 def _print_table(mutants: list[Mutant], results: dict[str, Result]) -> int:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for mutant in mutants:
-        outcome = results[mutant.key]["outcome"] if mutant.key in results else "not run"
+        known = results.get(mutant.key)
+        outcome = known["outcome"] if known and known["digest"] == mutant.digest else "not run"
         for place in (Path(mutant.path).parts[1].removesuffix(".py"), "all"):
             counts[place][outcome] += 1
     print("\n| part | mutants | killed | equivalent | open | not run |\n|---|---|---|---|---|---|")
