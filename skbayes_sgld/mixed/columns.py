@@ -162,6 +162,11 @@ class MixedColumns:
             )
         return self.labels.encoded(X, groups is not None)
 
+    def numbers(self, X: Any) -> Any:
+        """Columns of numbers of later rows."""
+        encoded = self.labels.encoded(X, population=True)
+        return encoded[:, self.fixed] if issparse(encoded) else _array(encoded)[:, self.fixed]
+
     def predictor(self, linear: LinearPredictor, parts: dict[str, Array]) -> MixedPredictor:
         """Predictors under the draws of all parts of a model."""
         return MixedPredictor(linear, self, *self.split(parts))

@@ -58,6 +58,15 @@ class Labels:
         """Labels in the rows X, by the names of their columns."""
         return {self.names[j]: _values(X, j) for j in self.of_columns}
 
+    def marks(self, X: Any) -> Array:
+        """A number ``(n, m)`` for the text of each label, also of one that is missing."""
+        columns = []
+        for values in self.given(X).values():
+            places, distinct = pd.factorize(values, use_na_sentinel=False)
+            numbers = [float(crc32(repr(_plain(each)).encode())) for each in distinct]
+            columns.append(np.array(numbers)[places])
+        return np.column_stack(columns)
+
     def encoded(self, X: Any, population: bool = False) -> Any:
         """X with codes in place of labels: a frame, an array, or sparse rows.
 

@@ -751,6 +751,7 @@ class PartialDependenceDisplay(Display):
         grid_resolution: int = 50,
         n_rows: int | None = 2000,
         random_state: Any = 0,
+        groups: str | None = None,
         y_name: str | None = None,
         ax: Any = None,
         **by_row: Any,
@@ -778,6 +779,8 @@ class PartialDependenceDisplay(Display):
             Number of rows to predict under all draws, as in :func:`skbayes_sgld.effects`.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice of rows.
+        groups : {"population"} or None, default=None
+            ``"population"`` leaves effects of groups out, as in :func:`skbayes_sgld.effects`.
         y_name : str or None, default=None
             Name of the vertical axis, with its unit. None: "probability" for a classifier, with the
             name of the second of two classes, and "y" otherwise.
@@ -797,7 +800,7 @@ class PartialDependenceDisplay(Display):
         )
         name, values, draws = dependence(
             *(estimator, X, column, kind, grid_resolution, factors),
-            *(n_rows, random_state, by_row),
+            *(n_rows, random_state, groups, by_row),
         )
         of, labels = components(unwrap(estimator).model)
         draws = np.reshape(draws, (*draws.shape[:2], -1))

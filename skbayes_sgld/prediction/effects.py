@@ -10,6 +10,7 @@ whatever the model, its link and the transformers before it.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -32,7 +33,14 @@ from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import tails
-from skbayes_sgld.prediction.factors import Columns, close_by, numbers_of, reactions, spread_of
+from skbayes_sgld.prediction.factors import (
+    Columns,
+    close_by,
+    different,
+    numbers_of,
+    reactions,
+    spread_of,
+)
 from skbayes_sgld.prediction.tables import Table
 from skbayes_sgld.prediction.wrappers import components, layers, unwrap, unwrap_for
 
@@ -63,6 +71,8 @@ class Response:
         draws to corrections under all draws.
     rows : ndarray of int of shape (n,) or None
         Positions of the rows in the user's X; None: those of the table.
+    groups : str or None
+        ``"population"`` to leave effects of groups out.
     """
 
     estimator: Any
@@ -72,6 +82,7 @@ class Response:
     seed: int = 0
     to_all_draws: Array | None = None
     rows: Array | None = None
+    groups: str | None = None
 
     @classmethod
     def of(
@@ -82,12 +93,14 @@ class Response:
         by_row: dict[str, Any],
         n_rows: Any,
         random_state: Any,
+        groups: Any = None,
     ) -> Self:
         """Response at checked rows."""
         if n_rows is not None:
             check_number(n_rows, "n_rows", low=1, closed="left", integer=True)
         by_row = {name: value for name, value in by_row.items() if value is not None}
-        unwrap_for(caller, "posterior_mean_draws", estimator, params=by_row)
+        params = [*by_row, "groups"] if groups is not None else by_row
+        unwrap_for(caller, "posterior_mean_draws", estimator, params=params)
         table = Table.of(X)
         if not table.n_rows:
             raise ValueError("X has no rows; give one at least.")
@@ -97,18 +110,54 @@ class Response:
             check_lengths(X=table.X, **{name: by_row[name]})
         is_part = n_rows is not None and table.n_rows > n_rows
         matrix = _to_all_draws(unwrap(estimator).model.posterior_) if is_part else None
-        return cls(estimator, table, by_row, n_rows, draw_seed(random_state), matrix)
+        seed = draw_seed(random_state)
+        return cls(estimator, table, by_row, n_rows, seed, matrix, groups=groups)
 
     def columns(self, factors: Any) -> Columns:
         """The columns: numbers or factors; ``factors`` names some of the latter."""
         prepared = any(layer.is_step and len(outer) > 1 for outer, layer in layers(self.estimator))
         # no encoder takes sparse rows
         see = self._seen if prepared and not sparse.issparse(self.table.X) else None
+        if self._mixed is not None:
+            see = self._encoded
         named = [] if factors is None else self.positions(factors, "factors")
         return Columns(self.table, see, frozenset(named))
 
     def _seen(self, table: Table) -> Any:
         return unwrap(self.estimator, table.X).X
+
+    @property
+    def _mixed(self) -> Any:
+        """What the columns of a mixed model are; None of other models."""
+        model = unwrap(self.estimator).model
+        of_output = vars(model).get("estimators_", [model])[0]
+        return getattr(vars(of_output).get("_fitted"), "mixed", None)
+
+    def _encoded(self, table: Table) -> Any:
+        """Rows as the model sees them, with codes in place of labels of groups."""
+        return self._mixed.encoded(self._seen(table), self.groups)
+
+    def labels(self, known: Columns) -> list[int]:
+        """Positions of the columns that a mixed model sees as labels of groups alone."""
+        mixed = self._mixed
+        if mixed is None:
+            return []
+        numbers = replace(known, see=lambda table: mixed.numbers(self._seen(table)))
+        labels = replace(known, see=lambda table: mixed.labels.marks(self._seen(table)))
+        return [
+            j
+            for j in range(len(known.table.names))
+            if numbers.is_left_out(j) and not labels.is_left_out(j)
+        ]
+
+    def by(self, column: Any, known: Columns) -> Iterator[tuple[Any, Self, Columns]]:
+        """Rows of each value of a column, with the value and the columns there."""
+        values = self.table.column(self.position(column, "by"))
+        for value in different(values):
+            keep = (values == value).to_numpy(dtype=bool, na_value=False)
+            if keep.any():
+                some = self.some(keep)
+                yield value, some, replace(known, table=some.table)
 
     def at_kind(self, kind: Any, columns: Columns) -> Self:
         """Response at the rows, or at one row of mean numbers and most frequent levels."""
@@ -195,7 +244,9 @@ class Response:
 
         def total(start: int) -> Array:
             some = np.arange(start, min(start + size, len(rows)))
-            by_row = {name: value[rows[some]] for name, value in self.by_row.items()}
+            by_row: dict[str, Any] = {n: value[rows[some]] for n, value in self.by_row.items()}
+            if self.groups is not None:
+                by_row["groups"] = self.groups
             draws = model.posterior_mean_draws(seen.take(some).X, n_draws, 0, **by_row)
             with np.errstate(over="ignore", invalid="ignore"):
                 draws = unwrapped.from_model(draws)
@@ -268,6 +319,8 @@ def effects(
     coverage: float = 0.9,
     n_rows: int | None = 2000,
     random_state: Any = 0,
+    by: Any = None,
+    groups: str | None = None,
     **by_row: Any,
 ) -> pd.DataFrame:
     r"""Marginal effects of columns on the response, with credible intervals, through wrappers.
@@ -315,6 +368,13 @@ def effects(
         if these would be more than half of the draws, all draws predict all rows.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows.
+    by : str, int or None, default=None
+        Column of X, by name or position, within each of whose values the effects are averaged:
+        with ``by="Subject"`` and a slope that varies by subject, each subject's own slope. Rows
+        without a value are left out.
+    groups : {"population"} or None, default=None
+        For a model with ``group_effects``: None takes the groups as they are in X;
+        ``"population"`` leaves their effects out.
     **by_row : dict
         Arguments by row that the model takes. With ``exposure`` the effects are on the mean count
         of each row, without it on the rate; with ``n_trials`` the effects of a beta-binomial model
@@ -331,6 +391,8 @@ def effects(
             Name of the column; ``x0``, ``x1``, ... of an array.
         ``contrast``
             ``dy/dx``, ``+step``, or ``b - a`` for the levels b and a.
+        ``by``
+            Only with ``by``: the value of that column, whose name is in ``attrs``.
         ``class`` or ``output``
             Only for a classifier, or for several outputs. Effects on the probabilities of all
             classes add up to 0.
@@ -361,6 +423,9 @@ def effects(
     the steps do to slightly different numbers. If the steps make no difference between some values,
     such as those in a bin, their range ``[a, b]`` is one level.
 
+    Columns of labels of groups have rows in the table only if they are in ``columns``, and are then
+    factors; ``group_effects_`` of the model has the effects of all labels.
+
     The levels are those in X, in the order of their categories, or sorted (numbers within a text by
     size); for another reference reorder the categories of ``X``. Rows in which a number is missing
     have no derivative by it and are left out of its mean. So are rows at which a step before the
@@ -388,46 +453,66 @@ def effects(
         check_number(step, "step")
         if step == 0:
             raise ValueError("step=0 is out of range; give a number that is not 0, or None.")
-    rows = Response.of("effects", estimator, X, by_row, n_rows, random_state)
+    rows = Response.of("effects", estimator, X, by_row, n_rows, random_state, groups)
     known, names = rows.columns(factors), rows.table.names
-    at = rows.at_kind(kind, known)
+    parts = [(None, rows, known)] if by is None else list(rows.by(by, known))
+    of_parts = [(value, some.at_kind(kind, there)) for value, some, there in parts]
     positions = list(range(len(names))) if columns is None else rows.positions(columns, "columns")
     if not positions:
         raise ValueError("columns is empty; name one column at least, or give None for all.")
     if columns is None:
-        positions = _used(known)
-    by_column = dict[int, dict[str, Array]]()
+        positions = _used(known, rows.labels(known))
+    by_column = dict[int, dict[tuple[str, Any], Array]]()
     with stages("effects", "column", len(positions)) as begin:
         for j in positions:
             begin(printable(names[j]))
-            by_column[j] = _contrasts(rows, at, known, j, step, columns is not None)
+            by_column[j] = {
+                (contrast, value): draws
+                for value, at in of_parts
+                for contrast, draws in _contrasts(
+                    rows, at, known, j, step, columns is not None
+                ).items()
+            }
     for j, contrasts in by_column.items():
         if not contrasts and (columns is not None or not any(by_column.values())):
             raise ValueError(
                 f"X has one level in the column {names[j]!r}; a comparison needs rows of two."
             )
     _warn_of_no_effect(known, by_column)
-    return _table(
-        {(names[j], name): draws for j, each in by_column.items() for name, draws in each.items()},
+    table = _table(
+        {(names[j], *name): draws for j, each in by_column.items() for name, draws in each.items()},
         *components(unwrap(estimator).model),
         coverage,
     )
+    if by is None:
+        return table.drop(columns="by")
+    table.attrs["by"] = names[rows.position(by, "by")]
+    return table
 
 
-def _used(known: Columns) -> list[int]:
-    """Positions of the columns; those that the model does not see are left out, with a warning."""
+def _used(known: Columns, labels: list[int]) -> list[int]:
+    """Positions of the columns but those of labels.
+
+    Those that the model does not see are left out too, with a warning.
+    """
     names = known.table.names
-    left_out = [j for j in range(len(names)) if known.is_left_out(j)]
-    if len(left_out) == len(names):
+    others = [j for j in range(len(names)) if j not in labels]
+    if not others:
+        raise ValueError(
+            f"X has labels of groups alone, in {', '.join(map(repr, names))}; group_effects_ has "
+            "their effects, or name one in columns= to compare its levels."
+        )
+    left_out = [j for j in others if known.is_left_out(j)]
+    if len(left_out) == len(others):
         raise ValueError(
             "the predictions change with no column of X: the steps before the model leave out what "
             "tells the values of each apart, so there is no effect to measure."
         )
     _warn_of_no_change(known, left_out, "they have no row in the table")
-    return [j for j in range(len(names)) if j not in left_out]
+    return [j for j in others if j not in left_out]
 
 
-def _warn_of_no_effect(known: Columns, by_column: dict[int, dict[str, Array]]) -> None:
+def _warn_of_no_effect(known: Columns, by_column: dict[int, dict[Any, Array]]) -> None:
     """Warn of columns that no prediction depends on, although their values differ."""
     zero = [j for j, each in by_column.items() if each and not any(d.any() for d in each.values())]
     left_out = [j for j in zero if known.is_left_out(j)]
@@ -456,6 +541,7 @@ def dependence(
     factors: Any,
     n_rows: Any,
     random_state: Any,
+    groups: Any,
     by_row: dict[str, Any],
 ) -> tuple[str, Array, Array]:
     """Name of a column, a grid of its values, and the mean response there ``(G, S[, K])``.
@@ -464,7 +550,7 @@ def dependence(
     names of its levels, as objects.
     """
     caller = "PartialDependenceDisplay"
-    rows = Response.of(caller, estimator, X, by_row, n_rows, random_state)
+    rows = Response.of(caller, estimator, X, by_row, n_rows, random_state, groups)
     known = rows.columns(factors)
     at, j = rows.at_kind(kind, known), rows.position(column, "column")
     name, levels = str(rows.table.names[j]), known.levels(j)
@@ -512,15 +598,15 @@ def _contrasts(
 
 
 def _table(
-    draws: dict[tuple[Any, str], Array], kind: str | None, names: list[Any], coverage: float
+    draws: dict[tuple[Any, str, Any], Array], kind: str | None, names: list[Any], coverage: float
 ) -> pd.DataFrame:
     """Summary of the draws of contrasts, one row for each component of the response."""
     table = []
-    for (column, contrast), values in draws.items():
+    for (column, contrast, by), values in draws.items():
         for name, each in zip(names, np.reshape(values, (len(values), -1)).T, strict=True):
             lower, upper = np.quantile(each, tails(coverage))
             of = {} if kind is None else {kind: name}
-            row = {"column": column, "contrast": contrast, **of, "sd": each.std()}
+            row = {"column": column, "contrast": contrast, "by": by, **of, "sd": each.std()}
             table.append(row | {"estimate": each.mean(), "lower": lower, "upper": upper})
     frame = pd.DataFrame(table)
     frame.attrs["coverage"] = coverage

@@ -275,6 +275,11 @@ def _ranges(bins: list[list[Any]]) -> list[str]:
     ]
 
 
+def different(column: pd.Series) -> list[Any]:
+    """Different values of a column, in order."""
+    return _distinct(column) if _is_numbers(column) else _ordered(column)
+
+
 def _distinct(column: pd.Series) -> list[Any]:
     """Different numbers of a column, ordered, in its own type."""
     return sorted(value for value in column.dropna().unique() if np.isfinite(value))

@@ -285,6 +285,7 @@ def unwrap_for(
         )
     for name in params:
         accepted = [n for n in arguments_of(getattr(unwrapped.model, member)) if n != "X"]
+        accepted += ["groups"] * bool(getattr(unwrapped.model, "_is_mixed", False))
         if name not in accepted:
             raise TypeError(
                 f"{caller} has no argument {name!r} for {type(unwrapped.model).__name__}, whose "
