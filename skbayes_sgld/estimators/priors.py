@@ -54,7 +54,7 @@ class GivenPrior:
         ``choose`` is called if a column is left to "auto": it chooses the name of a prior.
         """
         others_at, automatic, others = self._others_at(d, names), None, self.others
-        if others is None and others_at.size:
+        if others is None and (others_at.size or not d):
             automatic = choose()
             others = self.registry[automatic.value]()
         if not self.named:

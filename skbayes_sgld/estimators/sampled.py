@@ -135,7 +135,8 @@ class SampledEstimator(RunSettings, LinearEstimator):
         if not obstacle and self._noise() is not None:
             obstacle = "the noise differs from row to row"
         obstacle = obstacle or settings.why_no_learned_scale
-        return choose_prior(rows.X.shape, likelihood, rows.total(likelihood), obstacle)
+        shape = rows.X.shape[0], rows.with_coefficients[0]
+        return choose_prior(shape, likelihood, rows.total(likelihood), obstacle)
 
     def _bind(self, settings: Any, model: Any, rows: FitRows) -> tuple[Any, FitRows]:
         """Posterior of the rows under the model, and the rows that later calls need.

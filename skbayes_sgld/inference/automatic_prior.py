@@ -18,13 +18,15 @@ def choose_prior(
     Parameters
     ----------
     shape : tuple of int
-        Numbers of rows and columns.
+        Numbers of rows, and of columns that have coefficients.
     likelihood : Likelihood
     weight : float
         Sum of the weights of the rows; for totals, the number of trials.
     obstacle : str, default=""
         Setting that excludes a learned scale; empty if there is none.
     """
+    if not shape[1]:
+        return Choice("normal", "no column has a coefficient")
     several = max(likelihood.n_predictors - 1, 1)  # one class's predictor is redundant
     each, of = weight / (shape[1] * several), "column" if several == 1 else "free coefficient"
     why = f"{each:{'.3g' if each < 1000 else ',.0f'}} rows a {of}"

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.columns import MixedColumns
 from skbayes_sgld.mixed.posterior import EffectsModel, MixedPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.priors.group import GroupPrior
 from skbayes_sgld.rows.model import LinearModel
 from skbayes_sgld.rows.record import Rows
@@ -42,7 +43,10 @@ def bind_mixed(
         )
     _, names = rows.with_coefficients
     numbers = replace(rows, X=rows.X[:, columns.fixed], names=names)
-    posterior = replace(model, centers=True).posterior(numbers)
+    if len(columns.fixed):
+        posterior = replace(model, centers=True).posterior(numbers)
+    else:  # no column has a scale
+        posterior = replace(model, prior=Normal(scale=1.0), centers=False).posterior(numbers)
     model.check(posterior)
     effects = [term.matrix(rows.X) for term in columns.terms]
     wide = EffectsModel(posterior, columns.terms, effects)

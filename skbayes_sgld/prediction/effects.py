@@ -153,6 +153,8 @@ class Response:
     def by(self, column: Any, known: Columns) -> Iterator[tuple[Any, Self, Columns]]:
         """Rows of each value of a column, with the value and the columns there."""
         values = self.table.column(self.position(column, "by"))
+        for j in range(len(self.table.names)):
+            known.jumps(j)  # what the steps do to numbers is found from all rows
         for value in different(values):
             keep = (values == value).to_numpy(dtype=bool, na_value=False)
             if keep.any():
