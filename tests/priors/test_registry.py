@@ -4,19 +4,39 @@ A new prior is tested by its name in the registry; nothing here has to be edited
 """
 
 import inspect
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from skbayes_sgld._components import resolve
-from skbayes_sgld.priors import PRIORS, LocationScale, StudentT
+from skbayes_sgld.priors import PRIORS, CoefficientPrior, LocationScale, StudentT
 from tests.numeric import assert_derivative, derivative
 
-C, K, D = 4, 2, 3
-RNG = np.random.default_rng(0)
-COEF = RNG.standard_normal((C, K, D)) * 1.3
+C, K = 4, 2
+COLUMNS = 3  # of a prior that takes any number of them
 GAMMA = np.array([-0.7, 0.1, 0.4, 1.2])
+
+
+def points(d):
+    """Coefficients ``(C, K, d)``."""
+    return np.random.default_rng(0).standard_normal((C, K, d)) * 1.3
+
+
+COEF = points(COLUMNS)
+
+
+def columns(prior):
+    """Number of columns that a prior is checked with: three, or what its own check accepts."""
+    for d in (COLUMNS, 2, 1, *range(4, 10)):
+        try:
+            prior.check(d)
+        except (TypeError, ValueError):
+            continue
+        return d
+    prior.check(COLUMNS)  # raises
 
 
 def by_default(name):
@@ -26,25 +46,28 @@ def by_default(name):
 
 def variants(name):
     """Prior as it is by default, and with vectors and a matrix where it takes them."""
+    d = columns(by_default(name))
     given = {
-        "scale": np.array([0.4, 1.0, 2.5]),
-        "location": np.array([0.3, -0.2, 0.1]),
+        "scale": np.resize([0.4, 1.0, 2.5], d),
+        "location": np.resize([0.3, -0.2, 0.1], d),
     }
     names = inspect.signature(PRIORS[name]).parameters
     yield by_default(name)
-    matrix = {"covariance": np.array([[1.0, 0.5, 0.2], [0.5, 2.0, -0.3], [0.2, -0.3, 0.6]])}
+    matrix = np.eye(d)
+    matrix[:3, :3] = np.array([[1.0, 0.5, 0.2], [0.5, 2.0, -0.3], [0.2, -0.3, 0.6]])[:d, :d]
+    matrix = {"covariance": matrix}
     for values in (given, matrix | {"location": given["location"]}):
         values = {key: value for key, value in values.items() if key in names}
         if values:
             prior = resolve(PRIORS[name](**values), PRIORS, "prior").for_data(1.3, 1.0)
-            prior.check(D)
+            prior.check(d)
             yield prior
     for key, value in by_default(name).get_params().items():
         if key in given or not isinstance(value, float):
             continue
-        prior = PRIORS[name](**{key: value * np.array([0.6, 1.0, 1.6])}).for_data(1.3, 1.0)
+        prior = PRIORS[name](**{key: value * np.resize([0.6, 1.0, 1.6], d)}).for_data(1.3, 1.0)
         try:
-            prior.check(D)
+            prior.check(d)
         except (TypeError, ValueError):
             continue  # a number for all columns
         yield prior
@@ -52,36 +75,64 @@ def variants(name):
 
 def check_prior(name):
     """Raise where the prior of this name contradicts itself."""
+    d = columns(by_default(name))
     for prior in variants(name):
-        check_derivatives(prior)
-        check_smoothed(prior)
-        check_noise(prior)
-        check_concave(prior)
-        check_draws(prior)
-    check_mass(by_default(name))
-    check_distribution(by_default(name))
-    check_automatic(resolve(name, PRIORS, "prior"))
+        check_derivatives(prior, points(d))
+        check_smoothed(prior, points(d))
+        check_noise(prior, points(d))
+        check_concave(prior, d)
+        check_draws(prior, d)
+    try:
+        by_default(name).check(1)
+    except (TypeError, ValueError):  # no density of one coefficient can be integrated
+        check_joint_draws(by_default(name), d)
+    else:
+        check_mass(by_default(name))
+        check_distribution(by_default(name))
+    check_automatic(resolve(name, PRIORS, "prior"), d)
 
 
-def check_draws(prior):
+def check_joint_draws(prior, d):
+    """Draws of several columns follow the density.
+
+    With it the mean of ``df/dx + f(x) dlog p/dx`` is 0 for every bounded function f (Stein's
+    identity), and that of the derivative in gamma is 0 if the mass does not depend on the noise.
+    """
+    if not prior.proper:
+        return
+    n, variance = 100_000, 1.7
+    x = prior.sample(np.random.default_rng(1), (n, d), variance)
+    slope, in_gamma = prior.grad(x[:, None], np.full(n, np.log(variance)))
+    slope = np.broadcast_to(slope, (n, 1, d))[:, 0]
+    middle = np.median(x, axis=0)
+    z = (x - middle) / np.median(np.abs(x - middle), axis=0)
+    f, df = np.tanh(z), np.eye(d) / np.cosh(z)[:, :, None] ** 2
+    df = df / np.median(np.abs(x - middle), axis=0)
+    terms = (df + f[:, :, None] * slope[:, None, :]).reshape(n, -1)
+    terms = np.column_stack([terms, slope, np.zeros(n) if in_gamma is None else in_gamma])
+    z_scores = terms.mean(axis=0) / np.maximum(terms.std(axis=0) / np.sqrt(n), 1e-12)
+    assert np.all(np.abs(z_scores) < 5.0), f"draws are not of the density: {z_scores.round(1)}"
+
+
+def check_draws(prior, d=COLUMNS):
     """The share of draws below each quantile is the quantile's level."""
     n, levels = 2000, np.array([0.1, 0.3, 0.5, 0.9])  # more than columns
     rng, variance = np.random.default_rng(1), 1.7
-    drawn = prior.sample(rng, (n, D), variance)
-    quantiles = prior.given_noise(variance).quantiles(levels, D)
+    quantiles = prior.given_noise(variance).quantiles(levels, d)
     if quantiles is None:
         return
+    drawn = prior.sample(rng, (n, d), variance)
     location = prior.get_params().get("location", 0.0)
-    assert quantiles.shape == (len(levels), D), f"quantiles have the shape {quantiles.shape}"
+    assert quantiles.shape == (len(levels), d), f"quantiles have the shape {quantiles.shape}"
     below = (drawn - location < quantiles[:, None]).mean(axis=1)
     error = np.sqrt(levels * (1.0 - levels) / n)[:, None]
     told = f"draws are not of the quantiles: shares {below.tolist()} at the levels {levels}"
     assert np.all(np.abs(below - levels[:, None]) < 5.0 * error), told
 
 
-def check_automatic(prior):
+def check_automatic(prior, d):
     """An automatic scale is that of the data, in the units of each column."""
-    spread = np.array([0.5, 1.0, 8.0])
+    spread = np.resize([0.5, 1.0, 8.0], d)
     found = prior.for_data(1.3, spread)
     assert not found.automatic
     if not prior.automatic:
@@ -93,40 +144,44 @@ def check_automatic(prior):
     np.testing.assert_allclose(prior.for_data(13.0, 1.0).scale, scaled * one.scale)
 
 
-def check_derivatives(prior):
+def check_derivatives(prior, coef=COEF):
     """The gradient is the density's derivative, the curvature minus the gradient's."""
-    value = prior.log_density(COEF, GAMMA)
+    value = prior.log_density(coef, GAMMA)
     assert value.shape == (C,)
-    in_coef, in_gamma = prior.grad(COEF, GAMMA)
-    expected = derivative(lambda x: prior.log_density(x, GAMMA), COEF)
+    in_coef, in_gamma = prior.grad(coef, GAMMA)
+    expected = derivative(lambda x: prior.log_density(x, GAMMA), coef)
     chains = np.arange(C)
     assert_derivative(in_coef, expected[chains, chains], "gradient in the coefficients")
-    slope = derivative(lambda g: prior.log_density(COEF, g), GAMMA)[chains, chains]
+    slope = derivative(lambda g: prior.log_density(coef, g), GAMMA)[chains, chains]
     assert_derivative(0.0 if in_gamma is None else in_gamma, slope, "gradient in gamma")
     # chains do not see each other
-    np.testing.assert_allclose(prior.log_density(COEF[1:2], GAMMA[1:2]), value[1:2], rtol=1e-12)
+    np.testing.assert_allclose(prior.log_density(coef[1:2], GAMMA[1:2]), value[1:2], rtol=1e-12)
     for c in range(C):
-        check_curvature(prior, COEF[c], GAMMA[c])
+        check_curvature(prior, coef[c], GAMMA[c])
 
 
 def joint_gradient(prior, x):
     """Gradient at coefficients and gamma in one vector."""
-    in_coef, in_gamma = prior.grad(x[:-1].reshape(1, K, D), x[-1:])
-    return np.r_[np.broadcast_to(in_coef, (1, K, D)).ravel(), 0.0 if in_gamma is None else in_gamma]
+    coef = x[:-1].reshape(1, K, -1)
+    in_coef, in_gamma = prior.grad(coef, x[-1:])
+    return np.r_[
+        np.broadcast_to(in_coef, coef.shape).ravel(), 0.0 if in_gamma is None else in_gamma
+    ]
 
 
 def check_curvature(prior, coef, gamma):
     """Minus the Hessian: of the coefficients, with gamma, and gamma's own."""
     hessian = -derivative(lambda x: joint_gradient(prior, x), np.r_[coef.ravel(), gamma])
+    d = coef.shape[1]
     of_coef, cross, corner = prior.curvature(coef, float(gamma))
-    among = np.zeros((K * D, K * D))
+    among = np.zeros((K * d, K * d))
     if np.ndim(of_coef) > 2:  # a matrix a linear predictor
         for k in range(K):
-            among[k * D : (k + 1) * D, k * D : (k + 1) * D] = np.broadcast_to(of_coef, (K, D, D))[k]
+            among[k * d : (k + 1) * d, k * d : (k + 1) * d] = np.broadcast_to(of_coef, (K, d, d))[k]
     else:
-        np.fill_diagonal(among, np.broadcast_to(of_coef, (K, D)))
+        np.fill_diagonal(among, np.broadcast_to(of_coef, (K, d)))
     assert_derivative(among, hessian[:-1, :-1], "curvature in the coefficients")
-    cross = np.zeros((K, D)) if cross is None else cross
+    cross = np.zeros((K, d)) if cross is None else cross
     assert_derivative(np.ravel(cross), hessian[-1, :-1], "curvature with gamma")
     assert_derivative(corner, hessian[-1, -1], "curvature in gamma")
 
@@ -179,21 +234,21 @@ def check_distribution(prior):
     assert np.all(np.abs(found - levels) < 5.0 * error), told
 
 
-def check_smoothed(prior):
+def check_smoothed(prior, coef):
     """Averaged over normal errors it is their integral, with the derivatives of that integral."""
-    width = np.full((K, D), 0.6)
+    width = np.full(coef.shape[1:], 0.6)
     smooth = prior.averaged_over(width)
-    check_derivatives(smooth)
-    check_derivatives(prior.averaged_over(None))
+    check_derivatives(smooth, coef)
+    check_derivatives(prior.averaged_over(None), coef)
     if smooth is prior:
         assert not prior.nonsmooth, "a prior with a kink is not its own average"
         return
     errors = np.linspace(-8.0, 8.0, 8001)
     weights = np.exp(-0.5 * errors**2) / np.exp(-0.5 * errors**2).sum()
-    moved = (COEF + 0.6 * errors[:, None, None, None]).reshape(-1, K, D)
+    moved = (coef + 0.6 * errors[:, None, None, None]).reshape(-1, *coef.shape[1:])
     values = prior.log_density(moved, np.tile(GAMMA, len(errors))).reshape(-1, C)
-    # 24 coefficients; the heavy tails are averaged by a handful of nodes
-    np.testing.assert_allclose(smooth.log_density(COEF, GAMMA), weights @ values, atol=0.01)
+    # the heavy tails are averaged by a handful of nodes
+    np.testing.assert_allclose(smooth.log_density(coef, GAMMA), weights @ values, atol=0.01)
 
 
 def check_says(prior, attribute, found):
@@ -202,31 +257,31 @@ def check_says(prior, attribute, found):
     assert said == found, f"{attribute}={said}, and its log density shows {attribute}={found}"
 
 
-def check_noise(prior):
+def check_noise(prior, coef):
     """Check what a prior says of the noise, and of being normal."""
-    value, moved = prior.log_density(COEF, GAMMA), prior.log_density(COEF, GAMMA + 0.5)
+    value, moved = prior.log_density(coef, GAMMA), prior.log_density(coef, GAMMA + 0.5)
     check_says(prior, "scaled_by_noise", not np.allclose(value, moved))
     given = prior.given_noise(float(np.exp(GAMMA[0])))
     assert not given.scaled_by_noise
     same = np.full(C, GAMMA[0])
-    difference = given.log_density(COEF, None) - prior.log_density(COEF, same)
+    difference = given.log_density(coef, None) - prior.log_density(coef, same)
     np.testing.assert_allclose(difference, difference[0], atol=1e-9, err_msg="given_noise")
-    here, there = (prior.curvature(coef, 0.3)[0] for coef in COEF[:2])
+    here, there = (prior.curvature(at, 0.3)[0] for at in coef[:2])
     quadratic = bool(np.allclose(here, there)) and not prior.nonsmooth
     check_says(prior, "normal", quadratic)
-    check_says(prior, "flat", not np.any(prior.grad(COEF, GAMMA)[0]))
+    check_says(prior, "flat", not np.any(prior.grad(coef, GAMMA)[0]))
 
 
-def check_concave(prior):
+def check_concave(prior, d):
     """Check that a prior is log-concave if, and only if, it says so."""
     rng = np.random.default_rng(2)
-    way = rng.standard_normal((40, K, D))
-    middle = np.broadcast_to(getattr(prior, "location", 0.0), (K, D))
+    way = rng.standard_normal((40, K, d))
+    middle = np.broadcast_to(getattr(prior, "location", 0.0), (K, d))
     concave = True
     for gamma in (-0.7, 1.2):
         steps = np.linspace(-30.0, 30.0, 1201)
-        line = middle + steps[:, None, None, None] * way  # (steps, lines, K, D)
-        flat = line.reshape(-1, K, D)
+        line = middle + steps[:, None, None, None] * way  # (steps, lines, K, d)
+        flat = line.reshape(-1, K, d)
         value = prior.log_density(flat, np.full(len(flat), gamma)).reshape(len(steps), 40)
         bend = np.diff(value, 2, axis=0)
         concave &= bool(np.all(bend <= 1e-12 * np.abs(value).max()))
@@ -244,6 +299,70 @@ def test_a_prior_whose_own_parameter_is_a_vector_has_quantiles_of_each_column(mo
     monkeypatch.setitem(PRIORS, "tails", TailsByColumn)
     assert any(np.ndim(prior.df) for prior in variants("tails"))
     check_prior("tails")
+
+
+@dataclass(eq=False, repr=False)
+class OfTwo(CoefficientPrior):
+    """Normal prior of the difference of two coefficients, and of their sum unless it is flat."""
+
+    scale: Any = 0.5
+    sum_scale: Any = 3.0
+
+    normal = log_concave = True
+
+    def check(self, n_features=None, argument="prior"):
+        if n_features not in (None, 2):
+            raise ValueError(f"{argument} is of two columns.")
+
+    def matrix(self):
+        difference, total = np.array([1.0, -1.0]) / self.scale, np.ones(2) / self.sum_scale
+        return np.outer(difference, difference) + np.outer(total, total)
+
+    def log_density(self, coef, gamma):
+        return -0.5 * np.einsum("ckd,de,cke->c", coef, self.matrix(), coef)
+
+    def grad(self, coef, gamma):
+        return -coef @ self.matrix(), None
+
+    def curvature(self, coef, gamma):
+        return self.matrix()[None], None, 0.0
+
+    def sample(self, rng, shape, noise_variance):
+        return rng.standard_normal(shape) @ np.linalg.cholesky(np.linalg.inv(self.matrix())).T
+
+
+@dataclass(eq=False, repr=False)
+class OfDifference(OfTwo):
+    """Improper: flat in the sum."""
+
+    sum_scale: Any = np.inf
+    proper = False
+    sample = CoefficientPrior.sample
+
+
+class OfTwoWide(OfTwo):
+    """Draws that are too wide."""
+
+    def sample(self, rng, shape, noise_variance):
+        return 1.03 * super().sample(rng, shape, noise_variance)
+
+
+class OfTwoAlone(OfTwo):
+    """Draws of the right variances, and no correlation."""
+
+    def sample(self, rng, shape, noise_variance):
+        sd = np.sqrt(np.diag(np.linalg.inv(self.matrix())))
+        return sd * rng.standard_normal(shape)
+
+
+def test_a_prior_of_two_columns_is_checked_with_two(monkeypatch):
+    for cls in (OfTwo, OfDifference):
+        monkeypatch.setitem(PRIORS, "two", cls)
+        check_prior("two")
+    for cls in (OfTwoWide, OfTwoAlone):
+        monkeypatch.setitem(PRIORS, "two", cls)
+        with pytest.raises(AssertionError, match="draws are not of the density"):
+            check_prior("two")
 
 
 @pytest.mark.parametrize("name", PRIORS)
