@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # the lazy imports of _LATER
     from skbayes_sgld.blocks import RowBlocks
     from skbayes_sgld.criticism.comparison import compare_models
     from skbayes_sgld.criticism.report import check_model
+    from skbayes_sgld.mixed.smooth import Smooth
     from skbayes_sgld.neural_network import (
         BayesByBackpropClassifier,
         BayesByBackpropRegressor,
@@ -60,6 +61,7 @@ __all__ = [
     "SGLDOrdinalClassifier",
     "SGLDPoissonRegressor",
     "SamplingResult",
+    "Smooth",
     "check_model",
     "compare_models",
     "diagnose",
@@ -78,6 +80,7 @@ _LATER = {
     "RowBlocks": "blocks",
     "compare_models": "criticism.comparison",
     "check_model": "criticism.report",
+    "Smooth": "mixed.smooth",
     "sample": "own_models.sample",
     **dict.fromkeys(("SGLDMLPClassifier", "SGLDMLPRegressor"), "neural_network"),
     **dict.fromkeys(("BayesByBackpropClassifier", "BayesByBackpropRegressor"), "neural_network"),

@@ -72,6 +72,11 @@ class SampledEstimator(RunSettings, LinearEstimator):
         Prior of the scales and correlations of these effects, for all of them:
         ``GroupPrior(scale=2.5, correlated=False)``. By name the scales are in the units of y, or of
         the link, and of each column.
+    smooth_effects : dict or None, default=None
+        Curves of columns, whose smoothness is learned: ``{"age": 10}`` or
+        ``{"age": Smooth(n_basis=10, degree=3)}``, see :class:`~skbayes_sgld.Smooth`. A key is the
+        name or position of a column of numbers, the value a number of basis functions. The straight
+        line of the column remains its coefficient.
 
     Run
     ---
@@ -109,6 +114,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
     prior: Any = "auto"
     group_effects: Any = None
     group_prior: Any = "half_student_t"
+    smooth_effects: Any = None
     warm_start: bool = False
     forgetting: float = 1.0
 
@@ -121,7 +127,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
 
     @property
     def _is_mixed(self) -> bool:  # type: ignore[override]
-        return self.group_effects is not None
+        return self.group_effects is not None or self.smooth_effects is not None
 
     def _settings(self) -> Settings:
         super()._settings()

@@ -81,7 +81,7 @@ class Marginal:
         covariances, working = self._covariances, self.working
         value, in_h = covariances.value_and_grad(h)
         roots, scale, p = self.roots(h), 1.0 / variance, len(self._pull)
-        main = roots[working.main]
+        main = working.main_root(roots)
         N, log_det, U = self.gram.eliminate(main, scale)
         S, side, T = self._shared(N, roots, scale)
         root = _cholesky(S)
@@ -99,7 +99,9 @@ class Marginal:
         moments[:, :p, :p] = TV @ T.swapaxes(1, 2) + w[:, :, None] * w[:, None]
         moments[:, :p, p] = moments[:, p, :p] = -w
         moments[:, p, p] = 1.0
-        slopes = {working.main: self.gram.slope(moments, U, main, scale)}
+        slopes: dict[int, Array] = {}
+        if working.main is not None:
+            slopes[working.main] = self.gram.slope(moments, U, main, scale)
         for k, at in zip(working.other_terms, working.at_others, strict=True):
             q = roots[k].shape[1]
             blocks = (len(h), (at.stop - at.start) // q, q)
@@ -118,7 +120,7 @@ class Marginal:
     def draw(self, h: Array, variance: Array, normals: Array) -> Array:
         """Linear parameters ``(C, n)`` given h, from standard normals ``(C, n)``."""
         roots, scale, working = self.roots(h), 1.0 / variance, self.working
-        main = roots[working.main]
+        main = working.main_root(roots)
         N, _, _ = self.gram.eliminate(main, scale)
         S, side, T = self._shared(N, roots, scale)
         inverse = np.linalg.inv(np.linalg.cholesky(S))

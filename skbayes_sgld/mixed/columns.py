@@ -2,62 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.mixed.labels import Labels, pair_codes, pair_numbers
+from skbayes_sgld.mixed.base import Term, column_of
+from skbayes_sgld.mixed.labels import POPULATION, Labels, pair_codes, pair_numbers
 from skbayes_sgld.mixed.predictor import MixedPredictor
+from skbayes_sgld.mixed.smooth import learn_bends
 from skbayes_sgld.mixed.terms import GroupTerm, resolve_groups
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.priors.group import LearnedCovariance
-
-
-@dataclass(frozen=True, eq=False)
-class Term:
-    """A term of a fit: a block of effects for each of its labels, whose covariance is learned.
-
-    Attributes
-    ----------
-    name : str
-    effects : tuple of str
-        Names of the q effects of a label.
-    labels : list
-        The L labels that the fit saw, of their own types; pairs as text, ``"first:second"``.
-    """
-
-    name: str
-    effects: tuple[str, ...]
-    labels: list[Any]
-
-    @property
-    def size(self) -> int:
-        """Number of effects ``L q``."""
-        return len(self.labels) * len(self.effects)
-
-    def codes(self, X: Any) -> Array:
-        """Code ``(n,)`` of the label of each row; negative for others than those of the fit."""
-        raise NotImplementedError
-
-    def values(self, X: Any) -> Array:
-        """Numbers ``(n, q)`` by which the effects of a row's label are multiplied."""
-        raise NotImplementedError
-
-    def unit(self, X: Any, weight: Array | None) -> Array:
-        """Units ``(q,)`` of the effects per unit of the predictor."""
-        raise NotImplementedError
-
-    def matrix(self, X: Any) -> csr_array:
-        """Columns of the effects ``(n, L q)``, those of a label side by side."""
-        codes, values = self.codes(X).astype(np.int64), self.values(X)
-        n, q = values.shape
-        columns = codes[:, None] * q + np.arange(q)
-        starts = np.arange(n + 1) * q
-        return csr_array((values.ravel(), columns.ravel(), starts), shape=(n, self.size))
+from skbayes_sgld.priors.group import GroupPrior, LearnedCovariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +36,8 @@ class GroupEffects(Term):
     pairs: Array | None = None
     n_second: int = 0
 
+    by_label = True
+
     @classmethod
     def learned(cls, term: GroupTerm, labels: Labels, X: Any) -> GroupEffects:
         """Term of the labels in the encoded rows X of a fit."""
@@ -84,14 +45,14 @@ class GroupEffects(Term):
         if len(each) == 1:
             return cls(term.name, term.effects, each[0], term)
         n_second = len(each[1])
-        first, second = (_column(X, j) for j in term.columns)
+        first, second = (column_of(X, j) for j in term.columns)
         pairs = pair_numbers(first, second, n_second)
         named = [f"{each[0][int(k // n_second)]}:{each[1][int(k % n_second)]}" for k in pairs]
         return cls(term.name, term.effects, named, term, pairs, n_second)
 
     def codes(self, X: Any) -> Array:
         """Code of the label of each row."""
-        first, *second = (_column(X, j) for j in self.term.columns)
+        first, *second = (column_of(X, j) for j in self.term.columns)
         if self.pairs is None:
             return first
         return pair_codes(first, second[0], self.pairs, self.n_second)
@@ -99,17 +60,55 @@ class GroupEffects(Term):
     def values(self, X: Any) -> Array:
         """Ones for the intercept, and the columns with slopes."""
         ones = [np.ones(X.shape[0])] * self.term.intercept
-        return np.column_stack([*ones, *(_column(X, j) for j in self.term.slopes)])
+        return np.column_stack([*ones, *(column_of(X, j) for j in self.term.slopes)])
 
     def unit(self, X: Any, weight: Array | None) -> Array:
         """1 for the intercept, and for a slope 1 / sd of its column."""
         units = [1.0] * self.term.intercept
         for j in self.term.slopes:
-            column = _column(X, j)
+            column = column_of(X, j)
             mean = np.average(column, weights=weight)
             sd = np.sqrt(np.average(np.square(column - mean), weights=weight))
             units.append(1.0 / sd if sd > 0 else 1.0)
         return np.array(units)
+
+    def matrix(self, X: Any) -> csr_array:
+        """Columns of the effects, with q numbers in each row."""
+        codes, values = self.codes(X).astype(np.int64), self.values(X)
+        n, q = values.shape
+        columns = codes[:, None] * q + np.arange(q)
+        starts = np.arange(n + 1) * q
+        return csr_array((values.ravel(), columns.ravel(), starts), shape=(n, self.size))
+
+    def prior(self, group_prior: GroupPrior) -> GroupPrior:
+        """That of groups."""
+        return group_prior
+
+    def add(self, eta: Array, X: Any, effects: Array, drawn: Callable[[float], Array]) -> None:
+        """Add the effects of each row's label."""
+        codes, values = self.codes(X), self.values(X)
+        known = codes >= 0
+        at = codes[known].astype(np.int64)
+        for effect, value in zip(effects, values.T, strict=True):
+            eta[known] += value[known, None] * effect[at]
+        for code in np.unique(codes[codes < POPULATION]):
+            rows = codes == code
+            eta[rows] += values[rows] @ drawn(code)
+
+    @property
+    def effect_names(self) -> list[str]:
+        """``effect[Subject=308, Days]``."""
+        return [
+            f"effect[{self.name}={label}, {effect}]"
+            for label in self.labels
+            for effect in self.effects
+        ]
+
+    def scale_names(self, pairs: Sequence[tuple[int, int]]) -> list[str]:
+        """``sd[Subject, Days]``, ``correlation[Subject, intercept, Days]``."""
+        name, effects = self.name, self.effects
+        sds = [f"sd[{name}, {effect}]" for effect in effects]
+        return sds + [f"correlation[{name}, {effects[j]}, {effects[i]}]" for i, j in pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +135,12 @@ class MixedColumns:
     def learned(
         cls, X: Any, group_effects: Mapping[Any, Any], names: Sequence[str] | None
     ) -> tuple[MixedColumns, Any]:
-        """Columns of the rows X of a fit, and these rows with codes in place of labels."""
+        """Columns of the rows X of a fit, and these rows with codes in place of labels.
+
+        Without groups rows stay as they are, and :meth:`with_bends` counts their columns.
+        """
+        if not group_effects:
+            return cls(np.arange(0), Labels({}, {}), ()), X
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         if len(shape) != 2:
             raise ValueError(
@@ -152,6 +156,18 @@ class MixedColumns:
         columns = {j: numbers[:, k].astype(float) for k, j in enumerate(at)}
         terms = tuple(GroupEffects.learned(term, labels, columns) for term in groups)
         return cls(np.setdiff1d(np.arange(d), at), labels, terms), encoded
+
+    def with_bends(
+        self,
+        smooth_effects: Mapping[Any, Any],
+        X: Any,
+        weight: Array | None,
+        names: Sequence[str] | None,
+    ) -> MixedColumns:
+        """These columns with the bends of curves, over the checked rows X of a fit."""
+        bends = learn_bends(smooth_effects, X, weight, names, self.labels.of_columns)
+        fixed = np.setdiff1d(np.arange(X.shape[1]), list(self.labels.of_columns))
+        return replace(self, fixed=fixed, terms=(*self.terms, *bends))
 
     def encoded(self, X: Any, groups: Any = None) -> Any:
         """Later rows, with codes in place of labels; ``groups="population"``: without effects."""
@@ -192,11 +208,3 @@ class MixedColumns:
 
 def _array(X: Any) -> Any:
     return X.to_numpy() if hasattr(X, "to_numpy") else X
-
-
-def _column(X: Any, j: int) -> Array:
-    """Column of encoded rows, or of some of their columns by position."""
-    if isinstance(X, dict):
-        return X[j]
-    column = X[:, [j]].toarray()[:, 0] if issparse(X) else X[:, j]
-    return column.astype(float)

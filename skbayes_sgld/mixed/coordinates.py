@@ -44,7 +44,7 @@ class StandardNormals:
 
     def __init__(self, working: WorkingModel, marginal: Marginal, h: Array) -> None:
         gram, roots = marginal.gram, marginal.roots(h[None])
-        R, T = roots[working.main][0], working.shared_root(roots)[0]
+        R, T = working.main_root(roots)[0], working.shared_root(roots)[0]
         p = len(T)
         blocks = R.T @ gram.labels.transpose(2, 0, 1) @ R + np.eye(len(R))
         self._inverse = np.linalg.inv(np.linalg.cholesky(blocks))

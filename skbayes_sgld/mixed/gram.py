@@ -55,9 +55,10 @@ class LabelGram:
             self._place = np.empty((width, width), int)
             self._place[upper] = self._place[upper[::-1]] = np.arange(len(upper[0]))
             self._pack()
-        self.size = (
-            cross.size if self._products is None else self._products.size // len(self._pairs)
-        )
+        of_labels = cross.size
+        if self._products is not None:
+            of_labels = self._products.size // len(self._pairs)
+        self.size = max(of_labels, shared.size)
         """Numbers that an evaluation reads for each position."""
 
     def _pack(self) -> None:

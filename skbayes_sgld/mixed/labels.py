@@ -77,6 +77,8 @@ class Labels:
         ValueError
             If a label is missing, or all labels are of another type than in the fit.
         """
+        if not self.of_columns:
+            return X
         codes = {}
         for j in self.of_columns:
             values = _values(X, j)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.columns import MixedColumns
@@ -19,7 +19,7 @@ from skbayes_sgld.rows.record import Rows
 def bind_mixed(
     model: LinearModel, rows: Rows, columns: MixedColumns, group_prior: GroupPrior
 ) -> MixedPosterior:
-    """Posterior of a linear model with effects of groups, given encoded rows.
+    """Posterior of a linear model with effects of groups and curves, given encoded rows.
 
     Raises
     ------
@@ -28,18 +28,19 @@ def bind_mixed(
     """
     if model.likelihood.n_predictors > 1:
         raise ValueError(
-            f"group_effects are of models with one linear predictor, and this one has "
-            f"{model.likelihood.n_predictors}, one for each class; fit each class against the "
-            "others, or leave group_effects out."
+            "group_effects and smooth_effects are of models with one linear predictor, and this "
+            f"one has {model.likelihood.n_predictors}, one for each class; fit each class against "
+            "the others, or leave them out."
         )
     if model.noise is not None:
         raise ValueError(
-            "group_effects are of models with one noise variance; set noise_model='constant'."
+            "group_effects and smooth_effects are of models with one noise variance; set "
+            "noise_model='constant'."
         )
     if model.prior.hierarchical or model.prior.scaled_by_noise:
         raise ValueError(
-            f"prior={model.prior_as_given!r} does not go with group_effects, whose scales are "
-            "learned beside coefficients of a known scale; set prior='normal'."
+            f"prior={model.prior_as_given!r} does not go with group_effects and smooth_effects, "
+            "whose scales are learned beside coefficients of a known scale; set prior='normal'."
         )
     _, names = rows.with_coefficients
     numbers = replace(rows, X=rows.X[:, columns.fixed], names=names)
@@ -58,13 +59,13 @@ def bind_mixed(
     for term, each in zip(columns.terms, effects, strict=True):
         least = unit / _information(each, len(term.effects), rows.weight)
         scale = unit * term.unit(rows.X, rows.weight)
-        covariances.append(group_prior.for_term(scale, least))
+        covariances.append(term.prior(group_prior).for_term(scale, least))
     return MixedPosterior(wide, columns.terms, covariances)
 
 
-def _information(effects: csr_array, q: int, weight: Array | None) -> Array:
+def _information(effects: Any, q: int, weight: Array | None) -> Array:
     """Root of what rows of unit noise say of the variance of each effect ``(q,)``."""
-    squares = effects.power(2)
+    squares = effects**2
     each = squares.sum(axis=0) if weight is None else squares.T @ weight
     by_label = np.reshape(each, (-1, q))
     return np.maximum(np.sum(np.square(by_label), axis=0) / 2.0, 1e-300) ** 0.25

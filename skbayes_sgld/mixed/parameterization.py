@@ -15,7 +15,7 @@ from skbayes_sgld.sampling.tuning.mode import Mode
 class Integrated(Parameterization):
     """Scales and noise variance, with all coefficients integrated out."""
 
-    needs = "group_effects, normal noise and a normal prior"
+    needs = "group_effects or smooth_effects, normal noise and a normal prior"
 
     @classmethod
     def reason(cls, posterior: Any, settings: Settings) -> str | None:
@@ -33,7 +33,7 @@ class Integrated(Parameterization):
 class Standardised(Parameterization):
     """All parameters, standardised at the mode of scales and own parameters."""
 
-    needs = "group_effects"
+    needs = "group_effects or smooth_effects"
 
     @classmethod
     def reason(cls, posterior: Any, settings: Settings) -> str:

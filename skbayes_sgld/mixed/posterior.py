@@ -1,9 +1,10 @@
-r"""Generalised linear models with effects that vary by group.
+r"""Generalised linear models with effects that vary by group, and curves.
 
 The predictor of row i is :math:`x_i^\top \beta + \beta_0 + \sum_t z_{it}^\top u_{t, l_t(i)}`: term
 t has effects :math:`u_{tl} \sim N(0, \Sigma_t)` for each of its labels l. In theta the effects
 stand after the coefficients and the intercept, and then the hyperparameters of all
-:math:`\Sigma_t`.
+:math:`\Sigma_t`. The bend of a curve is a term whose labels, its basis functions, are all in every
+row.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import issparse
 
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
-from skbayes_sgld.mixed.columns import Term
+from skbayes_sgld.mixed.base import Term
 from skbayes_sgld.mixed.report import variables_of
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap
-from skbayes_sgld.posterior.design import Design
+from skbayes_sgld.posterior.design import DenseDesign, Design
 from skbayes_sgld.posterior.glm import GLMPosterior, SharedSums
 from skbayes_sgld.posterior.parameters import ParameterBlock
 from skbayes_sgld.posterior.protocol import Facts, Reported
@@ -49,7 +50,7 @@ class Covariances(ParameterBlock):
     def __init__(self, terms: Sequence[Term], each: Sequence[LearnedCovariance]) -> None:
         self.each = each
         pairs = zip(terms, each, strict=True)
-        self.coordinates = [name for t, c in pairs for name in c.names(t.name, t.effects)]
+        self.coordinates = [name for t, c in pairs for name in t.scale_names(c.pairs)]
         ends = np.cumsum([0, *(c.n_hyper for c in each)])
         self.at = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
@@ -110,13 +111,8 @@ class Effects(ParameterBlock):
 
     @cached_property
     def coordinates(self) -> Sequence[str]:  # type: ignore[override]
-        """Names: ``effect[Subject=308, Days]``."""
-        return [
-            f"effect[{term.name}={label}, {effect}]"
-            for term in self.terms
-            for label in term.labels
-            for effect in term.effects
-        ]
+        """Names, term by term."""
+        return [name for term in self.terms for name in term.effect_names]
 
     def in_design(self, n_predictors: int, level: int) -> tuple[Array, Array]:
         """Columns of the only predictor."""
@@ -144,13 +140,11 @@ class EffectsModel(GLMPosterior):
     model : GLMPosterior
         Model of the columns of numbers.
     terms : sequence of Term
-    effects : sequence of csr_array
+    effects : sequence of csr_array or ndarray
         Columns of the effects of each term.
     """
 
-    def __init__(
-        self, model: GLMPosterior, terms: Sequence[Term], effects: Sequence[csr_array]
-    ) -> None:
+    def __init__(self, model: GLMPosterior, terms: Sequence[Term], effects: Sequence[Any]) -> None:
         vars(self).update(vars(model))
         block = Effects(terms, super()._design(float).shape[1])
         self.effects, self.parameters = tuple(effects), model.parameters.plus(block)
@@ -158,7 +152,7 @@ class EffectsModel(GLMPosterior):
 
     def _design(self, dtype: type) -> Design:
         """Columns of numbers, a column of ones, and the columns of the effects."""
-        each = [SparseDesign(effect.astype(dtype), None, False) for effect in self.effects]
+        each = [_design(effect, dtype) for effect in self.effects]
         return StackedDesign(super()._design(dtype), *each)
 
     def _coefficient_map(self) -> CoefficientMap:
@@ -320,6 +314,13 @@ class MixedPosterior(BasePosterior):
 
     def _with_scales(self, base: Array) -> Array:
         return self.parameters.join(base[None], self.covariances.start()[None], "scales")[0]
+
+
+def _design(effects: Any, dtype: type) -> Design:
+    """Design of the columns of some effects."""
+    if issparse(effects):
+        return SparseDesign(effects.astype(dtype), None, False)
+    return DenseDesign(effects, None, False, dtype)
 
 
 def log_determinant(root: Array) -> Array:

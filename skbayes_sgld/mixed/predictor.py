@@ -1,19 +1,19 @@
-"""Predictors of rows with effects of groups, under every draw."""
+"""Predictors of rows with effects of groups and curves, under every draw."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.mixed.labels import POPULATION
 from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 
 
 class MixedPredictor(Predictor):
-    """Linear predictors with the effects of each row's labels.
+    """Linear predictors with the effects of each row's labels, and with bends of curves.
 
     A label that the fit did not see has, under each draw, effects drawn from the population: they
     depend on the label and the draws alone.
@@ -44,14 +44,7 @@ class MixedPredictor(Predictor):
         """Predictors ``(1, n, S)`` of encoded rows."""
         eta = self._linear(X[:, self._columns.fixed])
         for k, term in enumerate(self._columns.terms):
-            codes, values = term.codes(X), term.values(X)
-            known = codes >= 0
-            at = codes[known].astype(np.int64)
-            for effect, value in zip(self._effects[k], values.T, strict=True):
-                eta[0, known] += value[known, None] * effect[at]
-            for code in np.unique(codes[codes < POPULATION]):
-                rows = codes == code
-                eta[0, rows] += values[rows] @ self._drawn(k, code)
+            term.add(eta[0], X, self._effects[k], partial(self._drawn, k))
         return eta
 
     def _drawn(self, term: int, code: float) -> Array:

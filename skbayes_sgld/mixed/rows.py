@@ -1,4 +1,4 @@
-"""Rows of mixed models: arrays and frames, some of whose columns hold labels."""
+"""Rows of mixed models: arrays and frames, some of whose columns may hold labels."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ from skbayes_sgld.rows.targets import Target
 
 @dataclass(frozen=True)
 class UnreadMixedRows(Arrays):
-    """Rows as ``fit`` is given them, with labels in some columns."""
+    """Rows as ``fit`` is given them; some columns may hold labels."""
 
     def encode(self, target: Target, estimator: Any) -> tuple[Target, MixedRows]:
         """Target of the rows, and the rows as the model takes them, both checked."""
         names = _get_feature_names(self.X)
         names = None if names is None else list(names)
-        columns, X = MixedColumns.learned(self.X, estimator.group_effects, names)
+        columns, X = MixedColumns.learned(self.X, estimator.group_effects or {}, names)
         target, rows = Arrays(X, self.y, self.sample_weight, self.by_row).encode(target, estimator)
+        if estimator.smooth_effects is not None:
+            curves = estimator.smooth_effects
+            columns = columns.with_bends(curves, rows.X, rows.weight, names)
         values = {each.name: getattr(rows, each.name) for each in fields(Rows)}
         return target, MixedRows(**values, mixed=columns, prior=estimator._resolve("group_prior"))
 
@@ -46,7 +49,7 @@ class MixedRows(Rows):
     mixed: Any = None
     prior: Any = field(default=None)
 
-    why_no_learned_scale = "group_effects"
+    why_no_learned_scale = "group_effects or smooth_effects"
 
     @property
     def with_coefficients(self) -> tuple[int, list[str] | None]:
@@ -64,9 +67,10 @@ class MixedRows(Rows):
 def read_mixed_rows(
     X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
 ) -> UnreadMixedRows:
-    """Rows of a fit with ``group_effects``."""
+    """Rows of a fit with ``group_effects`` or ``smooth_effects``."""
     if reader_of(X) is not None:
         raise TypeError(
-            f"X is a {type(X).__name__}; group_effects takes arrays and frames in memory."
+            f"X is a {type(X).__name__}; group_effects and smooth_effects take arrays and frames "
+            "in memory."
         )
     return UnreadMixedRows(X, y, sample_weight, by_row)

@@ -15,8 +15,9 @@ from skbayes_sgld.mixed.posterior import MixedPosterior
 class WorkingModel:
     """Coefficients and effects of a mixed model, arranged for elimination.
 
-    The term with the most effects is eliminated label by label; the coefficients, the intercept and
-    the effects of other terms are shared by all of its labels, in this order.
+    The term of groups with the most effects is eliminated label by label; the coefficients, the
+    intercept and the effects of other terms are shared by all of its labels, in this order. All are
+    shared if there are no groups.
 
     Parameters
     ----------
@@ -25,12 +26,13 @@ class WorkingModel:
 
     def __init__(self, posterior: MixedPosterior) -> None:
         self.posterior, model = posterior, posterior.model
-        sizes = [term.size for term in posterior.terms]
-        self.main = int(np.argmax(sizes))
-        term, at = posterior.terms[self.main], posterior.at[self.main]
-        self.n_labels, self.q = len(term.labels), len(term.effects)
-        self._at_labels = at
-        self.at_shared = np.delete(np.arange(posterior.n_linear), at)
+        sizes = [term.size * term.by_label for term in posterior.terms]
+        self.main = int(np.argmax(sizes)) if any(sizes) else None
+        self.n_labels, self.q, self._at_labels = 0, 1, slice(0, 0)
+        if self.main is not None:
+            term, self._at_labels = posterior.terms[self.main], posterior.at[self.main]
+            self.n_labels, self.q = len(term.labels), len(term.effects)
+        self.at_shared = np.delete(np.arange(posterior.n_linear), self._at_labels)
         """Places of the shared coefficients among the linear parameters."""
         fixed = model.X
         fixed = fixed.toarray() if issparse(fixed) else fixed.astype(float)
@@ -40,9 +42,11 @@ class WorkingModel:
         ones = np.ones((len(fixed), int(model.fit_intercept)))
         self._columns: list[Any] = [np.hstack([fixed, ones])]
         self._columns += [each for k, each in enumerate(model.effects) if k != self.main]
-        effects = model.effects[self.main]
-        self._values = effects.data.reshape(-1, self.q)
-        codes = effects.indices.reshape(-1, self.q)[:, 0] // self.q
+        self._values, codes = np.zeros((len(fixed), 1)), np.arange(0)
+        if self.main is not None:
+            effects = model.effects[self.main]
+            self._values = effects.data.reshape(-1, self.q)
+            codes = effects.indices.reshape(-1, self.q)[:, 0] // self.q
         self._order = np.argsort(codes, kind="stable")
         self._starts = np.searchsorted(codes[self._order], np.arange(self.n_labels + 1))
         ends = np.cumsum([each.shape[1] for each in self._columns])
@@ -107,6 +111,10 @@ class WorkingModel:
         prior.add_curvature(precision[:d, :d], linear[:, :d], None)
         pull[:d] = prior.grad(linear[None, :, :d], None)[0][0, 0]
         return precision, pull, d
+
+    def main_root(self, roots: list[Array]) -> Array:
+        """Factor ``(C, q, q)`` of the covariance of the main term; ones if there is none."""
+        return np.ones((len(roots[0]), 1, 1)) if self.main is None else roots[self.main]
 
     def shared_root(self, roots: list[Array]) -> Array:
         """Matrix T ``(C, p, p)`` from standardised shared coefficients to themselves.

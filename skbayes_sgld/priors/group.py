@@ -202,11 +202,6 @@ class LearnedCovariance:
 
     # ---- reported values ------------------------------------------------------------------------
 
-    def names(self, term: str, effects: tuple[str, ...]) -> list[str]:
-        """Names of standard deviations and correlations."""
-        named = [f"sd[{term}, {effect}]" for effect in effects]
-        return named + [f"correlation[{term}, {effects[j]}, {effects[i]}]" for i, j in self.pairs]
-
     def to_reported(self, h: Array) -> Array:
         """Standard deviations and correlations ``(C, m)``."""
         scales = self._scales(h)
@@ -233,35 +228,3 @@ class LearnedCovariance:
             y[:, k] = np.arctanh(z)
             left[:, i] *= np.sqrt(1.0 - np.square(z))
         return np.hstack([x, y])
-
-
-class LearnedScale(LearnedCovariance):
-    """Covariance of q independent effects with one standard deviation, such as those of a bend.
-
-    Parameters
-    ----------
-    scale : float
-        Scale of the half-Student-t prior of the standard deviation.
-    degrees_of_freedom : float
-    n_effects : int
-    least : float
-    """
-
-    def __init__(
-        self, scale: float, degrees_of_freedom: float, n_effects: int, least: float
-    ) -> None:
-        super().__init__(np.array([scale]), degrees_of_freedom, None, np.array([least]))
-        self.n_effects = n_effects
-
-    def root(self, h: Array) -> Array:
-        """Factor ``(C, q, q)``, a multiple of the identity."""
-        return self._scales(h)[:, :, None] * np.eye(self.n_effects)
-
-    def pull_back(self, h: Array, in_root: Array) -> Array:
-        """Gradient in h ``(C, 1)``."""
-        slope: Array = self._least * np.cosh(h)
-        return slope * np.einsum("cii->c", in_root)[:, None]
-
-    def names(self, term: str, effects: tuple[str, ...]) -> list[str]:
-        """Name of the standard deviation."""
-        return [f"sd[{term}]"]

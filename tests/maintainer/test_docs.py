@@ -79,7 +79,9 @@ def test_every_public_name_is_in_the_api_reference():
     own = {name for name in names if "." not in name}
     assert own == set(skbayes_sgld.__all__)
     # behind what the others export
-    internal = {"blocks", "checkpoints", "criticism", "estimators", "inference", "prediction"} | {
+    internal = {"arviz", "blocks", "checkpoints", "criticism", "estimators", "inference"} | {
+        "mixed",
+        "prediction",
         "rows",
         "wide_rows",
     }
