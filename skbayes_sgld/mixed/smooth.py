@@ -59,8 +59,8 @@ class Smooth(Component):
     >>> x = np.linspace(0.0, 6.0, 200)[:, None]
     >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=200)
     >>> model = SGLDLinearRegression(smooth_effects={0: Smooth(n_basis=12)}, random_state=0)
-    >>> model.fit(x, y).predict([[np.pi / 2], [np.pi]]).round(1)
-    array([1., 0.])
+    >>> model.fit(x, y).predict([[0.5 * np.pi], [1.5 * np.pi]]).round(1)
+    array([ 1., -1.])
     """
 
     n_basis: int = 10
