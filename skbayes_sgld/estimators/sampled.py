@@ -227,9 +227,9 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def _mixed_columns(self, name: str) -> Any:
         """Columns of the mixed model; an attribute of a model without groups is not there."""
         columns = getattr(self._fitted, "mixed", None)
-        if columns is not None:
+        if columns is not None and self.group_effects is not None:
             return columns
-        if not self._is_mixed:
+        if self.group_effects is None:
             why = "it needs group_effects"
         elif self._fitted is None:
             why = "it is set by fit"

@@ -92,11 +92,15 @@ def variables_of(
     variables: dict[str, dict[str, tuple[str, ...]]] = {"effect": {}, "sd": {}, "correlation": {}}
     for term, covariance in zip(terms, covariances, strict=True):
         label = f"{term.name}_label" if term.name in _TAKEN else term.name
+        if not term.by_label:  # the bend of a curve
+            coords[label] = term.labels
+            variables["effect"][f"effect_{term.name}"] = (label,)
+            variables["sd"][f"sd_{term.name}"] = ()
+            continue
         effect, pair = f"{label}_effect", f"{label}_pair"
         coords |= {label: term.labels, effect: term.effects}
         variables["effect"][f"effect_{term.name}"] = (label, effect)
-        n_scales = covariance.n_hyper - len(covariance.pairs)
-        variables["sd"][f"sd_{term.name}"] = (effect,) if n_scales == len(term.effects) else ()
+        variables["sd"][f"sd_{term.name}"] = (effect,)
         if covariance.pairs:
             named = [f"{term.effects[j]}, {term.effects[i]}" for i, j in covariance.pairs]
             coords[pair] = named
