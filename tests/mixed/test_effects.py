@@ -2,8 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.inspection import permutation_importance
@@ -12,6 +10,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, effects
 from skbayes_sgld.plotting import PartialDependenceDisplay
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 NUMBERS = {308: 2.0, 309: 0.0, 310: -1.0, 330: 1.0, 331: 0.5}
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from scipy.special import expit
 from sklearn.base import clone
@@ -17,6 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.priors import GroupPrior, Normal
+
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
 
 DATA = Path(__file__).parent / "data"
 
