@@ -12,7 +12,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import Array, BasePosterior
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel
 from skbayes_sgld.sampling.tuning.parts import FarPart, KnownMode
 
@@ -39,7 +39,7 @@ class Plan:
         Mode of the posterior and the curvature there; None if no mode is needed. With few rows,
         most of the posterior is far from its mode: the tuning then finds another centre, and the
         mode is known only to about 0.1 sds of each parameter (root mean square).
-    center : Mode or None
+    center : Center or None
         Centre and metric from the tuning: those of the mode, or of a pilot's draws.
     bias : tuple of float
         Largest bias of the step size (means in sds, sds relative), with twice its standard error;
@@ -65,7 +65,7 @@ class Plan:
     choices: dict[str, Choice]
     settings: Settings
     mode: Mode | None = None
-    center: Mode | None = None
+    center: Center | None = None
     bias: tuple[float, float] = (np.nan, np.nan)
     noise: NoiseLevel | None = None
     n_walkers: int = 1
@@ -99,13 +99,13 @@ class Plan:
         """Steps of each chain, including those before the first draw."""
         return self.n_burnin + self.n_each * self.thin
 
-    def center_of(self, draws: Array) -> Mode:
+    def center_of(self, draws: Array) -> Center:
         """Centre and metric from the tuning; without tuning, those of the draws ``(C, S, P)``."""
         if self.center is not None:
             return self.center
         flat = draws.reshape(-1, draws.shape[2])
         variances = np.maximum(flat.var(axis=0), np.finfo(float).tiny) / self.settings.tau
-        return Mode(flat.mean(axis=0), Diagonal(variances))
+        return Center(flat.mean(axis=0), Diagonal(variances))
 
     def __str__(self) -> str:
         """Table of settings, values and reasons."""

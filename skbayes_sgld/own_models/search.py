@@ -22,7 +22,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
 from skbayes_sgld.sampling.samplers.hmc import equal_kicks, kinetic, leapfrog
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
-from skbayes_sgld.sampling.tuning.mode import Mode, climb_whitened
+from skbayes_sgld.sampling.tuning.mode import Center, Mode, climb_whitened
 from skbayes_sgld.sampling.tuning.parts import KnownMode, are_apart
 
 _STEEPEST = 1e-3  # largest slope at a mode, in units of 1 / sd
@@ -128,14 +128,14 @@ def n_trajectories(posterior: BasePosterior) -> int:
 
 
 def energy_error(
-    posterior: BasePosterior, mode: Mode, theta: Array, tau: float, seed: int
+    posterior: BasePosterior, center: Center, theta: Array, tau: float, seed: int
 ) -> tuple[float, float]:
     """Share of trajectories from ``theta (C, P)`` whose energy jumps, and the median jump in nats.
 
     Parameters
     ----------
     posterior : BasePosterior
-    mode : Mode
+    center : Center
         Its metric is that of the trajectories.
     theta : ndarray of shape (C, P)
         Draws, or points close to the posterior.
@@ -148,7 +148,7 @@ def energy_error(
     share, size : float
         Both 0 if the density is smooth.
     """
-    metric = mode.metric
+    metric = center.metric
     momentum = np.sqrt(tau) * np.random.default_rng(seed).standard_normal(theta.shape)
 
     def gradient(z: Array) -> Array:

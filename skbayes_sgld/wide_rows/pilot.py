@@ -11,7 +11,7 @@ from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers.hmc import along_rows
 from skbayes_sgld.sampling.tuning.adaptation import NEARER, Pilot
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 
 _VERY_LARGE = 1e9  # multiplications of a trajectory from which a pilot makes as few as it can
 _SOFT = 0.75  # leapfrog step, relative to the rows' softness
@@ -22,9 +22,9 @@ class PilotAlongRows(Pilot):
 
     hands_on = False
 
-    def size(self, run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
+    def size(self, run: Run, origin: Center) -> tuple[int, tuple[int, ...], float]:
         """Number of chains, trajectories of each round, and the first step size."""
-        rows, n = _rows(mode), max(run.n_samples, 1)
+        rows, n = _rows(origin), max(run.n_samples, 1)
         if rows.collapsed:  # at softness / n^(1/4) the acceptance is 0.85
             return rows.n_fewest, (1,), 2.4 * rows.softness * n**-0.25
         step_size = min(0.5 * run.sampler.largest_step, _SOFT * rows.softness)
@@ -35,12 +35,12 @@ class PilotAlongRows(Pilot):
         # learns a single factor of the metric
         return rows.n_together, (1, 1, 3) if work > 1e8 else (4, 4, 6), step_size
 
-    def prepared(self, run: Run, mode: Mode, center: Mode) -> Run:
+    def prepared(self, run: Run, mode: Mode, center: Center) -> Run:
         """Run as it is: whitened rows are smooth, and in single precision."""
         return run
 
     def start(
-        self, run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
+        self, run: Run, position: Array, center: Center, seed: int, first_chain: int = 0
     ) -> Array:
         """Starting points moved along trajectories that are never rejected.
 
@@ -48,16 +48,16 @@ class PilotAlongRows(Pilot):
         posterior than at its mode, on each of thousands of rows: chains that reject would stay at
         the mode.
         """
-        rows = _rows(mode)
+        rows = _rows(center)
         if rows.collapsed:
             # the sampler's first trajectories are never rejected, and soon reach the typical
             # distance
-            return mode.theta + NEARER * (position - mode.theta)
+            return center.theta + NEARER * (position - center.theta)
         seed ^= 0x5E771E
         length = 1.5  # nearly a quarter of a period
         n_steps = int(np.ceil(length / (_SOFT * rows.softness)))
         step = np.full((len(position), 1), length / n_steps)
-        z = NEARER * mode.metric.whiten(position - mode.theta)
+        z = NEARER * center.metric.whiten(position - center.theta)
         heat = np.sqrt(run.dynamics.temperature)
         costly = rows.work_of(n_steps) > _VERY_LARGE
         for number in range(1 if costly else 2):
@@ -68,20 +68,20 @@ class PilotAlongRows(Pilot):
         finite = np.isfinite(z).all(axis=1, keepdims=True)
         return np.where(finite, rows.locate(z), position)
 
-    def leave(self, run: Run, position: Array, mode: Mode, seed: int) -> Array:
+    def leave(self, run: Run, position: Array, center: Center, seed: int) -> Array:
         """Starting points as they are, which trajectories have reached."""
         return position
 
     def learn(
-        self, draws: Array, mode: Mode, center: Mode, run: Run, step_size: float
-    ) -> tuple[Mode, float]:
+        self, draws: Array, origin: Center, center: Center, run: Run, step_size: float
+    ) -> tuple[Center, float]:
         """Centre and metric from draws ``(C, S, P)``, and the step size in that metric."""
         tau, before = float(run.dynamics.temperature), _rows(center)
-        after = _rows(mode).matched(draws.reshape(-1, draws.shape[2]), tau)
-        return Mode.from_whitened(after), step_size * after.softness / before.softness
+        after = _rows(origin).matched(draws.reshape(-1, draws.shape[2]), tau)
+        return Center.from_whitened(after), step_size * after.softness / before.softness
 
 
-def _rows(mode: Mode) -> WhitenedPosterior:
-    """Whitened rows of a mode that has them."""
-    assert mode.whitened is not None
-    return mode.whitened
+def _rows(center: Center) -> WhitenedPosterior:
+    """Whitened rows of a centre that has them."""
+    assert center.whitened is not None
+    return center.whitened

@@ -40,7 +40,7 @@ from skbayes_sgld.posterior.whitening import CollapsedPosterior, WhitenedPosteri
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import HMC, SGLD
 from skbayes_sgld.sampling.tuning.adaptation import USUAL
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.averaging import averaged_normal
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
@@ -86,7 +86,7 @@ class Wide(Strategy):
         return _finish_along(task, rows_read, tuned, rows)
 
 
-def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
+def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Center:
     """Normal distribution nearest in expectation; the mode if none is found.
 
     With ``collapse`` the sampler may be the one for collapsed rows.
@@ -97,8 +97,8 @@ def nearest_normal(run: Run, mode: Mode, collapse: bool) -> Mode:
     if normal is None:
         return mode
     if normal.whitened is not None:
-        return Mode.from_whitened(normal.whitened)
-    return Mode.from_curvature(normal.mean, normal.precision)
+        return Center.from_whitened(normal.whitened)
+    return Center.from_curvature(normal.mean, normal.precision)
 
 
 def _finish_along(
@@ -113,9 +113,9 @@ def _finish_along(
         run,
         rows_read.choices | chosen(task, run, tuned.why_sampler, tuned.why_step_size),
         lengths,
-        accepted_start(task, run, tuned.found.mode, lengths.n_walkers, PilotAlongRows()),
+        accepted_start(task, run, tuned.found.center, lengths.n_walkers, PilotAlongRows()),
         mode=task.mode,
-        center=tuned.found.mode,
+        center=tuned.found.center,
         bias=(0.0, 0.0),
     )
 

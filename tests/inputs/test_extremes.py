@@ -95,7 +95,7 @@ def test_a_start_that_overflows_is_refused_without_a_long_search(monkeypatch):
     # the start stays where it is
     for mend in ("move_into_posterior", "leave_dead_ends"):
         monkeypatch.setattr(adaptation, mend, lambda run, start, *args: start)
-    monkeypatch.setattr(accept_reject, "nearer_to_mode", lambda run, start, *args: start)
+    monkeypatch.setattr(accept_reject, "nearer_to_center", lambda run, start, *args: start)
     monkeypatch.setattr(HMC, "step", counting)
     monkeypatch.setattr(running, "explain_overflow", explaining)
     far = {"init": np.full(2, 400.0), "step_size": 1e-16}

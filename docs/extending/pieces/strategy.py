@@ -10,7 +10,7 @@ from skbayes_sgld.inference.strategies.accept_reject import (
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.sampling import RandomWalk
 from skbayes_sgld.sampling.metric import Diagonal
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center
 
 
 class Walk(Strategy):
@@ -27,7 +27,7 @@ class Walk(Strategy):
     def plan(cls, task):
         """Plan of a walk from the model's start; a pilot adapts its metric and step size."""
         widths = np.asarray(task.model.model.widths, dtype=float)
-        center = Mode(task.posterior.start(), Diagonal(widths**2))
+        center = Center(task.posterior.start(), Diagonal(widths**2))
         task = task.found(mode=center)
         run, rows_read = draft_adjusted(task, RandomWalk())
         why = "the model gives its widths, for its gradient says little"

@@ -19,7 +19,7 @@ from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.preconditioners import Curvature
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.schedules import Constant, check_multipliers
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
 
 
@@ -79,7 +79,7 @@ def finish(
     start: tuple[Array, Choice],
     *,
     mode: Mode | None,
-    center: Mode | None,
+    center: Center | None,
     bias: tuple[float, float] | None = None,
     **findings: Any,
 ) -> Plan:
@@ -94,8 +94,10 @@ def finish(
     lengths : Lengths
     start : tuple of ndarray and Choice
         Starting points of all walkers.
-    mode, center : Mode or None
-        Mode of the posterior; centre and metric from the tuning.
+    mode : Mode or None
+        Mode of the posterior.
+    center : Center or None
+        Centre and metric from the tuning.
     bias : tuple of float or None
         Largest bias of the step size, with twice its standard error; None if no pilot has
         measured it.

@@ -10,13 +10,13 @@ from skbayes_sgld.inference.planning.named_starts import named_start
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import Array
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center
 
 _WIDTH = 1.5  # in posterior sds: overdispersed, so that R-hat shows chains that have not mixed
 
 
 def choose_start(
-    task: Task, center: Mode | None, n_walkers: int, around: bool = False
+    task: Task, center: Center | None, n_walkers: int, around: bool = False
 ) -> tuple[Array, Choice]:
     """Starting points of all walkers ``(n_chains * n_walkers, P)``, and their choice.
 

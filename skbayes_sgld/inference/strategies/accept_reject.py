@@ -38,10 +38,10 @@ from skbayes_sgld.sampling.tuning.adaptation import (
     Pilot,
     adapt,
     affordable,
-    nearer_to_mode,
+    nearer_to_center,
     recentred,
 )
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 
 
@@ -104,7 +104,7 @@ class AdaptedRun:
     why_step_size: str
 
 
-def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL) -> AdaptedRun:
+def adapt_run(task: Task, run: Run, center: Center, why: str, pilot: Pilot = USUAL) -> AdaptedRun:
     """Adapt metric and step size from a centre; if nothing is given, step sizes may vary.
 
     ``why`` is the reason for the sampler.
@@ -121,7 +121,7 @@ def adapt_run(task: Task, run: Run, center: Mode, why: str, pilot: Pilot = USUAL
         # ratio of the longest to the shortest
         run = replace(run, sampler=replace(run.sampler, step_range=64.0))
         adapted = adapt(run, center, task.seed, pilot)
-    dynamics = recentred(run.dynamics, adapted.mode)
+    dynamics = recentred(run.dynamics, adapted.center)
     run = replace(run, dynamics=dynamics, step_size=adapted.step_size)
     n_gradients = run.sampler.gradients(run.step_size)
     expected = run.sampler.step_and_time(np.ones(mode.theta.size), run.step_size)[1]
@@ -155,7 +155,7 @@ def finish_adapted(
         why = f"final positions of the pilot's chains{walkers(lengths.n_walkers)}"
         start = ends[np.arange(n_starts) % len(ends)], Choice("pilot", why)
     else:
-        start = accepted_start(task, run, tuned.found.mode, lengths.n_walkers, pilot)
+        start = accepted_start(task, run, tuned.found.center, lengths.n_walkers, pilot)
     return finish(
         task,
         run,
@@ -163,7 +163,7 @@ def finish_adapted(
         lengths,
         start,
         mode=task.mode,
-        center=tuned.found.mode,
+        center=tuned.found.center,
         bias=(0.0, 0.0),
     )
 
@@ -189,7 +189,7 @@ def adapted_lengths(task: Task, tuned: AdaptedRun) -> Lengths:
 
 
 def accepted_start(
-    task: Task, run: Run, center: Mode, n_walkers: int, pilot: Pilot = USUAL
+    task: Task, run: Run, center: Center, n_walkers: int, pilot: Pilot = USUAL
 ) -> tuple[Array, Choice]:
     """Starting points, moved to where proposals are accepted."""
     start, choice = choose_start(task, center, n_walkers)
@@ -197,7 +197,7 @@ def accepted_start(
         return start, choice
     position = pilot.start(run, start, center, task.seed)
     if choice.value != "mode":
-        position = nearer_to_mode(run, position, center)
+        position = nearer_to_center(run, position, center)
     position = pilot.leave(run, position, center, task.seed)
     if choice.value != "mode" and not np.array_equal(position, start):
         moved = "moved towards the mode, as trajectories from so far out are not accepted"

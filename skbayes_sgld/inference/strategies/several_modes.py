@@ -31,7 +31,7 @@ from skbayes_sgld.sampling.tuning.adaptation import (
     affordable,
     recentred,
 )
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.mode_survey import survey
 from skbayes_sgld.sampling.tuning.parts import KnownMode
 
@@ -76,7 +76,7 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
         own = adapted.ends[:_STARTS]
         if not len(own):
             own = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
-        places.append((adapted.mode.theta, adapted.mode.metric))
+        places.append((adapted.center.theta, adapted.center.metric))
         ends.append(own)
         pilots.append(adapted)
     sampler = JumpingHMC.between(tuple(places))
@@ -90,7 +90,7 @@ def tune_jumps(draft: Run, modes: Sequence[KnownMode], seed: int) -> AdaptedRun:
     mode_of = np.minimum(np.searchsorted(shares, share_of), len(modes) - 1)
     starts = np.array([ends[k][j % len(ends[k])] for j, k in enumerate(mode_of)])
     best = int(np.argmax([known.share for known in modes]))
-    center = Mode(*places[best])
+    center = Center(*places[best])
     step_size = min(adapted.step_size for adapted in pilots)
     run = replace(
         draft, sampler=sampler, step_size=step_size, dynamics=recentred(draft.dynamics, center)

@@ -22,7 +22,7 @@ from skbayes_sgld.sampling.metric import Dense
 from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Run, RunState
 from skbayes_sgld.sampling.samplers.sgld import SGLD
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
 
 FIRST_CHAIN = 2**31  # chain numbers from here on are the pilots' own
@@ -43,7 +43,7 @@ class Adaptation:
 
     Attributes
     ----------
-    mode : Mode
+    center : Center
         Centre and metric of the posterior, from the pilot's draws.
     step_size : float
     acceptance : float
@@ -59,7 +59,7 @@ class Adaptation:
         Share of the last round's trajectories whose probability of acceptance was 0.
     """
 
-    mode: Mode
+    center: Center
     step_size: float
     acceptance: float
     autocorrelation: float
@@ -73,10 +73,10 @@ class Pilot:
 
     hands_on = True  # whether chains of the run may begin where those of the pilot end
 
-    def size(self, run: Run, mode: Mode) -> tuple[int, tuple[int, ...], float]:
+    def size(self, run: Run, origin: Center) -> tuple[int, tuple[int, ...], float]:
         """Number of chains, trajectories of each round, and the first step size."""
         n = max(run.n_samples, 1)
-        little = n * mode.theta.size < 1_000_000  # else the pilot runs few chains
+        little = n * origin.theta.size < 1_000_000  # else the pilot runs few chains
         n_chains = int(np.clip(24_000 // n, _MIN_CHAINS if little else 4, 32))
         # A metric that begins at a third of the right width ends too narrow by 14 to 19 % after
         # rounds of 4, 8 and 8 trajectories, by 8 to 10 % after 4, 4, 6 and 8, and by 1 to 3 %
@@ -84,37 +84,37 @@ class Pilot:
         rounds = (4, 4, 6, 8) if little else (15, 15, 20)
         return n_chains, rounds, 0.5 * run.sampler.largest_step
 
-    def prepared(self, run: Run, mode: Mode, center: Mode) -> Run:
+    def prepared(self, run: Run, mode: Mode, center: Center) -> Run:
         """Run whose trajectories follow what is smooth and, if that is safe, rounded."""
         dynamics = round_gradient(soften(run.dynamics, mode), center, _ACCEPTED)
         return replace(run, dynamics=round_density(dynamics, center))
 
     def start(
-        self, run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
+        self, run: Run, position: Array, center: Center, seed: int, first_chain: int = 0
     ) -> Array:
         """Starting points ``(C, P)``, those too far out moved into the posterior."""
-        return move_into_posterior(run, position, mode, seed, first_chain)
+        return move_into_posterior(run, position, center, seed, first_chain)
 
-    def leave(self, run: Run, position: Array, mode: Mode, seed: int) -> Array:
+    def leave(self, run: Run, position: Array, center: Center, seed: int) -> Array:
         """Starting points of a run, moved until some step can leave each of them."""
-        return leave_dead_ends(run, position, mode, seed)
+        return leave_dead_ends(run, position, center, seed)
 
     def learn(
-        self, draws: Array, mode: Mode, center: Mode, run: Run, step_size: float
-    ) -> tuple[Mode, float]:
+        self, draws: Array, origin: Center, center: Center, run: Run, step_size: float
+    ) -> tuple[Center, float]:
         """Centre and metric from draws ``(C, S, P)``, and the step size in that metric.
 
-        ``mode`` is where the pilot began, ``center`` the metric of the draws.
+        ``origin`` is where the pilot began, ``center`` the metric of the draws.
         """
         tau, posterior = float(run.dynamics.temperature), run.dynamics.gradient.posterior
-        return _metric(draws, mode, tau, posterior), step_size
+        return _metric(draws, origin, tau, posterior), step_size
 
 
 USUAL = Pilot()
 
 
-def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adaptation:
-    """Adapt a run that accepts and rejects, from the mode and its curvature.
+def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptation:
+    """Adapt a run that accepts and rejects, from the mode and its curvature or another centre.
 
     Every round of the pilot continues the last one. The metric becomes the covariance of the draws.
     While these are few it is shrunk towards the curvature's metric times the mean variance of the
@@ -122,14 +122,14 @@ def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adaptation:
     curvature at the mode suggests. Dual averaging moves the step size towards the sampler's target
     acceptance.
     """
-    P, tau = mode.theta.size, float(run.dynamics.temperature)
-    n_chains, rounds, step_size = pilot.size(run, mode)
+    P, tau = origin.theta.size, float(run.dynamics.temperature)
+    n_chains, rounds, step_size = pilot.size(run, origin)
     chains = range(FIRST_CHAIN, FIRST_CHAIN + n_chains)
     normals = start_normals(seed, chains, P)
-    position = mode.theta + np.sqrt(tau) * mode.metric.sqrt(normals)
-    position = pilot.start(run, position, mode, seed, FIRST_CHAIN)
+    position = origin.theta + np.sqrt(tau) * origin.metric.sqrt(normals)
+    position = pilot.start(run, position, origin, seed, FIRST_CHAIN)
     streams = [ChainStreams(seed, c) for c in chains]
-    center, history = mode, np.empty((n_chains, 0, P))
+    center, history = origin, np.empty((n_chains, 0, P))
     for number, n_steps in enumerate(rounds):
         now = replace(run, dynamics=recentred(run.dynamics, center))
         last = number == len(rounds) - 1
@@ -141,7 +141,7 @@ def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adaptation:
         if number > 0 and not last:  # the first round only forgets the start
             history = np.concatenate([history, draws], axis=1)
             recent = history[:, history.shape[1] // 3 :]
-            center, step_size = pilot.learn(recent, mode, center, run, step_size)
+            center, step_size = pilot.learn(recent, origin, center, run, step_size)
     if not learns and acceptance < 0.4:
         step_size *= 0.7
     step_size = run.sampler.whole_steps(step_size)
@@ -155,11 +155,11 @@ def adapt(run: Run, mode: Mode, seed: int, pilot: Pilot = USUAL) -> Adaptation:
     return Adaptation(center, step_size, acceptance, time, ends, n_settling, lost)
 
 
-def recentred(dynamics: Dynamics, mode: Mode) -> Dynamics:
-    """Dynamics centred on a mode, in its metric."""
+def recentred(dynamics: Dynamics, center: Center) -> Dynamics:
+    """Dynamics about a centre, in its metric."""
     # a clip needs the gradient in theta, which trajectories along whitened rows do not compute
-    whitened = mode.whitened if dynamics.clip is None else None
-    return replace(dynamics, metric=mode.metric, center=mode.theta, whitened=whitened)
+    whitened = center.whitened if dynamics.clip is None else None
+    return replace(dynamics, metric=center.metric, center=center.theta, whitened=whitened)
 
 
 def _run_pilot(
@@ -213,20 +213,20 @@ def _run_pilot(
 
 
 def move_into_posterior(
-    run: Run, position: Array, mode: Mode, seed: int, first_chain: int = 0
+    run: Run, position: Array, center: Center, seed: int, first_chain: int = 0
 ) -> Array:
     """Starting points ``(C, P)``, those too far out moved by SGLD steps, which reject nothing.
 
     A chain that accepts or rejects may stand still for long if it starts too far out (Christensen,
     Roberts & Rosenthal 2005). Starts whose density is that of posterior draws stay. If SGLD leads
-    a chain far away, or to a lower density, the chain starts nearer to the mode instead. On steep
-    posteriors, where SGLD is not safe, starts move towards the mode
-    (:func:`nearer_to_mode`).
+    a chain far away, or to a lower density, the chain starts nearer to the centre instead. On steep
+    posteriors, where SGLD is not safe, starts move towards the centre
+    (:func:`nearer_to_center`).
     """
     if run.dynamics.gradient.posterior.facts.steep:
-        return nearer_to_mode(run, position, mode, steep=True)
+        return nearer_to_center(run, position, center, steep=True)
     before, P = _values(run, position), position.shape[1]
-    low = np.flatnonzero(~(before >= _values(run, mode.theta[None]) - _typical_fall(run, P)))
+    low = np.flatnonzero(~(before >= _values(run, center.theta[None]) - _typical_fall(run, P)))
     if not len(low):
         return position
     free = replace(run, sampler=SGLD("leimkuhler_matthews"), step_size=0.2)
@@ -236,21 +236,21 @@ def move_into_posterior(
     try:
         ends = run_chains(free, state, n_draws=1, thin=20).draws[:, -1]
     except ChainOverflowError:
-        return nearer_to_mode(run, position, mode, steep=True)
+        return nearer_to_center(run, position, center, steep=True)
     with np.errstate(invalid="ignore"):  # the density may be 0 at both ends
         gain = _values(run, ends) - before[low]
-    away = np.abs((ends - mode.theta) / mode.metric.marginal_sd).max(axis=1)
+    away = np.abs((ends - center.theta) / center.metric.marginal_sd).max(axis=1)
     holds = (away < 30.0) & (gain > -run.dynamics.temperature * (_CHANCE + P))
-    nearer = mode.theta + NEARER * (position[low] - mode.theta)
+    nearer = center.theta + NEARER * (position[low] - center.theta)
     landing = position.copy()
     landing[low] = np.where(holds[:, None], ends, nearer)
     return landing
 
 
-def leave_dead_ends(run: Run, position: Array, mode: Mode, seed: int) -> Array:
-    """Starting points ``(C, P)``, moved towards the mode until some step can leave each of them.
+def leave_dead_ends(run: Run, position: Array, center: Center, seed: int) -> Array:
+    """Starting points ``(C, P)``, moved towards the centre until some step can leave each of them.
 
-    If a density falls off much more steeply than at the mode, every trajectory from a start may
+    If a density falls off much more steeply than at the centre, every trajectory from a start may
     have an acceptance probability of 0.
     """
     for number in range(10):
@@ -261,7 +261,7 @@ def leave_dead_ends(run: Run, position: Array, mode: Mode, seed: int) -> Array:
         lost = chains.state.sampler_state.get("lost")
         if lost is None or not lost.any():
             break
-        nearer = 0.5 * (position + mode.theta)
+        nearer = 0.5 * (position + center.theta)
         position = np.where(np.asarray(lost)[:, None] > 0, nearer, position)
     return position
 
@@ -282,8 +282,8 @@ def usual_fall(n_params: int) -> float:
     return 0.5 * n_params + _TYPICAL * float(np.sqrt(0.5 * n_params))
 
 
-def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -> Array:
-    """Starting points, moved towards the mode until their log density is high enough.
+def nearer_to_center(run: Run, position: Array, center: Center, steep: bool = False) -> Array:
+    """Starting points, moved towards the centre until their log density is high enough.
 
     That is within a fall from the mode that normal draws rarely exceed, or for a ``steep`` density
     within 5 nats and 3 per parameter: on a normal posterior starts 1.5 sds out, 1.1 nats per
@@ -293,21 +293,21 @@ def nearer_to_mode(run: Run, position: Array, mode: Mode, steep: bool = False) -
     """
     P, tau = position.shape[1], float(run.dynamics.temperature)
     fall = tau * (_CHANCE + 3.0 * P) if steep else _typical_fall(run, P)
-    lowest = _values(run, mode.theta[None]) - fall
+    lowest = _values(run, center.theta[None]) - fall
     for _ in range(50):
         low = ~(_values(run, position) >= lowest)
         if not low.any():
             break
-        position = np.where(low[:, None], 0.5 * (position + mode.theta), position)
+        position = np.where(low[:, None], 0.5 * (position + center.theta), position)
     return position
 
 
-def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> Mode:
-    """Centre and metric from draws; with few draws the metric is shrunk towards the mode's."""
+def _metric(draws: Array, origin: Center, tau: float, posterior: BasePosterior) -> Center:
+    """Centre and metric from draws; with few draws the metric is shrunk towards the origin's."""
     n_chains, _, P = draws.shape
     flat = draws.reshape(-1, P)
     center = flat.mean(axis=0)
-    u = mode.metric.whiten(flat - center) / np.sqrt(tau)
+    u = origin.metric.whiten(flat - center) / np.sqrt(tau)
     variances = np.square(u).mean(axis=0)
     # effective number of draws, by the variance of the chains' means
     between = u.reshape(draws.shape).mean(axis=1).var(axis=0, ddof=1)
@@ -315,26 +315,26 @@ def _metric(draws: Array, mode: Mode, tau: float, posterior: BasePosterior) -> M
     if P > MAX_DENSE:
         share = worth / (worth + 5.0)
         target = share * variances + (1.0 - share) * variances.mean()
-        if mode.metric.diagonal is None:  # low rank, which takes one factor for all directions
+        if origin.metric.diagonal is None:  # low rank, which takes one factor for all directions
             target = target.mean()
-        return Mode(center, mode.metric.scaled(np.sqrt(target)))
+        return Center(center, origin.metric.scaled(np.sqrt(target)))
     share = worth / (worth + 5.0 * P)
-    if share < 0.1 and P > _MANY and isinstance(mode.metric, Dense):
+    if share < 0.1 and P > _MANY and isinstance(origin.metric, Dense):
         # too few draws for a covariance, but enough for the mean of 64 curvatures
         H = posterior.mean_curvature(flat[:: max(1, len(flat) // 64)])
         if H is None:
-            return Mode(center, mode.metric.scaled(np.sqrt(variances.mean())))
-        return Mode.from_curvature(center, H)
+            return Center(center, origin.metric.scaled(np.sqrt(variances.mean())))
+        return Center.from_curvature(center, H)
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
-        root = mode.metric.root @ np.linalg.cholesky(shrunk)
+        root = origin.metric.root @ np.linalg.cholesky(shrunk)
         inverse = inverse_root(root @ root.T)
     except np.linalg.LinAlgError:
-        return mode
-    return Mode(center, Dense(root, inverse @ inverse.T))
+        return origin
+    return Center(center, Dense(root, inverse @ inverse.T))
 
 
-def _autocorrelation(draws: Array, center: Mode) -> float:
+def _autocorrelation(draws: Array, center: Center) -> float:
     """Integrated autocorrelation time of the slowest direction, or of the distance from its mean.
 
     It is the larger of two estimates: by batch means, and by the correlation of neighbouring draws,

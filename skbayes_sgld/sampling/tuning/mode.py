@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import minimize
@@ -24,8 +24,8 @@ _NEAR = 2.5e-3  # squared distance to the mode, in sds, too small to affect any 
 _MAX_CLIMBS, _CLIMB_STEPS, _CLIMB_TOLERANCE = 20, 200, 1e-8
 
 
-class Mode(NamedTuple):
-    """A centre and a metric: the mode and the curvature there, or the moments of a pilot's draws.
+class Center(NamedTuple):
+    """A point and a metric about it: a mode and the curvature there, or moments of a pilot's draws.
 
     The metric is a dense matrix up to 3,000 parameters. Above it is diagonal, or diagonal plus a
     term for each row of the data if rows are fewer than parameters; no matrix of
@@ -43,7 +43,7 @@ class Mode(NamedTuple):
     whitened: WhitenedPosterior | None = None
 
     @classmethod
-    def from_whitened(cls, whitened: WhitenedPosterior) -> Mode:
+    def from_whitened(cls, whitened: WhitenedPosterior) -> Self:
         """Centre and metric of a posterior in whitened coordinates."""
         root = whitened.root
         if root.ndim > 1:
@@ -53,17 +53,23 @@ class Mode(NamedTuple):
         return cls(whitened.center, metric, whitened=whitened)
 
     @classmethod
-    def from_curvature(cls, theta: Array, H: Array) -> Mode:
-        """Mode with a metric that is the inverse of a matrix."""
+    def from_curvature(cls, theta: Array, H: Array) -> Self:
+        """Point with a metric that is the inverse of a matrix."""
         return cls(theta, Dense.from_curvature(H))
 
     def __repr__(self) -> str:
         """Number of parameters."""
-        return f"Mode({self.theta.size} parameters)"
+        return f"{type(self).__name__}({self.theta.size} parameters)"
 
     def squared_distance(self, theta: Array) -> float:
-        """Squared distance of ``theta (P,)`` from the mode, in sds."""
+        """Squared distance of ``theta (P,)`` from the point, in sds."""
         return float(np.square(self.metric.whiten((theta - self.theta)[None])).sum())
+
+
+class Mode(Center):
+    """The mode of a log density, and the metric of the curvature there."""
+
+    __slots__ = ()
 
 
 class NoModeError(ValueError):

@@ -15,7 +15,7 @@ from skbayes_sgld.sampling.gradients import ControlVariate, Full, Gradient
 from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.leverage import Split, least_bound, read_always
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.sampling.tuning.pilots import STEP_SIZES
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
@@ -69,7 +69,7 @@ class NoiseLevel:
 def measure_noise(
     posterior: BasePosterior,
     gradient: Gradient,
-    mode: Mode,
+    center: Center,
     temperature: float,
     seed: int,
     metric: Metric | None = None,
@@ -96,9 +96,9 @@ def measure_noise(
     normals = start_normals(
         seed, range(FIRST_CHAIN, FIRST_CHAIN + _PROBE_DRAWS), posterior.n_params
     )
-    draws = mode.theta + np.sqrt(temperature) * mode.metric.sqrt(normals)
-    bound = gradient.bind(posterior, mode.theta, mode.expansion)
-    metric = mode.metric if metric is None else metric
+    draws = center.theta + np.sqrt(temperature) * center.metric.sqrt(normals)
+    bound = gradient.bind(posterior, center.theta, center.expansion)
+    metric = center.metric if metric is None else metric
     if "local_rows" not in posterior.abilities:
         # each row is passed as a separate chain
         idx = idx[:_FEW_ROWS]

@@ -9,13 +9,13 @@ import numpy as np
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.sampling.dynamics import Dynamics
 from skbayes_sgld.sampling.gradients import Full
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center
 
 NO_BIAS = 1e-3  # largest error of a whitened gradient that biases means by as many sds
 _POSITIONS = 4  # points at which single and double precision are compared
 
 
-def round_gradient(dynamics: Dynamics, mode: Mode, limit: float = NO_BIAS) -> Dynamics:
+def round_gradient(dynamics: Dynamics, center: Center, limit: float = NO_BIAS) -> Dynamics:
     """Dynamics whose gradient is computed in single precision, if that is cheaper.
 
     Leapfrog steps along any deterministic field are reversible and preserve volume. So a chain that
@@ -27,9 +27,9 @@ def round_gradient(dynamics: Dynamics, mode: Mode, limit: float = NO_BIAS) -> Dy
     rounded = posterior.rounded()
     if rounded is posterior:
         return dynamics
-    normals, root = start_normals(0, range(_POSITIONS), mode.theta.size), mode.metric.rounded()
-    exact = mode.metric.sqrt_t(posterior.grad(mode.theta + mode.metric.sqrt(normals)))
-    theta = root.sqrt(normals) + mode.theta.astype(root.dtype)
+    normals, root = start_normals(0, range(_POSITIONS), center.theta.size), center.metric.rounded()
+    exact = center.metric.sqrt_t(posterior.grad(center.theta + center.metric.sqrt(normals)))
+    theta = root.sqrt(normals) + center.theta.astype(root.dtype)
     error = root.sqrt_t(rounded.grad(theta)) - exact
     if not float(np.square(error).sum(axis=1).max()) < tau * limit**2:
         return dynamics
@@ -37,7 +37,7 @@ def round_gradient(dynamics: Dynamics, mode: Mode, limit: float = NO_BIAS) -> Dy
     return replace(dynamics, gradient=Full().bind(rounded, None), target=target, rounded=True)
 
 
-def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
+def round_density(dynamics: Dynamics, center: Center) -> Dynamics:
     """Dynamics whose densities are in single precision too, if that is safe.
 
     It is safe if they agree with double precision to a thousandth: the weight of a draw then has a
@@ -47,7 +47,9 @@ def round_density(dynamics: Dynamics, mode: Mode) -> Dynamics:
     rounded = target.rounded(density=True)
     if not dynamics.rounded or rounded is target:
         return dynamics
-    theta = mode.theta + mode.metric.sqrt(start_normals(0, range(_POSITIONS), mode.theta.size))
+    theta = center.theta + center.metric.sqrt(
+        start_normals(0, range(_POSITIONS), center.theta.size)
+    )
     with np.errstate(over="ignore", invalid="ignore"):  # exponentials beyond single precision
         error = rounded.bind_value_and_grad()(theta)[0] - target.log_density(theta)
         if not float(np.ptp(error)) < 1e-3 * float(dynamics.temperature):

@@ -115,8 +115,8 @@ def test_adaptation_finds_the_spread_and_the_acceptance(sampler):
     narrow = Mode(np.log([1.5]), Dense(np.array([[1.5**-0.5 / 3]])))  # a third of the right width
     adapted = adapt(*run_at_mode(TARGET, narrow, sampler=sampler), seed=0)
     mean, sd = moments(TARGET)
-    assert adapted.mode.metric.marginal_sd[0] == pytest.approx(sd, rel=0.25)
-    assert adapted.mode.theta[0] == pytest.approx(mean, abs=0.25 * sd)
+    assert adapted.center.metric.marginal_sd[0] == pytest.approx(sd, rel=0.25)
+    assert adapted.center.theta[0] == pytest.approx(mean, abs=0.25 * sd)
     # beyond the target only where the step is the largest
     assert adapted.acceptance > sampler.target_acceptance - 0.15
     if adapted.step_size < 0.9 * sampler.largest_step:
