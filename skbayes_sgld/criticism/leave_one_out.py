@@ -204,7 +204,7 @@ def leave_out(
         Effective sample size over the number of draws; it sets the length of the smoothed tail.
     smooth : bool, default=True
         Whether to smooth the largest weights. Bounding them takes a hundredth of the time and is
-        enough for averages over many rows; ``pareto_k`` is then nan.
+        enough for averages over many rows; ``pareto_k`` and ``log_density_with`` are then nan.
 
     Returns
     -------
@@ -231,8 +231,9 @@ def _left_out(
     log_weight = log_share - power[:, None] * values
     log_weight -= _log_sum(log_weight)[:, None]
     n_draws = log_weight.shape[1]
-    k = np.full(len(log_weight), -np.inf if smooth else np.nan)
+    k = with_row = np.full(len(log_weight), np.nan)
     if smooth:
+        k, with_row = np.full(len(log_weight), -np.inf), _log_sum(values + log_share)
         effective = 1.0 / (n_draws * np.exp(2.0 * log_weight).sum(axis=1))
         for row in np.flatnonzero(effective < 0.97):  # smoothing the others has no visible effect
             log_weight[row], k[row] = _smoothed(log_weight[row], relative_ess)
@@ -240,7 +241,7 @@ def _left_out(
         np.minimum(log_weight, -0.5 * np.log(n_draws), out=log_weight)
         log_weight -= _log_sum(log_weight)[:, None]
     # in logarithms, since the density under a draw of large weight may underflow
-    return log_weight, k, _log_sum(values + log_weight), _log_sum(values + log_share)
+    return log_weight, k, _log_sum(values + log_weight), with_row
 
 
 def _log_sum(values: Array) -> Array:
