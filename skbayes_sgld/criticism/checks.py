@@ -19,6 +19,13 @@ from scipy.special import bdtr, bdtrc, ndtri
 
 from skbayes_sgld._checks import printable
 from skbayes_sgld._typing import Array
+from skbayes_sgld.criticism.groups import (
+    Groups,
+    Within,
+    intraclass_correlation,
+    varying_slopes,
+)
+from skbayes_sgld.criticism.interactions import product_tests
 from skbayes_sgld.criticism.leave_one_out import LeftOut, good_k
 from skbayes_sgld.diagnostics import moments_of_draws
 from skbayes_sgld.posterior.conflict import prior_conflict
@@ -41,8 +48,8 @@ class Check:
     name : str
     kind : str
         Kind of misfit, for the choice of remedies: "coverage", "skew", "tails", "noise",
-        "dispersion", "zeros", "curvature", "calibration", "range", "influence", "prior" or
-        "weights".
+        "dispersion", "zeros", "curvature", "interaction", "groups", "calibration", "range",
+        "influence", "prior" or "weights".
     measured, expected, error : float
         Figure, and its expectation and standard error under the model.
     p_value : float
@@ -54,6 +61,10 @@ class Check:
         Format of the figures.
     column : int
         Column of the check; -1 for all.
+    columns : tuple of int
+        The two columns of a check of their product; those whose slopes vary between groups.
+    group : int
+        Position, among the groups of the check, of those that it is about; -1 for none.
     verdict : str
         For a test "fits" or "misfit", once all tests are known, or "unknown" if its figure is nan;
         otherwise "-" or "look at it".
@@ -68,6 +79,8 @@ class Check:
     about: str = ""
     fmt: str = ".2f"
     column: int = -1
+    columns: tuple[int, ...] = ()
+    group: int = -1
     verdict: str = "-"
 
 
@@ -83,6 +96,8 @@ def find_checks(
     seed: int,
     classes: Any = None,
     more: Sequence[Check] = (),
+    groups: Sequence[Groups] = (),
+    numbers: Array | None = None,
 ) -> list[Check]:
     """All checks for the family of the model, with their verdicts.
 
@@ -100,12 +115,40 @@ def find_checks(
         Labels of the classes; None for their codes.
     more : sequence of Check, default=()
         Further checks, which are judged together with these.
+    groups : sequence of Groups, default=()
+        Groups of the rows, within which residuals may have something in common.
+    numbers : ndarray of int or None, default=None
+        Positions of the columns of numbers, if others hold labels.
     """
+    at = np.arange(loo.data[0].shape[1]) if numbers is None else numbers
+    X = _columns(loo.data[0] if numbers is None else loo.data[0][:, numbers])
+    found = _found(loo, X, [printable(names[j]) for j in at], labels, seed, classes, more, groups)
+    return found if numbers is None else [_renumbered(check, at) for check in found]
+
+
+def _renumbered(check: Check, at: Array) -> Check:
+    """The check with positions of columns among all of them."""
+    column = check.column if check.column < 0 else int(at[check.column])
+    return replace(check, column=column, columns=tuple(int(at[j]) for j in check.columns))
+
+
+def _found(
+    loo: LeftOut,
+    X: Array | None,
+    names: list[str],
+    labels: Any,
+    seed: int,
+    classes: Any,
+    more: Sequence[Check],
+    groups: Sequence[Groups],
+) -> list[Check]:
+    """Checks with verdicts; ``X`` has the columns of numbers, None if they are too many."""
     rng = np.random.RandomState(seed)
-    X, names = _columns(loo.data[0]), [printable(name) for name in names]
     influence = [] if loo.held_out else [_influence(loo, labels)]
     if loo.family == "labels":
-        return judged([*_label_checks(loo, X, names, classes), *influence])
+        of_labels = [*_label_checks(loo, X, names, classes)]
+        of_labels += _groups(_label_scores(loo, rng, classes) if groups else [], X, names, groups)
+        return judged([*of_labels, *influence])
     z = residuals(loo, rng)
     checks = [*_coverage(loo), *_shape(z)]
     if np.isnan(z).any():
@@ -115,7 +158,9 @@ def find_checks(
     if loo.likelihood.whole:
         checks += _counts(loo, rng)
     if X is not None:
-        checks += _curvature([(z, loo.slope() / np.sqrt(loo.numbers.variance), "")], X, names)
+        each = [(z, loo.slope() / np.sqrt(loo.numbers.variance), "")]
+        checks += [*_curvature(each, X, names), *_interactions(each, X, names, normal=True)]
+    checks += _groups([(z, "")], X, names, groups)
     return judged([*checks, *more, *influence])
 
 
@@ -346,6 +391,7 @@ def _label_checks(loo: LeftOut, X: Array | None, names: list[str], classes: Any)
             about = "" if K == 2 else f", class {class_names[k]}"
             each.append((((loo.y == k) - p[:, k]) / sd, sd, about))
         yield from _curvature(each, X, names)
+        yield from _interactions(each, X, names, normal=False)
 
 
 # ---- columns ------------------------------------------------------------------------------------
@@ -394,6 +440,71 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
         if k and p_value >= LEVEL / 2:
             break
         yield Check("curvature along a column", "curvature", t, 0.0, 1.0, p_value, name, ".1f", j)
+
+
+def _interactions(
+    each: list[tuple[Array, Array, str]], X: Array, names: list[str], normal: bool
+) -> Iterator[Check]:
+    """Score test of adding the product of each pair of columns; the checks of the largest ones."""
+    if X.shape[0] - X.shape[1] - 2 < _FEWEST:
+        return
+    found = [one for one in product_tests(each, X, normal) if not np.isnan(one.t)]
+    for k, (p_value, t, pair, about) in enumerate(found[:_NAMED]):
+        if k and p_value >= LEVEL / 2:
+            break
+        name = " x ".join(names[j] for j in pair) + about
+        what = "product of two columns"
+        yield Check(what, "interaction", t, 0.0, 1.0, p_value, name, ".1f", columns=pair)
+
+
+# ---- groups -------------------------------------------------------------------------------------
+
+
+def _label_scores(
+    loo: LeftOut, rng: np.random.RandomState, classes: Any
+) -> list[tuple[Array, str]]:
+    """Normal scores of labels at random points of their intervals, with the names of classes.
+
+    Those of two classes, or of ordered ones, are one set; of others each class against the rest.
+    """
+    p, y, K = loo.probability(), loo.y.astype(np.intp), loo.probability().shape[1]
+    rows, random = np.arange(len(y)), rng.random_sample(len(y))
+    if K == 2 or loo.likelihood.n_predictors == 1:
+        most = np.cumsum(p, axis=1)[rows, y]
+        below, own, each = most - p[rows, y], p[rows, y], [""]
+        u = [below + random * own]
+    else:
+        each = [f", class {printable(k if classes is None else classes[k])}" for k in range(K)]
+        u = [np.where(y == k, 1.0 - random * p[:, k], random * (1.0 - p[:, k])) for k in range(K)]
+    scores = [ndtri(np.clip(one, _TINY, 1.0 - _TINY)) for one in u]
+    return list(zip(scores, each, strict=True))
+
+
+def _groups(
+    each: list[tuple[Array, str]], X: Array | None, names: list[str], groups: Sequence[Groups]
+) -> Iterator[Check]:
+    """What residuals have in common within groups; the strongest of all groups first."""
+    common, slopes = list[tuple[Within, int, str]](), list[tuple[Within, int, str]]()
+    for k, group in enumerate(groups):
+        for z, about in each:
+            found = intraclass_correlation(z, group.codes)
+            if found is not None:
+                common.append((found, k, f"{group.name}, {len(group.labels)} labels{about}"))
+            found = None if X is None else varying_slopes(z, group.codes, X)
+            if found is not None:
+                listed = ", ".join(names[j] for j in found.columns)
+                slopes.append((found, k, f"{listed} by {group.name}{about}"))
+    for name, some in (
+        ("correlation of residuals within groups", common),
+        ("slopes that vary between groups", slopes),
+    ):
+        some.sort(key=lambda one: one[0].p_value)
+        for i, (found, k, about) in enumerate(some[:_NAMED]):
+            p = min(1.0, len(some) * found.p_value)
+            if i and p >= LEVEL / 2:
+                break
+            more: dict[str, Any] = {"columns": found.columns, "group": k}
+            yield Check(name, "groups", found.measured, 0.0, found.error, p, about, **more)
 
 
 def _influence(loo: LeftOut, labels: Any) -> Check:

@@ -329,6 +329,12 @@ class FittedRows:
         """Kind of the observations, as in :class:`LeftOut`."""
         return family_of(self.unwrapped.model._fitted.target.likelihood)
 
+    @property
+    def numbers(self) -> Array | None:
+        """Positions of the columns of numbers of a mixed model; None if all columns are."""
+        mixed = getattr(self.unwrapped.model._fitted, "mixed", None)
+        return None if mixed is None else mixed.fixed
+
     def choose(self, n_rows: int | None, random_state: Any) -> Array:
         """Positions of the rows to check, among those with a weight; increasing."""
         n = len(self.counted)

@@ -7,7 +7,7 @@ To add a remedy, add a row. Combinations are found by applying the table again t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
@@ -21,10 +21,13 @@ from sklearn.utils import _safe_indexing
 from skbayes_sgld._checks import printable
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.checks import Check, draws_to_check, find_checks
+from skbayes_sgld.criticism.groups import Groups, with_labels
+from skbayes_sgld.criticism.interactions import connected
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
 from skbayes_sgld.criticism.settings import can_set, variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
-from skbayes_sgld.prediction.wrappers import layers, parameter_namer, wrapped
+from skbayes_sgld.prediction.tables import Table
+from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_namer, wrapped
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
@@ -43,11 +46,20 @@ class Misfit:
     fit : FittedRows
     checks : list of Check
         Checks that found a misfit.
+    names : list of str
+        Names of the model's columns.
+    groups : sequence of Groups
+        Groups of all rows, which checks refer to.
+    X : array-like
+        Rows as the outermost wrapper takes them.
     """
 
     estimator: Any
     fit: FittedRows
     checks: list[Check]
+    names: list[str] = field(default_factory=list)
+    groups: Sequence[Groups] = ()
+    X: Any = None
 
     @property
     def kinds(self) -> set[str]:
@@ -59,6 +71,21 @@ class Misfit:
         """Columns along which residuals are curved, the three strongest first."""
         columns = [check.column for check in self.checks if check.kind == "curvature"]
         return list(dict.fromkeys(columns))[:3]
+
+    @property
+    def crossed(self) -> list[tuple[int, ...]]:
+        """Columns that pairs connect whose products residuals hold, of the three strongest."""
+        pairs = [check.columns for check in self.checks if check.kind == "interaction"]
+        return connected(list(dict.fromkeys(pairs))[:3])
+
+    def effects_of(self, slopes: bool) -> tuple[Groups, list[int]] | None:
+        """Groups to give effects, and columns whose slopes vary; None if no check asks for them."""
+        found = [check for check in self.checks if check.kind == "groups"]
+        found = [check for check in found if bool(check.columns) or not slopes]
+        if not found:
+            return None
+        columns = [check.columns for check in found if check.group == found[0].group]
+        return self.groups[found[0].group], list(next(filter(None, columns), ())) if slopes else []
 
 
 def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
@@ -129,7 +156,14 @@ class Remedy:
     sizes : bool
         Whether the weights of the fit become the sizes of averages, ``n_averaged``.
     terms : callable or None
-        Makes a transformer for each column along which residuals are curved.
+        Makes a transformer for each column along which residuals are curved, or for columns whose
+        products residuals hold.
+    products : bool
+        Whether the terms are for products.
+    groups : bool
+        Whether groups have effects of their own.
+    slopes : bool
+        Whether these are slopes, too.
     """
 
     name: str
@@ -142,6 +176,25 @@ class Remedy:
     target: tuple[Callable[[Array], Array], Callable[[Array], Array]] | None = None
     sizes: bool = False
     terms: Callable[[], Any] | None = None
+    products: bool = False
+    groups: bool = False
+    slopes: bool = False
+
+    def columns(self, misfit: Misfit) -> list[tuple[int, ...]]:
+        """Sets of columns that a transformer each is made for."""
+        if self.terms is None:
+            return []
+        return misfit.crossed if self.products else [(j,) for j in misfit.curved]
+
+    def listed(self, misfit: Misfit) -> str:
+        """Columns of which it adds functions, or effects of groups."""
+        names = misfit.names
+        if self.groups:
+            effects = misfit.effects_of(self.slopes)
+            assert effects is not None
+            group, slopes = effects
+            return f"{group.name}: {', '.join(['intercept', *(names[j] for j in slopes)])}"
+        return ", ".join(" x ".join(names[j] for j in some) for some in self.columns(misfit))
 
 
 def positive_square(values: Array) -> Array:
@@ -156,6 +209,14 @@ def _squares() -> Any:
     return make_pipeline(StandardScaler(), PolynomialFeatures(2, include_bias=False))
 
 
+def _products() -> Any:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+
+    products = PolynomialFeatures(2, interaction_only=True, include_bias=False)
+    return make_pipeline(StandardScaler(), products)
+
+
 def _splines() -> Any:
     from sklearn.preprocessing import SplineTransformer
 
@@ -163,7 +224,8 @@ def _splines() -> Any:
 
 
 _UNEQUAL = {"coverage", "noise", "skew", "tails"}
-_SKEWED, _WEIGHTED = _UNEQUAL | {"curvature"}, _UNEQUAL | {"weights"}
+_SKEWED, _WEIGHTED = _UNEQUAL | {"curvature", "interaction"}, _UNEQUAL | {"weights"}
+_CROSSED, _GROUPED = {"interaction"}, {"groups"}
 _MISJUDGED = {"coverage", "calibration", "tails"}
 _SPREAD = {"coverage", "noise", "skew", "tails", "dispersion", "zeros"}
 _LOG, _ROOT = (np.log, np.exp), (np.sqrt, positive_square)
@@ -193,6 +255,9 @@ REMEDIES = (
     _set("prior", "", _MISJUDGED, prior="hierarchical_normal"),
     Remedy("squares of columns", {"columns"}, "", {"curvature"}, terms=_squares),
     Remedy("splines of columns", {"columns"}, "", {"curvature"}, terms=_splines),
+    Remedy("effects of groups", {"groups"}, "", _GROUPED, groups=True),
+    Remedy("slopes of groups", {"groups"}, "", _GROUPED, groups=True, slopes=True),
+    Remedy("products of columns", {"products"}, "", _CROSSED, terms=_products, products=True),
 )
 
 
@@ -214,8 +279,15 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         can_set(unwrapped.model, *one) for one in remedy.settings.items()
     ):
         return None
-    if remedy.terms and (not misfit.curved or sparse.issparse(unwrapped.X)):
+    if remedy.terms and _by_position(unwrapped.model):
+        return None  # terms before the model would move its columns
+    if remedy.terms and (not remedy.columns(misfit) or sparse.issparse(unwrapped.X)):
         return None
+    if remedy.groups:
+        return _with_groups(remedy, misfit)
+    grouped = getattr(unwrapped.model, "group_effects", None) is not None
+    if grouped and ("noise_model" in remedy.settings or "hierarchical" in repr(remedy.settings)):
+        return None  # a model has either these or effects of groups
     if "prior" in remedy.settings:
         # a prior matters if rows are few, or for probabilities near 0
         few = X.shape[0] < 20 * X.shape[1]
@@ -232,7 +304,7 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         if remedy.target == _LOG and "noise_distribution" not in params:
             return None  # the model takes only numbers above 0
         if remedy.terms:
-            return _with_terms(model, remedy.terms, unwrapped.X, misfit.curved)
+            return _with_terms(model, remedy.terms, unwrapped.X, remedy.columns(misfit))
         return model.set_params(**remedy.settings)
 
     changed = with_model(misfit.estimator, change)
@@ -240,6 +312,12 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         return changed
     func, inverse_func = remedy.target
     return TransformedTargetRegressor(changed, func=func, inverse_func=inverse_func)
+
+
+def _by_position(model: Any) -> bool:
+    """Whether columns of labels are given by position."""
+    given = model.get_params(deep=False).get("group_effects") or {}
+    return not all(isinstance(key, str) for key in given)
 
 
 def _sibling(model: Any, remedy: Remedy) -> Any:
@@ -259,17 +337,85 @@ def _sibling(model: Any, remedy: Remedy) -> Any:
     return new
 
 
-def _with_terms(model: Any, make: Callable[[], Any], X: Any, curved: list[int]) -> Any:
-    """Pipeline that adds functions of the curved columns, then the model."""
+def _beside_steps(
+    estimator: Any, group: Groups, X: Any, names: list[str], slopes: list[Any]
+) -> Any:
+    """Unfitted copy whose first steps see all columns of X, and leave the labels to the model.
+
+    ``names`` are those of the columns that the model has so far, which the labels then follow.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+
+    inner = wrapped(estimator)
+    assert inner is not None
+    if not inner.is_step or len(estimator.steps) == 1:
+        changed = _beside_steps(inner.estimator, group, X, names, slopes)
+        if inner.parameter is None:
+            return changed
+        return clone(estimator).set_params(**{inner.parameter: changed})
+    table = Table.of(X)
+    frame = not isinstance(table.X, np.ndarray) and not sparse.issparse(table.X)
+    d = len(table.names)
+    columns: Any = [str(name) for name in table.names] if frame else list(range(d))
+    at: Any = group.name if frame else (d if group.column < 0 else group.column)
+    key: Any = group.name if frame else len(names)
+    effects = {key: ["intercept", *slopes] if slopes else "intercept"}
+    new = with_model(estimator, lambda model: _with_effects(model, effects))
+    *steps, last = new.steps
+    beside = ColumnTransformer(
+        [("columns", Pipeline(steps), columns), ("groups", "passthrough", [at])],
+        verbose_feature_names_out=False,
+    )
+    if frame:
+        kind = "polars" if type(table.X).__module__.startswith("polars") else "pandas"
+        beside.set_output(transform=kind)
+    new.steps = [("columntransformer", beside), last]
+    return new
+
+
+def _with_effects(model: Any, effects: dict[Any, Any]) -> Any:
+    """The model with further effects of groups."""
+    given = model.get_params(deep=False)["group_effects"] or {}
+    return model.set_params(group_effects={**given, **effects})
+
+
+def _with_groups(remedy: Remedy, misfit: Misfit) -> Any:
+    """Estimator in which groups have effects of their own; None if it takes none."""
+    model, effects = misfit.fit.unwrapped.model, misfit.effects_of(remedy.slopes)
+    if effects is None or "group_effects" not in model._get_param_names():
+        return None
+    if model._fitted.target.likelihood.n_predictors > 1:
+        return None
+    group, slopes = effects
+    seen, named = misfit.fit.unwrapped.X, hasattr(model, "feature_names_in_")
+    keys = [misfit.names[j] if named else j for j in slopes]
+    has_steps = any(layer.is_step for _, layer in layers(misfit.estimator))
+    if has_steps and group.name not in misfit.names:
+        return _beside_steps(misfit.estimator, group, misfit.X, misfit.names, keys)
+    key: Any = group.name
+    if not hasattr(seen, "columns") and not hasattr(seen, "column_names"):
+        key = seen.shape[1] if group.column < 0 else group.column
+    if key in (model.get_params(deep=False)["group_effects"] or {}) and not slopes:
+        return None
+    effects_of = {key: ["intercept", *keys] if keys else "intercept"}
+    return with_model(misfit.estimator, lambda model: _with_effects(model, effects_of))
+
+
+def _with_terms(model: Any, make: Callable[[], Any], X: Any, columns: list[tuple[int, ...]]) -> Any:
+    """Pipeline that adds functions of each set of columns, then the model."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import make_pipeline
 
     frame = hasattr(X, "columns")
-    terms = [(f"curve{j}", make(), [X.columns[j] if frame else j]) for j in curved]
-    columns = ColumnTransformer(terms, remainder="passthrough", verbose_feature_names_out=False)
+    terms = [
+        ("curve" + "-".join(map(str, some)), make(), [X.columns[j] if frame else j for j in some])
+        for some in columns
+    ]
+    added = ColumnTransformer(terms, remainder="passthrough", verbose_feature_names_out=False)
     if frame:
-        columns.set_output(transform="pandas")
-    return make_pipeline(columns, model)
+        added.set_output(transform="pandas")
+    return make_pipeline(added, model)
 
 
 # ---- trials -------------------------------------------------------------------------------------
@@ -292,8 +438,10 @@ class Trial:
     checks : list of Check
     failed : str
         Reason why it cannot be used, or "".
-    columns : tuple of int
-        Columns whose squares or splines are added.
+    added : tuple of str
+        Columns whose squares, splines or products each remedy adds, or effects; "" if none.
+    group : Groups or None
+        Groups that have effects.
     below_zero : float
         Share of the rows whose 90 % interval goes below 0 although all y are positive.
     """
@@ -304,7 +452,8 @@ class Trial:
     wrong: int = 0
     checks: list[Check] = field(default_factory=list)
     failed: str = ""
-    columns: tuple[int, ...] = ()
+    added: tuple[str, ...] = ()
+    group: Groups | None = None
     below_zero: float = 0.0
 
     @property
@@ -373,7 +522,8 @@ def try_remedies(
     begin : callable
         Called with the name of each remedy before its fit, and the number known so far.
     """
-    data, at = _part(data, misfit.fit.counted, rows, seed)
+    of_rows = [group.take(misfit.fit.counted[rows]) for group in misfit.groups]
+    data, at, part = _part(data, misfit.fit.counted, rows, seed)
     baseline = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
     trials, tried, best = list[Trial](), set[frozenset[str]](), [(baseline, misfit)]
     useful = [remedy for remedy in REMEDIES if remedy.family in ("", family)]
@@ -390,14 +540,19 @@ def try_remedies(
                 if estimator is None:
                     continue
                 tried.add(names)
-                columns = tuple(last_misfit.curved) if remedy.terms else last.columns
-                candidates.append((last, Trial(remedies, estimator, columns=columns)))
+                added, group = (*last.added, remedy.listed(last_misfit)), last.group
+                if remedy.groups:
+                    (group, _) = last_misfit.effects_of(remedy.slopes) or (None, [])
+                one = Trial(remedies, estimator, added=added, group=group)
+                candidates.append((last, one))
         total = len(trials) + len(candidates)
         for last, one in candidates:
             begin(one.name, total)
             of_fit = _with_sizes(data) if any(each.sizes for each in one.remedies) else data
-            each, checks, failed, fit, below_zero = _scored(
-                one.estimator, of_fit, at, pointwise, seed
+            if one.group is not None:
+                of_fit = with_labels(of_fit[0], one.group.take(part)), *of_fit[1:]
+            each, checks, failed, fit, below_zero, names = _scored(
+                one.estimator, of_fit, at, pointwise, seed, of_rows
             )
             wrong = [check for check in checks if check.verdict == "misfit"]
             trial = replace(
@@ -413,7 +568,14 @@ def try_remedies(
             # another noise may need further remedies
             opens = "noise_variance" in one.remedies[-1].settings
             if not failed and change > (-SMALL if opens else SMALL):
-                step.append((trial, Misfit(one.estimator, fit, wrong)))
+                step.append(
+                    (
+                        trial,
+                        replace(
+                            misfit, estimator=one.estimator, fit=fit, checks=wrong, names=names
+                        ),
+                    )
+                )
             elif not change > -SMALL:
                 harmful.add(one.remedies[-1].name)
         useful = [remedy for remedy in useful if remedy.name not in harmful]
@@ -455,8 +617,8 @@ def choose(trials: list[Trial], wrong: int) -> Trial | None:
     return min(filter(is_near, helping), key=lambda trial: trial.wrong)
 
 
-def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Array]:
-    """Data to fit remedies to, and the positions of the left-out rows in them."""
+def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Array, Array]:
+    """Data to fit remedies to, positions of the left-out rows in them, and theirs in all rows."""
     X, y, params = data
     n = len(counted)
     part = np.arange(n)
@@ -471,7 +633,7 @@ def _part(data: Data, counted: Array, rows: Array, seed: int) -> tuple[Data, Arr
         for name, value in params.items()
     }
     data = _safe_indexing(X, positions), _safe_indexing(y, positions), by_row
-    return data, np.searchsorted(part, rows)
+    return data, np.searchsorted(part, rows), positions
 
 
 def _with_sizes(data: Data) -> Data:
@@ -481,12 +643,18 @@ def _with_sizes(data: Data) -> Data:
 
 
 def _scored(
-    estimator: Any, data: Data, rows: Array, pointwise: Array, seed: int
-) -> tuple[Array, list[Check], str, Any, float]:
+    estimator: Any,
+    data: Data,
+    rows: Array,
+    pointwise: Array,
+    seed: int,
+    groups: Sequence[Groups],
+) -> tuple[Array, list[Check], str, Any, float, list[str]]:
     """Fit a copy of an estimator and score it by leave-one-out.
 
     Returns the differences of log density, the checks, the reason of a failure or "", the fitted
-    rows, and the share of rows whose 90 % interval goes below 0 although all y are positive.
+    rows, the share of rows whose 90 % interval goes below 0 although all y are positive, and the
+    names of the columns.
     """
     X, y, params = data
     rest = {key: value for key, value in params.items() if key != "sample_weight"}
@@ -497,11 +665,12 @@ def _scored(
             fitted = fit_like(clone(estimator), X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             loo = fit.leave_out(rows, draws_to_check(len(rows)))
-            names = [f"x{j}" for j in range(loo.data[0].shape[1])]
+            names = names_of(fitted, loo.data[0].shape[1])
             more = weight_checks(fit, rows, loo)
-            checks = find_checks(loo, names, np.arange(len(rows)), seed, None, more)
+            labels, numbers = np.arange(len(rows)), fit.numbers
+            checks = find_checks(loo, names, labels, seed, None, more, groups, numbers)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
-        return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0
+        return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0, []
     result = vars(fit.unwrapped.model).get("result_")
     problems = () if result is None else result.problems
     failed = printable(parameter_namer(fitted)(problems[0])) if problems else ""
@@ -511,4 +680,10 @@ def _scored(
     below_zero = 0.0
     if loo.family == "numbers" and not fit.unwrapped.transformers and loo.y.min() > 0.0:
         below_zero = float(np.mean(loo.zero() > 0.05))
-    return each, checks, failed, fit, below_zero
+    return each, checks, failed, fit, below_zero, names
+
+
+def names_of(fitted: Any, n_columns: int) -> list[str]:
+    """Names of the columns of the model inside the wrappers, as they can be printed."""
+    names = column_names(fitted)
+    return [f"x{j}" for j in range(n_columns)] if names is None else [printable(n) for n in names]

@@ -26,6 +26,7 @@ from skbayes_sgld.criticism.checks import (
     prior_check,
     unknown_rows,
 )
+from skbayes_sgld.criticism.groups import categorical_groups, groups_given
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.new_rows import draws_of_data_sets, with_shared_parameters
 from skbayes_sgld.criticism.remedies import (
@@ -35,12 +36,14 @@ from skbayes_sgld.criticism.remedies import (
     Trial,
     choose,
     names_in_fit,
+    names_of,
     near_ties,
     try_remedies,
 )
 from skbayes_sgld.criticism.settings import variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
-from skbayes_sgld.prediction.wrappers import column_names, parameter_namer
+from skbayes_sgld.prediction.tables import Table
+from skbayes_sgld.prediction.wrappers import parameter_namer
 
 _NAME = 54  # columns for the name of a check or remedy, of 100 in a line
 _SHOWN = 6  # most remedies that the report shows
@@ -186,6 +189,7 @@ def check_model(
     n_rows: int | None = 2000,
     held_out: bool = False,
     random_state: Any = 0,
+    groups: Any = None,
     **by_row: Any,
 ) -> ModelCheck:
     """Check a fitted model against its own rows, each left out, and try remedies of misfits.
@@ -219,6 +223,10 @@ def check_model(
         uncertainty of the parameters, which all new rows share.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice of rows, and of the transform of counts.
+    groups : array-like of shape (n_samples,), str or int, default=None
+        Labels of the rows, such as subjects or shops, or the column of X that has them. Residuals
+        are checked for what they have in common within groups; so they are for every column of X
+        that holds text or categories, whatever a pipeline makes of it.
     **by_row : dict
         Arguments by row of the fit, such as ``exposure``.
 
@@ -255,6 +263,10 @@ def check_model(
     check_flag(remedies, "remedies")
     check_flag(held_out, "held_out")
     fit = rows_of_fit("check_model", estimator, X, y, sample_weight, by_row, held_out)
+    grouped = categorical_groups(X)
+    if groups is not None:
+        given = groups_given(groups, X, Table.of(X).n_rows)
+        grouped = [*(one for one in grouped if one.column != given.column), given]
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
     labels = _row_labels(X, y, fit.counted[rows])
     far = fit.far(rows, draws_to_check(len(rows)))
@@ -266,12 +278,19 @@ def check_model(
         )
     rows, labels = rows[~far], labels[~far]
     loo = fit.leave_out(rows, draws_to_check(len(rows)))
-    names = [printable(name) for name in column_names(estimator) or []] or [
-        f"x{j}" for j in range(loo.data[0].shape[1])
-    ]
+    names = names_of(estimator, loo.data[0].shape[1])
     classes = getattr(fit.unwrapped.model, "classes_", None)
     more = weight_checks(fit, rows, loo)
-    find = partial(find_checks, names=names, labels=labels, seed=seed, classes=classes, more=more)
+    find = partial(
+        find_checks,
+        names=names,
+        labels=labels,
+        seed=seed,
+        classes=classes,
+        more=more,
+        groups=[group.take(fit.counted[rows]) for group in grouped],
+        numbers=fit.numbers,
+    )
     checks = find(loo)
     if held_out and any(check.verdict == "misfit" for check in checks):
         some = fit.some_draws(draws_of_data_sets(len(rows)))
@@ -285,7 +304,7 @@ def check_model(
     if wrong and remedies and not held_out and not exact and hasattr(fit.unwrapped.model, "coef_"):
         pointwise = loo.log_density - fit.log_slope[rows]
         data = X, y, {"sample_weight": sample_weight, **by_row}
-        misfit = Misfit(estimator, fit, wrong)
+        misfit = Misfit(estimator, fit, wrong, names, grouped, X)
         with stages("check_model", "remedy") as begin:
             trials = try_remedies(misfit, loo.family, rows, pointwise, data, seed, begin)
     choice = choose(trials, len(wrong))
@@ -303,7 +322,7 @@ def check_model(
         (
             f"{_NO_NOISE}{noise_of_measurement(loo.likelihood)}."
             if exact and wrong
-            else _reason(checks, len(wrong), trials, choice, remedies, names, held_out)
+            else _reason(checks, len(wrong), trials, choice, remedies, held_out)
         )
         + _row_of_gain(choice or next((t for t in trials if not t.failed), None), labels)
         + (_rows_of_fit(loo.pareto_k, labels) if wrong and not held_out else "")
@@ -312,6 +331,7 @@ def check_model(
             _sizes_in_fit(choice)
             or _arguments_of_fit(choice, estimator, {"sample_weight": sample_weight, **by_row})
         )
+        + _labels_in_fit(choice, X)
         + doubt,
         len(fit.counted),
         fit.counted[rows],
@@ -374,7 +394,6 @@ def _reason(
     trials: list[Trial],
     choice: Trial | None,
     has_trials: bool,
-    names: list[str],
     held_out: bool,
 ) -> str:
     doubts = sum(check.verdict == "look at it" for check in checks)
@@ -416,9 +435,9 @@ def _reason(
         )
         more = f"; and {len(near) - _TIES} more" if len(near) > _TIES else ""
         rest += f" Near ties, which other draws or rows may prefer: {listed}{more}."
-    added = ", ".join(names[j] for j in choice.columns)
     what = ", ".join(
-        f"{each.name} ({added})" if each.terms else each.name for each in choice.remedies
+        each.name + f" ({added})" * bool(added)
+        for each, added in zip(choice.remedies, choice.added, strict=True)
     )
     way = "higher" if choice.gain >= 0 else "lower"
     return (
@@ -485,6 +504,15 @@ def _sizes_in_fit(choice: Trial | None) -> str:
         return ""
     (name,) = names_in_fit(choice.estimator, ["n_averaged"]).values()
     return f" Fit it by fit(X, y, {name}=sample_weight), without weights."
+
+
+def _labels_in_fit(choice: Trial | None, X: Any) -> str:
+    """Sentence on the rows of ``fit``, if labels that are not in X have effects."""
+    if choice is None or choice.group is None or choice.group.column >= 0:
+        return ""
+    frame = hasattr(X, "columns") or hasattr(X, "column_names")
+    where = f"column {choice.group.name!r}" if frame else "last column"
+    return f" Fit it to X with the labels of the groups as its {where}."
 
 
 def _thirds_of(checks: list[Check]) -> str:

@@ -298,6 +298,27 @@ def test_squares_of_a_column_are_added_beneath_a_search(try_only):
     assert better[:-1].transform(X).std().min() > 0  # the model has an intercept of its own
 
 
+@pytest.mark.parametrize("kind", ["linear", "labels"])
+def test_a_product_of_two_columns_is_found_and_added(try_only, kind):
+    try_only("products", "noise")
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame(rng.standard_normal((N, 4)), columns=list("abcd"))
+    eta = frame["b"] + frame["d"] + 1.5 * frame["b"] * frame["d"]
+    if kind == "linear":
+        model, y = clone(LINEAR), eta + rng.standard_normal(N)
+    else:
+        model, y = clone(LABELS), (rng.random(N) < stats.logistic.cdf(eta)).astype(int)
+    found = check_model(model.fit(frame, y), frame, y)
+    products = found.table[found.table["check"] == "product of two columns"]
+    assert products["about"].iloc[0] == "b x d" and products["verdict"].iloc[0] == "misfit"
+    assert "Suggestion: products of columns (b x d)" in found.reason
+    gain = found.remedies.iloc[0]
+    assert gain["difference"] > 4.0 * gain["se_difference"]
+    better = found.suggestion.fit(frame, y)
+    assert set(better[-1].feature_names_in_) == {"a", "b", "c", "d", "b d"}
+    assert check_model(better, frame, y).fits
+
+
 @pytest.mark.slow
 def test_terms_are_added_to_the_pipeline_itself_and_their_columns_are_named(try_only):
     try_only("columns")
@@ -703,18 +724,18 @@ def test_near_ties_and_intervals_below_zero_are_said():
     def trial(name, gain, wrong=0, below_zero=0.0, apart=0.0, checks=()):
         each = gain / 100 + 0.1 * noise + apart * noise[::-1]
         remedy = remedies.Remedy(name, set(), "", set())
-        return Trial((remedy,), None, each, wrong, list(checks), "", (), below_zero)
+        return Trial((remedy,), None, each, wrong, list(checks), "", ("",), below_zero)
 
     choice = trial("squares", 50.0, 2, 0.25)
     others = [trial("log", 48.0, 1), trial("t", 20.0), trial("far", 40.0, apart=1.0)]
     assert remedies.near_ties([choice, *others], choice) == [others[0], others[2]]
-    told = report._reason([], 3, [choice, *others], choice, True, [], False)
+    told = report._reason([], 3, [choice, *others], choice, True, False)
     assert "Near ties, which other draws or rows may prefer: log (+48.0, 1 misfit); far (+" in told
     assert "Its 90 % intervals go below 0 in 25% of the rows, and every y is positive." in told
     assert "2 checks still find a misfit." in told
     narrow = Check("90 % intervals", "coverage", 0.7, 0.9, 0.01, 1e-9, verdict="misfit")
     alone = trial("squares", 50.0, 9, checks=[narrow])
-    told = report._reason([], 3, [alone], alone, True, [], False)
+    told = report._reason([], 3, [alone], alone, True, False)
     assert "9 checks still find a misfit. Its intervals do not hold either." in told
     assert "Near ties" not in told and "below 0" not in told
 

@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.special import expit
 
 from skbayes_sgld.criticism.checks import find_checks, residuals
+from skbayes_sgld.criticism.interactions import connected, product_tests
 from skbayes_sgld.criticism.leave_one_out import LeftOut
 from skbayes_sgld.likelihoods import Bernoulli, FixedNormalNoise
 from skbayes_sgld.likelihoods.row_values import NO_VALUES
@@ -91,6 +92,31 @@ def test_curvature_is_looked_at_with_twenty_rows_beyond_its_parameters(n, checke
     """An intercept, a slope and a square."""
     found = find_checks(left_out(NORMAL, X[:n], np.sin(X[:n, 0])), ["x0"], range(n), 0)
     assert any(check.kind == "curvature" for check in found) == checked
+
+
+@pytest.mark.parametrize("normal", [True, False], ids=["normal", "labels"])
+def test_products_of_pairs_have_the_level_of_one_test_where_few_rows_have_both(normal):
+    """Twenty columns, half of which are 0 but in a few rows."""
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((150, 20))
+    rows[:, 10:] = rng.random((150, 10)) < 0.06
+    p = np.full(150, 0.2)
+    found = []
+    for _ in range(200):
+        y = rng.random(150) < p
+        z = rng.standard_normal(150) if normal else (y - p) / np.sqrt(p * (1.0 - p))
+        found.append(product_tests([(z, np.ones(150), "")], rows, normal)[0].p_value)
+    assert np.mean(np.array(found) < 0.05) < 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_the_pairs_whose_test_is_made_have_the_strongest():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((600, 100))
+    z = rng.standard_normal(600) + 0.3 * rows[:, 13] * rows[:, 77]
+    strongest = product_tests([(z, np.ones(600), "")], rows, True)[0]
+    assert strongest.pair == (13, 77)
+    assert strongest.p_value < 1e-3
+    assert connected([(1, 2), (5, 4), (2, 3)]) == [(4, 5), (1, 2, 3)]
 
 
 @pytest.mark.parametrize("kind", ["own label above", "own label below"])

@@ -1,0 +1,150 @@
+"""What residuals have in common within groups: figures, verdicts, and estimators suggested."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, check_model
+from skbayes_sgld.criticism import remedies
+from skbayes_sgld.criticism.groups import (
+    categorical_groups,
+    groups_given,
+    intraclass_correlation,
+    varying_slopes,
+)
+
+SLEEP = pd.read_csv(Path(__file__).parents[1] / "mixed" / "data" / "sleepstudy.csv")
+SUBJECTS = "s" + SLEEP["Subject"].astype(str)
+LINEAR = SGLDLinearRegression(n_draws=250, random_state=0)
+CODES = np.repeat(np.arange(8), np.arange(1, 9) * 2)
+
+
+@pytest.fixture(autouse=True)
+def only_groups(monkeypatch):
+    """Try effects of groups alone, which takes a part of the time."""
+    some = [one for one in remedies.REMEDIES if one.groups]
+    monkeypatch.setattr(remedies, "REMEDIES", some)
+
+
+def test_figures_of_independent_residuals_are_those_of_chance():
+    rng = np.random.default_rng(0)
+    n, R = len(CODES), 1000
+    X = rng.standard_normal((n, 3))
+    found = {"common": [], "slopes": []}
+    for _ in range(R):
+        z = rng.standard_normal(n)
+        found["common"].append(intraclass_correlation(z, CODES))
+        found["slopes"].append(varying_slopes(z, CODES, X))
+    for name, each in found.items():
+        p = np.array([one.p_value for one in each])
+        rate = np.mean(p < 0.05)
+        assert abs(rate - 0.05) < 4.0 * np.sqrt(0.05 * 0.95 / R) or name == "slopes", rate
+        assert rate < 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / R)
+    away = np.array([one.measured / one.error for one in found["common"]])
+    assert abs(away.mean()) < 0.15
+    assert np.std(away) == pytest.approx(1.0, abs=0.15)
+
+
+def test_the_intraclass_correlation_is_that_of_the_residuals():
+    rng = np.random.default_rng(1)
+    codes = np.repeat(np.arange(400), 5)
+    z = 0.6 * rng.standard_normal(400)[codes] + 0.8 * rng.standard_normal(2000)
+    found = intraclass_correlation(z, codes)
+    assert found.measured == pytest.approx(0.36, abs=0.08)
+    assert found.p_value < 1e-20
+    x = rng.standard_normal((2000, 2))
+    slopes = rng.standard_normal(400)[codes] * x[:, 1]
+    found = varying_slopes(z + slopes, codes, x)
+    assert found.columns[0] == 1 and found.p_value < 1e-20
+
+
+def test_labels_of_one_row_and_missing_residuals_are_left_out():
+    rng = np.random.default_rng(2)
+    z = rng.standard_normal(len(CODES))
+    single = np.append(CODES, np.arange(100, 120))
+    more = np.append(z, rng.standard_normal(20))
+    assert intraclass_correlation(more, single) == intraclass_correlation(z, CODES)
+    with_gaps = np.append(z, np.full(20, np.nan))
+    assert intraclass_correlation(with_gaps, np.append(CODES, np.zeros(20, int))) == (
+        intraclass_correlation(z, CODES)
+    )
+    assert intraclass_correlation(z, np.arange(len(z))) is None
+    assert intraclass_correlation(z[:60], np.repeat([0, 1], 30)) is None
+
+
+@pytest.mark.parametrize("kind", [lambda X: X, pl.from_pandas, lambda X: X.to_numpy()])
+def test_the_subjects_of_repeated_measures_are_found_and_suggested(kind):
+    X, y = kind(SLEEP[["Days"]]), SLEEP["Reaction"]
+    found = check_model(LINEAR.fit(X, y), X, y, groups=SUBJECTS.rename("Subject"))
+    checks = found.table.set_index("check")
+    common = checks.loc["correlation of residuals within groups"]
+    assert common["verdict"] == "misfit" and common["about"] == "Subject, 18 labels"
+    # an analysis of variance of the residuals of least squares: 0.59
+    assert common["measured"] == pytest.approx(0.59, abs=0.05)
+    assert checks.loc["slopes that vary between groups", "verdict"] == "misfit"
+    named = hasattr(X, "columns")
+    key, slope = ("Subject", "Days") if named else (1, 0)
+    assert found.suggestion.group_effects == {key: ["intercept", slope]}
+    assert "with the labels of the groups as its " in found.reason
+    assert found.remedies.iloc[0]["difference"] > 80.0
+    more = SLEEP[["Days"]].assign(Subject=SUBJECTS)
+    more = kind(more)
+    better = found.suggestion.fit(more, y)
+    table = check_model(better, more, y, groups="Subject" if named else 1, remedies=False).table
+    assert table.set_index("check").loc[common.name, "verdict"] == "fits"
+
+
+@pytest.mark.parametrize("kind", [lambda X: X, pl.from_pandas], ids=["pandas", "polars"])
+def test_a_column_that_a_pipeline_drops_is_given_to_the_model(kind):
+    X, y = kind(pd.DataFrame({"Days": SLEEP["Days"], "Subject": SUBJECTS})), SLEEP["Reaction"]
+    pipe = make_pipeline(make_column_transformer((StandardScaler(), ["Days"])), LINEAR)
+    found = check_model(pipe.fit(X, y), X, y)
+    better = found.suggestion
+    assert list(better[-1].group_effects) == ["Subject"]
+    assert "as its column" not in found.reason
+    better.fit(X, y)
+
+    assert better[-1].predict_interval(better[:-1].transform(X)).shape == (180, 2)
+
+
+def test_labels_of_classes_have_groups():
+    rng = np.random.default_rng(3)
+    shops = rng.choice(list("abcdefghijkl"), 600)
+    effects = dict(zip("abcdefghijkl", rng.normal(0.0, 1.2, 12), strict=True))
+    X = pd.DataFrame({"x": rng.standard_normal(600), "shop": shops})
+    eta = X["x"] + X["shop"].map(effects)
+    y = (rng.random(600) < stats.logistic.cdf(eta)).astype(int)
+    model = SGLDLogisticRegression(n_draws=250, random_state=0).fit(X[["x"]], y)
+    found = check_model(model, X[["x"]], y, groups=X["shop"])
+    assert found.suggestion.group_effects == {"shop": "intercept"}
+    better = found.suggestion.fit(X, y)
+    assert check_model(better, X, y, remedies=False).fits
+
+
+def test_groups_are_read_as_users_have_them():
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0], "g": ["a", "b", "a"], "t": [True, False, True]})
+    assert [one.name for one in categorical_groups(X)] == ["g"]
+    assert [one.name for one in categorical_groups(X.astype({"g": "category"}))] == ["g"]
+    assert categorical_groups(X[["x"]].to_numpy()) == []
+    assert groups_given("g", X, 3).column == 1
+    assert groups_given(X["g"], X, 3).column == 1
+    other = groups_given(pd.Series(["u", "u", "v"], name="g"), X, 3)
+    assert (other.column, other.name) == (-1, "groups")
+    assert groups_given([3, 3, 1], X, 3).codes.tolist() == [0, 0, 1]
+    for wrong, message in [
+        ("h", "'h' is no column of X"),
+        (["a", "b"], "2 labels, and X 3 rows"),
+        (["a", None, "b"], "no label in 1 rows, the first of them row 1"),
+        ([["a"], ["b"], ["c"]], r"shape \(3, 1\)"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            groups_given(wrong, X, 3)
+    with pytest.raises(TypeError, match="groups=2.5"):
+        groups_given(2.5, X, 3)
