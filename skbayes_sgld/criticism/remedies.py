@@ -440,10 +440,10 @@ class Trial:
         Reason why it cannot be used, or "".
     added : tuple of str
         Columns whose squares, splines or products each remedy adds, or effects; "" if none.
-    group : Groups or None
-        Groups that have effects.
     below_zero : float
         Share of the rows whose 90 % interval goes below 0 although all y are positive.
+    group : Groups or None
+        Groups that have effects.
     """
 
     remedies: tuple[Remedy, ...] = ()
@@ -453,8 +453,8 @@ class Trial:
     checks: list[Check] = field(default_factory=list)
     failed: str = ""
     added: tuple[str, ...] = ()
-    group: Groups | None = None
     below_zero: float = 0.0
+    group: Groups | None = None
 
     @property
     def name(self) -> str:

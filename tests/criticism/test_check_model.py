@@ -628,7 +628,7 @@ def test_a_part_of_the_rows_keeps_the_arguments_of_each_row(monkeypatch):
     counted = number[number % 3 > 0]  # rows with a weight
     rows = np.array([4, 11, 40])
     by_row = {"exposure": 1.0 * number, "sample_weight": number.tolist(), "n_trials": 5, "z": None}
-    data, at = remedies._part((X[:80], number, by_row), counted, rows, 0)
+    data, at, positions = remedies._part((X[:80], number, by_row), counted, rows, 0)
     part, y, params = data
     assert len(y) == 30 and set(y) <= set(counted)
     assert part.index.tolist() == [f"row {i}" for i in y]
@@ -636,6 +636,7 @@ def test_a_part_of_the_rows_keeps_the_arguments_of_each_row(monkeypatch):
     np.testing.assert_array_equal(params["sample_weight"], y)
     assert params["n_trials"] == 5 and params["z"] is None
     np.testing.assert_array_equal(y[at], counted[rows])
+    np.testing.assert_array_equal(y, positions)
 
 
 @pytest.mark.slow
