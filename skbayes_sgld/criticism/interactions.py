@@ -92,7 +92,7 @@ def _largest(z: Array) -> Array:
     return np.maximum(np.abs(z), 1.0 / np.maximum(np.abs(z), 1e-8))
 
 
-def connected(pairs: list[tuple[int, int]]) -> list[tuple[int, ...]]:
+def connected(pairs: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """Sets of columns that pairs connect, in the order of the pairs."""
     sets = list[set[int]]()
     for pair in pairs:

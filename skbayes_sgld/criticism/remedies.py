@@ -551,7 +551,7 @@ def try_remedies(
             of_fit = _with_sizes(data) if any(each.sizes for each in one.remedies) else data
             if one.group is not None:
                 of_fit = with_labels(of_fit[0], one.group.take(part)), *of_fit[1:]
-            each, checks, failed, fit, below_zero, names = _scored(
+            each, checks, failed, fit, below_zero, columns = _scored(
                 one.estimator, of_fit, at, pointwise, seed, of_rows
             )
             wrong = [check for check in checks if check.verdict == "misfit"]
@@ -568,14 +568,8 @@ def try_remedies(
             # another noise may need further remedies
             opens = "noise_variance" in one.remedies[-1].settings
             if not failed and change > (-SMALL if opens else SMALL):
-                step.append(
-                    (
-                        trial,
-                        replace(
-                            misfit, estimator=one.estimator, fit=fit, checks=wrong, names=names
-                        ),
-                    )
-                )
+                found = replace(misfit, estimator=one.estimator, fit=fit, checks=wrong)
+                step.append((trial, replace(found, names=columns)))
             elif not change > -SMALL:
                 harmful.add(one.remedies[-1].name)
         useful = [remedy for remedy in useful if remedy.name not in harmful]
