@@ -1,0 +1,355 @@
+"""Smooth curves: against penalised splines by dense matrices, and on data that nobody drew."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.special import expit, gammaln, logsumexp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import SplineTransformer
+
+from skbayes_sgld import (
+    SGLDBetaBinomialRegressor,
+    SGLDGammaRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
+    SGLDOrdinalClassifier,
+    SGLDPoissonRegressor,
+    Smooth,
+)
+from skbayes_sgld.plotting import PartialDependenceDisplay
+from skbayes_sgld.priors import InverseGamma, Normal
+from tests.marks import slow
+
+WIDE = {"prior": Normal(scale=100.0), "intercept_prior": Normal(scale=100.0)}
+SCALE, NU = 1.5, 3.0  # half-Student-t prior of the bend's standard deviation
+
+
+def penalised(x, n_basis=9, degree=3, at=None):
+    """Covariance factor of the bend at s = 1, by a pseudo-inverse of the penalty."""
+    basis = SplineTransformer(
+        n_knots=n_basis - degree + 1, degree=degree, extrapolation="linear"
+    ).fit(x[:, None])
+    B = basis.transform(x[:, None])
+    D = np.diff(np.eye(n_basis), 2, axis=0)
+    L = np.linalg.pinv(D)  # L L' is the pseudo-inverse of D'D
+    Z = B @ L
+    line = np.column_stack([np.ones(len(x)), x])
+    lost = np.linalg.lstsq(line, Z)[0]
+    unit = np.sqrt(np.mean(np.sum((Z - line @ lost) ** 2, axis=1)))
+    at = x if at is None else at
+    lines = np.column_stack([np.ones(len(at)), at])
+    return (basis.transform(at[:, None]) @ L - lines @ lost) / unit
+
+
+def log_half_t(s):
+    return -0.5 * (NU + 1.0) * np.log1p((s / SCALE) ** 2 / NU)
+
+
+def named(model):
+    return dict(zip(model.posterior_.names, model.posterior_.flat.T, strict=True))
+
+
+def curves(model, X, chosen=slice(None)):
+    """Curve under each draw ``(S, n)``."""
+    return model._predictor(chosen)(np.asarray(X, dtype=float))[0].T
+
+
+def smooth_rows(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(-2.0, 5.0, n))
+    return x, np.sin(x) + 0.2 * x, rng
+
+
+def test_normal_rows_have_the_posterior_of_quadrature_over_scale_and_noise():
+    x, truth, rng = smooth_rows()
+    y = truth + 0.5 * rng.normal(size=len(x))
+    grid = np.linspace(-3.0, 6.0, 10)
+    Z, at = penalised(x), penalised(x, at=grid)
+    centred = np.column_stack([np.ones(len(x)), x - x.mean()])
+    columns = np.hstack([centred, Z])
+    there = np.hstack([np.column_stack([np.ones(10), grid - x.mean()]), at])
+    sds, sigmas = np.linspace(0.02, 6.0, 150), np.linspace(0.35, 0.75, 40)
+    log_p, moments = [], []
+    for s in sds:
+        prior = np.diag(np.r_[100.0**2, 100.0**2, np.full(Z.shape[1], s**2)])
+        for sigma in sigmas:
+            cov = columns @ prior @ columns.T + sigma**2 * np.eye(len(x))
+            alpha = np.linalg.solve(cov, y)
+            # InverseGamma(2, .25) of sigma^2, as a density of sigma
+            value = -0.5 * (np.linalg.slogdet(cov)[1] + y @ alpha) + log_half_t(s)
+            log_p.append(value - 5.0 * np.log(sigma) - 0.25 / sigma**2)
+            cross = there @ prior @ columns.T
+            variance = np.sum((there @ prior) * there, axis=1)
+            variance -= np.sum(cross * np.linalg.solve(cov, cross.T).T, axis=1)
+            moments.append((cross @ alpha, variance))
+    p = np.exp(log_p - logsumexp(log_p))
+    s, sigma = np.repeat(sds, len(sigmas)), np.tile(sigmas, len(sds))
+    means, variances = np.transpose(moments, (1, 0, 2))
+    mean = p @ means
+    sd = np.sqrt(p @ (variances + (means - mean) ** 2))
+
+    model = SGLDLinearRegression(
+        smooth_effects={0: Smooth(9, scale=SCALE)},
+        noise_prior=InverseGamma(2.0, 0.25),
+        random_state=0,
+        **WIDE,
+    ).fit(x[:, None], y)
+    draws = named(model)
+    for name, of_grid in [("sd[smooth(x0)]", s), ("sigma", sigma)]:
+        values = np.sqrt(draws["noise_variance"]) if name == "sigma" else draws[name]
+        expected = p @ of_grid
+        spread = np.sqrt(p @ (of_grid - expected) ** 2)
+        assert abs(values.mean() - expected) < 0.1 * spread, name
+        assert abs(values.std() / spread - 1.0) < 0.12, name
+    found = curves(model, grid[:, None])
+    assert np.abs((found.mean(axis=0) - mean) / sd).max() < 0.1
+    assert np.abs(found.std(axis=0) / sd - 1.0).max() < 0.1
+    assert sd[0] > 1.5 * sd[1]  # beyond the rows
+    assert sd[-1] > 1.5 * sd[-2]
+
+
+FAMILIES = {
+    "binary": (SGLDLogisticRegression, lambda y, u: y * u - np.logaddexp(0.0, u)),
+    "counts": (SGLDPoissonRegressor, lambda y, u: y * u - np.exp(u) - gammaln(y + 1.0)),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_other_families_have_the_posterior_of_importance_sampling_at_each_scale(family):
+    estimator, log_likelihood = FAMILIES[family]
+    x, truth, rng = smooth_rows(150, seed=1)
+    u = 1.5 * truth
+    y = (rng.random(len(x)) < expit(u)) if family == "binary" else rng.poisson(np.exp(u))
+    y, grid = y.astype(float), np.linspace(-2.0, 5.0, 8)
+    line = np.column_stack([np.ones(len(x)), x - x.mean()])
+    columns = np.hstack([line, penalised(x)])
+    there = np.column_stack([np.ones(8), grid - x.mean(), penalised(x, at=grid)])
+    sds = np.exp(np.linspace(np.log(0.05), np.log(12.0), 40))
+    normals = rng.standard_normal((2000, columns.shape[1]))
+    chi = rng.chisquare(8.0, 2000)
+    log_p, means, squares = [], [], []
+    for s in sds:
+        precision = np.r_[1e-4, 1e-4, np.full(columns.shape[1] - 2, s**-2)]
+
+        def log_density(b, precision=precision):
+            value = log_likelihood(y, b @ columns.T).sum(axis=-1)
+            return value - 0.5 * np.square(b) @ precision
+
+        mode = minimize(lambda b: -log_density(b), np.zeros(len(precision)), method="BFGS").x
+        eta = columns @ mode
+        weight = expit(eta) * expit(-eta) if family == "binary" else np.exp(eta)
+        hessian = columns.T @ (weight[:, None] * columns) + np.diag(precision)
+        root = np.linalg.cholesky(hessian)
+        z = normals / np.sqrt(chi / 8.0)[:, None]  # a t of 8 degrees of freedom
+        b = mode + np.linalg.solve(root.T, z.T).T
+        log_q = -0.5 * (8 + z.shape[1]) * np.log1p((z**2).sum(axis=1) / 8.0)
+        log_q += np.log(np.diag(root)).sum()
+        log_w = log_density(b) + 0.5 * np.log(precision).sum() - log_q
+        w = np.exp(log_w - logsumexp(log_w))
+        # a grid of the logarithm
+        log_p.append(logsumexp(log_w) + log_half_t(s) + np.log(s))
+        means.append(w @ (b @ there.T))
+        squares.append(w @ (b @ there.T) ** 2)
+    p = np.exp(log_p - logsumexp(log_p))
+    mean = p @ np.array(means)
+    sd = np.sqrt(p @ np.array(squares) - mean**2)
+    model = estimator(smooth_effects={0: Smooth(9, scale=SCALE)}, random_state=0, **WIDE)
+    model.fit(x[:, None], y)
+    values = named(model)["sd[smooth(x0)]"]
+    expected = p @ sds
+    spread = np.sqrt(p @ (sds - expected) ** 2)
+    assert abs(values.mean() - expected) < 0.15 * spread
+    assert abs(values.std() / spread - 1.0) < 0.2  # its tail is heavy
+    found = curves(model, grid[:, None])
+    assert np.abs((found.mean(axis=0) - mean) / sd).max() < 0.15
+    assert np.abs(found.std(axis=0) / sd - 1.0).max() < 0.12
+
+
+def test_a_straight_line_has_a_small_bend_and_its_own_slope():
+    rng = np.random.default_rng(2)
+    x = rng.uniform(size=400)
+    y = 3.0 * x + 0.5 * rng.normal(size=400)
+    model = SGLDLinearRegression(smooth_effects={0: 10}, random_state=0).fit(x[:, None], y)
+    plain = SGLDLinearRegression(random_state=0).fit(x[:, None], y)
+    draws = named(model)
+    assert np.median(draws["sd[smooth(x0)]"]) < 0.15 * y.std()
+    # the line is orthogonal to the bend over the rows
+    assert abs(model.coef_[0] - plain.coef_[0]) < 0.01 * abs(plain.coef_[0])
+    bend = curves(model, x[:, None]).mean(axis=0) - model.intercept_ - model.coef_[0] * x
+    assert abs(bend.mean()) < 1e-8
+    assert abs(np.cov(bend, x)[0, 1]) < 1e-8
+    assert np.abs(bend).max() < 0.2
+
+
+@slow
+def test_bands_of_a_sine_cover_it_as_often_as_they_say():
+    grid = np.linspace(0.3, 6.0, 12)[:, None]
+    inside, errors = [], []
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(0.0, 6.3, 150)
+        y = np.sin(x) + 0.4 * rng.normal(size=150)
+        model = SGLDLinearRegression(
+            smooth_effects={0: 12}, random_state=seed, n_chains=2, n_draws=400
+        ).fit(x[:, None], y)
+        draws = curves(model, grid)
+        low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+        inside.append(np.mean((low < np.sin(grid[:, 0])) & (np.sin(grid[:, 0]) < high)))
+        errors.append(draws.mean(axis=0) - np.sin(grid[:, 0]))
+    # coverage over the function; its errors within a simulation are correlated
+    assert abs(np.mean(inside) - 0.9) < 4.0 * np.std(inside) / np.sqrt(50) + 0.02
+    assert np.sqrt(np.mean(np.square(errors))) < 0.13
+
+
+def test_outside_the_range_of_the_fit_each_draw_goes_on_as_a_line():
+    x, truth, rng = smooth_rows()
+    y = truth + 0.3 * rng.normal(size=len(x))
+    model = SGLDLinearRegression(smooth_effects={0: 10}, random_state=0).fit(x[:, None], y)
+    for end, step in ((x.max(), 1.0), (x.min(), -1.0)):
+        rows = end + step * np.arange(5.0)
+        draws = curves(model, rows[:, None])
+        np.testing.assert_allclose(np.diff(draws, 2, axis=1), 0.0, atol=1e-8)
+        assert np.all(np.diff(draws.std(axis=0)) > 0.0)
+        # without a break or a kink at the end
+        near = curves(model, (end + 1e-5 * np.array([-1.0, 0.0, 1.0]))[:, None])
+        np.testing.assert_allclose(np.diff(near, 2, axis=1) / 1e-5, 0.0, atol=1e-3)
+
+
+def test_curves_do_not_depend_on_units_types_or_repeated_rows():
+    x, truth, rng = smooth_rows(60)
+    y = truth + 0.3 * rng.normal(size=len(x))
+    X = np.column_stack([rng.normal(size=len(x)), x])
+    model = SGLDLinearRegression(smooth_effects={1: 8}, random_state=0)
+    expected = model.fit(X, y).predict(X)
+    # a draw's last digits seed its coefficients: the means of two fits differ by chance
+    error = np.sqrt(2.0 / len(model.posterior_.flat)) * curves(model, X).std(axis=0)
+
+    def check(X, y=y, unit=1.0, **by_row):
+        other = clone(model).fit(X, y, **by_row).predict(X)[:60] / unit
+        assert np.abs((other - expected) / error).max() < 5.0
+
+    check(1e7 + 1e4 * X)
+    check(1e-6 * X, 1e6 * y, 1e6)
+    check(X.astype(np.float32))
+    check(sparse.csr_array(X))
+    # a row of weight 2 is two rows; one of weight 0 is none, wherever it lies
+    weight = np.append(rng.integers(1, 3, len(x)), 0)
+    with_outlier = np.vstack([X, [0.0, 1e3]]), np.append(y, 1e3)
+    weighted = clone(model).fit(*with_outlier, sample_weight=weight.astype(float))
+    twice = np.repeat(np.arange(len(x)), weight[:-1])
+    repeated = clone(model).fit(X[twice], y[twice])
+    assert np.abs((weighted.predict(X) - repeated.predict(X)) / error).max() < 5.0
+    for frame in (pd.DataFrame(X, columns=["a", "b"]), pl.DataFrame(X, schema=["a", "b"])):
+        by_name = SGLDLinearRegression(smooth_effects={"b": 8}, random_state=0).fit(frame, y)
+        np.testing.assert_allclose(by_name.predict(frame), expected, atol=1e-8)
+        assert "sd[smooth(b)]" in by_name.summary().index
+
+
+def test_few_distinct_and_outlying_values():
+    rng = np.random.default_rng(3)
+    x = rng.integers(4, size=200).astype(float)
+    y = np.array([0.0, 2.0, 1.0, 4.0])[x.astype(int)] + 0.3 * rng.normal(size=200)
+    model = SGLDLinearRegression(smooth_effects={0: 10}, random_state=0).fit(x[:, None], y)
+    means = [y[x == k].mean() for k in range(4)]
+    np.testing.assert_allclose(model.predict(np.arange(4.0)[:, None]), means, atol=0.1)
+    # an outlying value spreads the knots; the fit holds
+    x, truth, rng = smooth_rows(100)
+    far = np.append(x, 400.0)
+    y = np.append(truth, 5.0) + 0.3 * rng.normal(size=101)
+    model = SGLDLinearRegression(smooth_effects={0: 10}, random_state=0).fit(far[:, None], y)
+    assert np.all(np.isfinite(model.predict(far[:, None])))
+    assert model.summary()["r_hat"].max() < 1.05
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ({"b": 10}, ValueError, "'b'"),
+        ({0: 3}, ValueError, "n_basis=3"),
+        ({0: Smooth(n_basis=5, degree=5)}, ValueError, "n_basis=5"),
+        ({0: Smooth(degree=0)}, ValueError, "degree=0"),
+        ({0: Smooth(scale=-1.0)}, ValueError, "scale=-1.0"),
+        ({0: "10"}, TypeError, "'10' is not accepted"),
+        ({0: True}, TypeError, "True is not accepted"),
+        ([0], TypeError, "no dict"),
+        ({0: 10, -3: 10}, ValueError, "twice"),
+        ({1: 10}, ValueError, "'x1', which has 1 distinct value"),
+        ({2: 10}, ValueError, "'x2', which has 2 distinct values"),
+    ],
+)
+def test_what_cannot_be_a_curve_is_refused(value, error, message):
+    rng = np.random.default_rng(4)
+    X = np.column_stack([rng.normal(size=30), np.ones(30), rng.integers(2, size=30)])
+    model = SGLDLinearRegression(smooth_effects=value)
+    with pytest.raises(error, match=message):
+        model.fit(X, X[:, 0])
+    assert not hasattr(model, "coef_")
+
+
+def test_curves_stand_beside_groups():
+    rng = np.random.default_rng(5)
+    n = 400
+    frame = pd.DataFrame({"school": rng.choice(list("abcdefgh"), n), "x": rng.uniform(0, 6.3, n)})
+    level = dict(zip("abcdefgh", rng.normal(0.0, 1.5, 8), strict=True))
+    y = frame["school"].map(level) + np.sin(frame["x"]) + 0.4 * rng.normal(size=n)
+    model = SGLDLinearRegression(
+        group_effects={"school": "intercept"}, smooth_effects={"x": 10}, random_state=0
+    ).fit(frame, y)
+    assert {"sd[school, intercept]", "sd[smooth(x)]"} <= set(model.summary().index)
+    assert len(model.group_effects_) == 8  # effects of the bend are none of groups
+    population = model.predict(frame, groups="population")
+    residual = population - np.sin(frame["x"])
+    assert residual.std() < 0.15
+    found = model.group_effects_["mean"].droplevel(["term", "effect"])
+    assert np.corrcoef(found, found.index.map(level))[0, 1] > 0.98
+    data = model.posterior_.to_xarray()
+    assert data["effect_smooth(x)"].dims == ("chain", "draw", "smooth(x)")
+    assert data["sd_smooth(x)"].dims == ("chain", "draw")
+    with pytest.raises(ValueError, match="'school', which group_effects names"):
+        SGLDLinearRegression(
+            group_effects={"school": "intercept"}, smooth_effects={"school": 10}
+        ).fit(frame, y)
+    # counts, whose main term is that of groups
+    counts = SGLDPoissonRegressor(
+        group_effects={"school": "intercept"}, smooth_effects={"x": 10}, random_state=0
+    ).fit(frame, rng.poisson(np.exp(0.5 * y)))
+    shown = counts.predict(frame, groups="population")
+    assert np.corrcoef(np.log(shown), np.sin(frame["x"]))[0, 1] > 0.95
+
+
+def test_every_sampled_linear_estimator_bends():
+    x, truth, rng = smooth_rows(120, seed=6)
+    X = np.column_stack([x, rng.normal(size=len(x))])
+    mean = np.exp(truth)
+    fits = [
+        (SGLDGammaRegressor, rng.gamma(5.0, mean / 5.0), {}),
+        (SGLDNegativeBinomialRegressor, rng.poisson(rng.gamma(3.0, mean / 3.0)), {}),
+        (SGLDOrdinalClassifier, np.digitize(truth + rng.logistic(size=len(x)), [-1, 1]), {}),
+        (SGLDBetaBinomialRegressor, rng.binomial(20, expit(truth)), {"n_trials": np.full(120, 20)}),
+    ]
+    for estimator, y, by_row in fits:
+        model = estimator(smooth_effects={0: 8}, random_state=0).fit(X, y, **by_row)
+        draws = curves(model, X)
+        assert np.corrcoef(draws.mean(axis=0), truth)[0, 1] > 0.9, estimator.__name__
+        assert "sd[smooth(x0)]" in model.posterior_.names
+
+
+def test_searches_clone_curves_and_displays_draw_them():
+    x, truth, rng = smooth_rows(100)
+    y = truth + 0.3 * rng.normal(size=len(x))
+    model = SGLDLinearRegression(smooth_effects={0: Smooth(10)}, random_state=0)
+    search = GridSearchCV(model, {"smooth_effects": [None, {0: 4}, {0: Smooth(10)}]}, cv=3)
+    shuffled = rng.permutation(len(x))
+    search.fit(x[shuffled, None], y[shuffled])
+    assert search.best_params_["smooth_effects"] is not None
+    model.fit(x[:, None], y)
+    display = PartialDependenceDisplay.from_estimator(model, x[:, None], 0)
+    line = display.lines_[0]
+    shown = np.interp(line.get_xdata(), x, truth)
+    assert np.corrcoef(line.get_ydata(), shown)[0, 1] > 0.97
+    assert len(display.bands_) == 1
