@@ -53,6 +53,13 @@ class MixedPredictor(Predictor):
         rng = np.random.default_rng([term, int(-code)])
         return np.einsum("sij,sj->is", root, rng.standard_normal(root.shape[:2]))
 
+    def without(self, term: int) -> MixedPredictor:
+        """Predictor without the effects of one term."""
+        effects = [np.ascontiguousarray(each.transpose(2, 1, 0)) for each in self._effects]
+        roots = list(self._roots)
+        effects[term], roots[term] = np.zeros_like(effects[term]), np.zeros_like(roots[term])
+        return MixedPredictor(self._linear, self._columns, effects, roots)
+
     def at_mean(self, share: Array) -> MixedPredictor:
         """Predictor of the means of coefficients and effects; a new label has none."""
         effects = [np.einsum("s,qls->lq", share, each)[None] for each in self._effects]

@@ -8,6 +8,7 @@ from skbayes_sgld.plotting.draws import (
     RankDisplay,
     TraceDisplay,
 )
+from skbayes_sgld.plotting.groups import GroupEffectsDisplay, ShrinkageDisplay
 from skbayes_sgld.plotting.prediction_displays import (
     CoverageDisplay,
     PartialDependenceDisplay,
@@ -21,6 +22,7 @@ __all__ = [
     "CoverageDisplay",
     "DensityDisplay",
     "ForestDisplay",
+    "GroupEffectsDisplay",
     "PartialDependenceDisplay",
     "ModelCheckDisplay",
     "ModelComparisonDisplay",
@@ -28,5 +30,6 @@ __all__ = [
     "ProbabilityContourDisplay",
     "RankDisplay",
     "ReliabilityDisplay",
+    "ShrinkageDisplay",
     "TraceDisplay",
 ]

@@ -27,8 +27,13 @@ class Display:
     ax_: Any
     figure_: Any
 
-    def _panels(self, ax: Any, size: tuple[float, float], n_panels: int = 1) -> Array:
-        """Axes to draw on: those given, or a column of new ones in a figure of ``size`` inches."""
+    def _panels(
+        self, ax: Any, size: tuple[float, float], n_panels: int = 1, across: bool = False
+    ) -> Array:
+        """Axes to draw on: those given, or new ones in a figure of ``size`` inches.
+
+        New ones are one below the other, or with ``across`` side by side.
+        """
         if ax is None:
             try:
                 from matplotlib import pyplot
@@ -37,7 +42,8 @@ class Display:
                     "The displays need Matplotlib, which is not installed: "
                     'pip install "skbayes-sgld[plot]"'
                 ) from None
-            ax = pyplot.figure(figsize=size, layout="constrained").subplots(n_panels, 1)
+            grid = (1, n_panels) if across else (n_panels, 1)
+            ax = pyplot.figure(figsize=size, layout="constrained").subplots(*grid)
         panels = np.atleast_1d(np.asarray(ax, dtype=object)).ravel()
         for panel in panels:
             if not (hasattr(panel, "figure") and hasattr(panel, "set_title")):

@@ -38,6 +38,7 @@ from skbayes_sgld.prediction.intervals import check_levels
 from skbayes_sgld.prediction.wrappers import Unwrapped, components, unwrap, unwrap_for
 from skbayes_sgld.rows.arguments import check_by_row_given
 
+_MOST_LETTERS = 60  # of the names of levels side by side
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 
 
@@ -847,7 +848,9 @@ class PartialDependenceDisplay(Display):
             self.bands_.append(band)
             self.lines_ += panel.plot(at, mean, color=color, linewidth=1.4, label=name)
         if factor:
-            panel.set_xticks(at, tick_names(self.values))
+            ticks = tick_names(self.values)
+            crowded = sum(map(len, ticks)) > _MOST_LETTERS
+            panel.set_xticks(at, ticks, rotation=90.0 if crowded else 0.0)
         panel.set(xlabel=self.column, ylabel=self.y_name)
         title = f"mean response, {percent(self.coverage)} credible"
         finish(panel, title, None if self.names is None else "best")

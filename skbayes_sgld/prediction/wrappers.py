@@ -257,6 +257,7 @@ def parameter_namer(estimator: Any) -> Callable[[str], str]:
 _KINDS = {
     "posterior_": "draws of a posterior",
     "diagnose": "draws of a sampled posterior",
+    "group_prior_": "a model with group_effects",
     "predict_proba": "a classifier",
     "predict_proba_interval": "a Bayesian classifier",
     "predict_proba_quantiles": "a Bayesian classifier",
