@@ -7,10 +7,8 @@ import importlib.util
 import inspect
 import pkgutil
 import re
-import sys
 import types
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,9 +49,9 @@ from skbayes_sgld.sampling.metric import Metric
 from skbayes_sgld.sampling.tuning.adaptation import Adaptation
 from skbayes_sgld.transforms import Interval
 from tests.marks import slow
+from tests.pieces import EXTENDING, load
 from tests.test_registries import CHECKS, REGISTRIES
 
-EXTENDING = Path(__file__).parents[1] / "docs" / "extending"
 PIECES = sorted((EXTENDING / "pieces").glob("*.py"))
 FAMILIES = {
     "likelihood": ("LIKELIHOODS", "Waiting"),
@@ -68,15 +66,6 @@ FAMILIES = {
     "optimizer": ("OPTIMIZERS", "SignDescent"),
     "projection": ("PROJECTIONS", "HalfSpace"),
 }
-
-
-def load(piece):
-    """Module of a piece."""
-    path = EXTENDING / "pieces" / f"{piece}.py"
-    spec = importlib.util.spec_from_file_location(f"extending_{piece}", path)
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("piece", FAMILIES)

@@ -12,7 +12,7 @@ from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
-from tests.test_extending import load
+from tests.pieces import load
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((120, 2))

@@ -11,16 +11,14 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import adaptation
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.pilots import StandardNormal
-from tests.references.targets import make_run
+from tests.references.targets import Density, make_run
 
 P = 2
 MODE = Mode(np.zeros(P), Diagonal(np.ones(P)))
 
 
 def run_of(log_density, grad):
-    from skbayes_sgld.own_models import FunctionPosterior
-
-    return make_run(FunctionPosterior(log_density, grad, P), sampler=HMC(), mode=MODE)
+    return make_run(Density(log_density, grad, P), sampler=HMC(), mode=MODE)
 
 
 def normal(scale=1.0):
@@ -91,7 +89,6 @@ def test_chains_that_overflow_stay_unless_no_trajectory_would_be_accepted_there(
 
 def walled(n_params):
     """A normal distribution before a wall at 2, across its first coordinate."""
-    from skbayes_sgld.own_models import FunctionPosterior
 
     def log_density(x):
         return -0.5 * (x**2).sum(axis=1) - np.exp(30.0 * (x[:, 0] - 2.0))
@@ -100,7 +97,7 @@ def walled(n_params):
         return -x - 30.0 * np.exp(30.0 * (x[:, :1] - 2.0)) * (np.arange(n_params) == 0)
 
     mode = Mode(np.zeros(n_params), Diagonal(np.ones(n_params)))
-    posterior = FunctionPosterior(log_density, grad, n_params)
+    posterior = Density(log_density, grad, n_params)
     return make_run(posterior, sampler=HMC(), mode=mode), mode
 
 
