@@ -48,6 +48,12 @@ class GroupEffects(Term):
         first, second = (column_of(X, j) for j in term.columns)
         pairs = pair_numbers(first, second, n_second)
         named = [f"{each[0][int(k // n_second)]}:{each[1][int(k % n_second)]}" for k in pairs]
+        if len(set(named)) < len(named):
+            twice = next(k for k in named if named.count(k) > 1)
+            raise ValueError(
+                f"X has two pairs of labels {twice!r} in columns {term.name!r}; leave ':' out of "
+                "their labels."
+            )
         return cls(term.name, term.effects, named, term, pairs, n_second)
 
     def codes(self, X: Any) -> Array:
@@ -152,8 +158,8 @@ class MixedColumns:
         called = {j: f"x{j}" if names is None else str(names[j]) for j in at}
         labels = Labels.learned(X, at, called)
         encoded = labels.encoded(X)
-        numbers = np.asarray(encoded[:, at] if issparse(encoded) else _array(encoded)[:, at])
-        columns = {j: numbers[:, k].astype(float) for k, j in enumerate(at)}
+        encoded_rows = _array(encoded)
+        columns = {j: _column(encoded_rows, j) for j in at}
         terms = tuple(GroupEffects.learned(term, labels, columns) for term in groups)
         return cls(np.setdiff1d(np.arange(d), at), labels, terms), encoded
 

@@ -9,6 +9,7 @@ them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy.optimize import minimize
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
-from skbayes_sgld.mixed.posterior import MixedPosterior
+from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
 from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 from skbayes_sgld.sampling.metric import Diagonal
@@ -168,9 +169,21 @@ class MixedCoordinates(Map):
         return np.hstack([z, x])
 
 
+class StandardisedPosterior(Reparameterized):
+    """A mixed model in standardised coordinates; beyond floating point numbers its density is 0."""
+
+    def _grad(self, in_theta: Callable[[Array], Array], phi: Array) -> Array:
+        return refusing(np.zeros(len(phi)), super()._grad(in_theta, phi))[1]
+
+    def _value_and_grad(
+        self, in_theta: Callable[[Array], tuple[Array, Array]], phi: Array
+    ) -> tuple[Array, Array]:
+        return refusing(*super()._value_and_grad(in_theta, phi))
+
+
 def standardise_mixed(
     posterior: MixedPosterior, temperature: float
-) -> tuple[Reparameterized, Mode]:
+) -> tuple[StandardisedPosterior, Mode]:
     """Posterior in coordinates about its mode in hyperparameters and own parameters."""
     working, model = WorkingModel(posterior), posterior.model
     h, own = posterior.covariances.start(), model.start()[posterior.n_linear :]
@@ -189,7 +202,7 @@ def standardise_mixed(
     root = np.zeros((m + k, m + k))
     root[:m, :m], root[m:, m:] = root_h, root_own
     coordinates = MixedCoordinates(working, marginal, linear, np.append(h, own), root)
-    transformed = Reparameterized(posterior, coordinates, temperature)
+    transformed = StandardisedPosterior(posterior, coordinates, temperature)
     P = transformed.n_params
     return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.sparse import csc_array, csr_array, issparse
 
+from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
 
 POPULATION = -1.0
@@ -45,13 +46,13 @@ class Labels:
         Raises
         ------
         ValueError
-            If a label is missing.
+            If a label is missing, or has no text of its own by which parameters are named.
         """
         found = {}
         for j in columns:
             values = _values(X, j)
             _check_none_missing(values, names[j], fitting=True)
-            found[j] = pd.Index(pd.unique(values))
+            found[j] = _distinct(values, names[j])
         return cls(found, names)
 
     def given(self, X: Any) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class Labels:
         """Codes ``(n,)`` of the labels in one column."""
         labels = self.of_columns[j]
         places, distinct = pd.factorize(values)
-        codes = labels.get_indexer(pd.Index(distinct)).astype(float)
+        codes = labels.get_indexer(pd.Index(distinct, tupleize_cols=False)).astype(float)
         new = np.flatnonzero(codes < 0)
         if len(new) == len(codes):
             _check_same_type(labels[0], distinct[0], self.names[j])
@@ -181,6 +182,27 @@ def _names(X: Any) -> list[str]:
 
 
 # ---- checks -------------------------------------------------------------------------------------
+
+
+def _distinct(values: Any, name: str) -> pd.Index:
+    """Different labels of a column, in the order of the rows."""
+    try:
+        labels = pd.Index(pd.unique(values), tupleize_cols=False)
+    except TypeError:
+        wrong = next(each for each in values if getattr(each, "__hash__", None) is None)
+        raise TypeError(
+            f"X has the label {wrong!r} in column {name!r}, of type {type(wrong).__name__}; give "
+            "text, numbers or dates."
+        ) from None
+    by_text: dict[str, Any] = {}
+    for label in labels:
+        other = by_text.setdefault(escaped(label), label)
+        if other is not label:
+            raise ValueError(
+                f"X has the labels {_plain(other)!r} and {_plain(label)!r} in column {name!r}, of "
+                "one text; give labels of one type."
+            )
+    return labels
 
 
 def _check_none_missing(values: Any, name: str, fitting: bool) -> None:

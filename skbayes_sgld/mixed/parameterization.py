@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skbayes_sgld.inference.parameterizations.base import Parameterization
+from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.coordinates import standardise_mixed
@@ -18,15 +19,14 @@ class Integrated(Parameterization):
     needs = "group_effects or smooth_effects, normal noise and a normal prior"
 
     @classmethod
-    def reason(cls, posterior: Any, settings: Settings) -> str | None:
-        """Given these, all coefficients are normal; a temperature is of the joint density."""
-        if settings.tau != 1.0 or not settings.may_take_all_rows:
-            return None
+    def reason(cls, posterior: Any, settings: Settings) -> str:
+        """Given these, all coefficients are normal."""
         return "given scales and noise, all coefficients are normal and drawn exactly"
 
     @classmethod
     def apply(cls, posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None]:
         """Posterior of scales and noise variance."""
+        check_settings(settings)
         return CollapsedPosterior(posterior), None
 
 
@@ -43,4 +43,28 @@ class Standardised(Parameterization):
     @classmethod
     def apply(cls, posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None]:
         """Posterior in these coordinates, and its mode there."""
+        check_settings(settings)
         return standardise_mixed(posterior, settings.tau)
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise if the settings are not of a posterior with learned scales, or do not take all rows.
+
+    With L effects and a temperature tau below 1, the density near a scale s of 0 is of the order
+    of ``s^(L - L / tau)``, whose integral is infinite; above 1 it is 0 there, whatever the rows
+    say.
+    """
+    if settings.tau != 1.0:
+        given = settings.tau if settings.temperature is None else settings.temperature
+        raise ValueError(
+            f"temperature={given!r} does not go with group_effects, whose scales a temperature "
+            "takes to 0 or away from it, whatever the rows say; set temperature=1, and give all "
+            "rows one sample_weight, such as 0.5, to weaken what they say."
+        )
+    if not settings.may_take_all_rows:
+        name = "gradient" if settings.batch_size is AUTO else "batch_size"
+        raise ValueError(
+            f"{name}={getattr(settings, name)!r} asks for minibatches, and a model with "
+            f"group_effects takes all rows at every step; set {name}='auto', or leave "
+            "group_effects out."
+        )

@@ -10,13 +10,14 @@ row.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
 
+from skbayes_sgld._checks import escaped
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.base import Term
@@ -50,7 +51,8 @@ class Covariances(ParameterBlock):
     def __init__(self, terms: Sequence[Term], each: Sequence[LearnedCovariance]) -> None:
         self.each = each
         pairs = zip(terms, each, strict=True)
-        self.coordinates = [name for t, c in pairs for name in t.scale_names(c.pairs)]
+        names = [name for t, c in pairs for name in t.scale_names(c.pairs)]
+        self.coordinates = [escaped(name) for name in names]
         ends = np.cumsum([0, *(c.n_hyper for c in each)])
         self.at = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
@@ -112,7 +114,7 @@ class Effects(ParameterBlock):
     @cached_property
     def coordinates(self) -> Sequence[str]:  # type: ignore[override]
         """Names, term by term."""
-        return [name for term in self.terms for name in term.effect_names]
+        return [escaped(name) for term in self.terms for name in term.effect_names]
 
     def in_design(self, n_predictors: int, level: int) -> tuple[Array, Array]:
         """Columns of the only predictor."""
@@ -180,6 +182,10 @@ class MixedPosterior(BasePosterior):
         self.linear_prior, self.prior = model.linear_prior, model.prior
         self.X, self.y = model.X, model.y
         self.weight, self.offset = model.weight, model.offset
+        effects = {f"effects of {t.name}": e for t, e in zip(terms, model.effects, strict=True)}
+        others = {**model.values.others, **effects}
+        self.values = replace(model.values, others=others)
+        """Everything by which a checkpoint recognises its rows."""
         self.noise_columns = None
         self.parameters = model.parameters.plus(self.covariances)
         self.n_params, self.param_names = self.parameters.size, self.parameters.names
@@ -226,7 +232,8 @@ class MixedPosterior(BasePosterior):
     def add_effects(self, theta: Array, value: Any, grad: Array) -> tuple[Array, Array]:
         """Add the log density of the effects and hyperparameters, and its gradient in theta.
 
-        ``value`` and ``grad``, which is overwritten, are those of the model.
+        ``value`` and ``grad``, which is overwritten, are those of the model. Where scales are
+        beyond floating point numbers the density is 0.
         """
         base, h = self.split(theta)
         of_h, in_h = self.covariances.value_and_grad(h)
@@ -242,7 +249,7 @@ class MixedPosterior(BasePosterior):
             square = white.swapaxes(1, 2) @ white
             in_root = inverse.swapaxes(1, 2) @ (square - u.shape[1] * np.eye(u.shape[2]))
             in_h[:, at] += covariance.pull_back(h[:, at], in_root)
-        return value, self.parameters.join(grad, in_h, "scales")
+        return refusing(value, self.parameters.join(grad, in_h, "scales"))
 
     def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
         """Log likelihood of each row ``(C, B)``."""
@@ -321,6 +328,14 @@ def _design(effects: Any, dtype: type) -> Design:
     if issparse(effects):
         return SparseDesign(effects.astype(dtype), None, False)
     return DenseDesign(effects, None, False, dtype)
+
+
+def refusing(value: Array, grad: Array) -> tuple[Array, Array]:
+    """Log density and gradient, with -inf and zeros where one of them is not a finite number."""
+    wrong = ~(np.isfinite(value) & np.isfinite(grad).all(axis=1))
+    if wrong.any():
+        value, grad = np.where(wrong, -np.inf, value), np.where(wrong[:, None], 0.0, grad)
+    return value, grad
 
 
 def log_determinant(root: Array) -> Array:

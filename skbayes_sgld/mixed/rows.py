@@ -21,6 +21,8 @@ from skbayes_sgld.rows.targets import Target
 class UnreadMixedRows(Arrays):
     """Rows as ``fit`` is given them; some columns may hold labels."""
 
+    why_no_batches = "group_effects needs all rows at once; call fit, or leave group_effects out"
+
     def encode(self, target: Target, estimator: Any) -> tuple[Target, MixedRows]:
         """Target of the rows, and the rows as the model takes them, both checked."""
         names = _get_feature_names(self.X)

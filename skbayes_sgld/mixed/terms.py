@@ -84,6 +84,11 @@ def _term(key: Any, value: Any, d: int, names: Sequence[str] | None) -> GroupTer
     at = tuple(column_position(each, d, names, argument) for each in slopes)
     if len(set(listed)) < len(listed) or len(set(at)) < len(at):
         raise ValueError(f"{argument}={value!r} names an effect twice.")
+    if any(_called(j, names) == "intercept" for j in at):
+        raise ValueError(
+            f"{argument}={value!r} has the slope of a column named 'intercept', which is the name "
+            "of the intercept; rename the column."
+        )
     intercept = "intercept" in listed
     effects = ("intercept",) * intercept + tuple(_called(j, names) for j in at)
     name = ":".join(_called(j, names) for j in columns)

@@ -23,6 +23,8 @@ from skbayes_sgld._checks import check_array_or_number, check_flag, check_number
 from skbayes_sgld._components import Component
 from skbayes_sgld._typing import Array
 
+_LARGEST = 1.0 - 2.0**-52  # partial correlation
+
 
 @dataclass(eq=False, repr=False)
 class GroupPrior(Component):
@@ -77,6 +79,11 @@ class GroupPrior(Component):
         which rows cannot tell them from 0.
         """
         auto = isinstance(self.scale, str)
+        if not auto and np.size(self.scale) not in (1, len(unit)):
+            raise ValueError(
+                f"group_prior has scale={self.scale!r}, and a term of group_effects has "
+                f"{len(unit)} effects; give one number, or one for each effect of a term."
+            )
         scale = np.array(np.broadcast_to(unit if auto else self.scale, unit.shape), dtype=float)
         eta = self.eta if self.correlated and len(unit) > 1 else None
         return LearnedCovariance(scale, float(self.degrees_of_freedom), eta, least)
@@ -218,13 +225,15 @@ class LearnedCovariance:
         x = np.arcsinh(scales / self._least)
         if not self.pairs:
             return x
+        # Cholesky's recursion, with partial correlations that rounding cannot take to 1 or beyond
         C, q = len(values), self.n_effects
-        R, y = np.tile(np.eye(q), (C, 1, 1)), np.empty_like(correlations)
+        root, left, y = np.zeros((C, q, q)), np.ones((C, q)), np.empty_like(correlations)
+        root[:, 0, 0] = 1.0
         for k, (i, j) in enumerate(self.pairs):
-            R[:, i, j] = R[:, j, i] = correlations[:, k]
-        root, left = np.linalg.cholesky(R), np.ones((C, q))
-        for k, (i, j) in enumerate(self.pairs):
-            z = root[:, i, j] / left[:, i]
+            rest = correlations[:, k] - np.einsum("ck,ck->c", root[:, i, :j], root[:, j, :j])
+            z = np.clip(rest / (root[:, j, j] * left[:, i]), -_LARGEST, _LARGEST)
             y[:, k] = np.arctanh(z)
+            root[:, i, j] = z * left[:, i]
             left[:, i] *= np.sqrt(1.0 - np.square(z))
+            root[:, i, i] = left[:, i]
         return np.hstack([x, y])

@@ -69,6 +69,8 @@ def next_batch(
             f"partial_fit takes the rows of one block, and X is {type(rows.source).__name__}; "
             "call it once a block, or call fit."
         )
+    if rows.why_no_batches:
+        raise ValueError(f"partial_fit takes batches, and {rows.why_no_batches}.")
     if has_outputs(y) and estimator.__sklearn_tags__().target_tags.multi_output:
         raise ValueError(
             f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape (n_samples,). "

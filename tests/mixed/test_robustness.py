@@ -1,0 +1,143 @@
+"""Mixed models under settings, labels and columns that nobody expects: right, or an error."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.mixed.coordinates import standardise_mixed
+from skbayes_sgld.priors import GroupPrior
+from skbayes_sgld.priors.group import LearnedCovariance
+from tests.mixed.test_density import make_posterior
+
+GROUPS = {"g": ["intercept", "x"]}
+N = 120
+
+
+def made(seed=0, n=N, n_labels=8):
+    """A frame, and y of a normal model with intercepts that vary."""
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(n_labels, size=n)
+    frame = pd.DataFrame({"g": [f"s{k}" for k in labels], "x": rng.normal(size=n)})
+    predictor = 0.3 + 0.5 * frame["x"] + rng.normal(0.0, 0.7, n_labels)[labels]
+    return frame, (predictor + rng.normal(size=n)).to_numpy()
+
+
+FRAME, Y = made()
+
+
+def linear(**params):
+    return SGLDLinearRegression(**{"group_effects": GROUPS, "random_state": 0, **params})
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"temperature": 0.5}, "temperature=0.5 does not go with group_effects"),
+        ({"temperature": 2.0}, "temperature=2.0 does not go with group_effects"),
+        ({"batch_size": 32}, "batch_size=32 asks for minibatches.*group_effects"),
+        ({"gradient": "minibatch"}, r"gradient=Minibatch\(\) asks for minibatches.*group_effects"),
+        ({"sampler": "sgld", "batch_size": 32}, "batch_size=32.*group_effects"),
+        ({"group_prior": GroupPrior(scale=[1.0, 2.0, 3.0])}, "group_prior has scale=.*2 effects"),
+    ],
+)
+def test_settings_that_do_not_go_with_groups_are_refused(params, message):
+    for model, y in [(linear(**params), Y), (_logistic(**params), Y > 0)]:
+        with pytest.raises(ValueError, match=message):
+            model.fit(FRAME, y)
+
+
+def _logistic(**params):
+    return SGLDLogisticRegression(**{"group_effects": GROUPS, "random_state": 0, **params})
+
+
+def test_batches_are_refused():
+    with pytest.raises(ValueError, match="partial_fit takes batches, and group_effects"):
+        linear().partial_fit(FRAME, Y)
+    fitted = linear(n_draws=200).fit(FRAME, Y)
+    expected = fitted.predict(FRAME)
+    with pytest.raises(ValueError, match="group_effects"):
+        fitted.partial_fit(FRAME, Y)
+    np.testing.assert_array_equal(fitted.predict(FRAME), expected)
+
+
+@np.errstate(all="ignore")  # as in runs
+def test_scales_beyond_floating_point_numbers_have_no_density():
+    inner, _, _ = make_posterior({"g": ["intercept", "x"]}, Bernoulli())
+    posterior, _ = standardise_mixed(inner, 1.0)
+    at = np.zeros((4, posterior.n_params))
+    # sizes of hyperparameters at which hyperbolic functions overflow, and their products do
+    for k, size in enumerate([1.0, 200.0, 500.0, 1e5]):
+        at[k, inner.n_linear :] = size
+    for each in (posterior, inner):
+        for function in (each.value_and_grad, each.bind_value_and_grad()):
+            value, grad = function(at)
+            assert np.isfinite(value[0])
+            assert not np.isnan(value).any()
+            assert np.isfinite(grad).all()
+        assert np.isfinite(each.bind_grad()(at)).all()
+
+
+def test_correlations_of_nearly_1_are_reported_and_read_back():
+    covariance = LearnedCovariance(np.ones(3), 3.0, 0.01, np.full(3, 0.1))
+    h = np.array([[1.0, 1.0, 1.0, 30.0, 0.5, -30.0], [1.0, 2.0, 1.5, 0.3, -0.4, 0.2]])
+    again = covariance.from_reported(covariance.to_reported(h))
+    assert np.isfinite(again).all()
+    np.testing.assert_allclose(again[1], h[1], rtol=1e-10)
+    np.testing.assert_allclose(
+        covariance.to_reported(again), covariance.to_reported(h), rtol=1e-7, atol=1e-7
+    )
+
+
+def test_a_checkpoint_knows_the_labels(tmp_path):
+    path = tmp_path / "run"
+    first = linear(n_draws=200, checkpoint=path).fit(FRAME, Y)
+    longer = linear(n_draws=300, resume_from=path).fit(FRAME, Y)
+    np.testing.assert_array_equal(
+        longer.posterior_.values[:, :200], first.posterior_.values[:, :200]
+    )
+    others = FRAME.assign(g=FRAME["g"].to_numpy()[::-1])
+    with pytest.raises(ValueError, match="effects of g"):
+        linear(n_draws=300, resume_from=path).fit(others, Y)
+    with pytest.raises(ValueError, match="effects of g"):
+        linear(n_draws=300, resume_from=path, group_effects={"g": "intercept"}).fit(FRAME, Y)
+
+
+def test_sparse_rows_give_the_model_of_dense_ones():
+    codes = np.column_stack([pd.factorize(FRAME["g"])[0], FRAME["x"]])
+    model = linear(group_effects={0: ["intercept", 1]}, n_draws=200)
+    dense = clone(model).fit(codes, Y)
+    for kind in (sp.csr_array, sp.csc_matrix, sp.coo_array):
+        sparse = clone(model).fit(kind(codes), Y)
+        np.testing.assert_allclose(sparse.predict(kind(codes)), dense.predict(codes), atol=0.05)
+        np.testing.assert_allclose(sparse.predict(codes), sparse.predict(kind(codes)), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["1", 1], "'1' and 1 in column 'g', of one text"),
+        ([["a"], ["b"]], r"\['a'\] in column 'g', of type list"),
+        ([{}, "b"], "{} in column 'g', of type dict"),
+    ],
+)
+def test_labels_without_a_name_of_their_own_are_refused(labels, message):
+    frame = FRAME.assign(g=pd.Series(labels * (N // 2), dtype=object))
+    with pytest.raises((ValueError, TypeError), match=message):
+        linear().fit(frame, Y)
+
+
+def test_pairs_of_labels_without_a_name_of_their_own_are_refused():
+    rows = [("p:q", "r"), ("p", "q:r"), ("p", "r")] * (N // 3)
+    frame = FRAME.assign(g=[a for a, _ in rows], h=[b for _, b in rows])
+    with pytest.raises(ValueError, match="'p:q:r'.*'g:h'"):
+        linear(group_effects={"g:h": "intercept"}).fit(frame, Y)
+
+
+def test_a_slope_of_a_column_called_intercept_is_refused():
+    frame = FRAME.rename(columns={"x": "intercept"})
+    with pytest.raises(ValueError, match="rename the column"):
+        linear(group_effects={"g": [1]}).fit(frame, Y)
