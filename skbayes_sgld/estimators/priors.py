@@ -47,13 +47,21 @@ class GivenPrior:
     registry: Registry[Any]
 
     def of_columns(
-        self, d: int, names: Sequence[str] | None, choose: Callable[[], Choice]
+        self,
+        d: int,
+        names: Sequence[str] | None,
+        places: Mapping[Any, int] | None,
+        choose: Callable[[], Choice],
     ) -> tuple[Any, Choice]:
         """Prior of all d columns, which may have names, and its entry in the plan.
 
-        ``choose`` is called if a column is left to "auto": it chooses the name of a prior.
+        ``places`` are those of columns among the d by their names and positions in X, if X has
+        others besides. ``choose`` is called if a column is left to "auto": it chooses the name of
+        a prior.
         """
-        others_at, automatic, others = self._others_at(d, names), None, self.others
+        positions, automatic, others = self._positions(d, names, places), None, self.others
+        named_at = np.concatenate([np.arange(0), *positions.values()])
+        others_at = np.setdiff1d(np.arange(d), named_at)
         if others is None and (others_at.size or not d):
             automatic = choose()
             others = self.registry[automatic.value]()
@@ -61,7 +69,7 @@ class GivenPrior:
             name = self.parameter if isinstance(self.parameter, str) else type(others).__name__
             return others, automatic or Choice.by_user(name)
         parts = []
-        for key, at in self._positions(d, names).items():
+        for key, at in positions.items():
             self.named[key].check(len(at), f"prior[{key!r}]")
             parts.append(Part(repr(key), at, self.named[key]))
         if others_at.size:
@@ -78,13 +86,15 @@ class GivenPrior:
         if self.others is not None and not isinstance(self.parameter, Mapping):
             check_noise_scales("prior", self.parameter, self.others, likelihood)
 
-    def _positions(self, d: int, names: Sequence[str] | None) -> dict[Any, NDArray[np.intp]]:
+    def _positions(
+        self, d: int, names: Sequence[str] | None, places: Mapping[Any, int] | None
+    ) -> dict[Any, NDArray[np.intp]]:
         """Positions of each key's columns; raise, naming the column, if X has none or two keys."""
         found: dict[Any, NDArray[np.intp]] = {}
         taken: dict[int, Any] = {}
         for key in self.named:
             each = key if isinstance(key, tuple) else (key,)
-            at = [column_position(column, d, names, "prior") for column in each]
+            at = [_position(column, d, names, places) for column in each]
             for j in at:
                 if j in taken:
                     called = f"{j} ({escaped(names[j])})" if names is not None else str(j)
@@ -96,10 +106,19 @@ class GivenPrior:
             found[key] = np.array(at)
         return found
 
-    def _others_at(self, d: int, names: Sequence[str] | None) -> NDArray[np.intp]:
-        """Positions of the columns that are not named."""
-        named = [np.arange(0), *self._positions(d, names).values()]
-        return np.setdiff1d(np.arange(d), np.concatenate(named))
+
+def _position(
+    column: Any, d: int, names: Sequence[str] | None, places: Mapping[Any, int] | None
+) -> int:
+    """Place of a column among those with coefficients; raise, naming it, if it has none."""
+    if places is None:
+        return column_position(column, d, names, "prior")
+    if isinstance(column, bool) or column not in places:
+        raise ValueError(
+            f"prior has the column {column!r}, which has no coefficient: it holds labels of "
+            f"group_effects, or is not in X; the columns of numbers are {list(places)}."
+        )
+    return places[column]
 
 
 def _together(parts: list[Part], d: int) -> Any:

@@ -145,7 +145,7 @@ class MixedColumns:
 
         Without groups rows stay as they are, and :meth:`with_bends` counts their columns.
         """
-        if not group_effects:
+        if group_effects is None:
             return cls(np.arange(0), Labels({}, {}), ()), X
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         if len(shape) != 2:
@@ -154,12 +154,17 @@ class MixedColumns:
             )
         d = shape[1]
         groups = resolve_groups(group_effects, d, names)
+        if not groups:
+            raise ValueError(
+                f"group_effects={group_effects!r} has no term; set it to None, or give one, such "
+                "as {'Subject': 'intercept'}."
+            )
         at = sorted({j for term in groups for j in term.columns})
         called = {j: f"x{j}" if names is None else str(names[j]) for j in at}
         labels = Labels.learned(X, at, called)
         encoded = labels.encoded(X)
         encoded_rows = _array(encoded)
-        columns = {j: _column(encoded_rows, j) for j in at}
+        columns = {j: column_of(encoded_rows, j) for j in at}
         terms = tuple(GroupEffects.learned(term, labels, columns) for term in groups)
         return cls(np.setdiff1d(np.arange(d), at), labels, terms), encoded
 

@@ -96,7 +96,7 @@ class Labels:
         places, distinct = pd.factorize(values)
         codes = labels.get_indexer(pd.Index(distinct, tupleize_cols=False)).astype(float)
         new = np.flatnonzero(codes < 0)
-        if len(new) == len(codes):
+        if len(new) == len(codes) > 0:
             _check_same_type(labels[0], distinct[0], self.names[j])
         for k in new:
             codes[k] = _FIRST_NEW - crc32(repr(_plain(distinct[k])).encode())

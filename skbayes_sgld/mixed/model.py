@@ -42,7 +42,7 @@ def bind_mixed(
             f"prior={model.prior_as_given!r} does not go with group_effects and smooth_effects, "
             "whose scales are learned beside coefficients of a known scale; set prior='normal'."
         )
-    _, names = rows.with_coefficients
+    _, names, _ = rows.with_coefficients
     numbers = replace(rows, X=rows.X[:, columns.fixed], names=names)
     if len(columns.fixed):
         posterior = replace(model, centers=True).posterior(numbers)

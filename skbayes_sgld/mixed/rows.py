@@ -27,7 +27,7 @@ class UnreadMixedRows(Arrays):
         """Target of the rows, and the rows as the model takes them, both checked."""
         names = _get_feature_names(self.X)
         names = None if names is None else list(names)
-        columns, X = MixedColumns.learned(self.X, estimator.group_effects or {}, names)
+        columns, X = MixedColumns.learned(self.X, estimator.group_effects, names)
         target, rows = Arrays(X, self.y, self.sample_weight, self.by_row).encode(target, estimator)
         if estimator.smooth_effects is not None:
             curves = estimator.smooth_effects
@@ -54,10 +54,14 @@ class MixedRows(Rows):
     why_no_learned_scale = "group_effects or smooth_effects"
 
     @property
-    def with_coefficients(self) -> tuple[int, list[str] | None]:
+    def with_coefficients(self) -> tuple[int, list[str] | None, Mapping[Any, int] | None]:
         """Number and names of the columns that have coefficients: those of numbers."""
-        fixed = self.mixed.fixed
-        return len(fixed), None if self.names is None else [self.names[j] for j in fixed]
+        fixed, d = self.mixed.fixed.tolist(), self.n_features
+        names = None if self.names is None else [self.names[j] for j in fixed]
+        places: dict[Any, int] = {j: k for k, j in enumerate(fixed)}
+        places |= {name: k for k, name in enumerate(names or ())}
+        places |= {j - d: k for k, j in enumerate(fixed)}
+        return len(fixed), names, places
 
     def bind(self, model: Any) -> tuple[MixedPosterior, MixedRows]:
         """Posterior under a model, and the rows that later calls need."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from skbayes_sgld._checks import column_position
@@ -63,7 +64,7 @@ def resolve_groups(
                     f"group_effects[{term.name!r}] has the slope {effect!r}, whose column holds "
                     "labels; slopes are of columns of numbers."
                 )
-    if len({term.name for term in terms}) < len(terms):
+    if len({frozenset(term.columns) for term in terms}) < len(terms):
         raise ValueError(
             f"group_effects names a column twice: {[term.name for term in terms]}; give all that "
             "varies with its labels in one list."
@@ -74,11 +75,16 @@ def resolve_groups(
 def _term(key: Any, value: Any, d: int, names: Sequence[str] | None) -> GroupTerm:
     argument = f"group_effects[{key!r}]"
     columns = tuple(column_position(each, d, names, "group_effects") for each in _pair(key, names))
+    if len(columns) > 2 or len(set(columns)) < len(columns):
+        raise ValueError(
+            f"group_effects has the key {key!r}; give a column, or 'a:b' for the pairs of labels "
+            "of two columns."
+        )
     listed = list(value) if isinstance(value, (list, tuple)) else [value]
     if not listed:
         raise ValueError(f"{argument} is empty; give {_ACCEPTED}.")
     for each in listed:
-        if isinstance(each, bool) or not isinstance(each, (str, int)):
+        if isinstance(each, bool) or not isinstance(each, (str, Integral)):
             raise TypeError(f"{argument}={value!r} is not accepted; give {_ACCEPTED}.")
     slopes = [each for each in listed if each != "intercept"]
     at = tuple(column_position(each, d, names, argument) for each in slopes)

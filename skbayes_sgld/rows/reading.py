@@ -48,8 +48,11 @@ class FitRows(Protocol):
         """Names of the columns."""
 
     @property
-    def with_coefficients(self) -> tuple[int, list[str] | None]:
-        """Number and names of the columns that have coefficients."""
+    def with_coefficients(self) -> tuple[int, list[str] | None, Mapping[Any, int] | None]:
+        """Number and names of the columns that have coefficients.
+
+        Last come their places among these by their names and positions in X; None for all columns.
+        """
 
     @property
     def is_copy(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import itemgetter, methodcaller
 from typing import Any, Self
@@ -65,9 +65,9 @@ class Rows:
         return int(self.X.shape[1])
 
     @property
-    def with_coefficients(self) -> tuple[int, list[str] | None]:
+    def with_coefficients(self) -> tuple[int, list[str] | None, Mapping[Any, int] | None]:
         """Number and names of the columns that have coefficients: all."""
-        return self.n_features, self.names
+        return self.n_features, self.names, None
 
     @property
     def column_names(self) -> list[str] | None:
@@ -177,7 +177,7 @@ class RowsInPart:
         return self.rows.names
 
     @property
-    def with_coefficients(self) -> tuple[int, list[str] | None]:
+    def with_coefficients(self) -> tuple[int, list[str] | None, Mapping[Any, int] | None]:
         """Number and names of the columns that have coefficients: all."""
         return self.rows.with_coefficients
 

@@ -54,7 +54,7 @@ def make_posterior(case, likelihood, own_priors=(), weight=None, prior=None):
         y = (predictor > 0.5).astype(float)
     else:
         y = rng.poisson(np.exp(0.3 * predictor)).astype(float)
-    columns, encoded = MixedColumns.learned(frame, terms, list(frame))
+    columns, encoded = MixedColumns.learned(frame, terms or None, list(frame))
     # a column of labels that no term has would be text
     text = [k for k in ("g", "h") if not pd.api.types.is_numeric_dtype(encoded[k])]
     encoded = encoded.assign(**dict.fromkeys(text, 0.0))

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.mixed.coordinates import standardise_mixed
-from skbayes_sgld.priors import GroupPrior
+from skbayes_sgld.priors import GroupPrior, Normal
 from skbayes_sgld.priors.group import LearnedCovariance
 from tests.mixed.test_density import make_posterior
 
@@ -57,7 +57,7 @@ def _logistic(**params):
 def test_batches_are_refused():
     with pytest.raises(ValueError, match="partial_fit takes batches, and group_effects"):
         linear().partial_fit(FRAME, Y)
-    fitted = linear(n_draws=200).fit(FRAME, Y)
+    fitted = linear(n_draws=300).fit(FRAME, Y)
     expected = fitted.predict(FRAME)
     with pytest.raises(ValueError, match="group_effects"):
         fitted.partial_fit(FRAME, Y)
@@ -66,7 +66,7 @@ def test_batches_are_refused():
 
 @np.errstate(all="ignore")  # as in runs
 def test_scales_beyond_floating_point_numbers_have_no_density():
-    inner, _, _ = make_posterior({"g": ["intercept", "x"]}, Bernoulli())
+    inner, _, _ = make_posterior("slopes", Bernoulli())
     posterior, _ = standardise_mixed(inner, 1.0)
     at = np.zeros((4, posterior.n_params))
     # sizes of hyperparameters at which hyperbolic functions overflow, and their products do
@@ -94,21 +94,19 @@ def test_correlations_of_nearly_1_are_reported_and_read_back():
 
 def test_a_checkpoint_knows_the_labels(tmp_path):
     path = tmp_path / "run"
-    first = linear(n_draws=200, checkpoint=path).fit(FRAME, Y)
-    longer = linear(n_draws=300, resume_from=path).fit(FRAME, Y)
-    np.testing.assert_array_equal(
-        longer.posterior_.values[:, :200], first.posterior_.values[:, :200]
-    )
+    first = linear(n_draws=300, checkpoint=path).fit(FRAME, Y)
+    longer = linear(n_draws=400, resume_from=path).fit(FRAME, Y)
+    np.testing.assert_array_equal(longer.posterior_.values[:, :300], first.posterior_.values)
     others = FRAME.assign(g=FRAME["g"].to_numpy()[::-1])
     with pytest.raises(ValueError, match="effects of g"):
-        linear(n_draws=300, resume_from=path).fit(others, Y)
+        linear(n_draws=400, resume_from=path).fit(others, Y)
     with pytest.raises(ValueError, match="effects of g"):
-        linear(n_draws=300, resume_from=path, group_effects={"g": "intercept"}).fit(FRAME, Y)
+        linear(n_draws=400, resume_from=path, group_effects={"g": "intercept"}).fit(FRAME, Y)
 
 
 def test_sparse_rows_give_the_model_of_dense_ones():
     codes = np.column_stack([pd.factorize(FRAME["g"])[0], FRAME["x"]])
-    model = linear(group_effects={0: ["intercept", 1]}, n_draws=200)
+    model = linear(group_effects={0: ["intercept", 1]}, n_draws=300)
     dense = clone(model).fit(codes, Y)
     for kind in (sp.csr_array, sp.csc_matrix, sp.coo_array):
         sparse = clone(model).fit(kind(codes), Y)
@@ -141,3 +139,36 @@ def test_a_slope_of_a_column_called_intercept_is_refused():
     frame = FRAME.rename(columns={"x": "intercept"})
     with pytest.raises(ValueError, match="rename the column"):
         linear(group_effects={"g": [1]}).fit(frame, Y)
+
+
+def test_priors_by_position_are_of_the_columns_of_x():
+    frame = FRAME.assign(z=np.linspace(-1.0, 1.0, N))
+    small = Normal(scale=1e-3)
+    quick = {"group_effects": {"g": "intercept"}, "n_draws": 300}
+    for key in ("x", 1, -2):
+        fitted = linear(**quick, prior={key: small}).fit(frame, Y)
+        assert abs(fitted.coef_[0]) < 0.01, key
+        assert abs(fitted.coef_[1]) > 0.01, key
+    for key in ("g", 0, -3, 7):
+        with pytest.raises(ValueError, match=f"prior has the column {key!r}.*no coefficient"):
+            linear(**quick, prior={key: small}).fit(frame, Y)
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ({}, "group_effects={} has no term"),
+        ({("g", "x", "z"): "intercept"}, "pairs of labels of two columns"),
+        ({("g",): "x"}, None),
+        ({"g:g": "intercept"}, "'g:g'; give a column, or 'a:b'"),
+        ({"g:x": "intercept", "x:g": "intercept"}, "a column twice"),
+    ],
+)
+def test_terms_that_name_columns_in_odd_ways(groups, message):
+    frame = FRAME.assign(z=0.5 * FRAME["x"] ** 2)
+    model = linear(group_effects=groups, n_draws=300)
+    if message is None:
+        assert model.fit(frame, Y).coef_.shape == (2,)
+        return
+    with pytest.raises(ValueError, match=message):
+        model.fit(frame, Y)
