@@ -209,7 +209,7 @@ class Kernel:
         with one_blas_thread(), np.errstate(all="ignore"):
             block = draw_block(run, self._dynamics, now, streams, state.n_steps, 1)
             try:
-                for _ in block.steps(run.sampler, now, self._dynamics):
+                for _ in block.advance(run.sampler, now, self._dynamics):
                     pass
             except KeyError as missing:
                 raise ValueError(

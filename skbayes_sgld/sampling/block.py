@@ -39,7 +39,7 @@ class Block(NamedTuple):
     noise: Array
     idx: Array | None
 
-    def steps(self, sampler: Algorithm, state: State, dynamics: Dynamics) -> Iterator[int]:
+    def advance(self, sampler: Algorithm, state: State, dynamics: Dynamics) -> Iterator[int]:
         """Advance the state step by step; yield the number of each step after it."""
         batches = repeat(None) if self.idx is None else dynamics.gradient.batches(self.idx)
         step = sampler.step

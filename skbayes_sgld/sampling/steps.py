@@ -59,7 +59,7 @@ def make_steps(run: Run, dynamics: Dynamics, state: State, block: Block, kept: r
     """
     before = {name: array.copy() for name, array in state.items()}
     path = [np.empty((0, state["theta"].shape[1]))]
-    for t in block.steps(run.sampler, state, dynamics):
+    for t in block.advance(run.sampler, state, dynamics):
         if t in kept:
             path.append(state["theta"])
         if (block.first + t + 1) % LOOK == 0:  # at the same steps for every block size
@@ -83,7 +83,7 @@ def look(run: Run, dynamics: Dynamics, state: State, step: int) -> None:
 
 def first_overflow(run: Run, dynamics: Dynamics, before: State, block: Block) -> ChainOverflowError:
     """First step that overflows, found by making a block again from the state before it."""
-    for t in block.steps(run.sampler, before, dynamics):
+    for t in block.advance(run.sampler, before, dynamics):
         bad = np.argwhere(~np.isfinite(before["theta"]))
         if len(bad):
             return ChainOverflowError(block.first + t, *bad[0].tolist())

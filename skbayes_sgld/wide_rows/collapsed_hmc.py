@@ -53,7 +53,7 @@ class CollapsedHMC(HMC):
         generators = [np.random.default_rng(seed) for seed in seeds]
 
         def move(dual: Array, eta: float) -> tuple[Array, Array]:
-            steps = self.steps(np.asarray(eta), noise[None, :, -1:])[0]
+            steps = self.step_sizes(np.asarray(eta), noise[None, :, -1:])[0]
             return rows.move(dual, steps, self.gradients(eta), generators)
 
         dual = state["dual"]

@@ -26,7 +26,7 @@ def test_no_walker_stands_still_where_counts_are_fewer_than_columns():
 def test_every_eighth_trajectory_is_short_where_there_are_walls():
     normals = np.random.default_rng(1).standard_normal((4000, 3, 1))
     eta = np.full((4000, 1), 0.5)
-    plain, walls = (HMC().steps(eta, normals, walls) for walls in (False, True))
+    plain, walls = (HMC().step_sizes(eta, normals, walls) for walls in (False, True))
     assert plain.min() >= 0.4 and plain.max() <= 0.6
     short = walls < 0.2
     assert short.mean() == pytest.approx(0.125, abs=0.012)  # four standard errors
@@ -68,7 +68,7 @@ def test_the_mode_is_exact_where_the_step_size_is_given():
 
 def test_half_of_the_trajectories_of_a_range_of_steps_are_shorter_within_it():
     normals = np.random.default_rng(1).standard_normal((4000, 3, 1))
-    steps = HMC(step_range=64.0).steps(np.full((4000, 1), 0.5), normals, True) / 0.5
+    steps = HMC(step_range=64.0).step_sizes(np.full((4000, 1), 0.5), normals, True) / 0.5
     short = steps < 0.8
     assert steps.min() >= 1.0 / 64.0 and steps.max() <= 1.2
     error = 0.5 / np.sqrt(steps.size)

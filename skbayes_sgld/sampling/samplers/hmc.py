@@ -13,7 +13,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.metric import Metric
-from skbayes_sgld.sampling.samplers.metropolis import Adjusted
+from skbayes_sgld.sampling.samplers.metropolis import Adjusted, split_noise
 
 # Share of Gauss-Lobatto quadrature in the kicks. Shares of 0, 0.2, 0.35 and 0.5 accept 0.79, 0.83,
 # 0.85 and 0.85 of trajectories of three steps (digits, 325 parameters), and 0.80, 0.80, 0.80 and
@@ -147,24 +147,25 @@ class Hamiltonian(Adjusted):
         heat = np.reshape(np.sqrt(dynamics.temperature), (-1, 1, 1))
         P = normals.shape[-1] - self.extra_normals
         walls = not dynamics.facts.bounded_curvature
-        steps = self.steps(eta[:, None], normals[..., P + 1 :], walls)[..., None]
+        steps = self.step_sizes(eta[:, None], normals[..., P + 1 :], walls)[..., None]
         uniform = log_ndtr(normals[..., P : P + 1])
         return np.concatenate([heat * normals[..., :P], uniform, steps], axis=-1)
 
-    def steps(self, eta: Array, normals: Array, walls: bool = False) -> Array:
+    def step_sizes(self, eta: Array, normals: Array, walls: bool = False) -> Array:
         """Size of each chain's leapfrog steps ``(T, C)``; ``eta (T, 1)``.
 
         If the density may have ``walls``, where it falls off steeply, some steps should be short
         enough for chains to leave them.
         """
-        raise self._undefined("steps")
+        raise self._undefined("step_sizes")
 
     def propose(
         self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """End of a trajectory."""
-        momentum = noise[:, :-2]
-        proposal, end = self._travel(state["z"], momentum, state["force"], eta, noise, dynamics)
+        momentum, _, step = split_noise(noise, state["z"].shape[1])
+        start, n_steps = (state["z"], momentum, state["force"]), self.gradients(float(eta))
+        proposal, end = self._travel(*start, step, n_steps, dynamics)
         return proposal, proposal["value"] - state["value"] + kinetic(momentum) - kinetic(end)
 
     def _travel(
@@ -172,16 +173,15 @@ class Hamiltonian(Adjusted):
         z: Array,
         momentum: Array,
         force: Array,
-        eta: float,
-        noise: Array,
+        step: Array,
+        n_steps: int,
         dynamics: Dynamics,
     ) -> tuple[State, Array]:
-        """State and momentum at the end of a trajectory.
+        """State and momentum at the end of a trajectory of leapfrog steps of size ``step (C, 1)``.
 
         The trajectory may be computed in single precision; the density at its end is not.
         """
         metric, whitened, center = dynamics.metric, dynamics.whitened, dynamics.center
-        step, n_steps = noise[:, -1:], self.gradients(float(eta))
         if self.rotates and whitened is not None:
             z, momentum = along_rows(whitened, z, momentum, step, n_steps)
             end = {"theta": whitened.locate(z), "value": whitened.log_density(z), "z": z}
@@ -323,20 +323,20 @@ class HMC(Hamiltonian):
         """End of a trajectory; with several points, its next point."""
         if self.n_points == 1:
             return super().propose(state, eta, noise, dynamics)
+        momentum, _, step = split_noise(noise, state["z"].shape[1])
         if state["point"].any():
             state.update({name: state[f"origin_{name}"] for name in _ORIGIN})
         else:  # a trajectory begins at the end of the last one
-            momentum = noise[:, :-2]
             state.update({f"origin_{name}": state[name] for name in _ORIGIN})
             state.update(way_z=state["z"], way_force=state["force"], way_momentum=momentum)
             state["energy"] = state["value"] - kinetic(momentum)
         state["point"] = (state["point"] + 1) % self.n_points
         way = state["way_z"], state["way_momentum"], state["way_force"]
-        proposal, end = self._travel(*way, eta, noise, dynamics)
+        proposal, end = self._travel(*way, step, self.gradients(float(eta)), dynamics)
         state.update(way_z=proposal["z"], way_force=proposal["force"], way_momentum=end)
         return proposal, proposal["value"] - kinetic(end) - state["energy"]
 
-    def steps(self, eta: Array, normals: Array, walls: bool = False) -> Array:
+    def step_sizes(self, eta: Array, normals: Array, walls: bool = False) -> Array:
         """Jittered step sizes; with ``walls`` one in eight, on average, is a quarter as long.
 
         Without the short steps a walker may stand still at a wall, as with few rows of counts. If

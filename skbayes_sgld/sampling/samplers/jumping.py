@@ -107,9 +107,10 @@ class JumpingHMC(HMC):
 
     def step(self, state: State, eta: float, noise: Array, batch: Any, dynamics: Dynamics) -> None:
         """Follow a trajectory, then propose a jump."""
-        super().step(state, eta, noise[:, :-2], batch, dynamics)
+        trajectory, log_uniform, uniform = np.split(noise, [-2, -1], axis=1)
+        super().step(state, eta, trajectory, batch, dynamics)
         n_others, modes = len(self._places) - 1, state["mode"]
-        ahead = np.minimum((noise[:, -1] * n_others).astype(int), n_others - 1)
+        ahead = np.minimum((uniform[:, 0] * n_others).astype(int), n_others - 1)
         to = (modes + 1 + ahead) % len(self._places)
         theta = self._located(state["z"], to)
 
@@ -119,7 +120,7 @@ class JumpingHMC(HMC):
 
         new: State = self._by_mode(to, of) | {"theta": theta, "mode": to}
         gain = self._gain(state["value"], new["value"], modes, to, dynamics.temperature)
-        accept = (noise[:, -2] < gain) & (self.modes_of(theta) == to)
+        accept = (log_uniform[:, 0] < gain) & (self.modes_of(theta) == to)
         for name, array in new.items():
             mask = accept.reshape(-1, *[1] * (array.ndim - 1))
             state[name] = np.where(mask, array, state[name])

@@ -34,7 +34,7 @@ class MALA(Hamiltonian):
     target_acceptance: float = 0.574
     extra_normals = 1
 
-    def steps(self, eta: Array, normals: Array, walls: bool = False) -> Array:
+    def step_sizes(self, eta: Array, normals: Array, walls: bool = False) -> Array:
         """Leapfrog steps of ``sqrt(2 eta)``."""
         return np.broadcast_to(np.sqrt(2.0 * eta), normals.shape[:2])
 

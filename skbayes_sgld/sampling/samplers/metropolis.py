@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr
@@ -15,6 +15,29 @@ from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 _LEAST = float(np.log(np.nextafter(0.0, 1.0)))  # log of the least positive probability
 
 _DIVERGED = 1e3  # change of the energy at which a trajectory has diverged, as in Stan
+
+
+class StepNoise(NamedTuple):
+    """Noise of one step of a sampler that accepts or rejects, by its columns.
+
+    Attributes
+    ----------
+    move : ndarray of shape (C, P)
+        One number per parameter, such as the momentum.
+    log_uniform : ndarray of shape (C,)
+        Log of the uniform number that decides on the proposal.
+    rest : ndarray of shape (C, n_extra - 1)
+        Further columns, such as the jittered step size.
+    """
+
+    move: Array
+    log_uniform: Array
+    rest: Array
+
+
+def split_noise(noise: Array, n_params: int) -> StepNoise:
+    """Parts of the noise ``(C, P + n_extra)`` that :meth:`Adjusted.prepare` returns for a step."""
+    return StepNoise(noise[:, :n_params], noise[:, n_params], noise[:, n_params + 1 :])
 
 
 class Adjusted(Sampler):
@@ -92,7 +115,7 @@ class Adjusted(Sampler):
             state["undefined"] = state["undefined"] + undefined
             at = np.where(undefined[:, None], proposal["theta"], state["undefined_at"])
             state["undefined_at"] = at
-        log_uniform = noise[:, state["theta"].shape[1]]
+        log_uniform = split_noise(noise, state["theta"].shape[1]).log_uniform
         # an infinite density is an overflow
         log_ratio = np.where(proposal["value"] < np.inf, log_ratio / dynamics.temperature, -np.inf)
         accept = log_uniform < log_ratio
@@ -148,6 +171,6 @@ class RandomWalk(Adjusted):
         self, state: State, eta: float, noise: Array, dynamics: Dynamics
     ) -> tuple[State, Array]:
         """Take a random step."""
-        theta = state["theta"] + eta * noise[:, : state["theta"].shape[1]]
+        theta = state["theta"] + eta * split_noise(noise, state["theta"].shape[1]).move
         value = dynamics.posterior.log_density(theta)
         return {"theta": theta, "value": value}, value - state["value"]

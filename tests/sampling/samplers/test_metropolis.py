@@ -139,7 +139,7 @@ def test_proposals_without_a_density_are_counted(sampler):
 
 
 def test_a_trajectorys_step_is_jittered_by_a_fifth_at_most():
-    found = HMC().steps(np.array([0.5]), np.array([-40.0, 0.0, 40.0])[:, None, None])
+    found = HMC().step_sizes(np.array([0.5]), np.array([-40.0, 0.0, 40.0])[:, None, None])
     np.testing.assert_allclose(found.ravel(), [0.4, 0.5, 0.6])
 
 
