@@ -177,7 +177,8 @@ class ShrinkageDisplay(Display):
     mean : ndarray of shape (n_shown,)
         Posterior mean of each group's deviation.
     interval : ndarray of shape (n_shown, 2)
-    n_rows : ndarray of int of shape (n_shown,)
+    sizes : ndarray of int of shape (n_shown,)
+        Numbers of rows.
     labels : list
     term : str
     coverage : float, default=0.9
@@ -201,7 +202,7 @@ class ShrinkageDisplay(Display):
     own: Array
     mean: Array
     interval: Array
-    n_rows: Array
+    sizes: Array
     labels: list[Any]
     term: str
     coverage: float = 0.9
@@ -300,7 +301,7 @@ class ShrinkageDisplay(Display):
             panel.annotate("", (mean, row), (own, row), arrowprops=style)
             for mean, own, row in zip(self.mean, self.own, at, strict=True)
         ]
-        area = 12.0 + 70.0 * self.n_rows / self.n_rows.max()
+        area = 12.0 + 70.0 * self.sizes / self.sizes.max()
         self.own_ = panel.scatter(
             self.own, at, area, facecolor="none", edgecolor=ORANGE, label="own mean", zorder=3
         )
@@ -308,9 +309,9 @@ class ShrinkageDisplay(Display):
             self.mean, at, "o", color=BLUE, markersize=4.5, label=name, zorder=4
         )
         panel.set(ylabel=self.term, xlabel=f"{self.y_name}: deviation from the population")
-        few, many = self.n_rows.min(), self.n_rows.max()
-        sizes = f"{few:,}" if few == many else f"{few:,} to {many:,}"
-        title = f"{sizes} row{'s' * bool(many > 1)} a label" + _omitted(n, self.n_labels)
+        few, many = self.sizes.min(), self.sizes.max()
+        each = f"{few:,}" if few == many else f"{few:,} to {many:,}"
+        title = f"{each} row{'s' * bool(many > 1)} a label" + _omitted(n, self.n_labels)
         finish(panel, title, "lower right", grid="x")  # where low effects are not
         return self
 

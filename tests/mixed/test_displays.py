@@ -82,7 +82,7 @@ def test_in_a_linear_regression_the_effects_of_shrinkage_are_the_effects(model, 
     own = by_label.mean().loc[display.labels]
     assert_allclose(display.own_.get_offsets()[:, 0], own)
     n_rows = by_label.size().loc[display.labels]
-    np.testing.assert_array_equal(display.n_rows, n_rows)
+    np.testing.assert_array_equal(display.sizes, n_rows)
     assert np.all(np.diff(display.own_.get_sizes()[np.argsort(n_rows)]) >= 0)
     # pooling draws towards the population, the more the fewer the rows
     kept = display.mean / display.own
