@@ -24,6 +24,7 @@ from skbayes_sgld.criticism.checks import share_inside
 from skbayes_sgld.criticism.settings import advice
 from skbayes_sgld.posterior import LogLinearNoise
 from tests.marks import slow
+from tests.rows import test_fits as by_rows
 
 pytestmark = pytest.mark.filterwarnings("error::skbayes_sgld.ModelMisfitWarning")
 
@@ -375,3 +376,20 @@ def test_one_row_far_away_is_told():
     assert stats.chi2.sf(score.sum(), 400) > 1e-4
     with pytest.warns(ModelMisfitWarning, match="tails are not normal"):
         SGLDLinearRegression(random_state=0).fit(X, y)
+
+
+def test_an_error_of_the_screen_changes_no_attribute_of_the_last_fit():
+    good, skewed = (
+        by_rows.X[:, 0] + by_rows.RNG.standard_normal(200),
+        np.exp(2.0 * by_rows.RNG.standard_normal(200)),
+    )
+    model = SGLDLinearRegression(**by_rows.FEW).fit(by_rows.X, good)
+    before = by_rows.state(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ModelMisfitWarning)
+        with pytest.raises(ModelMisfitWarning):
+            model.fit(by_rows.X, skewed)
+    assert by_rows.state(model) == before
+    with pytest.warns(ModelMisfitWarning):
+        model.fit(by_rows.X, skewed)
+    assert model.result_ is not before["result_"]

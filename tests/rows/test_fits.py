@@ -1,12 +1,9 @@
 """A fit makes a value and writes it once: an error or a warning on the way leaves no trace."""
 
-import warnings
-
 import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld._warnings import ModelMisfitWarning
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((200, 2))
@@ -15,20 +12,6 @@ FEW = {"n_draws": 250, "random_state": 0}
 
 def state(model):
     return {name: value for name, value in vars(model).items() if not name.startswith("_skl")}
-
-
-def test_a_warning_of_the_screen_that_is_an_error_leaves_the_last_fit():
-    good, skewed = X[:, 0] + RNG.standard_normal(200), np.exp(2.0 * RNG.standard_normal(200))
-    model = SGLDLinearRegression(**FEW).fit(X, good)
-    before = state(model)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ModelMisfitWarning)
-        with pytest.raises(ModelMisfitWarning):
-            model.fit(X, skewed)
-    assert state(model) == before
-    with pytest.warns(ModelMisfitWarning):
-        model.fit(X, skewed)
-    assert model.result_ is not before["result_"]
 
 
 def test_a_later_fit_leaves_nothing_of_the_last():
