@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -66,8 +65,9 @@ def plan_and_run(
             origin = journal.origin
         n_left = 5  # further plans to try
         while True:
-            start = origin.seed, origin.positions, origin.finding
-            plan = make_plan(posterior, settings, *start, choices)
+            plan = make_plan(
+                posterior, settings, origin.seed, origin.positions, origin.finding, choices
+            )
             try:
                 return run_plan(plan, watch, origin, journal, workers)
             except ChainOverflowError as error:
@@ -165,10 +165,17 @@ def draw(
         if settings.in_parts:
             chains, stopped = draw_in_parts(plan, begin, journal, progress, workers, measure)
         else:
-            lengths = {"n_draws": plan.n_each, "n_burnin": plan.n_burnin, "thin": plan.thin}
-            how: dict[str, Any] = {"progress": progress, "workers": workers}
-            how |= {"seed": plan.seed, "n_jobs": settings.n_jobs}
-            chains = run_chains(plan.run, plan.start, **lengths, **how)
+            chains = run_chains(
+                plan.run,
+                plan.start,
+                n_draws=plan.n_each,
+                n_burnin=plan.n_burnin,
+                thin=plan.thin,
+                seed=plan.seed,
+                n_jobs=settings.n_jobs,
+                progress=progress,
+                workers=workers,
+            )
             if chains.draws.shape[1] < plan.n_each:
                 stopped = stopped_by_callback(chains)
     except ChainOverflowError as error:

@@ -33,6 +33,11 @@ def run_chains(
 
     Chain c draws the same numbers whatever the number of chains, the block size and ``n_jobs``.
 
+    Two pilots make steps in loops of their own, as they do not keep draws of one run:
+    :func:`~skbayes_sgld.sampling.tuning.pilots.measure_bias` steps along a second chain, on the
+    normal distribution, and :mod:`~skbayes_sgld.sampling.tuning.adaptation` changes the step size
+    after every step.
+
     Parameters
     ----------
     run : Run
@@ -188,8 +193,9 @@ class _ToDo:
             while self.rest.n_steps:
                 steps, self.rest = self.rest.cut(n_shared)
                 own = deepcopy(self.state)  # workers may be threads
-                how: Any = share, advance, self.run, own, edges.tolist(), steps, self.block_size
-                part = side_by_side(*how)
+                part = side_by_side(
+                    share, advance, self.run, own, edges.tolist(), steps, self.block_size
+                )
                 self.state = part.state
                 yield part
                 if self.progress is not None and self.progress(steps.n_steps):

@@ -79,7 +79,7 @@ def _piloted(task: Task, run: Run, rows_read: RowsRead) -> GivenRun:
         run = replace(run, dynamics=round_gradient(run.dynamics, mode))
     choice = pilots.choose_step_size(pilot_run(run, mode) if quiet else run, mode, task.seed)
     assert choice is not None
-    step_size, bias = choice
+    step_size, bias = choice.size, choice.bias
     found = said_of(step_size, bias)
     why = _why(settings, f"; {found}")
     time = time_of(run.sampler, step_size, n_params, bias)

@@ -63,25 +63,25 @@ def _plan(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> Plan |
 
     ``before`` is the finding about steps on batches.
     """
-    choice = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, spare=True)
-    if choice is None:
+    step = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, spare=True)
+    if step is None:
         found = _OFF
-    elif not pilots.holds_far_out(run, task.mode, choice[0], task.seed):
-        found = f"a pilot's steps of {choice[0]:g} overflow from far out"
-    elif choice[1].width > _WIDEST:
+    elif not pilots.holds_far_out(run, task.mode, step.size, task.seed):
+        found = f"a pilot's steps of {step.size:g} overflow from far out"
+    elif step.bias.width > _WIDEST:
         # with heavy tails or nearly separated classes, steps in the mode's metric are too short
-        found = f"a pilot's variances are {choice[1].width:.1f} times those at the mode"
+        found = f"a pilot's variances are {step.bias.width:.1f} times those at the mode"
     else:
-        return _finish(task, run, rows_read, *choice, before)
+        return _finish(task, run, rows_read, step, before)
     return _next(task, run, rows_read, before + found)
 
 
 def _on_batches(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
     """Plan of steps on batches of many rows, or on all rows if batches are biased."""
     piloted, least = pilot_run(run, task.mode), _least_step(run)
-    choice = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
-    if choice is not None:
-        return _finish(task, run, rows_read, *choice)
+    step = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
+    if step is not None:
+        return _finish(task, run, rows_read, step)
     wrong = f"on batches {_OFF}"
     rows_read = all_rows(wrong, task.posterior, task.mode)
     return _plan(task, on_all_rows(run, task.mode), rows_read, f"{wrong}; ")
@@ -102,11 +102,11 @@ def _least_step(run: Run) -> float:
 
 
 def _finish(
-    task: Task, run: Run, rows_read: RowsRead, step_size: float, bias: pilots.Bias, before: str = ""
+    task: Task, run: Run, rows_read: RowsRead, step: pilots.StepChoice, before: str = ""
 ) -> Plan:
     """Plan of a step size whose bias a pilot has measured."""
-    time = time_of(run.sampler, step_size, task.posterior.n_params, bias)
-    run, found = at_first(run, step_size), said_of(step_size, bias)
+    time = time_of(run.sampler, step.size, task.posterior.n_params, step.bias)
+    run, found = at_first(run, step.size), said_of(step.size, step.bias)
     lengths = usual_lengths(task, run, time)
     return finish(
         task,
@@ -116,6 +116,6 @@ def _finish(
         choose_start(task, task.mode, lengths.n_walkers),
         mode=task.mode,
         center=task.mode,
-        bias=bias[:2],
+        bias=(step.bias.size, step.bias.doubt),
         noise=rows_read.noise,
     )

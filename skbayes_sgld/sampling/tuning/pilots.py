@@ -63,6 +63,20 @@ class Bias(NamedTuple):
     upper: float
 
 
+class StepChoice(NamedTuple):
+    """Step size that pilots have chosen, and its bias.
+
+    Attributes
+    ----------
+    size : float
+    bias : Bias
+        Measured by a pilot, or extrapolated from one at a longer step.
+    """
+
+    size: float
+    bias: Bias
+
+
 class StandardNormal(BasePosterior):
     """The standard normal distribution of ``n_params`` coordinates."""
 
@@ -267,7 +281,7 @@ def _mirrored(half: Array, axis: int = 0) -> Array:
 
 def choose_step_size(
     run: Run, mode: Mode, seed: int, spare: bool = False, least: float = 0.0
-) -> tuple[float, Bias] | None:
+) -> StepChoice | None:
     """Largest step size without visible bias, shortened until chains return from far out.
 
     With a ``spare`` sampler it is not shortened: the caller checks whether chains return, and lets
@@ -277,16 +291,15 @@ def choose_step_size(
     choice = choose_unbiased(run, mode, seed, spare, least)
     if choice is None or spare:
         return choice
-    largest, bias = choice
-    sizes = [size for size in step_sizes(run.sampler) if least <= size <= largest]
+    sizes = [size for size in step_sizes(run.sampler) if least <= size <= choice.size]
     stable = (size for size in sizes if holds_far_out(run, mode, size, seed))
     found = next(stable, None if least else sizes[-1])
-    return None if found is None else (found, bias)
+    return None if found is None else choice._replace(size=found)
 
 
 def choose_unbiased(
     run: Run, mode: Mode, seed: int, spare: bool, least: float = 0.0
-) -> tuple[float, Bias] | None:
+) -> StepChoice | None:
     """Largest step size, in the metric of the curvature, whose bias is within the limit.
 
     A sampler that is exact on normal posteriors has a bias of second or higher order in the step
@@ -306,9 +319,9 @@ def choose_unbiased(
 
     Returns
     -------
-    choice : tuple of float and Bias or None
-        Step size and its bias, measured or extrapolated. If none is within the limit: None if
-        another sampler or run takes over, else the shortest, or the one of the least bias.
+    choice : StepChoice or None
+        If no step size is within the limit: None if another sampler or run takes over, else the
+        shortest, or the one of the least bias.
     """
     sizes = step_sizes(run.sampler)
     if run.sampler.gaussian_inflation(sizes[0]) != 1.0:
@@ -325,14 +338,14 @@ def choose_unbiased(
         bias = measure_bias(run, mode, sizes[at], seed, limit, decides=stands_by and at == last)
         bound = min(bound, bias.upper)
         if bound <= limit and bias.size - bias.doubt <= limit:
-            return sizes[at], bias
+            return StepChoice(sizes[at], bias)
         for shorter in range(at + 1, last + 1):
             share = (sizes[shorter] / sizes[at]) ** _SLOWEST
             # the slowest power is trusted down to a fifth of the measured bias, unless the pilot
             # of a shorter step found more than that
             if share * max(bound, bias.size - bias.doubt) <= limit and share >= 0.2:
                 bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
-                return sizes[shorter], bias._replace(upper=share * bound)
+                return StepChoice(sizes[shorter], bias._replace(upper=share * bound))
         error = max(bias.size - bias.doubt, 1e-3 * limit)
         hopeful = sizes[at] * (limit / error) ** (1.0 / power)
         if least > 0.0 and bias.size == np.inf:
@@ -343,7 +356,7 @@ def choose_unbiased(
         if least > 0.0 and bias.size - bias.doubt <= limit and bias.width > _FAR_WIDER:
             return None
         if at == last:
-            return sizes[at], bias
+            return StepChoice(sizes[at], bias)
         following = min([*worth, at + 3, last])
         bound *= (sizes[following] / sizes[at]) ** _SLOWEST
         at = following
@@ -376,7 +389,7 @@ def holds_far_out(run: Run, mode: Mode, step_size: float, seed: int) -> bool:
     return bool(np.abs(mode.metric.whiten(chains.draws[:, -1] - mode.theta)).max() < 1e3)
 
 
-def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> tuple[float, Bias]:
+def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> StepChoice:
     at, best = 0, (measure_bias(run, mode, sizes[0], seed), 0)
     bias, limit = best[0], THRESHOLDS.max_rough_bias
     if bias.size - bias.doubt > limit:
@@ -390,7 +403,7 @@ def _choose_rough(run: Run, mode: Mode, seed: int, sizes: tuple[float, ...]) -> 
         if bias.size - bias.doubt > 0.8 * best[0].size:  # shorter steps do not help
             break
         best = bias, at
-    return sizes[best[1]], best[0]
+    return StepChoice(sizes[best[1]], best[0])
 
 
 def largest_error(sampler: Sampler, sizes: tuple[float, ...], n_params: int) -> float:
