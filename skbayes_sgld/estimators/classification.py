@@ -74,6 +74,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         target = self._fitted.target
         return replace(predictive, present=target.present, n_classes=len(target.classes))
 
+    # here and below `prediction_method` writes into `out`; a body is only called without it
     @prediction_method
     def decision_function(self, X: ArrayLike, *, out: Array | None = None, **by_row: Any) -> Array:
         """Log odds of the posterior mean of the probability.

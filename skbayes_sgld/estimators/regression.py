@@ -82,6 +82,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
     def predict(
         self, X: ArrayLike, return_std: Literal[True], **by_row: Any
     ) -> tuple[Array, Array]: ...
+    # here and below `prediction_method` writes into `out`; a body is only called without it
     @prediction_method
     def predict(
         self, X: ArrayLike, return_std: bool = False, *, out: Any = None, **by_row: Any

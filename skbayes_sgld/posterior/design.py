@@ -89,7 +89,7 @@ class DenseDesign(Design):
     X : ndarray of shape (n, d)
     center : ndarray of shape (d,) or None
         Vector to subtract from the rows.
-    has_level : bool
+    has_ones : bool
         Whether a column of ones comes last.
     dtype : type
         Dtype of the blocks; a design in float32 is kept in memory.
@@ -97,10 +97,10 @@ class DenseDesign(Design):
 
     is_array = True
 
-    def __init__(self, X: Array, center: Array | None, has_level: bool, dtype: type) -> None:
+    def __init__(self, X: Array, center: Array | None, has_ones: bool, dtype: type) -> None:
         self.center, self.dtype, self._X = center, dtype, X
-        self.shape = X.shape[0], X.shape[1] + has_level
-        if center is None and not has_level and X.dtype == dtype and X.flags.c_contiguous:
+        self.shape = X.shape[0], X.shape[1] + has_ones
+        if center is None and not has_ones and X.dtype == dtype and X.flags.c_contiguous:
             self.held = X
         elif dtype is np.float32 or X.size <= HELD_NUMBERS:
             held: Array = np.empty(self.shape, dtype)

@@ -232,10 +232,10 @@ class GLMPosterior(BasePosterior):
 
     def _design(self, dtype: type) -> Design:
         """Columns of X and, for intercepts and own parameters, a column of ones."""
-        has_level = self.fit_intercept or self.n_own > 0
+        has_ones = self.fit_intercept or self.n_own > 0
         if issparse(self.X):
-            return SparseDesign(self.X.astype(dtype), self.center, has_level)
-        return DenseDesign(self.X, self.center, has_level, dtype)
+            return SparseDesign(self.X.astype(dtype), self.center, has_ones)
+        return DenseDesign(self.X, self.center, has_ones, dtype)
 
     def row_sum(self, dtype: type = np.float64) -> RowSum:
         """Sum over the rows in a precision, which all posteriors of these rows share."""

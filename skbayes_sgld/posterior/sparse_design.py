@@ -27,16 +27,16 @@ class SparseDesign(Design):
     ----------
     X : csr_array of shape (n, d)
     center : ndarray of shape (d,) or None
-    has_level : bool
+    has_ones : bool
         Whether a column of ones comes last.
     n_chains : int, default=1
         Number of chains to which these gathered rows belong, chain by chain.
     """
 
-    def __init__(self, X: Any, center: Array | None, has_level: bool, n_chains: int = 1) -> None:
-        self.X, self.has_level, self.dtype, self.n_chains = X, has_level, X.dtype.type, n_chains
+    def __init__(self, X: Any, center: Array | None, has_ones: bool, n_chains: int = 1) -> None:
+        self.X, self.has_ones, self.dtype, self.n_chains = X, has_ones, X.dtype.type, n_chains
         n, d = X.shape
-        self.shape = n, d + has_level
+        self.shape = n, d + has_ones
         self.center: Array = np.zeros(d) if center is None else center
         self.center = self.center.astype(self.dtype, copy=False)
         self._slices: dict[tuple[int, int], SparseDesign] = {}
@@ -48,7 +48,7 @@ class SparseDesign(Design):
             a, b = self.X.indptr[first], self.X.indptr[stop]
             part = self.X.data[a:b], self.X.indices[a:b], self.X.indptr[first : stop + 1] - a
             X = sparse.csr_array(part, shape=(stop - first, self.X.shape[1]))
-            self._slices[first, stop] = SparseDesign(X, self.center, self.has_level)
+            self._slices[first, stop] = SparseDesign(X, self.center, self.has_ones)
         return self._slices[first, stop]
 
     def as_they_are(self, rows: slice) -> SparseDesign:
@@ -63,7 +63,7 @@ class SparseDesign(Design):
 
     def rows(self, idx: Array) -> SparseDesign:
         """Rows ``idx (B,)``, or ``(C, B)`` of several chains."""
-        return SparseDesign(self.X[idx.ravel()], self.center, self.has_level, idx[..., 0].size)
+        return SparseDesign(self.X[idx.ravel()], self.center, self.has_ones, idx[..., 0].size)
 
     # ---- products -------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class SparseDesign(Design):
         u = np.ascontiguousarray(u)
         # einsum's rounding, unlike matmul's, does not depend on the number of chains
         level = -np.einsum("ckd,d->ck", columns, rows.center)
-        if rows.has_level:
+        if rows.has_ones:
             level += coefficients[..., d]
         u += level[..., None]
         return u
@@ -127,7 +127,7 @@ class SparseDesign(Design):
         d = self.X.shape[1]
         H = np.empty((self.shape[1],) * 2)
         H[:d, :d] = gram_about(self.X, self.center, weight)
-        if self.has_level:
+        if self.has_ones:
             H[d, d] = weight.sum()
             H[d, :d] = H[:d, d] = column_sums(self.X, weight) - H[d, d] * self.center
         return H
@@ -135,7 +135,7 @@ class SparseDesign(Design):
     def squares(self, weights: Array, rows: SparseDesign) -> Array:
         """Weighted sums of squares: diagonals of :meth:`gram`."""
         each = [squares_about(rows.X, rows.center, weight) for weight in weights]
-        return np.column_stack([each, weights.sum(axis=1)]) if self.has_level else np.array(each)
+        return np.column_stack([each, weights.sum(axis=1)]) if self.has_ones else np.array(each)
 
     def lengths(self, scale: Array) -> Array:
         """Squared lengths ``(n,)`` of the centred rows, with columns times ``scale (d,)``."""

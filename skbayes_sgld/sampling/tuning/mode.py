@@ -270,9 +270,9 @@ def _damped(H: Array) -> tuple[Dense, bool]:
             damped = H + np.diag(damping * diagonal) if damping else H
             return Dense.from_curvature(damped), not damping
     raise NoModeError(
-        "the posterior's curvature is not positive definite: some combination of the "
-        "coefficients is not determined by the data; give the coefficients a proper prior, such "
-        "as prior='normal'."
+        "the posterior's curvature is not positive definite: some combination of the parameters "
+        "is not determined by the data; give the coefficients a proper prior, such as "
+        "prior='normal', and so every other parameter."
     )
 
 
