@@ -23,7 +23,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.priors import InverseGamma, Normal
-from tests.marks import slow
+from tests.marks import quick
 
 WIDE = {"prior": Normal(scale=100.0), "intercept_prior": Normal(scale=100.0)}
 SCALE, NU = 1.5, 3.0  # half-Student-t prior of the bend's standard deviation
@@ -73,7 +73,7 @@ def test_normal_rows_have_the_posterior_of_quadrature_over_scale_and_noise():
     centred = np.column_stack([np.ones(len(x)), x - x.mean()])
     columns = np.hstack([centred, Z])
     there = np.hstack([np.column_stack([np.ones(10), grid - x.mean()]), at])
-    sds, sigmas = np.linspace(0.02, 6.0, 150), np.linspace(0.35, 0.75, 40)
+    sds, sigmas = np.linspace(0.05, 6.0, 80), np.linspace(0.35, 0.75, 25)
     log_p, moments = [], []
     for s in sds:
         prior = np.diag(np.r_[100.0**2, 100.0**2, np.full(Z.shape[1], s**2)])
@@ -119,7 +119,7 @@ FAMILIES = {
 }
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", quick(FAMILIES, "counts"))
 def test_other_families_have_the_posterior_of_importance_sampling_at_each_scale(family):
     estimator, log_likelihood = FAMILIES[family]
     x, truth, rng = smooth_rows(150, seed=1)
@@ -129,9 +129,9 @@ def test_other_families_have_the_posterior_of_importance_sampling_at_each_scale(
     line = np.column_stack([np.ones(len(x)), x - x.mean()])
     columns = np.hstack([line, penalised(x)])
     there = np.column_stack([np.ones(8), grid - x.mean(), penalised(x, at=grid)])
-    sds = np.exp(np.linspace(np.log(0.05), np.log(12.0), 40))
-    normals = rng.standard_normal((2000, columns.shape[1]))
-    chi = rng.chisquare(8.0, 2000)
+    sds = np.exp(np.linspace(np.log(0.05), np.log(12.0), 25))
+    normals = rng.standard_normal((1500, columns.shape[1]))
+    chi = rng.chisquare(8.0, 1500)
     log_p, means, squares = [], [], []
     for s in sds:
         precision = np.r_[1e-4, 1e-4, np.full(columns.shape[1] - 2, s**-2)]
@@ -186,7 +186,7 @@ def test_a_straight_line_has_a_small_bend_and_its_own_slope():
     assert np.abs(bend).max() < 0.2
 
 
-@slow
+@pytest.mark.slow
 def test_bands_of_a_sine_cover_it_as_often_as_they_say():
     grid = np.linspace(0.3, 6.0, 12)[:, None]
     inside, errors = [], []
@@ -322,6 +322,7 @@ def test_curves_stand_beside_groups():
     assert np.corrcoef(np.log(shown), np.sin(frame["x"]))[0, 1] > 0.95
 
 
+@pytest.mark.slow
 def test_every_sampled_linear_estimator_bends():
     x, truth, rng = smooth_rows(120, seed=6)
     X = np.column_stack([x, rng.normal(size=len(x))])
