@@ -57,14 +57,15 @@ def check_settings(settings: Settings) -> None:
     if settings.tau != 1.0:
         given = settings.tau if settings.temperature is None else settings.temperature
         raise ValueError(
-            f"temperature={given!r} does not go with group_effects, whose scales a temperature "
-            "takes to 0 or away from it, whatever the rows say; set temperature=1, and give all "
-            "rows one sample_weight, such as 0.5, to weaken what they say."
+            f"temperature={given!r} does not go with group_effects and smooth_effects, whose "
+            "scales a temperature takes to 0 or away from it, whatever the rows say; set "
+            "temperature=1, and give all rows one sample_weight, such as 0.5, to weaken what they "
+            "say."
         )
     if not settings.may_take_all_rows:
         name = "gradient" if settings.batch_size is AUTO else "batch_size"
         raise ValueError(
             f"{name}={getattr(settings, name)!r} asks for minibatches, and a model with "
-            f"group_effects takes all rows at every step; set {name}='auto', or leave "
-            "group_effects out."
+            "group_effects or smooth_effects takes all rows at every step; set "
+            f"{name}='auto', or leave these out."
         )

@@ -21,7 +21,9 @@ from skbayes_sgld.rows.targets import Target
 class UnreadMixedRows(Arrays):
     """Rows as ``fit`` is given them; some columns may hold labels."""
 
-    why_no_batches = "group_effects needs all rows at once; call fit, or leave group_effects out"
+    why_no_batches = (
+        "group_effects and smooth_effects need all rows at once; call fit, or leave them out"
+    )
 
     def encode(self, target: Target, estimator: Any) -> tuple[Target, MixedRows]:
         """Target of the rows, and the rows as the model takes them, both checked."""

@@ -191,6 +191,10 @@ def learn_bends(
             f"smooth_effects={smooth_effects!r} is no dict; give one of columns of numbers to "
             "numbers of B-splines, such as {'age': 10}."
         )
+    if not smooth_effects:
+        raise ValueError(
+            "smooth_effects={} has no curve; set it to None, or give one, such as {'age': 10}."
+        )
     bends: dict[int, Bend] = {}
     for key, value in smooth_effects.items():
         smooth = _smooth(key, value)

@@ -59,7 +59,8 @@ def make_posterior(case, likelihood, own_priors=(), weight=None, prior=None):
     text = [k for k in ("g", "h") if not pd.api.types.is_numeric_dtype(encoded[k])]
     encoded = encoded.assign(**dict.fromkeys(text, 0.0))
     X = encoded.to_numpy(dtype=float)
-    columns = columns.with_bends(CURVES.get(case, {}), X, weight, list(frame))
+    if case in CURVES:
+        columns = columns.with_bends(CURVES[case], X, weight, list(frame))
     rows = MixedRows(X, RowValues(y=y, weight=weight), names=list(frame), mixed=columns)
     model = LinearModel(
         likelihood=likelihood,

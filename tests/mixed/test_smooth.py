@@ -277,6 +277,7 @@ def test_few_distinct_and_outlying_values():
         ({0: "10"}, TypeError, "'10' is not accepted"),
         ({0: True}, TypeError, "True is not accepted"),
         ([0], TypeError, "no dict"),
+        ({}, ValueError, "no curve"),
         ({0: 10, -3: 10}, ValueError, "twice"),
         ({1: 10}, ValueError, "'x1', which has 1 distinct value"),
         ({2: 10}, ValueError, "'x2', which has 2 distinct values"),
@@ -289,6 +290,15 @@ def test_what_cannot_be_a_curve_is_refused(value, error, message):
     with pytest.raises(error, match=message):
         model.fit(X, X[:, 0])
     assert not hasattr(model, "coef_")
+
+
+def test_settings_that_leave_rows_out_are_refused():
+    x, truth, _ = smooth_rows()
+    for settings in ({"batch_size": 10}, {"temperature": 0.5}):
+        with pytest.raises(ValueError, match="smooth_effects"):
+            SGLDLogisticRegression(smooth_effects={0: 10}, **settings).fit(x[:, None], truth > 0)
+    with pytest.raises(ValueError, match="smooth_effects need all rows at once"):
+        SGLDLinearRegression(smooth_effects={0: 10}).partial_fit(x[:, None], truth)
 
 
 def test_curves_stand_beside_groups():
