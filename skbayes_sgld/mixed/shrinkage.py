@@ -72,15 +72,15 @@ def effects_of_term(
 
 def position_of_term(columns: MixedColumns, name: str | None) -> int:
     """Position of the term of this name; None: the first."""
-    names = [term.name for term in columns.terms]
+    places = {term.name: k for k, term in enumerate(columns.terms) if term.by_label}
     if name is None:
-        return 0
-    if name not in names:
+        return min(places.values())
+    if name not in places:
         raise ValueError(
             f"term={name!r} is not a term of group_effects, which has "
-            f"{', '.join(map(repr, names))}."
+            f"{', '.join(map(repr, places))}."
         )
-    return names.index(name)
+    return places[name]
 
 
 def own_means(

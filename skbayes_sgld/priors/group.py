@@ -124,7 +124,8 @@ class LearnedCovariance:
     def prior(self) -> GroupPrior:
         """The prior, with numbers as scales."""
         given = {} if self._eta is None else {"eta": self._eta}
-        return GroupPrior(self.scale, self._nu, correlated=self._eta is not None, **given)
+        correlated = self._eta is not None or self.n_effects == 1
+        return GroupPrior(self.scale, self._nu, correlated=correlated, **given)
 
     def start(self) -> Array:
         """A point h ``(m,)`` in the middle of the prior."""

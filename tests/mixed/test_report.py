@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, effects
 from skbayes_sgld.priors import GroupPrior
 
 
@@ -82,6 +82,7 @@ def test_priors_by_term_have_numbers_as_scales(model, frame, target):
     np.testing.assert_allclose(prior.scale, [sd, sd / unit])
     assert prior.correlated
     assert list(model.group_prior_) == ["subject", "subject:draw", "draw"]
+    assert repr(model.group_prior_["draw"]) == f"GroupPrior(scale={np.array([sd])!r})"
     given = GroupPrior(scale=2.5, degrees_of_freedom=4.0, correlated=False)
     other = SGLDLinearRegression(
         group_effects={"subject": ["intercept", "x"]}, group_prior=given, random_state=0
@@ -167,3 +168,18 @@ def test_outputs_have_effects_of_their_own(frame, target):
     with pytest.raises(AttributeError, match="each of estimators_"):
         _ = model.group_effects_
     assert len(model.estimators_[0].group_effects_) == 4
+
+
+def test_bends_of_curves_are_no_effects_of_groups(frame, target):
+    terms = {"group_effects": {"subject": "intercept"}, "smooth_effects": {"x": 6}}
+    model = SGLDLinearRegression(**terms, random_state=0).fit(frame[["subject", "x"]], target)
+    assert set(model.group_effects_.index.get_level_values("term")) == {"subject"}
+    assert list(model.group_prior_) == ["subject"]
+    assert list(model.summary().index[2:]) == [
+        "sd[subject, intercept]",
+        "sd[smooth(x)]",
+        "noise_variance",
+    ]
+    assert list(effects(model, frame[["subject", "x"]])["column"]) == ["x"]
+    curve = SGLDLinearRegression(smooth_effects={"x": 6}, random_state=0)
+    assert not hasattr(curve.fit(frame[["x"]], target), "group_effects_")

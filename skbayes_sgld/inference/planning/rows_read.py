@@ -77,7 +77,7 @@ def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:
     """Reason why every step takes all rows, for any batch noise; empty if there is none."""
     n, P = posterior.n_samples, posterior.n_params
     if n == 0:
-        return "a density without rows"
+        return "no step reads rows"
     if posterior.facts.cheap_full_gradient:
         return "the rows are summed up once, into sufficient statistics"
     if not batch_pays(posterior, THRESHOLDS.min_batch, n_walkers):
