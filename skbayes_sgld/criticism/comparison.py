@@ -14,6 +14,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
+from skbayes_sgld.criticism.left_out_groups import group_log_densities, groups_of_fit
 
 
 @numpy_defaults
@@ -26,6 +27,7 @@ def compare_models(
     n_rows: int | None = 2000,
     held_out: bool = False,
     random_state: Any = 0,
+    groups: Any = None,
     **by_row: Any,
 ) -> pd.DataFrame:
     """Compare fitted models by leave-one-out log density, in the units of y.
@@ -45,12 +47,15 @@ def compare_models(
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fits. A row of weight w counts as w equal rows.
     n_rows : int or None, default=2000
-        Number of rows to leave out, one at a time, chosen at random. None: all rows.
+        Number of rows, or of groups, to leave out, one at a time, chosen at random. None: all.
     held_out : bool, default=False
         Whether the rows are new to all models, which may then be fitted to different rows. None
         is left out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice.
+    groups : array-like of shape (n_samples,), str or int, default=None
+        Labels of the rows, or the column of X that has them: whole groups are then left out, as by
+        :func:`skbayes_sgld.metrics.loo`.
     **by_row : dict
         Arguments by row of the fits, such as ``exposure``.
 
@@ -61,7 +66,7 @@ def compare_models(
         the posterior without it, and ``se`` its standard error; ``difference`` is ``elpd`` minus
         that of the best model, and ``se_difference`` its standard error. ``weight`` is the stacking
         weight: the model's share of the mixture that predicts best (Yao et al. 2018). ``bad_k``
-        counts rows that cannot be left out reliably.
+        counts rows, or groups, that cannot be left out reliably.
 
     Raises
     ------
@@ -106,12 +111,18 @@ def compare_models(
     for name, estimator in estimators.items():
         with naming(f"estimators[{name!r}]"):
             fit = rows_of_fit("compare_models", estimator, X, y, sample_weight, by_row, held_out)
-        rows = fit.choose(n_rows, seed)
-        name = escaped(name)
-        log_density, _, k = fit.log_densities(rows)
-        each[name], families[name] = log_density - fit.log_slope[rows], fit.family
+        name, weight = escaped(name), fit.weight
+        if groups is None:
+            rows, slope = fit.choose(n_rows, seed), fit.log_slope
+            log_density, _, k = fit.log_densities(rows)
+        else:
+            among = groups_of_fit(fit, groups, X)
+            slope = np.bincount(among.codes, weight * fit.log_slope)
+            weight = np.ones(len(among.labels))
+            rows = fit.choose(n_rows, seed, len(weight))
+            log_density, _, k = group_log_densities(fit, among.codes, rows)
+        each[name], families[name] = log_density - slope[rows], fit.family
         bad[name] = int((k > good_k(len(fit.unwrapped.model.posterior_.flat))).sum())
-        weight = fit.weight
         if not np.isfinite(each[name]).all():
             raise ValueError(
                 f"estimators[{name!r}] gives some row of X and y no finite log density; give the "

@@ -79,7 +79,13 @@ def groups_given(groups: Any, X: Any, n_rows: int) -> Groups:
     ValueError, TypeError
         If there is no such column, or not one label for each row.
     """
-    if isinstance(groups, (str, int, np.integer)) and not isinstance(groups, bool):
+    if X is None and isinstance(groups, str):
+        raise TypeError(f"groups={groups!r} is not accepted; give the label of each row.")
+    if (
+        X is not None
+        and isinstance(groups, (str, int, np.integer))
+        and not isinstance(groups, bool)
+    ):
         table = Table.of(X)
         names = table.names
         if groups in names:
@@ -104,7 +110,7 @@ def groups_given(groups: Any, X: Any, n_rows: int) -> Groups:
         if np.ndim(groups) != 1:
             raise ValueError(f"groups has shape {np.shape(groups)}; give one label for each row.")
         if len(values) != n_rows:
-            raise ValueError(f"groups has {len(values)} labels, and X {n_rows} rows.")
+            raise ValueError(f"groups has {len(values)} labels, and there are {n_rows} rows.")
         name = getattr(groups, "name", None)
         found = _in_table(Groups.of("groups" if name is None else name, values), X)
     if (found.codes < 0).any():

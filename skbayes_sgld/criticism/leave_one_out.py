@@ -227,21 +227,39 @@ def _left_out(
 ) -> tuple[Array, Array, Array, Array]:
     """Log weights ``(b, S)``, Pareto k, and log densities without each row and with it."""
     values = predictive.log_likelihood(*data)
-    log_share = np.log(predictive.share)
-    log_weight = log_share - power[:, None] * values
-    log_weight -= _log_sum(log_weight)[:, None]
-    n_draws = log_weight.shape[1]
-    k = with_row = np.full(len(log_weight), np.nan)
+    share = predictive.share
+    with_row = np.full(len(values), np.nan)
     if smooth:
-        k, with_row = np.full(len(log_weight), -np.inf), _log_sum(values + log_share)
-        effective = 1.0 / (n_draws * np.exp(2.0 * log_weight).sum(axis=1))
-        for row in np.flatnonzero(effective < 0.97):  # smoothing the others has no visible effect
-            log_weight[row], k[row] = _smoothed(log_weight[row], relative_ess)
+        log_weight, k = weights_without(power[:, None] * values, share, relative_ess)
+        with_row = _log_sum(values + np.log(share))
     else:  # bounded by the mean weight times the root of the number of draws
-        np.minimum(log_weight, -0.5 * np.log(n_draws), out=log_weight)
+        log_weight, k = _weights(power[:, None] * values, share), np.full(len(values), np.nan)
+        np.minimum(log_weight, -0.5 * np.log(len(share)), out=log_weight)
         log_weight -= _log_sum(log_weight)[:, None]
     # in logarithms, since the density under a draw of large weight may underflow
     return log_weight, k, _log_sum(values + log_weight), with_row
+
+
+def _weights(values: Array, share: Array) -> Array:
+    """Log weights ``(b, S)`` of the draws without what has these log densities."""
+    log_weight: Array = np.log(share) - values
+    log_weight -= _log_sum(log_weight)[:, None]
+    return log_weight
+
+
+def weights_without(values: Array, share: Array, relative_ess: float) -> tuple[Array, Array]:
+    """Log weights ``(b, S)`` without rows, or groups, of log densities ``values``; and Pareto k."""
+    log_weight = _weights(values, share)
+    k = np.full(len(log_weight), -np.inf)
+    effective = 1.0 / (len(share) * np.exp(2.0 * log_weight).sum(axis=1))
+    for row in np.flatnonzero(effective < 0.97):  # smoothing the others has no visible effect
+        log_weight[row], k[row] = _smoothed(log_weight[row], relative_ess)
+    return log_weight, k
+
+
+def log_mean(values: Array, log_weight: Array) -> Array:
+    """Log of the mean of exponentials over draws with these log weights ``(b,)``."""
+    return _log_sum(values + log_weight)
 
 
 def _log_sum(values: Array) -> Array:
@@ -335,9 +353,9 @@ class FittedRows:
         mixed = getattr(self.unwrapped.model._fitted, "mixed", None)
         return None if mixed is None else mixed.fixed
 
-    def choose(self, n_rows: int | None, random_state: Any) -> Array:
-        """Positions of the rows to check, among those with a weight; increasing."""
-        n = len(self.counted)
+    def choose(self, n_rows: int | None, random_state: Any, n: int | None = None) -> Array:
+        """Positions of the rows to check, among those with a weight, or of n groups; increasing."""
+        n = len(self.counted) if n is None else n
         if n_rows is None:
             return np.arange(n)
         check_number(n_rows, "n_rows", low=2, closed="left", integer=True)
@@ -349,6 +367,14 @@ class FittedRows:
         step = 1 if n_draws is None else -(-n // n_draws)
         return self.unwrapped.model._predictive(slice(None, None, step))
 
+    def check_draws(self) -> None:
+        """Raise if there are too few draws to leave rows out."""
+        n = len(self.unwrapped.model.posterior_.flat)
+        if n < 25:  # the tail would have fewer than five weights
+            raise ValueError(
+                f"the fit has {n} draws; leaving rows out needs at least 25. Raise n_draws."
+            )
+
     def leave_out(self, rows: Array, n_draws: int | None = None) -> LeftOut:
         """Distributions of the model's target in the chosen rows, each without that row.
 
@@ -356,12 +382,7 @@ class FittedRows:
 
         ``n_draws`` is the most draws to use; None: all.
         """
-        draws = self.unwrapped.model.posterior_
-        n = len(draws.flat)
-        if n < 25:  # the tail would have fewer than five weights
-            raise ValueError(
-                f"the fit has {n} draws; leaving rows out needs at least 25. Raise n_draws."
-            )
+        self.check_draws()
         predictive = self.some_draws(n_draws)
         n_numbers = 2 * len(predictive.share) + 4 * _SAMPLES + 8 * min(self.data[0].shape[1], 200)
         what = f"{len(rows):,} rows and {len(predictive.share):,} draws of each"
@@ -369,9 +390,7 @@ class FittedRows:
         data = _chosen(self.data, rows)
         if self.held_out:
             return mix(predictive, data)
-        ess = np.nanmean(effective_sample_size(draws.values, kind="mean"))
-        # with a smaller effective sample size all draws would be in the tail
-        relative = float(np.clip(ess / len(predictive.share), 0.01, 1.0))
+        relative = relative_ess(self, len(predictive.share))
         power = np.minimum(self.weight[rows], 1.0)
         return leave_out(predictive, data, power=power, relative_ess=relative)
 
@@ -388,6 +407,13 @@ class FittedRows:
             found[:, part] = one.log_density, one.log_density_with, one.pareto_k
         without, with_row, k = found
         return without, with_row, k
+
+
+def relative_ess(fit: FittedRows, n_draws: int) -> float:
+    """Effective sample size of the fit over a number of its draws."""
+    ess = np.nanmean(effective_sample_size(fit.unwrapped.model.posterior_.values, kind="mean"))
+    # with a smaller effective sample size all draws would be in the tail
+    return float(np.clip(ess / n_draws, 0.01, 1.0))
 
 
 def rows_of_fit(

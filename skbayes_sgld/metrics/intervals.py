@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
-from skbayes_sgld._checks import as_array, check_choice, check_lengths
+from skbayes_sgld._checks import as_array, as_weights, check_choice, check_lengths
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
+from skbayes_sgld.criticism.groups import groups_given
 from skbayes_sgld.metrics.distributions import check_target, mean_of_rows
 from skbayes_sgld.prediction.intervals import check_levels
 
@@ -63,7 +65,9 @@ def interval_score(
 
 
 @numpy_defaults
-def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Any = None) -> Any:
+def interval_coverage(
+    y_true: ArrayLike, interval: ArrayLike, *, sample_weight: Any = None, groups: Any = None
+) -> Any:
     """Share of the observations inside their intervals, ends included.
 
     Parameters
@@ -72,19 +76,61 @@ def interval_coverage(y_true: ArrayLike, interval: ArrayLike, *, sample_weight: 
     interval : array-like of shape (n_samples, 2) or (n_samples, 2, n_coverages)
         Lower and upper ends.
     sample_weight : array-like of shape (n_samples,), default=None
+    groups : array-like of shape (n_samples,), default=None
+        Labels of the rows. The shares are then those of each group.
 
     Returns
     -------
-    share : float or ndarray of shape (n_coverages,)
+    share : float, ndarray of shape (n_coverages,) or pandas.DataFrame
+        With ``groups`` a frame with a row for each group, in the order of the labels: ``coverage``,
+        its standard error ``se`` and the number ``n`` of its rows; with several coverages a row for
+        each, numbered in a second level of the index. The error is that of the share after one more
+        row inside and one outside, so that a group wholly inside has one, too.
 
     Examples
     --------
     >>> from skbayes_sgld.metrics import interval_coverage
     >>> print(interval_coverage([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]]))
     0.5
+    >>> groups = ["a", "a", "b"]
+    >>> print(interval_coverage([1.0, 2.5, 1.0], [[0.0, 2.0]] * 3, groups=groups).round(2))
+           coverage    se  n
+    group
+    a           0.5  0.25  2
+    b           1.0  0.27  1
     """
     y, low, high = _ends(y_true, interval)
-    return mean_of_rows((low <= y) & (y <= high), sample_weight)
+    inside = (low <= y) & (y <= high)
+    if groups is None:
+        return mean_of_rows(inside, sample_weight)
+    given = groups_given(groups, None, len(inside))
+    weight = np.ones(len(inside))
+    if sample_weight is not None:
+        weight = as_weights(sample_weight, "sample_weight", len(inside))
+    codes, inside = given.codes, inside.reshape(len(inside), -1)
+    total, squares = np.bincount(codes, weight), np.bincount(codes, np.square(weight))
+    with np.errstate(invalid="ignore", divide="ignore"):  # a group without weight has no share
+        share = np.column_stack([np.bincount(codes, weight * one) for one in inside.T])
+        share /= total[:, None]
+        n = np.square(total) / squares  # as many equal weights say as much
+    wider = (share * n[:, None] + 1.0) / (n[:, None] + 2.0)
+    se = np.sqrt(wider * (1.0 - wider) / n[:, None])
+    index, counts = pd.Index(given.labels, name="group"), np.bincount(codes)
+    if low.ndim == 2:
+        index = pd.MultiIndex.from_product(
+            [index, range(inside.shape[1])], names=["group", "interval"]
+        )
+        counts = np.repeat(counts, inside.shape[1])
+    table = {"coverage": share.ravel(), "se": se.ravel(), "n": counts}
+    return _sorted(pd.DataFrame(table, index))
+
+
+def _sorted(table: pd.DataFrame) -> pd.DataFrame:
+    """The table by label; in the order of the rows if labels have no order."""
+    try:
+        return table.sort_index()
+    except TypeError:
+        return table
 
 
 @numpy_defaults

@@ -12,6 +12,7 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.criticism.leave_one_out import Data, good_k, rows_of_fit
+from skbayes_sgld.criticism.left_out_groups import group_log_densities, groups_of_fit
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +34,8 @@ class LeaveOneOut:
     p_loo_subsampling_se : float
         Standard error of ``p_loo`` from using only a part of the rows.
     counted : ndarray of shape (n_samples,)
-        Positions of the rows with a weight above 0.
+        Positions of the rows with a weight above 0; or labels of all groups, in place of rows here
+        and below.
     surrogate : ndarray of shape (n_samples,)
         Log density of each counted row at the posterior mean of the parameters.
     rows : ndarray of shape (n_rows,)
@@ -45,6 +47,8 @@ class LeaveOneOut:
         ``good_k``, leaving the row out changes the posterior too much to reuse the draws.
     good_k : float
         The smaller of 0.7 and ``1 - 1 / log10(S)``, with S draws (Vehtari et al. 2024).
+    unit : {"row", "group"}
+        What was left out, one at a time.
     """
 
     elpd: float
@@ -58,6 +62,7 @@ class LeaveOneOut:
     pointwise: Array
     pareto_k: Array
     good_k: float
+    unit: str = "row"
 
     @property
     def n_data_points(self) -> int:
@@ -72,15 +77,16 @@ class LeaveOneOut:
     def __repr__(self) -> str:
         """Report in eight lines."""
         bad = int((self.pareto_k > self.good_k).sum())
+        title = "Leave-one-out" if self.unit == "row" else "Leave-one-group-out"
         return "\n".join(
             [
-                f"Leave-one-out of {self.n_data_points} rows, from {self.n_rows} of them",
+                f"{title} of {self.n_data_points} {self.unit}s, from {self.n_rows} of them",
                 "",
                 f"{'':8s}{'estimate':>12s}{'se':>10s}{'subsampling se':>16s}",
                 f"{'elpd':8s}{self.elpd:12.1f}{self.se:10.1f}{self.subsampling_se:16.2f}",
                 f"{'p_loo':8s}{self.p_loo:12.1f}{'':10s}{self.p_loo_subsampling_se:16.2f}",
                 "",
-                f"Pareto k is above {self.good_k:.2g} in {bad} of {self.n_rows} rows.",
+                f"Pareto k is above {self.good_k:.2g} in {bad} of {self.n_rows} {self.unit}s.",
             ]
         )
 
@@ -94,6 +100,7 @@ def loo(
     sample_weight: Any = None,
     n_rows: int | None = 2000,
     random_state: Any = 0,
+    groups: Any = None,
     **by_row: Any,
 ) -> LeaveOneOut:
     """Leave-one-out cross-validation of a fit, from a random part of its rows.
@@ -113,12 +120,17 @@ def loo(
     y : array-like of shape (n_samples,)
         Observations of the rows. Densities are in the units of y, before any transformation.
     n_rows : int or None, default=2000
-        Number of rows to leave out, one at a time, chosen at random. None: all rows.
+        Number of rows, or of groups, to leave out, one at a time, chosen at random. None: all.
     sample_weight : array-like of shape (n_samples,), default=None
         Weights of the fit. A row of weight w counts as w equal rows, one of which is left out; if
         w is below 1, the whole row is left out.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the choice. The same seed chooses the same rows for every fit.
+    groups : array-like of shape (n_samples,), str or int, default=None
+        Labels of the rows, or the column of X that has them: whole groups are then left out, since
+        leaving out one row of a group is too easy if rows of new groups are to be predicted. Rows
+        of weight w count as w equal rows, all of which are left out. Of a model with
+        ``group_effects``, effects of labels that are in one group alone are integrated out.
     **by_row : dict
         Arguments by row of the fit, such as ``exposure``.
 
@@ -138,7 +150,7 @@ def loo(
     Warns
     -----
     UserWarning
-        If the Pareto k of a row is above ``good_k``.
+        If the Pareto k of a row, or group, is above ``good_k``.
 
     Notes
     -----
@@ -169,26 +181,37 @@ def loo(
     Pareto k is above 0.7 in 0 of 442 rows.
     """
     fit = rows_of_fit("loo", estimator, X, y, sample_weight, by_row)
-    weight, slope, counted = fit.weight, fit.log_slope, fit.counted
-    rows = fit.choose(n_rows, random_state)
     model = fit.unwrapped.model
-    surrogate = _surrogate(model, fit.data, counted) - slope
-    pointwise, log_density, k = fit.log_densities(rows)
-    pointwise -= slope[rows]
+    surrogate = _surrogate(model, fit.data, fit.counted) - fit.log_slope
+    if groups is None:
+        weight, counted, what = fit.weight, fit.counted, "row"
+        rows = fit.choose(n_rows, random_state)
+        pointwise, log_density, k = fit.log_densities(rows)
+        slope = fit.log_slope[rows]
+    else:
+        among, what = groups_of_fit(fit, groups, X), "group"
+        counted, weight = among.labels, np.ones(len(among.labels))
+        surrogate = np.bincount(among.codes, fit.weight * surrogate)
+        rows = fit.choose(n_rows, random_state, len(counted))
+        pointwise, log_density, k = group_log_densities(fit, among.codes, rows)
+        slope = np.bincount(among.codes, fit.weight * fit.log_slope)[rows]
+    pointwise -= slope
     elpd, error, se = _difference_estimate(weight * surrogate, weight[rows] * pointwise, rows)
-    losses = weight[rows] * (log_density - slope[rows] - pointwise)
+    losses = weight[rows] * (log_density - slope - pointwise)
     p_loo, p_error, _ = _difference_estimate(np.zeros(len(weight)), losses, rows)
     most = good_k(len(model.posterior_.flat))
     if np.any(k > most):
+        other = "" if groups is None else ", groups=groups, cv=LeaveOneGroupOut()"
         warn(
-            f"The Pareto k of {np.sum(k > most)} of {len(k)} rows is above {most:.2g}, up to "
-            f"{k.max():.2g}: leaving such a row out changes the posterior too much for its draws, "
-            "and elpd is not reliable; use cross_val_score with "
-            "scoring=get_scorer('log_predictive_density').",
+            f"The Pareto k of {np.sum(k > most)} of {len(k)} {what}s is above {most:.2g}, up to "
+            f"{k.max():.2g}: leaving such a {what} out changes the posterior too much for its "
+            "draws, and elpd is not reliable; use cross_val_score with "
+            f"scoring=get_scorer('log_predictive_density'){other}.",
             UserWarning,
         )
     return LeaveOneOut(
-        elpd, se, error, p_loo, p_error, counted, surrogate, counted[rows], pointwise, k, most
+        *(elpd, se, error, p_loo, p_error),
+        *(counted, surrogate, counted[rows], pointwise, k, most, what),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -53,12 +54,26 @@ class MixedPredictor(Predictor):
         rng = np.random.default_rng([term, int(-code)])
         return np.einsum("sij,sj->is", root, rng.standard_normal(root.shape[:2]))
 
-    def without(self, term: int) -> MixedPredictor:
-        """Predictor without the effects of one term."""
-        effects = [np.ascontiguousarray(each.transpose(2, 1, 0)) for each in self._effects]
-        roots = list(self._roots)
-        effects[term], roots[term] = np.zeros_like(effects[term]), np.zeros_like(roots[term])
-        return MixedPredictor(self._linear, self._columns, effects, roots)
+    @property
+    def terms(self) -> Sequence[Any]:
+        """Terms of the model."""
+        terms: Sequence[Any] = self._columns.terms
+        return terms
+
+    @property
+    def roots(self) -> Sequence[Array]:
+        """Factor ``(S, q, q)`` of the covariance of the effects of each term."""
+        return self._roots
+
+    def without(self, terms: Sequence[int], of_new: bool = False) -> MixedPredictor:
+        """Predictor without the effects of some terms, or only without those of new labels."""
+        other = copy(self)
+        zeros = [np.zeros_like(root) if k in terms else root for k, root in enumerate(self._roots)]
+        other._roots = zeros
+        if not of_new:
+            pairs = enumerate(self._effects)
+            other._effects = [np.zeros_like(e) if k in terms else e for k, e in pairs]
+        return other
 
     def at_mean(self, share: Array) -> MixedPredictor:
         """Predictor of the means of coefficients and effects; a new label has none."""

@@ -140,7 +140,7 @@ def test_groups_are_read_as_users_have_them():
     assert groups_given([3, 3, 1], X, 3).codes.tolist() == [0, 0, 1]
     for wrong, message in [
         ("h", "'h' is no column of X"),
-        (["a", "b"], "2 labels, and X 3 rows"),
+        (["a", "b"], "2 labels, and there are 3 rows"),
         (["a", None, "b"], "no label in 1 rows, the first of them row 1"),
         ([["a"], ["b"], ["c"]], r"shape \(3, 1\)"),
     ]:

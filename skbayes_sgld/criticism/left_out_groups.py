@@ -1,0 +1,85 @@
+"""Log densities of whole groups of rows, each under the posterior without the group.
+
+A group is left out by weighting the draws by one over the density of all its rows. In a mixed model
+whose effects belong to the groups, that is the density with these effects integrated out: given its
+effects, a group says so much of them that no draw would be near those without it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._doors import Door
+from skbayes_sgld._typing import Array
+from skbayes_sgld.criticism.groups import Groups, groups_given
+from skbayes_sgld.criticism.leave_one_out import FittedRows, log_mean, relative_ess, weights_without
+from skbayes_sgld.prediction.tables import Table
+
+_MARGINAL = Door("skbayes_sgld.mixed.marginal", "marginal_log_likelihood")
+_NUMBERS = 2**22  # densities that are computed at once
+
+
+def groups_of_fit(fit: FittedRows, groups: Any, X: Any) -> Groups:
+    """Groups of the rows of a fit that have a weight.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two groups.
+    """
+    given = groups_given(groups, X, Table.of(X).n_rows).take(fit.counted)
+    if len(given.labels) < 2:
+        raise ValueError(f"groups has one label, {given.labels[0]!r}; give two or more.")
+    return given
+
+
+def group_log_densities(fit: FittedRows, codes: Array, chosen: Array) -> tuple[Array, Array, Array]:
+    """Log densities of groups without each and with it, and Pareto k.
+
+    Parameters
+    ----------
+    fit : FittedRows
+    codes : ndarray of shape (n,)
+        Position of the group of each row.
+    chosen : ndarray of shape (m,)
+        Positions of the groups to leave out.
+    """
+    fit.check_draws()
+    predictive = fit.some_draws(None)
+    share = predictive.share
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(codes.max() + 2))
+    sizes = np.diff(ends)[chosen]
+    found, first = np.empty((3, len(chosen))), 0
+    at_once = max(1, _NUMBERS // len(share))
+    relative = relative_ess(fit, len(share))
+    while first < len(chosen):
+        n_rows = np.cumsum(sizes[first:])
+        last = first + max(1, int(np.searchsorted(n_rows, at_once, side="right")))
+        some = chosen[first:last]
+        rows = np.concatenate([order[ends[g] : ends[g + 1]] for g in some])
+        values = _values(fit, predictive, rows, np.repeat(np.arange(len(some)), sizes[first:last]))
+        with_group = log_mean(values, np.log(share))
+        if fit.held_out:
+            without, k = with_group, np.full(len(some), -np.inf)
+        else:
+            log_weight, k = weights_without(values, share, relative)
+            without = log_mean(values, log_weight)
+        found[:, first:last] = without, with_group, k
+        first = last
+    without, with_group, k = found
+    return without, with_group, k
+
+
+def _values(fit: FittedRows, predictive: Any, rows: Array, groups: Array) -> Array:
+    """Log density of each group under every draw ``(G, S)``."""
+    X, y, row_values = fit.data
+    data, weight = (X[rows], y[rows], row_values[rows]), fit.weight[rows]
+    if fit.numbers is not None:
+        values: Array = _MARGINAL.open()(predictive, data, weight, groups, fit.held_out)
+        return values
+    each = predictive.log_likelihood(*data) * weight[:, None]
+    values = np.add.reduceat(each, np.searchsorted(groups, np.arange(groups[-1] + 1)), axis=0)
+    return values
