@@ -84,8 +84,8 @@ def interval_coverage(
     share : float, ndarray of shape (n_coverages,) or pandas.DataFrame
         With ``groups`` a frame with a row for each group, in the order of the labels: ``coverage``,
         its standard error ``se`` and the number ``n`` of its rows; with several coverages a row for
-        each, numbered in a second level of the index. The error is that of the share after one more
-        row inside and one outside, so that a group wholly inside has one, too.
+        each, numbered in a second level of the index. The error takes the share with one more row
+        inside and one outside, so that a group wholly inside has an error, too.
 
     Examples
     --------
@@ -93,11 +93,11 @@ def interval_coverage(
     >>> print(interval_coverage([1.0, 2.5], [[0.0, 2.0], [0.0, 2.0]]))
     0.5
     >>> groups = ["a", "a", "b"]
-    >>> print(interval_coverage([1.0, 2.5, 1.0], [[0.0, 2.0]] * 3, groups=groups).round(2))
-           coverage    se  n
-    group
-    a           0.5  0.25  2
-    b           1.0  0.27  1
+    >>> table = interval_coverage([1.0, 2.5, 1.0], [[0.0, 2.0]] * 3, groups=groups)
+    >>> table.reset_index().round(2)
+      group  coverage    se  n
+    0     a       0.5  0.35  2
+    1     b       1.0  0.47  1
     """
     y, low, high = _ends(y_true, interval)
     inside = (low <= y) & (y <= high)
