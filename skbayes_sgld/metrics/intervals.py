@@ -110,8 +110,8 @@ def interval_coverage(
     codes, inside = given.codes, inside.reshape(len(inside), -1)
     total, squares = np.bincount(codes, weight), np.bincount(codes, np.square(weight))
     with np.errstate(invalid="ignore", divide="ignore"):  # a group without weight has no share
-        share = np.column_stack([np.bincount(codes, weight * one) for one in inside.T])
-        share /= total[:, None]
+        sums = [np.bincount(codes, weight * one) for one in inside.T]
+        share = np.column_stack(sums).astype(float) / total[:, None]
         n = np.square(total) / squares  # as many equal weights say as much
     wider = (share * n[:, None] + 1.0) / (n[:, None] + 2.0)
     se = np.sqrt(wider * (1.0 - wider) / n[:, None])

@@ -190,7 +190,7 @@ def loo(
         slope = fit.log_slope[rows]
     else:
         among, what = groups_of_fit(fit, groups, X), "group"
-        counted, weight = among.labels, np.ones(len(among.labels))
+        counted, weight = among.labels.to_numpy(), np.ones(len(among.labels))
         surrogate = np.bincount(among.codes, fit.weight * surrogate)
         rows = fit.choose(n_rows, random_state, len(counted))
         pointwise, log_density, k = group_log_densities(fit, among.codes, rows)
@@ -210,8 +210,18 @@ def loo(
             UserWarning,
         )
     return LeaveOneOut(
-        *(elpd, se, error, p_loo, p_error),
-        *(counted, surrogate, counted[rows], pointwise, k, most, what),
+        elpd=elpd,
+        se=se,
+        subsampling_se=error,
+        p_loo=p_loo,
+        p_loo_subsampling_se=p_error,
+        counted=counted,
+        surrogate=surrogate,
+        rows=counted[rows],
+        pointwise=pointwise,
+        pareto_k=k,
+        good_k=most,
+        unit=what,
     )
 
 
