@@ -10,6 +10,7 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -55,11 +56,12 @@ class StandardNormals:
         flat = self._cross.reshape(-1, p)
         S = T.T @ gram.shared[:p, :p] @ T + marginal.precision - flat.T @ flat
         self._shared_root = np.linalg.cholesky(S)
-        self._shared_inverse = np.linalg.inv(self._shared_root)
+        self.shared_root = np.linalg.inv(self._shared_root)
+        """Its transpose is a root of the covariance of the shared coefficients."""
 
     def colored(self, labels: Array, shared: Array) -> tuple[Array, Array]:
         """Root of the covariance times standard normals ``(C, L, q)`` and ``(C, p)``."""
-        shared = shared @ self._shared_inverse
+        shared = shared @ self.shared_root
         rest = labels - np.einsum("lqp,cp->clq", self._cross, shared)
         return np.einsum("lji,clj->cli", self._inverse, rest), shared
 
@@ -73,7 +75,7 @@ class StandardNormals:
         """Transpose of :meth:`colored`: gradient in the standard normals."""
         half = np.einsum("lij,clj->cli", self._inverse, in_labels)
         rest = in_shared - np.einsum("lqp,clq->cp", self._cross, half)
-        return half, rest @ self._shared_inverse.T
+        return half, rest @ self.shared_root.T
 
 
 class MixedCoordinates(Map):
@@ -181,27 +183,56 @@ class StandardisedPosterior(Reparameterized):
         return refusing(*super()._value_and_grad(in_theta, phi))
 
 
+@dataclass(frozen=True, eq=False)
+class JointMode:
+    """Mode of all parameters: of coefficients given the others, and of each of these by Laplace.
+
+    Attributes
+    ----------
+    working : WorkingModel
+    marginal : Marginal
+        Expansion of the likelihood there.
+    linear : ndarray of shape (n_linear,)
+    eta : ndarray of shape (m,)
+        Hyperparameters and own parameters.
+    root : ndarray of shape (m, m)
+        Root of their covariance.
+    """
+
+    working: WorkingModel
+    marginal: Marginal
+    linear: Array
+    eta: Array
+    root: Array
+
+    @classmethod
+    def of(cls, posterior: MixedPosterior) -> JointMode:
+        """Mode of a posterior, by turns."""
+        working, model = WorkingModel(posterior), posterior.model
+        h, own = posterior.covariances.start(), model.start()[posterior.n_linear :]
+        linear = model.start()[: posterior.n_linear]
+        for _ in range(_ROUNDS):
+            linear, marginal = _mode_given(working, linear, h, own)
+            before = np.append(h, own)
+            h, root_h = _marginal_mode(marginal, h)
+            own, root_own = _own_mode(working, linear, h, own)
+            moved = np.append(h, own) - before
+            sds = np.append(np.sqrt(np.square(root_h).sum(1)), np.sqrt(np.square(root_own).sum(1)))
+            if np.all(np.abs(moved) < _CLOSE * sds):
+                break
+        linear, marginal = _mode_given(working, linear, h, own)
+        m, k = len(h), len(own)
+        root = np.zeros((m + k, m + k))
+        root[:m, :m], root[m:, m:] = root_h, root_own
+        return cls(working, marginal, linear, np.append(h, own), root)
+
+
 def standardise_mixed(
     posterior: MixedPosterior, temperature: float
 ) -> tuple[StandardisedPosterior, Mode]:
     """Posterior in coordinates about its mode in hyperparameters and own parameters."""
-    working, model = WorkingModel(posterior), posterior.model
-    h, own = posterior.covariances.start(), model.start()[posterior.n_linear :]
-    linear = model.start()[: posterior.n_linear]
-    for _ in range(_ROUNDS):
-        linear, marginal = _mode_given(working, linear, h, own)
-        before = np.append(h, own)
-        h, root_h = _marginal_mode(marginal, h)
-        own, root_own = _own_mode(working, linear, h, own)
-        moved = np.append(h, own) - before
-        sds = np.append(np.sqrt(np.square(root_h).sum(1)), np.sqrt(np.square(root_own).sum(1)))
-        if np.all(np.abs(moved) < _CLOSE * sds):
-            break
-    linear, marginal = _mode_given(working, linear, h, own)
-    m, k = len(h), len(own)
-    root = np.zeros((m + k, m + k))
-    root[:m, :m], root[m:, m:] = root_h, root_own
-    coordinates = MixedCoordinates(working, marginal, linear, np.append(h, own), root)
+    at = JointMode.of(posterior)
+    coordinates = MixedCoordinates(at.working, at.marginal, at.linear, at.eta, at.root)
     transformed = StandardisedPosterior(posterior, coordinates, temperature)
     P = transformed.n_params
     return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))

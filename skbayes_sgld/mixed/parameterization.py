@@ -1,4 +1,4 @@
-"""The coordinates of mixed models: scales alone under normal noise, all parameters otherwise."""
+"""The coordinates of mixed models: scales alone, all but the effects, or all parameters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 from skbayes_sgld.inference.parameterizations.base import Parameterization
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.mixed.by_label import ByLabelPosterior
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.coordinates import standardise_mixed
+from skbayes_sgld.mixed.polynomial import fit_polynomials
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.mode import Mode
 
@@ -28,6 +30,26 @@ class Integrated(Parameterization):
         """Posterior of scales and noise variance."""
         check_settings(settings)
         return CollapsedPosterior(posterior), None
+
+
+class ByLabel(Parameterization):
+    """All parameters but the effects, which are integrated out label by label."""
+
+    needs = "group_effects with one term"
+
+    @classmethod
+    def reason(cls, posterior: Any, settings: Settings) -> str | None:
+        """They are taken if polynomials are close to the likelihood without effects."""
+        check_settings(settings)
+        posterior.without_effects = fit_polynomials(posterior)
+        if posterior.without_effects is None:
+            return None
+        return "effects are integrated out label by label, and drawn given all other parameters"
+
+    @classmethod
+    def apply(cls, posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None]:
+        """Posterior without the effects."""
+        return ByLabelPosterior(posterior, *posterior.without_effects), None
 
 
 class Standardised(Parameterization):

@@ -32,6 +32,8 @@ from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.stacked_design import StackedDesign
 from skbayes_sgld.priors.group import LearnedCovariance
 
+_MOST_INTEGRATED = 2  # effects of a label, over which quadrature integrates
+
 
 class Covariances(ParameterBlock):
     """Hyperparameters of the covariances of all terms, term by term.
@@ -170,7 +172,14 @@ class MixedPosterior(BasePosterior):
     terms : sequence of Term
     covariances : sequence of LearnedCovariance
         Covariance of the effects of each term.
+
+    Attributes
+    ----------
+    without_effects : tuple or None
+        Polynomials for the likelihood without effects, if these are fitted and close.
     """
+
+    without_effects: Any = None
 
     def __init__(
         self, model: EffectsModel, terms: Sequence[Term], covariances: Sequence[LearnedCovariance]
@@ -207,13 +216,24 @@ class MixedPosterior(BasePosterior):
         """Facts about the posterior's shape and cost."""
         prior = self.linear_prior
         normal = self.likelihood.quadratic and prior.normal and not prior.n_scaled
+        names = ["standardised"]
+        if normal:
+            names.insert(0, "integrated")
+        elif self._integrates_labels:
+            names.insert(0, "by_label")
         return Facts(
             hierarchical=True,
             one_mode=True,
             n_predictors=self.n_predictors,
             total_weight=self.model.total_weight,
-            parameterizations=("integrated", "standardised") if normal else ("standardised",),
+            parameterizations=tuple(names),
         )
+
+    @property
+    def _integrates_labels(self) -> bool:
+        """Whether effects may be integrated out label by label."""
+        term = self.terms[0]
+        return len(self.terms) == 1 and term.by_label and len(term.effects) <= _MOST_INTEGRATED
 
     def effects(self, linear: Array) -> list[Array]:
         """Effects ``(C, L, q)`` of each term, views of the coefficients ``(C, d + ...)``."""

@@ -42,13 +42,16 @@ class WorkingModel:
         ones = np.ones((len(fixed), int(model.fit_intercept)))
         self._columns: list[Any] = [np.hstack([fixed, ones])]
         self._columns += [each for k, each in enumerate(model.effects) if k != self.main]
-        self._values, codes = np.zeros((len(fixed), 1)), np.arange(0)
+        self.fixed: Array = self._columns[0]
+        """Columns of the coefficients and the intercept ``(n, d)``, and of effects ``(n, q)``."""
+        self.values, codes = np.zeros((len(fixed), 1)), np.arange(0)
         if self.main is not None:
             effects = model.effects[self.main]
-            self._values = effects.data.reshape(-1, self.q)
+            self.values = effects.data.reshape(-1, self.q)
             codes = effects.indices.reshape(-1, self.q)[:, 0] // self.q
-        self._order = np.argsort(codes, kind="stable")
-        self._starts = np.searchsorted(codes[self._order], np.arange(self.n_labels + 1))
+        self.order = np.argsort(codes, kind="stable")
+        self.starts = np.searchsorted(codes[self.order], np.arange(self.n_labels + 1))
+        """Rows of label l are ``order[starts[l] : starts[l + 1]]``."""
         ends = np.cumsum([each.shape[1] for each in self._columns])
         self.at_others = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
         """Places of the effects of the other terms among the shared coefficients."""
@@ -82,10 +85,10 @@ class WorkingModel:
         L, q, p = self.n_labels, self.q, len(self.at_shared)
         labels, cross = np.empty((q, q, L)), np.empty((q, L, p + 1))
         for i in range(q):
-            members = self._members(weight * self._values[:, i])
+            members = self._members(weight * self.values[:, i])
             cross[i, :, :p] = np.hstack([_dense(members @ each) for each in columns])
-            labels[i] = (members @ self._values).T
-            cross[i, :, p] = self._members(self._values[:, i]) @ target
+            labels[i] = (members @ self.values).T
+            cross[i, :, p] = self._members(self.values[:, i]) @ target
         weighted, shared = [_times(each, weight) for each in columns], np.empty((p + 1, p + 1))
         shared[:p, :p] = np.block([[_dense(a.T @ b) for b in weighted] for a in columns])
         shared[:p, p] = shared[p, :p] = np.concatenate([each.T @ target for each in columns])
@@ -95,7 +98,7 @@ class WorkingModel:
     def _members(self, values: Array) -> csr_array:
         """Matrix ``(L, n)`` of the rows of each label, with a value for each row."""
         n = len(values)
-        return csr_array((values[self._order], self._order, self._starts), shape=(self.n_labels, n))
+        return csr_array((values[self.order], self.order, self.starts), shape=(self.n_labels, n))
 
     # ---- the prior ------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ Kind = type[Parameterization]
 
 PARAMETERIZATIONS: list[tuple[str, Kind | Door]] = [
     ("integrated", Door("skbayes_sgld.mixed.parameterization", "Integrated")),
+    ("by_label", Door("skbayes_sgld.mixed.parameterization", "ByLabel")),
     ("standardised", Door("skbayes_sgld.mixed.parameterization", "Standardised")),
     ("row_space", Door("skbayes_sgld.wide_rows.parameterization", "RowSpace")),
     ("noncentered", LearnedScales),

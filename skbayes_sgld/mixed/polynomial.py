@@ -1,0 +1,390 @@
+"""A log likelihood without effects as a polynomial, fitted to few exact values and gradients.
+
+With many labels the posterior of coefficients, hyperparameters and own parameters is nearly normal:
+in standardised coordinates z the terms of degree k of its log density are of order
+``n_labels ** (1 - k / 2)``. So are the moments of the effects given z, which are regressed on z.
+A step then reads no rows.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations_with_replacement
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.by_label import (
+    Found,
+    LabelQuadrature,
+    Moments,
+    parameters_without_effects,
+)
+from skbayes_sgld.mixed.coordinates import JointMode, StandardNormals
+from skbayes_sgld.mixed.posterior import MixedPosterior
+from skbayes_sgld.posterior.parameters import Parameters
+from skbayes_sgld.priors.group import LearnedCovariance
+
+_MOST_TERMS = 1500
+_EQUATIONS = 2.2  # for each term of a polynomial
+_WIDTH = 1.25  # sd of the points of the fit
+_BEYOND = 2.5  # sds from the typical distance, the farthest points of the fit
+_TESTS, _CLOSE = (6, 60), 0.04  # draws of a check, and the largest error there
+_ROUNDS = 3  # refits with the points of checks
+_PROPOSALS, _HEAVY = 4000, 3.0  # draws of a t distribution and its degrees of freedom
+_NEGLIGIBLE = 8.0  # fall of a log density
+_NODES = (3, 5, 7, 9, 13, 19)
+
+
+class Whitening:
+    """Map between theta and standardised coordinates z, with hyper- and own parameters first in z.
+
+    Parameters
+    ----------
+    center : ndarray of shape (P,)
+        Theta at z = 0.
+    root : ndarray of shape (P, P)
+        Theta at z is ``center + root z``.
+    """
+
+    def __init__(self, center: Array, root: Array) -> None:
+        self.center, self.root, self.inverse = center, root, np.linalg.inv(root)
+        self._products = root.T.copy(), self.inverse.T.copy()
+
+    @classmethod
+    def of_draws(cls, theta: Array, first: Array) -> Whitening:
+        """By mean and covariance of ``theta (N, P)``; ``first`` are its entries by their place."""
+        covariance = np.cov(theta.T).reshape(len(first), len(first))
+        return cls(theta.mean(axis=0), ordered_root(covariance, first))
+
+    def theta(self, z: Array) -> Array:
+        """Theta ``(C, P)``."""
+        return self.center + matmul_rows(z, self._products[0])
+
+    def z(self, theta: Array) -> Array:
+        """Coordinates ``(C, P)``."""
+        return matmul_rows(theta - self.center, self._products[1])
+
+
+def ordered_root(covariance: Array, first: Array) -> Array:
+    """Root of a covariance in which entry ``first[0]`` depends on z_0 only, and so on."""
+    root = np.empty_like(covariance)
+    root[first] = np.linalg.cholesky(covariance[np.ix_(first, first)])
+    return root
+
+
+class Polynomial:
+    """Polynomial of degree 3 or 4 in P variables, as a quadratic form in their products.
+
+    Parameters
+    ----------
+    P : int
+    degree : int
+    """
+
+    def __init__(self, P: int, degree: int) -> None:
+        powers = range(degree + 1)
+        self._terms = [t for k in powers for t in combinations_with_replacement(range(P), k)]
+        self._exponents = np.array([[t.count(j) for j in range(P)] for t in self._terms])
+        self._pairs = np.array(list(combinations_with_replacement(range(P), 2))).T
+        place: dict[tuple[int, ...], int] = {(): 0} | {(j,): 1 + j for j in range(P)}
+        place |= {(int(a), int(b)): 1 + P + k for k, (a, b) in enumerate(self._pairs.T)}
+        # a term is the product of one or two entries of (1, z, products of pairs)
+        half = [(t[:2], t[2:]) if len(t) > 2 else ((), t) for t in self._terms]
+        self._place = np.array([(place[a], place[b]) for a, b in half]).T
+        self.n_terms, self._size = len(self._terms), len(place)
+        self._matrix = np.zeros((self._size, self._size))
+
+    def design(self, z: Array) -> tuple[Array, Array]:
+        """Values ``(C, n_terms)`` and derivatives ``(C, P, n_terms)`` of the terms."""
+        exponents, slopes = self._exponents, []
+        powers = z[:, None] ** np.arange(exponents.max() + 1)[None, :, None]  # (C, degree + 1, P)
+        columns = np.arange(z.shape[1])
+        each = powers[:, exponents, columns]  # (C, n_terms, P)
+        for j in columns:
+            lower = powers[:, np.maximum(exponents[:, j] - 1, 0), j] * exponents[:, j]
+            slopes.append(np.delete(each, j, axis=2).prod(axis=2) * lower)
+        return each.prod(axis=2), np.stack(slopes, axis=1)
+
+    def fit(self, z: Array, value: Array, grad: Array, jacobian: Array, weight: Array) -> None:
+        """Fit the coefficients to values, and to gradients in parameters of ``jacobian``.
+
+        It is that of z, ``(C, P, P)``.
+        """
+        values, slopes = self.design(z)
+        slopes = np.einsum("cpm,cpr->crm", slopes, jacobian)
+        A = np.concatenate([values[:, None], slopes], axis=1) * weight[:, None, None]
+        b = np.column_stack([value, grad]) * weight[:, None]
+        found = np.linalg.lstsq(A.reshape(-1, self.n_terms), b.ravel(), rcond=1e-12)[0]
+        self._matrix[...] = 0.0
+        self._matrix[*self._place] = 0.5 * found
+        self._matrix += self._matrix.T
+
+    def value_and_grad(self, z: Array) -> tuple[Array, Array]:
+        """Value ``(C,)`` and gradient ``(C, P)``."""
+        C, P = z.shape
+        a, b = self._pairs
+        features = np.hstack([np.ones((C, 1)), z, z[:, a] * z[:, b]])
+        product = matmul_rows(features, self._matrix)
+        grad, of_pairs = 2.0 * product[:, 1 : P + 1], 2.0 * product[:, P + 1 :]
+        square = np.zeros((C, P, P))
+        square[:, a, b] = of_pairs
+        grad = grad + np.einsum("cab,cb->ca", square, z) + np.einsum("cab,ca->cb", square, z)
+        return np.einsum("ci,ci->c", features, product), grad
+
+
+class PolynomialLikelihood:
+    """Log likelihood and moments of effects as polynomials in standardised coordinates.
+
+    The likelihood does not depend on the signs of scales: coordinates are linear in the logs of the
+    hyperbolic cosines of their hyperparameters, which are smooth where a scale is 0. Beyond the
+    farthest points of the fit, the log likelihood is continued by tangents.
+
+    Parameters
+    ----------
+    covariance : LearnedCovariance
+    scales : slice
+        Places of the hyperparameters of scales in theta.
+    n_labels : int
+    first : ndarray of int of shape (P,)
+        Places in theta in the order of the coordinates, hyper- and own parameters first.
+    n_first : int
+        Number of these, whose products are in the regressions of moments.
+    """
+
+    def __init__(
+        self,
+        covariance: LearnedCovariance,
+        scales: slice,
+        n_labels: int,
+        first: Array,
+        n_first: int,
+    ) -> None:
+        self.q, self.n_labels = covariance.n_effects, n_labels
+        self._scales, self._first = scales, first
+        P = len(first)
+        self._products = np.array([(a, b) for a in range(n_first) for b in range(a, P)]).T
+        self._whitening: Any = None
+        self._radius = np.inf
+        self._polynomial: Any = None
+        self._moments: Any = None
+
+    def _even(self, theta: Array) -> tuple[Array, Array]:
+        """Theta with functions of the scales that do not depend on signs, and their slopes."""
+        even, slope = theta.copy(), np.ones_like(theta)
+        x = theta[:, self._scales]
+        even[:, self._scales], slope[:, self._scales] = np.logaddexp(x, -x), np.tanh(x)
+        return even, slope
+
+    def fit(self, degree: int, theta: Array, found: Found, unit: Array, height: Array) -> None:
+        """Fit to exact values and gradients, and to moments of effects.
+
+        Gradients are compared in units ``(P, P)`` of theta, and points have weights by the height
+        of the log density there, above that of typical points.
+        """
+        weight = np.exp(0.25 * np.minimum(height, 0.0))
+        even, slope = self._even(theta)
+        self._whitening = Whitening.of_draws(even, self._first)
+        z = self._whitening.z(even)
+        distance = np.linalg.norm(z, axis=1)
+        self._radius = float(distance[height > -_NEGLIGIBLE].max(initial=1.0))
+        jacobian = (self._whitening.inverse * slope[:, None]) @ unit
+        self._polynomial = Polynomial(z.shape[1], degree)
+        self._polynomial.fit(z, found.value, found.grad @ unit, jacobian, weight)
+        moments, q, responses = found.moments, self.q, []
+        at = [(i, j) for i in range(q) for j in range(i, q)]
+        for each in (moments.mean, [moments.root[i] for i in at], moments.skewness, moments.excess):
+            responses += [one * weight[:, None] for one in each]
+        flat = np.stack(responses, axis=1).reshape(len(z), -1)
+        of_z = np.linalg.lstsq(self._features(z) * weight[:, None], flat, rcond=1e-10)[0]
+        self._moments, self._at = of_z.reshape(len(of_z), -1, self.n_labels), at
+
+    def _features(self, z: Array) -> Array:
+        a, b = self._products
+        return np.hstack([np.ones((len(z), 1)), z, z[:, a] * z[:, b]])
+
+    def _inside(self, z: Array) -> tuple[Array, Array, Array]:
+        """Point within the radius in the direction of z, this direction, and z's distance to it."""
+        distance = np.sqrt(np.square(z).sum(axis=1, keepdims=True))
+        way = z / np.maximum(distance, 1e-300)
+        beyond = np.maximum(distance - self._radius, 0.0)
+        return z - beyond * way, way, beyond
+
+    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        """Log likelihood ``(C,)`` and its gradient ``(C, P)``."""
+        even, slope = self._even(theta)
+        z, way, beyond = self._inside(self._whitening.z(even))
+        value, grad = self._polynomial.value_and_grad(z)
+        if beyond.any():  # tangents outwards, bent down; the rest of their gradient is small
+            outwards = np.einsum("cp,cp->c", way, grad)[:, None]
+            value = value + ((outwards - 0.5 * beyond) * beyond)[:, 0]
+            grad = grad - beyond * way
+        return value, matmul_rows(grad, self._whitening.inverse) * slope
+
+    def value(self, theta: Array) -> Array:
+        """Log likelihood ``(C,)``."""
+        return self.value_and_grad(theta)[0]
+
+    def moments(self, theta: Array) -> Moments:
+        """Moments of the effects given theta."""
+        z, q = self._whitening.z(self._even(theta)[0]), self.q
+        features = self._features(self._inside(z)[0])
+        each = [matmul_rows(features, one) for one in self._moments.swapaxes(0, 1)]
+        root = np.zeros((q, q, len(theta), self.n_labels))
+        for k, (i, j) in enumerate(self._at):
+            root[i, j] = each[q + k]
+        n = q + len(self._at)
+        skewness, excess = np.stack(each[n : n + q]), np.stack(each[n + q :])
+        return Moments(np.stack(each[:q]), root, skewness, excess)
+
+
+def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Array] | None:
+    """Polynomials for the likelihood of a posterior, and a point near its mode; None if not close.
+
+    They are compared with exact values at draws; points of a failed check join the fit.
+    """
+    at, (covariance,) = JointMode.of(posterior), posterior.covariances.each
+    d, m = at.working.fixed.shape[1], len(posterior.covariances.coordinates)
+    P = d + len(at.eta)
+    degrees = [k for k in (3, 4) if comb(P + k, k) <= _MOST_TERMS]
+    if not degrees:
+        return None
+    prior = parameters_without_effects(posterior)
+    first = np.append(np.arange(d, P), np.arange(d))
+    normal = StandardNormals(at.working, at.marginal, at.eta[:m])
+    root = np.zeros((P, P))
+    root[d:, : P - d], root[:d, P - d :] = at.root, normal.shared_root.T
+    whitening = Whitening(np.append(at.linear[:d], at.eta), root)
+    exact = _with_enough_nodes(posterior, at, whitening)
+    if exact is None:
+        return None
+    scales = slice(d, d + m - len(covariance.pairs))
+
+    def positive(theta: Array) -> Array:
+        """The same point with positive scales, unless correlations depend on their signs."""
+        if not covariance.pairs:
+            theta[:, scales] = np.abs(theta[:, scales])
+        return theta
+
+    # the curvature, at one sd from the mode
+    z = np.vstack([np.eye(P), -np.eye(P)])
+    ends = whitening.theta(z)
+    found = exact.everything(ends)
+    slopes = (found.grad + prior.grad_log_prior(ends)) @ root
+    if not np.all(np.isfinite(slopes)):
+        return None
+    curvature = 0.5 * (slopes[P:] - slopes[:P])
+    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+    covariance_z = (vectors / np.maximum(values, 0.1)) @ vectors.T
+    step = covariance_z @ slopes.mean(axis=0)
+    step *= min(1.0, 1.5 / max(float(np.sqrt(step @ step)), 1e-300))
+    root = ordered_root(root @ covariance_z @ root.T, first)
+    whitening = Whitening(whitening.theta(step[None])[0], root)
+    highest, at_zero = _heights(exact, prior, whitening, scales)
+    near_zero = at_zero > highest - _NEGLIGIBLE
+    if covariance.pairs and near_zero:
+        return None  # signs of scales and correlations go together
+
+    rng, n_tests = np.random.default_rng(0), _tests(posterior.n_samples)
+    points, parts = np.empty((0, P)), list[Found]()
+    n_features = 1 + P + (P - d) * (P + d + 1) // 2
+    for degree in [*degrees, *degrees[-1:] * _ROUNDS]:
+        n = int(np.ceil(_EQUATIONS * comb(P + degree, degree) / (1 + P)))
+        n = max(n, 2 * n_features) - len(points)
+        if n > 0:
+            z = _design(rng, n, P, P - d if not parts else 0)
+            some = positive(whitening.theta(z))
+            if near_zero:
+                some[::4, scales] *= rng.uniform(size=some[::4, scales].shape)
+            points = np.vstack([points, some])
+            parts.append(exact.everything(some))
+        found = Found.joined(parts)
+        if not (np.all(np.isfinite(found.value)) and np.all(np.isfinite(found.grad))):
+            return None
+        fitted = PolynomialLikelihood(covariance, scales, exact.n_labels, first, P - d)
+        lower = found.value + prior.log_prior(points) - highest + 0.5 * P
+        fitted.fit(degree, points, found, whitening.root, lower)
+        tests = _draws(fitted, prior, whitening, rng, n_tests)
+        tests = positive(np.vstack([tests, whitening.theta(rng.standard_normal(tests.shape))]))
+        parts.append(exact.everything(tests))
+        if _is_close(fitted, tests, parts[-1], covariance.root(tests[:, d : d + m])):
+            return fitted, whitening.center
+        points = np.vstack([points, tests])
+    return None
+
+
+def _tests(n_rows: int) -> int:
+    """Number of draws of a check, which cost no more than the fit."""
+    return int(np.clip(10**6 // n_rows, *_TESTS))
+
+
+def _design(rng: np.random.Generator, n: int, P: int, n_first: int) -> Array:
+    """About n points, in opposite pairs: near and far, and far along the first coordinates."""
+    half = _WIDTH * rng.standard_normal((max(n, 4) // 2, P))
+    farthest, distance = np.sqrt(P) + _BEYOND, np.linalg.norm(half, axis=1)
+    wanted = np.minimum(distance, farthest)
+    wanted[::2] = np.sqrt(P) + _BEYOND * rng.uniform(size=len(wanted[::2]))
+    axes = np.vstack([r * np.eye(n_first, P) for r in (0.5 * farthest, farthest)])
+    half = np.vstack([half * (wanted / distance)[:, None], axes])
+    return np.vstack([half, -half])
+
+
+def _with_enough_nodes(
+    posterior: MixedPosterior, at: JointMode, whitening: Whitening
+) -> LabelQuadrature | None:
+    """Quadrature with the fewest nodes that are enough two sds from the mode."""
+    z = np.zeros((3, len(whitening.center)))
+    z[1:, : len(at.eta)] = 2.0 * np.array([[1.0], [-1.0]]) / np.sqrt(len(at.eta))
+    theta = whitening.theta(z)
+    before: Any = None
+    for n_nodes in _NODES:
+        exact = LabelQuadrature(posterior, at, n_nodes, n_newton=2)
+        value = exact.value(theta)
+        if before is not None and np.ptp(value - before[1]) < 0.3 * _CLOSE:
+            return before[0]
+        before = exact, value
+    return None
+
+
+def _heights(
+    exact: LabelQuadrature, prior: Parameters, whitening: Whitening, scales: slice
+) -> tuple[float, float]:
+    """Log densities at the centre, and where one of its scales is 0, the largest."""
+    theta = np.tile(whitening.center, (1 + scales.stop - scales.start, 1))
+    for k, at in enumerate(range(scales.start, scales.stop)):
+        theta[1 + k, at] = 0.0
+    density = exact.value(theta) + prior.log_prior(theta)
+    return float(density[0]), float(density[1:].max())
+
+
+def _draws(
+    fitted: PolynomialLikelihood,
+    prior: Parameters,
+    whitening: Whitening,
+    rng: np.random.Generator,
+    n: int,
+) -> Array:
+    """Draws of the posterior by polynomials, of proposals by their weights."""
+    P = len(whitening.center)
+    z = rng.standard_normal((_PROPOSALS, P))
+    z /= np.sqrt(rng.chisquare(_HEAVY, (_PROPOSALS, 1)) / _HEAVY)
+    theta = whitening.theta(z)
+    log_weight = fitted.value(theta) + prior.log_prior(theta)
+    log_weight += 0.5 * (_HEAVY + P) * np.log1p(np.square(z).sum(axis=1) / _HEAVY)
+    weight = np.exp(log_weight - log_weight.max())
+    drawn: Array = theta[rng.choice(_PROPOSALS, n, p=weight / weight.sum())]
+    return drawn
+
+
+def _is_close(fitted: PolynomialLikelihood, theta: Array, exact: Found, factor: Array) -> bool:
+    """Whether values and means of effects are close to exact ones.
+
+    ``factor (C, q, q)`` is that of the learned covariance.
+    """
+    error = fitted.value(theta) - exact.value
+    roots = np.einsum("cij,jkcl->ikcl", factor, exact.moments.root)
+    variance = np.square(roots).sum(axis=1).mean(axis=1, keepdims=True) + 1e-300
+    of_means = np.square(fitted.moments(theta).mean - exact.moments.mean) / variance
+    return bool(np.std(error) < _CLOSE and np.sqrt(of_means.mean()) < _CLOSE)

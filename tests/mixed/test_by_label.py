@@ -1,0 +1,128 @@
+"""Effects of one term integrated out label by label, against grids of the effects."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import expit, logsumexp
+
+from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.likelihoods import Bernoulli, NegativeBinomial, Poisson
+from skbayes_sgld.mixed.by_label import ByLabelPosterior, LabelQuadrature
+from skbayes_sgld.mixed.coordinates import JointMode
+from skbayes_sgld.priors import HalfNormal
+
+from .test_density import make_posterior
+
+CASES = {
+    "intercepts": ("intercepts", Bernoulli(), ()),
+    "weighted": ("intercepts", Bernoulli(), ()),
+    "slopes": ("slopes", Poisson(), ()),
+    "own parameter": ("slope alone", NegativeBinomial(), (HalfNormal(1.0),)),
+}
+
+
+def make_quadrature(case, n_nodes=25):
+    weight = np.arange(60) % 3.0 if case == "weighted" else None
+    posterior, *_ = make_posterior(*CASES[case], weight)
+    at = JointMode.of(posterior)
+    quadrature = LabelQuadrature(posterior, at, n_nodes, n_newton=4)
+    center = np.append(at.linear[: quadrature.n_fixed], at.eta)
+    rng = np.random.default_rng(3)
+    theta = center + 0.3 * rng.standard_normal((3, len(center)))
+    theta[-1, quadrature.n_fixed] *= -1.0  # a negative scale
+    return posterior, quadrature, theta
+
+
+def on_grid(posterior, theta, label):
+    """Effects on a grid ``(k, q)``, and their log density with the rows of a label."""
+    d, q = posterior.parameters.at("effects").start, len(posterior.terms[0].effects)
+    m = len(posterior.covariances.coordinates)
+    L = len(posterior.terms[0].labels)
+    axis = np.linspace(-6.0, 6.0, 2001 if q == 1 else 121)
+    v = np.stack(np.meshgrid(*[axis] * q, indexing="ij"), axis=-1).reshape(-1, q)
+    u = v @ posterior.covariances.each[0].root(theta[None, d : d + m])[0].T
+    effects = np.zeros((len(u), L, q))
+    effects[:, label] = u
+    base = np.tile(np.append(theta[:d], theta[d + m :]), (len(u), 1))
+    whole = np.hstack([base[:, :d], effects.reshape(len(u), -1), base[:, d:]])
+    rows = np.flatnonzero(posterior.model.effects[0][:, [label * q]].toarray()[:, 0] != 0.0)
+    value = np.zeros(len(u))
+    for k in range(0, len(u), 512):
+        value[k : k + 512] = posterior.model.log_likelihood(whole[k : k + 512])[:, rows].sum(axis=1)
+    step = q * np.log((axis[1] - axis[0]) / np.sqrt(2.0 * np.pi))
+    return u, value - 0.5 * np.square(v).sum(axis=1) + step
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_likelihood_without_effects_is_that_of_grids_of_the_effects(case):
+    posterior, quadrature, theta = make_quadrature(case)
+    value, grad = quadrature.value_and_grad(theta)
+    np.testing.assert_allclose(quadrature.value(theta), value, rtol=1e-12)
+    for c in range(2 if quadrature.q == 1 else 1):
+        each = [logsumexp(on_grid(posterior, theta[c], k)[1]) for k in range(quadrature.n_labels)]
+        np.testing.assert_allclose(value[c], np.sum(each), atol=1e-3)
+    for k in range(theta.shape[1]):
+        move = 1e-5 * np.eye(theta.shape[1])[k]
+        ends = quadrature.value(theta + move) - quadrature.value(theta - move)
+        np.testing.assert_allclose(ends / 2e-5, grad[:, k], rtol=3e-3, atol=3e-3)
+
+
+@pytest.mark.parametrize("case", ["intercepts", "slopes"])
+def test_effects_are_drawn_with_the_moments_of_grids(case):
+    posterior, quadrature, theta = make_quadrature(case)
+    d, m = quadrature.n_fixed, quadrature.n_hyper
+    theta = theta[[2]]
+    factor = posterior.covariances.each[0].root(theta[:, d : d + m])
+    normals = np.random.default_rng(0).standard_normal((quadrature.q, 40_000, quadrature.n_labels))
+    drawn = quadrature.moments(theta).draw(normals, factor)
+    for label in range(quadrature.n_labels):
+        u, log_density = on_grid(posterior, theta[0], label)
+        share = np.exp(log_density - logsumexp(log_density))
+        mean = share @ u
+        covariance = (u - mean).T @ (share[:, None] * (u - mean))
+        sd = np.sqrt(np.diagonal(covariance))
+        np.testing.assert_allclose(drawn[:, :, label].mean(axis=1) / sd, mean / sd, atol=0.025)
+        found = np.cov(drawn[:, :, label]).reshape(covariance.shape)
+        np.testing.assert_allclose(
+            found / np.outer(sd, sd), covariance / np.outer(sd, sd), atol=0.04
+        )
+        order = np.argsort(u[:, 0], kind="stable")
+        for p in (0.05, 0.95) if quadrature.q == 1 else ():
+            quantile = u[order][np.searchsorted(np.cumsum(share[order]), p), 0]
+            assert abs(np.mean(drawn[0, :, label] < quantile) - p) < 0.012
+
+
+def frame_of(n, n_labels, sd, seed=0):
+    rng = np.random.default_rng(seed)
+    g = rng.integers(n_labels, size=n)
+    frame = pd.DataFrame({"x": rng.normal(size=n), "g": g.astype(str)})
+    return frame, 0.5 * frame["x"] + sd * rng.normal(size=n_labels)[g], rng
+
+
+@pytest.mark.parametrize("sd", [0.7, 0.0])
+def test_draws_have_the_scale_of_exact_weights(sd):
+    """Where the scale may be 0 too."""
+    frame, eta, rng = frame_of(1200, 40, sd)
+    model = SGLDLogisticRegression(group_effects={"g": "intercept"}, random_state=0)
+    model.fit(frame, (rng.random(1200) < expit(eta)).astype(int))
+    assert model.result_.plan.choices["parameterization"].value == "by_label"
+    posterior = model.result_.plan.posterior
+    assert isinstance(posterior, ByLabelPosterior)
+    theta = posterior.reported.theta(model.posterior_.flat[::4])
+    exact = LabelQuadrature(posterior.model, JointMode.of(posterior.model), 11, n_newton=4)
+    log_weight = exact.value(theta) - posterior._likelihood.value(theta)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    # a share of draws that the polynomials should not have, or too few, would show
+    assert 1.0 / np.square(weight).sum() > 0.98 * len(theta)
+
+
+def test_draws_of_a_chain_do_not_depend_on_other_chains():
+    frame, eta, rng = frame_of(600, 30, 0.5)
+    y, draws = rng.poisson(np.exp(eta)), []
+    for n_chains in (2, 4):
+        model = SGLDPoissonRegressor(
+            group_effects={"g": "intercept"}, n_chains=n_chains, n_draws=500, random_state=0
+        )
+        draws.append(model.fit(frame, y).posterior_["effect[g=25, intercept]"][:2])
+    np.testing.assert_array_equal(*draws)
