@@ -15,7 +15,7 @@ from skbayes_sgld.inference.diagnosis import EARLY_ENDS
 from skbayes_sgld.inference.origin import Journal
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.sampling.loop import run_parts
-from skbayes_sgld.sampling.run import Chains, Steps, join_parts, reported_draws
+from skbayes_sgld.sampling.run import Chains, StepCounts, join_parts, reported_draws
 from skbayes_sgld.sampling.workers import Workers
 
 MeasureEss = Callable[[Plan, Chains], tuple[float, str]]
@@ -98,7 +98,7 @@ def draw_in_parts(
                 start, n_made, n_steps = chains.state, chains.draws.shape[1], chains.n_steps
             if end < n_made:
                 continue
-            rest = Steps(max(0, plan.n_burnin - n_steps), end - n_made, plan.thin)
+            rest = StepCounts(max(0, plan.n_burnin - n_steps), end - n_made, plan.thin)
             for part in run_parts(plan.run, start, rest, **how) if rest.n_steps else ():
                 parts.append(part)
                 if journal is not None and journal.due:

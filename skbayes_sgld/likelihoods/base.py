@@ -64,7 +64,7 @@ class Likelihood(Component):
         Own parameters, such as a dispersion; the noise variance, if inferred, is the first.
     quadratic : bool
         Whether the log density is quadratic in eta, so that sufficient statistics replace the rows.
-    averages : bool
+    has_error_averaged : bool
         Whether the family defines :meth:`error_averaged`.
     whole : bool
         Whether the observations are whole numbers.
@@ -115,7 +115,7 @@ class Likelihood(Component):
     n_predictors = 1
     own: tuple[OwnParameter, ...] = ()
     quadratic = False
-    averages = False
+    has_error_averaged = False
     whole = False
     totals = False
     takes: ClassVar[Mapping[str, float]] = {}

@@ -61,7 +61,7 @@ class BernoulliKernel(RowKernel):
 class Bernoulli(LabelLikelihood):
     r"""Binary observations, :math:`P(y = 1) = 1 / (1 + e^{-\eta})`; y is 0 or 1."""
 
-    averages = True
+    has_error_averaged = True
     increasing = True
     exponential = "odds"
     symmetric = True

@@ -80,7 +80,7 @@ class BetaBinomial(Binomial):
 
     own = (OwnParameter("correlation", "correlation_prior", "exponential", transform=Interval()),)
     kernel = BetaBinomialKernel
-    averages = False
+    has_error_averaged = False
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         return super()._kernel(y, np.float64)

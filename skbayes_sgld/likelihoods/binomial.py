@@ -96,7 +96,7 @@ class Binomial(Likelihood):
     takes: ClassVar[Mapping[str, float]] = {"trials": 1.0}
     exponential = "odds"
     whole = True
-    averages = True
+    has_error_averaged = True
     improper = "a plane separates the successes from the failures"
 
     def _kernel(self, y: Array, dtype: type) -> RowKernel:

@@ -108,7 +108,7 @@ class NegativeBinomial(Poisson):
 
     own = (OwnParameter("dispersion", "dispersion_prior", "exponential", transform="positive"),)
     kernel = NegativeBinomialKernel
-    averages = False
+    has_error_averaged = False
     takes_rates = False
 
     def start(self, y: Array, weight: Array | None, has_level: bool) -> Array:

@@ -58,7 +58,7 @@ class Poisson(Likelihood):
     r"""Counts of rate :math:`\mu = e^\eta`, :math:`P(y) = \mu^y e^{-\mu} / y!`."""
 
     kernel = PoissonKernel
-    averages = True
+    has_error_averaged = True
     whole = True
     increasing = True
     log_link = "rate", "the units of its columns, and the exposure"

@@ -15,7 +15,7 @@ from joblib import effective_n_jobs
 from skbayes_sgld._random import ChainStreams
 from skbayes_sgld.sampling.base import check_requirements
 from skbayes_sgld.sampling.dynamics import Array
-from skbayes_sgld.sampling.run import Chains, Run, RunState, Steps, join_parts
+from skbayes_sgld.sampling.run import Chains, Run, RunState, StepCounts, join_parts
 from skbayes_sgld.sampling.threads import advance
 from skbayes_sgld.sampling.workers import Processes, Workers, side_by_side
 
@@ -53,13 +53,13 @@ def run_chains(
     -------
     chains : Chains
     """
-    return join_parts(list(run_parts(run, start, Steps(n_burnin, n_draws, thin), **how)))
+    return join_parts(list(run_parts(run, start, StepCounts(n_burnin, n_draws, thin), **how)))
 
 
 def run_parts(
     run: Run,
     start: Array | RunState,
-    rest: Steps,
+    rest: StepCounts,
     *,
     seed: int = 0,
     first_chain: int = 0,
@@ -77,7 +77,7 @@ def run_parts(
         The algorithm and its settings.
     start : ndarray of shape (n_chains, n_params) or RunState
         The starting points, or the ``state`` of an earlier run.
-    rest : Steps
+    rest : StepCounts
         Steps to make.
     seed : int, default=0
         Seed of the chains; not used if an earlier run continues.
@@ -137,7 +137,7 @@ class _ToDo:
 
     run: Run
     state: RunState
-    rest: Steps
+    rest: StepCounts
     seconds: float | None  # approximate time of a part
     block_size: int | None
     progress: Callable[[int], bool] | None

@@ -39,7 +39,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepCounts:
     """Consecutive steps: ``n_burnin`` of them, and ``thin`` for each of ``n_draws``."""
 
     n_burnin: int
@@ -51,7 +51,7 @@ class Steps:
         """Steps of each chain."""
         return self.n_burnin + self.n_draws * self.thin
 
-    def cut(self, n_steps: int) -> tuple[Steps, Steps]:
+    def cut(self, n_steps: int) -> tuple[StepCounts, StepCounts]:
         """First ``n_steps`` steps, rounded up to the end of a draw, and the rest."""
         n_burnin = min(self.n_burnin, n_steps)
         n_draws = 0

@@ -15,13 +15,13 @@ from skbayes_sgld.sampling.block import LOOK, Block, draw_block
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.overflow import ChainOverflowError, check_lost, overflow_at
 from skbayes_sgld.sampling.paths import MakeSteps, at_once_if_independent
-from skbayes_sgld.sampling.run import Chains, Run, RunState, Steps
+from skbayes_sgld.sampling.run import Chains, Run, RunState, StepCounts
 
 
 def advance_together(
     run: Run,
     start: RunState,
-    steps: Steps,
+    steps: StepCounts,
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
 ) -> Chains:
@@ -93,7 +93,7 @@ def first_overflow(run: Run, dynamics: Dynamics, before: State, block: Block) ->
 class KeptDraws:
     """The positions that are draws, among those that chains pass through."""
 
-    def __init__(self, shape: tuple[int, ...], steps: Steps) -> None:
+    def __init__(self, shape: tuple[int, ...], steps: StepCounts) -> None:
         n_chains, n_params = shape
         self._steps, self.n_made, self._n_kept = steps, 0, 0
         self._draws = np.empty((n_chains, steps.n_draws, n_params))

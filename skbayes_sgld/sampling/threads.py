@@ -7,7 +7,7 @@ from math import ceil, lcm
 from typing import Any
 
 from skbayes_sgld._linalg import GROUP, cpu_count, in_threads
-from skbayes_sgld.sampling.run import Chains, Run, RunState, Steps, join_parts
+from skbayes_sgld.sampling.run import Chains, Run, RunState, StepCounts, join_parts
 from skbayes_sgld.sampling.steps import advance_together
 from skbayes_sgld.sampling.workers import side_by_side
 
@@ -17,7 +17,7 @@ _INTERRUPT_NUMBERS = 2**28  # numbers of X that threads read before they look fo
 def advance(
     run: Run,
     state: RunState,
-    steps: Steps,
+    steps: StepCounts,
     block_size: int | None = None,
     progress: Callable[[int], bool] | None = None,
 ) -> Chains:

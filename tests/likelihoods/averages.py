@@ -5,7 +5,7 @@ import numpy as np
 
 def check_averaged(name, likelihood):
     """Raise where averages over normal errors are not those of quadrature, nearly."""
-    if not likelihood.averages:
+    if not likelihood.has_error_averaged:
         return
     nodes, share = np.polynomial.hermite_e.hermegauss(80)
     share = share / share.sum()

@@ -19,7 +19,7 @@ from skbayes_sgld.sampling import (
 )
 from skbayes_sgld.sampling.loop import run_chains, run_parts
 from skbayes_sgld.sampling.overflow import ChainOverflowError
-from skbayes_sgld.sampling.run import Steps
+from skbayes_sgld.sampling.run import StepCounts
 from tests.references.targets import (
     NormalMean,
     make_run,
@@ -107,7 +107,7 @@ def test_processes_are_not_started_for_a_run_that_is_short(monkeypatch):
 
 @pytest.mark.parametrize("lengths", [(1, 3, 7), (7, 50, 3)])
 def test_stretches_are_the_whole_run(lengths):
-    whole = rest = Steps(*lengths)
+    whole = rest = StepCounts(*lengths)
     n_burnin = n_draws = 0
     for _ in range(20):
         steps, rest = rest.cut(-(-whole.n_steps // 20))
@@ -149,7 +149,7 @@ def test_burnin_and_thinning_keep_the_draws_they_say_and_their_step_sizes(block_
 
 def test_parts_of_a_run_become_twice_as_long_while_there_is_time():
     run = make_run(NormalMean(), step_size=0.01)
-    parts = run_parts(run, np.zeros((1, 1)), Steps(0, 50, 2), seconds=1e9)
+    parts = run_parts(run, np.zeros((1, 1)), StepCounts(0, 50, 2), seconds=1e9)
     assert [part.n_steps for part in parts] == [2, 4, 8, 16, 32, 38]
 
 
