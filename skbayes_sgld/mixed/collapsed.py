@@ -111,7 +111,7 @@ class Marginal:
             columns = TV[:, :, at].reshape(len(h), p, *blocks[1:])
             slope -= np.einsum("clad,cdlb->cab", rows, columns)
             slopes[k] = np.tril(slope) * scale[:, None, None]
-        residual = quadratic + self._n_fixed - of_prior + 2.0 * mean @ self._pull
+        residual = quadratic + self._n_fixed - of_prior + 2.0 * np.vecdot(mean, self._pull)
         for k, (covariance_, at) in enumerate(zip(covariances.each, covariances.at, strict=True)):
             in_h[:, at] += covariance_.pull_back(h[:, at], slopes[k])
             residual -= np.einsum("cij,cij->c", slopes[k], roots[k])

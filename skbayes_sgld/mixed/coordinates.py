@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
@@ -61,7 +62,7 @@ class StandardNormals:
 
     def colored(self, labels: Array, shared: Array) -> tuple[Array, Array]:
         """Root of the covariance times standard normals ``(C, L, q)`` and ``(C, p)``."""
-        shared = shared @ self.shared_root
+        shared = matmul_rows(shared, self.shared_root)
         rest = labels - np.einsum("lqp,cp->clq", self._cross, shared)
         return np.einsum("lji,clj->cli", self._inverse, rest), shared
 
@@ -69,13 +70,13 @@ class StandardNormals:
         """Inverse of :meth:`colored`."""
         half = np.einsum("lji,clj->cli", self._root, labels)
         half += np.einsum("lqp,cp->clq", self._cross, shared)
-        return half, shared @ self._shared_root
+        return half, matmul_rows(shared, self._shared_root)
 
     def pulled_back(self, in_labels: Array, in_shared: Array) -> tuple[Array, Array]:
         """Transpose of :meth:`colored`: gradient in the standard normals."""
         half = np.einsum("lij,clj->cli", self._inverse, in_labels)
         rest = in_shared - np.einsum("lqp,clq->cp", self._cross, half)
-        return half, rest @ self.shared_root.T
+        return half, matmul_rows(rest, self.shared_root.T)
 
 
 class MixedCoordinates(Map):
@@ -129,7 +130,7 @@ class MixedCoordinates(Map):
         """Theta at phi, the log Jacobian and the chain rule."""
         posterior, n, m = self._posterior, self._posterior.n_linear, self._m
         covariances, working = posterior.covariances, self._working
-        eta = self._eta + phi[:, n:] @ self._root.T
+        eta = self._eta + matmul_rows(phi[:, n:], self._root.T)
         h, own = eta[:, :m], eta[:, m:]
         linear = self._center + working.join(*self._normal.colored(*working.split(phi[:, :n])))
         factors, log_jacobian, standard = self._factors(h), np.zeros(len(phi)), []
@@ -139,7 +140,7 @@ class MixedCoordinates(Map):
             standard.append(v.copy())
             v[...] = np.einsum("clij,clj->cli", each, v)
             log_sizes = np.log(np.abs(np.einsum("cii->ci", root)))
-            log_jacobian = log_jacobian + log_sizes @ free.sum(axis=0)
+            log_jacobian = log_jacobian + np.vecdot(log_sizes, free.sum(axis=0))
         theta = posterior.parameters.join(np.hstack([linear, own]), h, "scales")
 
         def pull_back(grad: Array, tau: float) -> Array:
@@ -155,7 +156,7 @@ class MixedCoordinates(Map):
                 in_h[:, at] += covariance.pull_back(h[:, at], in_root)
                 in_u[...] = np.einsum("clij,cli->clj", each, in_u)
             in_z = working.join(*self._normal.pulled_back(*working.split(in_linear)))
-            return np.hstack([in_z, np.hstack([in_h, in_own]) @ self._root])
+            return np.hstack([in_z, matmul_rows(np.hstack([in_h, in_own]), self._root)])
 
         return Expanded(theta, log_jacobian, pull_back)
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 
 _PACKED = 2**22  # most numbers of products that are kept
@@ -96,7 +97,7 @@ class LabelGram:
                 reduced = reduced + self.cross[i].T @ row
         else:
             flat = [weighted[i, j] * (1.0 if i == j else 2.0) for i, j in self._pairs]
-            reduced = (np.concatenate(flat, axis=1) @ self._products)[:, self._place]
+            reduced = matmul_rows(np.concatenate(flat, axis=1), self._products)[:, self._place]
         return self.shared - reduced, (log_det * self._counts).sum(axis=1), U
 
     def slope(self, moments: Array, U: Array, root: Array, scale: Array) -> Array:
@@ -125,7 +126,7 @@ class LabelGram:
             rows = [each @ moments for each in self.cross]
             each = [[np.einsum("cld,ld->cl", row, F) for F in self.cross] for row in rows]
             return np.array(each)
-        packed = (moments[:, *self._upper] * self._twice) @ self._transposed
+        packed = matmul_rows(moments[:, *self._upper] * self._twice, self._transposed)
         packed = packed.reshape(C, len(self._pairs), -1)
         out = np.empty((q, q, C, packed.shape[2]))
         for k, (i, j) in enumerate(self._pairs):
@@ -138,7 +139,7 @@ class LabelGram:
         U, V = U[..., self._of_distinct], V[..., self._of_distinct]
         with_y = np.column_stack([shared, np.full(len(shared), -1.0)])
         q, phi = self.q, scale[:, None]
-        rest = [-phi * (with_y @ F.T) for F in self.cross]
+        rest = [-phi * matmul_rows(with_y, F.T) for F in self.cross]
         effects = [
             sum(U[i, j] * rest[j] + V[j, i] * normals[..., j] for j in range(q)) for i in range(q)
         ]

@@ -143,7 +143,7 @@ class LearnedCovariance:
         share = np.square(unit) / nu * np.sinh(x) * np.cosh(x) / (1.0 + square)
         slope = np.tanh(x) - (nu + 1.0) * np.where(np.isfinite(share), share, np.sign(x))
         if y.size:
-            value = value - 2.0 * np.log(np.cosh(y)) @ self._exponents
+            value = value - 2.0 * np.vecdot(np.log(np.cosh(y)), self._exponents)
             slope = np.hstack([slope, -2.0 * np.tanh(y) * self._exponents])
         return value, slope
 

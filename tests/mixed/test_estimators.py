@@ -1,6 +1,7 @@
 """Estimators with effects of groups: published data, labels of any kind, and errors."""
 
 import pickle
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -120,6 +121,20 @@ def test_labels_of_any_frame_give_one_model(schools, kind):
     np.testing.assert_array_equal(other.posterior_.values, model.posterior_.values)
     np.testing.assert_array_equal(other.predict(kind(frame)), model.predict(frame))
     np.testing.assert_array_equal(model.predict(kind(frame)), model.predict(frame))
+
+
+@pytest.mark.parametrize("kind", [SGLDLinearRegression, SGLDPoissonRegressor])
+def test_the_draws_of_a_chain_do_not_depend_on_the_number_of_chains(schools, kind):
+    frame, y, _ = schools
+    y = y if kind is SGLDLinearRegression else np.rint(np.exp(0.3 * y))
+    many, few = (
+        kind(group_effects={"school": "intercept"}, n_chains=n, n_draws=100, random_state=0)
+        for n in (4, 2)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few draws
+        many, few = (model.fit(frame, y).posterior_.values for model in (many, few))
+    np.testing.assert_array_equal(many[:2], few)
 
 
 def test_arrays_take_labels_by_position(schools):
