@@ -91,7 +91,7 @@ class LabelGram:
         U, _, log_det = label_blocks(self.distinct, root, scale)
         weighted = U * scale[:, None]
         if self._products is None:
-            reduced = 0.0
+            reduced: Any = 0.0
             for i in range(self.q):
                 row = sum(weighted[i, j][..., None] * self.cross[j] for j in range(self.q))
                 reduced = reduced + self.cross[i].T @ row
