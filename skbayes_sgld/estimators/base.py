@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from skbayes_sgld._checks import check_flag, check_number, escaped
 from skbayes_sgld._components import Component, Registry, resolve
@@ -315,7 +315,11 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _encoded(self, X: Any, groups: Any = None) -> Any:
         """Rows with codes in place of labels, if the model has effects of groups."""
         mixed = getattr(self._fitted, "mixed", None)
-        return X if mixed is None else mixed.encoded(X, groups)
+        if mixed is None:
+            return X
+        _check_feature_names(self, X, reset=False)
+        _check_n_features(self, X, reset=False)
+        return mixed.encoded(X, groups)
 
     def _without_groups(self, by_row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """The request to leave effects of groups out, and the arguments by row."""

@@ -47,6 +47,11 @@ def draw_prior_predictive(
             f"noise_model={model.noise_model!r} cannot be drawn from before data are seen; set "
             "noise_model='constant'."
         )
+    if model._is_mixed:
+        raise ValueError(
+            "sample_prior draws coefficients alone, and the model has group_effects or "
+            "smooth_effects; set them to None to draw from the other priors."
+        )
     check_names(model, by_row)
     seed, fitted = draw_seed(random_state), model._fitted
     target = model._target(Arrays(None, None, None, by_row)) if fitted is None else fitted.target

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.mixed.base import Term, column_of
 from skbayes_sgld.mixed.labels import POPULATION, Labels, pair_codes, pair_numbers
 from skbayes_sgld.mixed.predictor import MixedPredictor
@@ -17,6 +18,8 @@ from skbayes_sgld.mixed.smooth import learn_bends
 from skbayes_sgld.mixed.terms import GroupTerm, resolve_groups
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.priors.group import GroupPrior, LearnedCovariance
+
+_FAR = 10.0  # standard deviations of a column from 0, from which intercepts are far from all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +72,31 @@ class GroupEffects(Term):
         return np.column_stack([*ones, *(column_of(X, j) for j in self.term.slopes)])
 
     def unit(self, X: Any, weight: Array | None) -> Array:
-        """1 for the intercept, and for a slope 1 / sd of its column."""
+        """1 for the intercept, and for a slope 1 / sd of its column.
+
+        Warn of a column that is constant, or so far from 0 that intercepts are beyond all rows.
+        """
         units = [1.0] * self.term.intercept
-        for j in self.term.slopes:
+        names = self.effects[self.term.intercept :]
+        for j, effect in zip(self.term.slopes, names, strict=True):
             column = column_of(X, j)
             mean = np.average(column, weights=weight)
             sd = np.sqrt(np.average(np.square(column - mean), weights=weight))
+            if not sd > 1e-12 * abs(mean):
+                warn(
+                    f"group_effects[{self.name!r}] has slopes of {effect!r}, which is constant "
+                    f"({mean:.4g}), so that rows say nothing of them beside the intercepts; leave "
+                    f"{effect!r} out.",
+                    UserWarning,
+                )
+            elif self.term.intercept and abs(mean) > _FAR * sd:
+                warn(
+                    f"group_effects[{self.name!r}] has intercepts and slopes of {effect!r}, which "
+                    f"has mean {mean:.4g} and standard deviation {sd:.3g}: intercepts are at "
+                    f"{effect} = 0, far from all rows, and their prior keeps slopes small there; "
+                    "subtract the mean, as sklearn.preprocessing's StandardScaler does.",
+                    UserWarning,
+                )
             units.append(1.0 / sd if sd > 0 else 1.0)
         return np.array(units)
 

@@ -30,13 +30,13 @@ class Labels:
 
     Attributes
     ----------
-    of_columns : dict of int to pandas.Index
+    of_columns : dict of int to ndarray
         Labels by the position of their column.
     names : dict of int to str
         Names of these columns, for errors.
     """
 
-    of_columns: Mapping[int, pd.Index]
+    of_columns: Mapping[int, Array]
     names: Mapping[int, str]
 
     @classmethod
@@ -92,7 +92,7 @@ class Labels:
 
     def _codes(self, j: int, values: Array) -> Array:
         """Codes ``(n,)`` of the labels in one column."""
-        labels = self.of_columns[j]
+        labels = pd.Index(self.of_columns[j], tupleize_cols=False)
         places, distinct = pd.factorize(values)
         codes = labels.get_indexer(pd.Index(distinct, tupleize_cols=False)).astype(float)
         new = np.flatnonzero(codes < 0)
@@ -184,7 +184,7 @@ def _names(X: Any) -> list[str]:
 # ---- checks -------------------------------------------------------------------------------------
 
 
-def _distinct(values: Any, name: str) -> pd.Index:
+def _distinct(values: Any, name: str) -> Array:
     """Different labels of a column, in the order of the rows."""
     try:
         labels = pd.Index(pd.unique(values), tupleize_cols=False)
@@ -202,7 +202,9 @@ def _distinct(values: Any, name: str) -> pd.Index:
                 f"X has the labels {_plain(other)!r} and {_plain(label)!r} in column {name!r}, of "
                 "one text; give labels of one type."
             )
-    return labels
+    if labels.dtype.kind in "OUmM" or not isinstance(labels.dtype, np.dtype):
+        return np.array([*labels, None], dtype=object)[:-1]  # of tuples too
+    return labels.to_numpy()
 
 
 def _check_none_missing(values: Any, name: str, fitting: bool) -> None:

@@ -111,8 +111,9 @@ class WorkingModel:
         prior, p = self.posterior.linear_prior, len(self.at_shared)
         d = prior.width
         precision, pull = np.zeros((p, p)), np.zeros(p)
-        prior.add_curvature(precision[:d, :d], linear[:, :d], None)
-        pull[:d] = prior.grad(linear[None, :, :d], None)[0][0, 0]
+        if d:
+            prior.add_curvature(precision[:d, :d], linear[:, :d], None)
+            pull[:d] = prior.grad(linear[None, :, :d], None)[0][0, 0]
         return precision, pull, d
 
     def main_root(self, roots: list[Array]) -> Array:

@@ -172,3 +172,61 @@ def test_terms_that_name_columns_in_odd_ways(groups, message):
         return
     with pytest.raises(ValueError, match=message):
         model.fit(frame, Y)
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_later_rows_have_the_columns_of_the_fit():
+    fitted = linear(n_draws=300).fit(FRAME, Y)
+    for rows in (FRAME[["x", "g"]], FRAME[["x"]], FRAME.rename(columns={"g": "h"})):
+        with pytest.raises(ValueError, match="feature names should match"):
+            fitted.predict(rows)
+    with pytest.raises(ValueError, match="2 features"):
+        fitted.predict(FRAME.to_numpy()[:, :1])
+    with pytest.raises(ValueError, match="minimum of 1"):
+        fitted.predict(FRAME[:0])
+
+
+def test_labels_alone_without_an_intercept():
+    fitted = linear(group_effects={"g": "intercept"}, fit_intercept=False, n_draws=300)
+    fitted.fit(FRAME[["g"]], Y)
+    means = pd.Series(Y).groupby(FRAME["g"]).mean()
+    predictions = pd.Series(fitted.predict(FRAME[["g"]])).groupby(FRAME["g"]).first()
+    assert np.corrcoef(means, predictions)[0, 1] > 0.95
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_slopes_of_columns_in_raw_units_or_constant_are_told_of():
+    years = FRAME.assign(x=np.random.default_rng(0).integers(1990, 2020, N))
+    with pytest.warns(UserWarning, match="'x', which has mean 200.*subtract the mean"):
+        linear(n_draws=50).fit(years, Y)
+    with pytest.warns(UserWarning, match="'x', which is constant"):
+        linear(n_draws=50).fit(FRAME.assign(x=1.0), Y)
+
+
+def test_draws_from_the_prior_of_groups_are_refused():
+    with pytest.raises(ValueError, match="sample_prior.*group_effects"):
+        linear().sample_prior(FRAME, y=Y)
+
+
+def test_files_of_skops_hold_labels():
+    io = pytest.importorskip("skops.io")
+    for labels in (FRAME["g"], FRAME["g"].str[1:].astype(int)):
+        fitted = linear(n_draws=300).fit(FRAME.assign(g=labels), Y)
+        file = io.dumps(fitted)
+        types = io.get_untrusted_types(data=file)
+        assert all(name.startswith(("skbayes_sgld", "pandas")) for name in types), types
+        again = io.loads(file, trusted=types)
+        rows = FRAME.assign(g=labels)
+        np.testing.assert_array_equal(again.predict(rows), fitted.predict(rows))
+
+
+@pytest.mark.parametrize("unit", ["D", None])
+def test_dates_are_labels(unit):
+    codes = pd.factorize(FRAME["g"])[0]
+    dates = pd.to_datetime("2020-01-01", utc=unit is None) + pd.to_timedelta(codes, unit="D")
+    frame = FRAME.assign(g=dates)
+    terms = {"g": "intercept"}
+    fitted = linear(group_effects=terms, n_draws=300).fit(frame, Y)
+    expected = linear(group_effects=terms, n_draws=300).fit(FRAME, Y)
+    np.testing.assert_array_equal(fitted.predict(frame), expected.predict(FRAME))
+    assert any("2020-01-02 00:00:00" in name for name in fitted.posterior_.names)
