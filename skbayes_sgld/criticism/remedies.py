@@ -395,7 +395,7 @@ def _with_groups(remedy: Remedy, misfit: Misfit) -> Any:
         return _beside_steps(misfit.estimator, group, misfit.X, misfit.names, keys)
     key: Any = group.name
     if not hasattr(seen, "columns") and not hasattr(seen, "column_names"):
-        key = seen.shape[1] if group.column < 0 else group.column
+        key = len(misfit.names) if group.column < 0 else group.column
     if key in (model.get_params(deep=False)["group_effects"] or {}) and not slopes:
         return None
     effects_of = {key: ["intercept", *keys] if keys else "intercept"}

@@ -79,7 +79,11 @@ def test_labels_of_one_row_and_missing_residuals_are_left_out():
     assert intraclass_correlation(z[:60], np.repeat([0, 1], 30)) is None
 
 
-@pytest.mark.parametrize("kind", [lambda X: X, pl.from_pandas, lambda X: X.to_numpy()])
+@pytest.mark.parametrize(
+    "kind",
+    [lambda X: X, pl.from_pandas, lambda X: X.to_numpy().tolist()],
+    ids=["pandas", "polars", "list"],
+)
 def test_the_subjects_of_repeated_measures_are_found_and_suggested(kind):
     X, y = kind(SLEEP[["Days"]]), SLEEP["Reaction"]
     found = check_model(LINEAR.fit(X, y), X, y, groups=SUBJECTS.rename("Subject"))
@@ -126,6 +130,15 @@ def test_labels_of_classes_have_groups():
     assert found.suggestion.group_effects == {"shop": "intercept"}
     better = found.suggestion.fit(X, y)
     assert check_model(better, X, y, remedies=False).fits
+
+
+def test_a_remedy_that_needs_every_label_says_so():
+    X = SLEEP[["Days"]].assign(Subject=np.where(SLEEP["Days"] == 0, None, SUBJECTS))
+    pipe = make_pipeline(make_column_transformer((StandardScaler(), ["Days"])), LINEAR)
+    found = check_model(pipe.fit(X, SLEEP["Reaction"]), X, SLEEP["Reaction"])
+    assert found.suggestion is None
+    assert (found.table["verdict"][found.table["about"] == "Subject, 18 labels"] == "misfit").all()
+    assert found.remedies["failed"].str.contains("no label in column 'Subject' in 18 rows").all()
 
 
 def test_groups_are_read_as_users_have_them():
