@@ -279,15 +279,20 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         can_set(unwrapped.model, *one) for one in remedy.settings.items()
     ):
         return None
-    if remedy.terms and _by_position(unwrapped.model):
+    learned = _learned_effects(unwrapped.model)
+    if remedy.terms and not all(isinstance(key, str) for key in learned):
         return None  # terms before the model would move its columns
+    if (
+        remedy.terms
+        and {misfit.names[j] for some in remedy.columns(misfit) for j in some} & learned
+    ):
+        return None  # and these have a curve, whose column would have another name
     if remedy.terms and (not remedy.columns(misfit) or sparse.issparse(unwrapped.X)):
         return None
     if remedy.groups:
         return _with_groups(remedy, misfit)
-    grouped = getattr(unwrapped.model, "group_effects", None) is not None
-    if grouped and ("noise_model" in remedy.settings or "hierarchical" in repr(remedy.settings)):
-        return None  # a model has either these or effects of groups
+    if learned and ("noise_model" in remedy.settings or "hierarchical" in repr(remedy.settings)):
+        return None  # a model has either these or learned effects
     if "prior" in remedy.settings:
         # a prior matters if rows are few, or for probabilities near 0
         few = X.shape[0] < 20 * X.shape[1]
@@ -314,10 +319,10 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
     return TransformedTargetRegressor(changed, func=func, inverse_func=inverse_func)
 
 
-def _by_position(model: Any) -> bool:
-    """Whether columns of labels are given by position."""
-    given = model.get_params(deep=False).get("group_effects") or {}
-    return not all(isinstance(key, str) for key in given)
+def _learned_effects(model: Any) -> set[Any]:
+    """Names or positions of columns with curves or with effects of groups."""
+    given = model.get_params(deep=False)
+    return {key for name in ("group_effects", "smooth_effects") for key in given.get(name) or {}}
 
 
 def _sibling(model: Any, remedy: Remedy) -> Any:

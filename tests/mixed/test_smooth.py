@@ -1,5 +1,7 @@
 """Smooth curves: against penalised splines by dense matrices, and on data that nobody drew."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -21,6 +23,8 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     Smooth,
 )
+from skbayes_sgld.criticism.leave_one_out import rows_of_fit
+from skbayes_sgld.criticism.remedies import REMEDIES, Misfit, build
 from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.priors import InverseGamma, Normal
 from tests.marks import quick
@@ -299,6 +303,28 @@ def test_settings_that_leave_rows_out_are_refused():
             SGLDLogisticRegression(smooth_effects={0: 10}, **settings).fit(x[:, None], truth > 0)
     with pytest.raises(ValueError, match="smooth_effects need all rows at once"):
         SGLDLinearRegression(smooth_effects={0: 10}).partial_fit(x[:, None], truth)
+
+
+@pytest.mark.parametrize(
+    ("smooth_effects", "tried"),
+    [
+        ({"age": 8}, {"splines of columns", "squares of columns"}),
+        ({"z": 8}, set()),  # splines would take the place of the curve's own column
+        ({0: 8}, set()),  # the terms of other columns would come before it
+    ],
+)
+def test_remedies_leave_curves_their_columns(smooth_effects, tried):
+    rng = np.random.default_rng(7)
+    X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["age", "z"])
+    y = X["age"] + rng.normal(size=60)
+    model = SGLDLinearRegression(smooth_effects=smooth_effects, random_state=0)
+    fit = rows_of_fit("check_model", model.fit(X, y), X, y, None, {})
+    checks = [SimpleNamespace(kind="curvature", column=1), SimpleNamespace(kind="noise", column=1)]
+    misfit = Misfit(model, fit, checks, ["age", "z"])
+    built = {one.name for one in REMEDIES if one.terms and build(one, misfit) is not None}
+    assert built == tried
+    noise = next(one for one in REMEDIES if "noise_model" in one.settings)
+    assert build(noise, misfit) is None  # has one noise variance
 
 
 def test_curves_stand_beside_groups():
