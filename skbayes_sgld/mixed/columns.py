@@ -209,6 +209,11 @@ class MixedColumns:
                 f"groups={groups!r} is not accepted; give 'population' to leave the effects of "
                 "groups out, or nothing."
             )
+        shape, d = np.shape(X), len(self.fixed) + len(self.labels.of_columns)
+        if len(shape) != 2:
+            raise ValueError(f"X has shape {shape}; give rows and columns, (n_samples, {d}).")
+        if shape[1] != d:
+            raise ValueError(f"X has {shape[1]} features, and the fit had {d}; give the same ones.")
         return self.labels.encoded(X, groups is not None)
 
     def numbers(self, X: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
 from skbayes_sgld.mixed.columns import MixedColumns
@@ -76,6 +77,8 @@ def read_mixed_rows(
     X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
 ) -> UnreadMixedRows:
     """Rows of a fit with ``group_effects`` or ``smooth_effects``."""
+    if isinstance(X, np.memmap):
+        X = np.asarray(X)
     if reader_of(X) is not None:
         raise TypeError(
             f"X is a {type(X).__name__}; group_effects and smooth_effects take arrays and frames "

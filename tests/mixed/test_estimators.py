@@ -215,3 +215,17 @@ def test_what_cannot_be_used_is_refused(schools):
         SGLDLogisticRegression(group_effects={"school": "intercept"}).fit(frame, np.arange(240) % 3)
     with pytest.raises(ValueError, match="horseshoe"):
         SGLDLinearRegression(group_effects={"school": "intercept"}, prior="horseshoe").fit(frame, y)
+
+
+def test_rows_of_another_shape_are_refused_and_mapped_ones_are_taken(tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(60, 2)), rng.integers(5, size=60)])
+    y = rng.normal(size=60)
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    model = SGLDLinearRegression(group_effects={2: "intercept"}, random_state=0).fit(X, y)
+    same = clone(model).fit(mapped, y)
+    np.testing.assert_array_equal(same.predict(mapped), model.predict(X))
+    for rows, message in [(X[0], "shape"), (X[None], "shape"), (X[:, :2], "2 features")]:
+        with pytest.raises(ValueError, match=message):
+            model.predict(rows)
