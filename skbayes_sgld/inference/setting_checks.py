@@ -19,7 +19,14 @@ from skbayes_sgld.sampling import (
 )
 from skbayes_sgld.sampling.preconditioners import preconditioner_of
 
-_PARAMETERIZATIONS = ("auto", "centered", "noncentered", "row_space")
+_PARAMETERIZATIONS = (
+    "auto",
+    "centered",
+    "noncentered",
+    "row_space",
+    "integrated",
+    "standardised",
+)
 _INITS = ("auto", "mode", "prior", "zeros")
 
 _TEMPERATURES = 1e-15, 1e15  # beyond, draws equal the mode or overflow

@@ -80,11 +80,13 @@ class RunSettings:
         None is the plain recursion; an array of shape (n_params, n_params) or (n_params,) is
         your own matrix or diagonal. With None, a given ``step_size`` and a full or minibatch
         gradient, the fit is the published algorithm: it looks for no mode and forms no matrix.
-    parameterization : {"auto", "centered", "noncentered", "row_space"}, default="auto"
+    parameterization : str, default="auto"
         Coordinates that the chains move in: ``"centered"`` are the model's own; in
         ``"noncentered"`` ones noise and coefficients are independent (a normal likelihood with
         inferred noise); ``"row_space"`` is the space of the rows (a normal prior and fewer rows
-        than columns). The posterior is the same. ``"auto"`` changes coordinates only if the
+        than columns). Models with effects of groups have two others: ``"integrated"``, the scales
+        alone (a normal likelihood and a normal prior), and ``"standardised"``. The posterior is
+        the same. ``"auto"`` changes coordinates only if the
         preconditioner is the curvature and every step takes all rows.
     init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
         Starting points of the chains. ``"mode"``: overdispersed around the mode. ``"prior"``: draws

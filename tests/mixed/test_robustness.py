@@ -230,3 +230,14 @@ def test_dates_are_labels(unit):
     expected = linear(group_effects=terms, n_draws=300).fit(FRAME, Y)
     np.testing.assert_array_equal(fitted.predict(frame), expected.predict(FRAME))
     assert any("2020-01-02 00:00:00" in name for name in fitted.posterior_.names)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_coordinates_that_an_error_names_are_accepted():
+    with pytest.raises(ValueError, match="set parameterization='auto' or 'integrated'"):
+        linear(parameterization="centered").fit(FRAME, Y)
+    for name in ("integrated", "standardised"):
+        fitted = linear(parameterization=name, n_draws=50).fit(FRAME, Y)
+        assert fitted.parameterization_ == name
+    with pytest.raises(ValueError, match="parameterization='integrated' needs group_effects"):
+        SGLDLinearRegression(parameterization="integrated").fit(FRAME[["x"]], Y)
