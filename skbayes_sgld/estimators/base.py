@@ -315,7 +315,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     def _encoded(self, X: Any, groups: Any = None) -> Any:
         """Rows with codes in place of labels, if the model has effects of groups."""
         mixed = getattr(self._fitted, "mixed", None)
-        if mixed is None:
+        if mixed is None or getattr(X, "ndim", 2) != 2:
             return X
         _check_feature_names(self, X, reset=False)
         _check_n_features(self, X, reset=False)

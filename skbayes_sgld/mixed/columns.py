@@ -169,7 +169,7 @@ class MixedColumns:
         """
         if group_effects is None:
             return cls(np.arange(0), Labels({}, {}), ()), X
-        shape = X.shape if hasattr(X, "shape") else np.shape(X)
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         if len(shape) != 2:
             raise ValueError(
                 f"X has shape {shape}; give rows and columns, (n_samples, n_features)."

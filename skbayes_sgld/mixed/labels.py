@@ -209,6 +209,8 @@ def _distinct(values: Any, name: str) -> Array:
 
 def _check_none_missing(values: Any, name: str, fitting: bool) -> None:
     missing = pd.isna(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and np.isinf(values).any():
+        raise ValueError(f"X has the label inf or -inf in column {name!r}; give finite numbers.")
     if not missing.any():
         return
     remedy = (

@@ -241,3 +241,14 @@ def test_the_coordinates_that_an_error_names_are_accepted():
         assert fitted.parameterization_ == name
     with pytest.raises(ValueError, match="parameterization='integrated' needs group_effects"):
         SGLDLinearRegression(parameterization="integrated").fit(FRAME[["x"]], Y)
+
+
+def test_rows_of_other_shapes_and_infinite_labels_are_refused():
+    codes = np.column_stack([pd.factorize(FRAME["g"])[0], FRAME["x"]]).astype(float)
+    model = linear(group_effects={0: "intercept"}, n_draws=300)
+    with pytest.raises(ValueError, match="label inf or -inf in column 'x0'"):
+        model.fit(np.where(codes == 3.0, np.inf, codes), Y)
+    fitted = model.fit(codes, Y)
+    with pytest.raises(ValueError, match="Reshape your data"):
+        fitted.predict(codes[0])
+    assert fitted.predict(codes.tolist()[:2]).shape == (2,)
