@@ -379,14 +379,15 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> PredictedRows:
         """Predictive distributions of the rows X from the chosen draws."""
         rows, row_values = self._rows_of(X, by_row)
-        laws = partial(self._predictive, selection), self._point_predictive
-        return PredictedRows(*laws, rows, row_values, classes=getattr(self, "classes_", None))
+        of_draws, classes = partial(self._predictive, selection), getattr(self, "classes_", None)
+        return PredictedRows(of_draws, self._point_predictive, rows, row_values, classes=classes)
 
-    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> PredictedRows:
+    def _predictions_of_observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> PredictedRows:
         """Predictive distributions of the rows X, with their observations y."""
         rows, observed, row_values = self._observed(X, y, by_row)
-        laws = self._predictive, self._point_predictive
-        return PredictedRows(*laws, rows, row_values, observed, getattr(self, "classes_", None))
+        of_draws, of_point = self._predictive, self._point_predictive
+        classes = getattr(self, "classes_", None)
+        return PredictedRows(of_draws, of_point, rows, row_values, observed, classes)
 
     def _choose_draws(self, n_samples: int | None, random_state: Any) -> Array:
         """Indices of ``n_samples`` draws among those of all chains; None: all."""
@@ -412,7 +413,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             One column for each draw of all chains, in the order of ``posterior_.flat``. Under a
             decaying schedule the draws have weights, ``posterior_.flat_weights``.
         """
-        return self._predictions_of(X, y, by_row).log_likelihood()
+        return self._predictions_of_observed(X, y, by_row).log_likelihood()
 
     def sample_y(
         self, X: ArrayLike, n_samples: int = 1, random_state: Any = 0, **by_row: Any

@@ -265,7 +265,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         log_probability : ndarray of shape (n_samples,)
             For labels that of :meth:`predict_log_proba`.
         """
-        return self._predictions_of(X, y, by_row).log_density()
+        return self._predictions_of_observed(X, y, by_row).log_density()
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Accuracy: the share of the labels, or of the trials, that are predicted.

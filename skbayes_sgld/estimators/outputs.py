@@ -66,11 +66,11 @@ class SeveralOutputs(LinearEstimator):
             return super()._predictions(X, by_row, selection)
         return of_outputs(model._predictions(X, by_row, selection) for model in self._models())
 
-    def _predictions_of(self, X: Any, y: Any, by_row: dict[str, Any]) -> PredictedRows:
+    def _predictions_of_observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> PredictedRows:
         if not self._models():
-            return super()._predictions_of(X, y, by_row)
+            return super()._predictions_of_observed(X, y, by_row)
         pairs = self._models_and_columns(y)
-        return of_outputs(model._predictions_of(X, own, by_row) for model, own in pairs)
+        return of_outputs(model._predictions_of_observed(X, own, by_row) for model, own in pairs)
 
     def _draws_at(self, selection: Array) -> Bunch:
         if not self._models():

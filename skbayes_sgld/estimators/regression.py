@@ -259,7 +259,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         log_density : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Log of the density's mean over the draws.
         """
-        return self._predictions_of(X, y, by_row).log_density()
+        return self._predictions_of_observed(X, y, by_row).log_density()
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, **by_row: Any) -> float:
         """Share of the deviance of y that the predictions explain, D^2.
