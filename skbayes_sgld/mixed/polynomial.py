@@ -317,7 +317,7 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
 
 def _tests(n_rows: int) -> int:
     """Number of draws of a check, which cost no more than the fit."""
-    return int(np.clip(10**6 // n_rows, *_TESTS))
+    return int(np.clip(300_000 // n_rows, *_TESTS))
 
 
 def _design(rng: np.random.Generator, n: int, P: int, n_first: int) -> Array:
