@@ -261,8 +261,8 @@ def matmul_rows(a: Array, b: Array, group: int = GROUP) -> Array:
     pad = -n_rows % group
     if pad:
         a = np.concatenate([a, np.zeros((pad, a.shape[1]), a.dtype)])
-    product = np.matmul(a.reshape(-1, group, a.shape[1]), b)
-    return product.reshape(-1, b.shape[1])[:n_rows]
+    product = np.matmul(a.reshape(len(a) // group, group, a.shape[1]), b)
+    return product.reshape(len(a), b.shape[1])[:n_rows]
 
 
 def column_ranges(X: Array) -> tuple[Array, Array]:
