@@ -69,11 +69,12 @@ def test_attributes_of_groups_are_there_with_groups_alone(model, frame, target):
 
 
 def test_a_later_fit_has_other_effects(frame, target):
-    model = SGLDLinearRegression(group_effects={"draw": "intercept"}, random_state=0)
-    X = frame[["draw", "x"]]
+    model = SGLDLinearRegression(group_effects={"subject": "intercept"}, random_state=0)
+    X = frame[["subject", "x"]]
     first = model.fit(X, target).group_effects_
-    second = model.fit(X, target + 3.0 * (frame["draw"] == "p")).group_effects_
-    assert second.loc[("draw", "p", "intercept"), "mean"] > first["mean"].max() + 0.5
+    second = model.fit(X, target + 3.0 * (frame["subject"] == 310)).group_effects_
+    at = ("subject", 310, "intercept")
+    assert second.loc[at, "mean"] > first.loc[at, "mean"] + 0.5
 
 
 def test_priors_by_term_have_numbers_as_scales(model, frame, target):
