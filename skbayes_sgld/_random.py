@@ -6,6 +6,7 @@ A stream depends only on the seed and the number of its chain.
 from __future__ import annotations
 
 from functools import cached_property
+from hashlib import blake2b
 from numbers import Integral
 from typing import Any
 
@@ -135,3 +136,12 @@ def _floyd(uniforms: Array, n_samples: int) -> Array:
         duplicate = (sample[:, :j] == candidate[:, None]).any(axis=1)
         sample[:, j] = np.where(duplicate, last, candidate)
     return sample
+
+
+def generator_of(values: Array) -> np.random.Generator:
+    """Generator that numbers seed, the same where they differ by rounding errors only.
+
+    Draws that belong to the parameters of a chain come from it, whatever the chain's other draws.
+    """
+    key = blake2b(values.astype(np.float32).tobytes(), digest_size=16).digest()
+    return np.random.Generator(np.random.Philox(key=np.frombuffer(key, np.uint64)))

@@ -17,13 +17,13 @@ Arrays of labels are ``(..., C, L)`` for C positions, and of rows ``(C, n)``, so
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._random import generator_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.coordinates import JointMode
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
@@ -394,7 +394,7 @@ class ByLabelPosterior(BasePosterior):
         whole[:, :first], whole[:, end:] = theta[:, :first], theta[:, first:]
         for k in range(0, len(theta), step := max(1, 2**18 // self._n_effects)):
             some = theta[k : k + step]
-            normals = np.array([_generator(row).standard_normal((q, L)) for row in some])
+            normals = np.array([generator_of(row).standard_normal((q, L)) for row in some])
             factor = self.model.covariances.each[0].root(some[:, self._scales])
             effects = self._likelihood.moments(some).draw(normals.swapaxes(0, 1), factor)
             whole[k : k + step, first:end] = effects.transpose(1, 2, 0).reshape(len(some), -1)
@@ -411,9 +411,3 @@ def parameters_without_effects(posterior: MixedPosterior) -> Parameters:
     """Blocks of theta but the effects."""
     blocks = posterior.parameters.blocks
     return Parameters(*(block for block in blocks if block.name != "effects"))
-
-
-def _generator(theta: Array) -> np.random.Generator:
-    """Generator of the effects of one draw, which its theta seeds."""
-    key = np.frombuffer(blake2b(theta.tobytes(), digest_size=16).digest(), np.uint64)
-    return np.random.Generator(np.random.Philox(key=key))

@@ -9,11 +9,11 @@ coefficients of a draw are an exact draw given these numbers.
 from __future__ import annotations
 
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._random import generator_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import LabelGram
 from skbayes_sgld.mixed.posterior import MixedPosterior
@@ -225,7 +225,7 @@ class CollapsedPosterior(BasePosterior):
             some = theta[first : first + self.marginal.step]
             normals = np.empty((len(some), self.model.n_linear))
             for row, seeded in zip(normals, some, strict=True):
-                _generator(seeded).standard_normal(out=row)
+                generator_of(seeded).standard_normal(out=row)
             linear = self.marginal.draw(*self._split(some), normals)
             h, own = np.split(some, [self._n_hyper], axis=1)
             whole = self.model.parameters.join(np.hstack([linear, own]), h, "scales")
@@ -236,12 +236,6 @@ class CollapsedPosterior(BasePosterior):
         """Theta ``(S, P)`` of reported parameters."""
         base, h = self.model.split(self.model.reported.theta(values))
         return np.hstack([h, base[:, self.model.n_linear :]])
-
-
-def _generator(theta: Array) -> np.random.Generator:
-    """Generator of the coefficients of one draw, which its theta seeds."""
-    key = np.frombuffer(blake2b(theta.tobytes(), digest_size=16).digest(), np.uint64)
-    return np.random.Generator(np.random.Philox(key=key))
 
 
 def _cholesky(S: Array) -> Array:
