@@ -1,4 +1,4 @@
-"""Set-up of every process that runs tests, and a fixture of tests that draw."""
+"""Set-up of every process that runs tests, and fixtures that folders share."""
 
 import gc
 
@@ -22,3 +22,34 @@ def draw_fast(monkeypatch):
     savefig = Figure.savefig
     fast = lambda self, path, dpi, **more: savefig(self, path, dpi=50, **more)  # noqa: E731
     monkeypatch.setattr(Figure, "savefig", fast)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Checkpoints are written after every part, and parts are of a few draws."""
+    from skbayes_sgld import checkpoints as files  # an annex
+    from skbayes_sgld.inference import in_parts as running
+
+    monkeypatch.setattr(files, "_SECONDS", 0.0)
+    monkeypatch.setattr(files, "_SHARE", 0.0)
+    monkeypatch.setattr(running, "_SECONDS", 1e-4)
+    monkeypatch.setattr(files.os, "fsync", lambda handle: None)
+
+
+@pytest.fixture
+def stops(monkeypatch):
+    """Function that makes the third write of a run raise an error, once the file is there."""
+    from skbayes_sgld import checkpoints as files  # an annex
+
+    write, left = files.Writer.write, [3]
+
+    def stop(error):
+        def stopping(self, chains, finished=False):
+            write(self, chains, finished)
+            left[0] -= 1
+            if left[0] == 0:
+                raise error
+
+        monkeypatch.setattr(files.Writer, "write", stopping)
+
+    return stop

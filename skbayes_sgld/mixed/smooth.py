@@ -18,11 +18,13 @@ from scipy.interpolate import BSpline
 
 from skbayes_sgld._checks import check_number, column_position
 from skbayes_sgld._components import Component
+from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.base import Term, column_of
 from skbayes_sgld.priors.group import GroupPrior
 
 
+@numpy_defaults
 @dataclass(eq=False, repr=False)
 class Smooth(Component):
     """A smooth curve of one column, whose bend has a learned scale.

@@ -380,13 +380,14 @@ _OPTIONS = {  # handed to the constructor
     "DensityDisplay": ("coverage",),
     "AutocorrelationDisplay": ("max_lag",),
 }
+_OF_GROUPS = ("GroupEffectsDisplay", "ShrinkageDisplay")  # of a model with labels in X
 _OF_LABELS = ("ReliabilityDisplay", "ProbabilityContourDisplay")
 
 
 def _displays():
     for name in plotting.__all__:
         display = getattr(plotting, name)
-        if not hasattr(display, "from_estimator"):
+        if not hasattr(display, "from_estimator") or name in _OF_GROUPS:
             continue
         cls = LOGISTIC if name in _OF_LABELS else LINEAR
         taken = {*inspect.signature(display.from_estimator).parameters, *_OPTIONS.get(name, ())}

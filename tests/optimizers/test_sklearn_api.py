@@ -5,8 +5,12 @@ import pytest
 from skbayes_sgld import SGDMAPClassifier, SGDMAPRegressor
 from tests.estimators.test_sklearn_api import OWN, with_slow_ones
 
-# the conjugate prior warns of few rows a column
-pytestmark = pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns")
+pytestmark = [
+    # some checks give few passes
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    # the conjugate prior warns of few rows a column
+    pytest.mark.filterwarnings(r"ignore:\d+ rows for \d+ columns"),
+]
 
 
 @with_slow_ones([SGDMAPClassifier()], lambda name: name == "check_estimator_sparse_matrix")
