@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import stats
 from sklearn.compose import make_column_transformer
@@ -19,6 +18,8 @@ from skbayes_sgld.criticism.groups import (
     intraclass_correlation,
     varying_slopes,
 )
+
+pl = pytest.importorskip("polars")
 
 SLEEP = pd.read_csv(Path(__file__).parents[1] / "mixed" / "data" / "sleepstudy.csv")
 SUBJECTS = "s" + SLEEP["Subject"].astype(str)

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, stats
@@ -14,6 +13,8 @@ from sklearn.base import clone
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, compare_models
 from skbayes_sgld.metrics import interval_coverage, loo
 from skbayes_sgld.mixed.marginal import marginal_log_likelihood
+
+pl = pytest.importorskip("polars")
 
 RNG = np.random.default_rng(0)
 N, LABELS = 80, list("abcdefghij")

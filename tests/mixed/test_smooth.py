@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
@@ -28,6 +27,8 @@ from skbayes_sgld.criticism.remedies import REMEDIES, Misfit, build
 from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.priors import InverseGamma, Normal
 from tests.marks import quick
+
+pl = pytest.importorskip("polars")
 
 WIDE = {"prior": Normal(scale=100.0), "intercept_prior": Normal(scale=100.0)}
 SCALE, NU = 1.5, 3.0  # half-Student-t prior of the bend's standard deviation
