@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -211,11 +211,14 @@ class SampledEstimator(RunSettings, LinearEstimator):
 
     # ---- effects of groups ----------------------------------------------------------------------
 
-    @cached_property
+    @property
     def group_effects_(self) -> pd.DataFrame:
         """Effects of groups, one row for each: see the attributes of the class."""
         columns = self._mixed_columns("group_effects_")
-        frame: pd.DataFrame = _EFFECTS.open()(columns, self.posterior_)
+        draws, frame = vars(self).get("_group_effects", (None, None))
+        if draws is not self.posterior_:
+            frame = _EFFECTS.open()(columns, self.posterior_)
+            self._group_effects = self.posterior_, frame
         return frame
 
     @property
@@ -254,7 +257,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def __getstate__(self) -> dict[str, Any]:
         """State without the frame of effects."""
         state = super().__getstate__()
-        state.pop("group_effects_", None)  # it is made again
+        state.pop("_group_effects", None)  # it is made again
         return state
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
