@@ -9,7 +9,7 @@ row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,14 +18,13 @@ import numpy as np
 from scipy.sparse import issparse
 
 from skbayes_sgld._checks import escaped
-from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.base import Term
 from skbayes_sgld.mixed.report import variables_of
-from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap
 from skbayes_sgld.posterior.design import DenseDesign, Design
 from skbayes_sgld.posterior.glm import GLMPosterior, SharedSums
+from skbayes_sgld.posterior.hierarchical import WithScales
 from skbayes_sgld.posterior.parameters import ParameterBlock
 from skbayes_sgld.posterior.protocol import Facts, Reported
 from skbayes_sgld.posterior.sparse_design import SparseDesign
@@ -163,7 +162,7 @@ class EffectsModel(GLMPosterior):
         return ByBlock(self.parameters)
 
 
-class MixedPosterior(BasePosterior):
+class MixedPosterior(WithScales):
     """Posterior of coefficients, effects, the scales of the effects, and own parameters.
 
     Parameters
@@ -184,7 +183,8 @@ class MixedPosterior(BasePosterior):
     def __init__(
         self, model: EffectsModel, terms: Sequence[Term], covariances: Sequence[LearnedCovariance]
     ) -> None:
-        self.model, self.terms = model, tuple(terms)
+        self.model = self.flat = model
+        self.terms = tuple(terms)
         self.covariances = Covariances(terms, covariances)
         self.n_samples, self.n_predictors = model.n_samples, model.n_predictors
         self.likelihood, self.own_priors = model.likelihood, model.own_priors
@@ -249,11 +249,10 @@ class MixedPosterior(BasePosterior):
         """Parameters of the model, and hyperparameters."""
         return self.parameters.split(theta, "scales")
 
-    def add_effects(self, theta: Array, value: Any, grad: Array) -> tuple[Array, Array]:
-        """Add the log density of the effects and hyperparameters, and its gradient in theta.
+    def _add_scales(self, theta: Array, value: Any, grad: Array) -> tuple[Array, Array]:
+        """Add the log density of the effects and of hyperparameters.
 
-        ``value`` and ``grad``, which is overwritten, are those of the model. Where scales are
-        beyond floating point numbers the density is 0.
+        Where scales are beyond floating point numbers the density is 0.
         """
         base, h = self.split(theta)
         of_h, in_h = self.covariances.value_and_grad(h)
@@ -270,54 +269,6 @@ class MixedPosterior(BasePosterior):
             in_root = inverse.swapaxes(1, 2) @ (square - u.shape[1] * np.eye(u.shape[2]))
             in_h[:, at] += covariance.pull_back(h[:, at], in_root)
         return refusing(value, self.parameters.join(grad, in_h, "scales"))
-
-    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Log likelihood of each row ``(C, B)``."""
-        return self.model.log_likelihood(self.split(theta)[0], idx)
-
-    def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
-        base, h = self.split(theta)
-        grad = self.model.grad_log_likelihood(base, idx)
-        return self.parameters.join(grad, np.zeros_like(h), "scales")
-
-    def _prior(self, theta: Array) -> tuple[Array, Array]:
-        base = self.split(theta)[0]
-        return self.add_effects(theta, self.model.log_prior(base), self.model.grad_log_prior(base))
-
-    def log_prior(self, theta: Array) -> Array:
-        """Log prior of theta ``(C,)``."""
-        return self._prior(theta)[0]
-
-    def grad_log_prior(self, theta: Array) -> Array:
-        """Gradient of the log prior ``(C, P)``."""
-        return self._prior(theta)[1]
-
-    def log_density(self, theta: Array) -> Array:
-        """Log posterior density of theta up to a constant ``(C,)``."""
-        return self.value_and_grad(theta)[0]
-
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log posterior ``(C, P)``."""
-        return self.bind_grad()(theta)
-
-    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        return self.add_effects(theta, *self.model.value_and_grad(self.split(theta)[0]))
-
-    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
-        """:meth:`grad` for one run in one thread."""
-        in_model = self.model.bind_grad(group)
-        return lambda theta: self.add_effects(theta, 0.0, in_model(self.split(theta)[0]))[1]
-
-    def bind_value_and_grad(
-        self, followed: BasePosterior | None = None, group: int | None = GROUP
-    ) -> Callable[[Array], tuple[Array, Array]]:
-        """:meth:`value_and_grad` for one run in one thread."""
-        if followed is not None and followed is not self:
-            return super().bind_value_and_grad(followed, group)
-        in_model = self.model.bind_value_and_grad(group=group)
-        return lambda theta: self.add_effects(theta, *in_model(self.split(theta)[0]))
 
     # ---- reported parameters --------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +13,90 @@ from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import OwnParameter
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.posterior.parameters import Scales
+from skbayes_sgld.posterior.parameters import Parameters, Scales
 from skbayes_sgld.posterior.protocol import Facts, Reported
 from skbayes_sgld.priors import CoefficientPrior, Flat, HierarchicalPrior
 from skbayes_sgld.priors.by_column import replaced
 
 
-class HierarchicalPosterior(BasePosterior):
+class WithScales(BasePosterior):
+    """Posterior of a model and of scales of its parameters, which are learned.
+
+    A subclass adds the density of the scales, and that of parameters given these.
+
+    Attributes
+    ----------
+    flat : GLMPosterior
+        Model without the prior of the parameters whose scales are learned.
+    parameters : Parameters
+        Blocks of the model, and ``scales``.
+    """
+
+    flat: GLMPosterior
+    parameters: Parameters
+
+    def _add_scales(self, theta: Array, value: Any, grad: Array) -> tuple[Array, Array]:
+        """Add the log density of parameters given scales, and of scales, and its gradient in theta.
+
+        ``value`` and ``grad``, which is overwritten, are those of the model without them.
+        """
+        raise NotImplementedError
+
+    def _of_model(self, theta: Array) -> Array:
+        """Parameters of the model."""
+        return self.parameters.split(theta, "scales")[0]
+
+    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Log likelihood of each row ``(C, B)``."""
+        return self.flat.log_likelihood(self._of_model(theta), idx)
+
+    def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
+        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
+        base, h = self.parameters.split(theta, "scales")
+        grad = self.flat.grad_log_likelihood(base, idx)
+        return self.parameters.join(grad, np.zeros_like(h), "scales")
+
+    def _prior(self, theta: Array) -> tuple[Array, Array]:
+        """Log prior of theta ``(C,)`` and its gradient ``(C, P)``."""
+        at = self._of_model(theta)
+        return self._add_scales(theta, self.flat.log_prior(at), self.flat.grad_log_prior(at))
+
+    def log_prior(self, theta: Array) -> Array:
+        """Log prior of theta ``(C,)``."""
+        return self._prior(theta)[0]
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Gradient of the log prior ``(C, P)``."""
+        return self._prior(theta)[1]
+
+    def log_density(self, theta: Array) -> Array:
+        """Log posterior density of theta up to a constant ``(C,)``."""
+        return self.value_and_grad(theta)[0]
+
+    def grad(self, theta: Array) -> Array:
+        """Gradient of the log posterior ``(C, P)``."""
+        return self.bind_grad()(theta)
+
+    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
+        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
+        return self._add_scales(theta, *self.flat.value_and_grad(self._of_model(theta)))
+
+    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
+        """:meth:`grad` for one run in one thread."""
+        in_model = self.flat.bind_grad(group)
+        return lambda theta: self._add_scales(theta, 0.0, in_model(self._of_model(theta)))[1]
+
+    def bind_value_and_grad(
+        self, followed: BasePosterior | None = None, group: int | None = GROUP
+    ) -> Callable[[Array], tuple[Array, Array]]:
+        """:meth:`value_and_grad` for one run in one thread."""
+        if followed is not None and followed is not self:
+            return super().bind_value_and_grad(followed, group)
+        in_model = self.flat.bind_value_and_grad(group=group)
+        return lambda theta: self._add_scales(theta, *in_model(self._of_model(theta)))
+
+
+class HierarchicalPosterior(WithScales):
     """Posterior of a generalised linear model and the hyperparameters of its prior.
 
     ``theta`` holds the coefficients and intercepts, the hyperparameters h and the coordinates of
@@ -102,12 +180,8 @@ class HierarchicalPosterior(BasePosterior):
         """Log density of the hyperparameters, and its gradients in h and in gamma."""
         return self.scales.prior.value_and_grad(h, gamma)
 
-    def _add_scales(self, theta: Array, value: Array | float, grad: Array) -> tuple[Array, Array]:
-        """Add the log density of the coefficients given h, and of h, and its gradient in theta.
-
-        ``value`` and ``grad``, which is overwritten, are those of the model without the prior of
-        its coefficients.
-        """
+    def _add_scales(self, theta: Array, value: Any, grad: Array) -> tuple[Array, Array]:
+        """Add the log density of the coefficients given h, and of h."""
         (base, h, gamma), blocks = self.split(theta), self.model.parameters
         coef, columns = blocks.coef(base), self.scales.columns
         of_coef, in_coef, in_h = self.scales.prior.of_coef(coef[..., columns], h)
@@ -116,55 +190,6 @@ class HierarchicalPosterior(BasePosterior):
         if gamma is not None:
             grad[:, blocks.noise] += in_gamma
         return value + of_coef + of_h, self.parameters.join(grad, in_h + own_in_h, "scales")
-
-    def log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Log likelihood of each row ``(C, B)``."""
-        return self.flat.log_likelihood(self.split(theta)[0], idx)
-
-    def grad_log_likelihood(self, theta: Array, idx: Array | None = None) -> Array:
-        """Gradient of the log likelihood, summed over the rows ``(C, P)``."""
-        base, h, _ = self.split(theta)
-        grad = self.flat.grad_log_likelihood(base, idx)
-        return self.parameters.join(grad, np.zeros_like(h), "scales")
-
-    def _prior(self, theta: Array) -> tuple[Array, Array]:
-        """Log prior of theta ``(C,)`` and its gradient ``(C, P)``."""
-        at = self.split(theta)[0]
-        return self._add_scales(theta, self.flat.log_prior(at), self.flat.grad_log_prior(at))
-
-    def log_prior(self, theta: Array) -> Array:
-        """Log prior of theta ``(C,)``."""
-        return self._prior(theta)[0]
-
-    def grad_log_prior(self, theta: Array) -> Array:
-        """Gradient of the log prior ``(C, P)``."""
-        return self._prior(theta)[1]
-
-    def log_density(self, theta: Array) -> Array:
-        """Log posterior density of theta up to a constant ``(C,)``."""
-        return self.value_and_grad(theta)[0]
-
-    def grad(self, theta: Array) -> Array:
-        """Gradient of the log posterior ``(C, P)``."""
-        return self.bind_grad()(theta)
-
-    def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
-        """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
-        return self._add_scales(theta, *self.flat.value_and_grad(self.split(theta)[0]))
-
-    def bind_grad(self, group: int | None = GROUP) -> Callable[[Array], Array]:
-        """:meth:`grad` for one run in one thread."""
-        in_model = self.flat.bind_grad(group)
-        return lambda theta: self._add_scales(theta, 0.0, in_model(self.split(theta)[0]))[1]
-
-    def bind_value_and_grad(
-        self, followed: BasePosterior | None = None, group: int | None = GROUP
-    ) -> Callable[[Array], tuple[Array, Array]]:
-        """:meth:`value_and_grad` for one run in one thread."""
-        if followed is not None and followed is not self:
-            return super().bind_value_and_grad(followed, group)
-        in_model = self.flat.bind_value_and_grad(group=group)
-        return lambda theta: self._add_scales(theta, *in_model(self.split(theta)[0]))
 
     # ---- reported parameters --------------------------------------------------------------------
 
