@@ -20,6 +20,8 @@ def can_set(model: Any, name: str, value: Any) -> bool:
     """Whether the model, with the rows of its fit, takes a setting and has another value."""
     if name == "noise_distribution" and "n_averaged" in model._arguments_of_fit:
         return False  # not for averages
+    if name == "noise_model" and model._is_mixed:
+        return False  # effects of groups, and curves, are of models with one noise variance
     return name in model._get_param_names() and not has_setting(model, name, value)
 
 

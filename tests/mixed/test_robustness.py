@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import ModelMisfitWarning, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.mixed.coordinates import standardise_mixed
 from skbayes_sgld.priors import GroupPrior, Normal
@@ -252,3 +252,14 @@ def test_rows_of_other_shapes_and_infinite_labels_are_refused():
     with pytest.raises(ValueError, match="Reshape your data"):
         fitted.predict(codes[0])
     assert fitted.predict(codes.tolist()[:2]).shape == (2,)
+
+
+def test_a_misfit_of_a_model_with_groups_names_no_setting_that_it_refuses():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"g": rng.choice(list("abcdef"), 400), "x": rng.uniform(0.0, 4.0, 400)})
+    y = X["x"] + 0.3 * X["x"] ** 2 * rng.standard_normal(400)
+    with pytest.warns(ModelMisfitWarning) as caught:
+        SGLDLinearRegression(group_effects={"g": "intercept"}, random_state=0).fit(X, y)
+    assert "noise_model" not in str(caught[0].message)
+    with pytest.warns(ModelMisfitWarning, match="set noise_model='log_linear'"):
+        SGLDLinearRegression(random_state=0).fit(X[["x"]], y)
