@@ -61,7 +61,7 @@ class Block(NamedTuple):
 
     @property
     def size(self) -> Array | None:
-        """What each y is made over ``(n,)``: an exposure, trials or observations; or None."""
+        """Size that each y is made over ``(n,)``: exposure, trials or observations; or None."""
         return size_of(self.values.others)
 
     def with_y(self, y: Array) -> Block:

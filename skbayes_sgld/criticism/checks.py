@@ -483,7 +483,7 @@ def _label_scores(
 def _groups(
     each: list[tuple[Array, str]], X: Array | None, names: list[str], groups: Sequence[Groups]
 ) -> Iterator[Check]:
-    """What residuals have in common within groups; the strongest of all groups first."""
+    """Checks of what residuals have in common within groups; the strongest of all first."""
     common, slopes = list[tuple[Within, int, str]](), list[tuple[Within, int, str]]()
     for k, group in enumerate(groups):
         for z, about in each:

@@ -1,4 +1,4 @@
-"""What all terms of a mixed model have: blocks of effects whose scales are learned."""
+"""Terms of a mixed model: blocks of effects whose scales are learned."""
 
 from __future__ import annotations
 

@@ -26,6 +26,7 @@ from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._random import generator_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.coordinates import JointMode
+from skbayes_sgld.mixed.gram import multiply_blocks
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameters import Parameters
@@ -84,7 +85,7 @@ class Found(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[Found]) -> Found:
-        """The same at all positions."""
+        """Likelihood, gradient and moments at all positions."""
         value, grad, moments = zip(*parts, strict=True)
         return cls(np.concatenate(value), np.concatenate(grad), Moments.joined(list(moments)))
 
@@ -189,7 +190,7 @@ class LabelQuadrature:
             side = [self._sum(self._times(score, i)) for i in range(q)]
             side = [side[i] + sum(G[i][j] * u[j] for j in range(q)) for i in range(q)]
             inverse, log_det = _inverse_root(G, R)
-            spread = _multiply(R, inverse)
+            spread = multiply_blocks(R, inverse)
             half = [sum(spread[i, k] * side[i] for i in range(q)) for k in range(q)]
             center = np.stack([sum(spread[i, k] * half[k] for k in range(q)) for i in range(q)])
             v = np.stack([sum(inverse[i, k] * half[k] for k in range(q)) for i in range(q)])
@@ -278,7 +279,7 @@ class LabelQuadrature:
         white = np.empty_like(rest)
         for i in range(q):
             white[i] = (rest[i] - sum(K[i, k] * white[k] for k in range(i))) / K[i, i]
-        root = _multiply(nodes.inverse, K)
+        root = multiply_blocks(nodes.inverse, K)
         center = nodes.center + np.stack(
             [sum(nodes.spread[i, k] * mean[k] for k in range(q)) for i in range(q)]
         )
@@ -317,14 +318,6 @@ def _inverse_root(G: Any, R: Array) -> tuple[Array, Array]:
             inverse[i, j] = -sum(inverse[i, k] * K[j, k] for k in range(i, j)) / K[j, j]
     log_det = 2.0 * sum(np.log(K[i, i]) for i in range(q))
     return inverse, np.asarray(log_det)
-
-
-def _multiply(A: Array, B: Array) -> Array:
-    """Products of small blocks with their components first."""
-    q = len(A)
-    return np.stack(
-        [np.stack([sum(A[i, k] * B[k, j] for k in range(q)) for j in range(q)]) for i in range(q)]
-    )
 
 
 class ByLabelPosterior(BasePosterior):

@@ -109,7 +109,7 @@ class GroupEffects(Term):
         return csr_array((values.ravel(), columns.ravel(), starts), shape=(n, self.size))
 
     def prior(self, group_prior: GroupPrior) -> GroupPrior:
-        """That of groups."""
+        """Prior of groups."""
         return group_prior
 
     def add(self, eta: Array, X: Any, effects: Array, drawn: Callable[[float], Array]) -> None:

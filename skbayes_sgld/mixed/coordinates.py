@@ -50,15 +50,15 @@ class StandardNormals:
         R, T = working.main_root(roots)[0], working.shared_root(roots)[0]
         p = len(T)
         blocks = R.T @ gram.labels.transpose(2, 0, 1) @ R + np.eye(len(R))
-        self._inverse = np.linalg.inv(np.linalg.cholesky(blocks))
         self._root = np.linalg.cholesky(blocks)
+        self._inverse = np.linalg.inv(self._root)
         cross = R.T @ gram.cross[:, :, :p].transpose(1, 0, 2) @ T
         self._cross = self._inverse @ cross
         flat = self._cross.reshape(-1, p)
         S = T.T @ gram.shared[:p, :p] @ T + marginal.precision - flat.T @ flat
         self._shared_root = np.linalg.cholesky(S)
         self.shared_root = np.linalg.inv(self._shared_root)
-        """Its transpose is a root of the covariance of the shared coefficients."""
+        """Transpose of a root of the covariance of the shared coefficients."""
 
     def colored(self, labels: Array, shared: Array) -> tuple[Array, Array]:
         """Root of the covariance times standard normals ``(C, L, q)`` and ``(C, p)``."""

@@ -106,11 +106,11 @@ class LabelGram:
         ``moments (C, p + 1, p + 1)`` are those of the shared coefficients and -1.
         """
         A, q, phi = self.distinct[:, :, None], self.q, scale[:, None]
-        B = -phi * _multiply(A, U)
+        B = -phi * multiply_blocks(A, U)
         for i in range(q):
             B[i, i] += 1.0
-        product = _multiply(B, self._contract(moments)) * np.square(phi)
-        alone = _multiply(B, A) * (phi * self._counts)
+        product = multiply_blocks(B, self._contract(moments)) * np.square(phi)
+        alone = multiply_blocks(B, A) * (phi * self._counts)
         gamma = np.empty((len(root), q, q))
         for i in range(q):
             for j in range(q):
@@ -168,11 +168,11 @@ def label_blocks(A: Array, root: Array, scale: Array) -> tuple[Array, Array, Arr
     for i in range(q):  # K V = R'
         for j in range(q):
             V[i, j] = (R[j, i] - sum(K[i, k] * V[k, j] for k in range(i))) / K[i, i]
-    U = np.square(V) if q == 1 else _multiply(V.swapaxes(0, 1), V)
+    U = np.square(V) if q == 1 else multiply_blocks(V.swapaxes(0, 1), V)
     return U, V, log_det
 
 
-def _multiply(A: Array, B: Array) -> Array:
+def multiply_blocks(A: Array, B: Array) -> Array:
     """Products of small blocks with their components first."""
     q = len(A)
     rows = [[sum(A[i, k] * B[k, j] for k in range(q)) for j in range(q)] for i in range(q)]

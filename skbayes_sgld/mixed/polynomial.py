@@ -263,7 +263,7 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
     scales = slice(d, d + m - len(covariance.pairs))
 
     def positive(theta: Array) -> Array:
-        """The same point with positive scales, unless correlations depend on their signs."""
+        """Point with positive scales, unless correlations depend on their signs."""
         if not covariance.pairs:
             theta[:, scales] = np.abs(theta[:, scales])
         return theta

@@ -1,4 +1,4 @@
-"""What users see of a mixed model: tables of effects, draws by term, and variables of data sets."""
+"""Reports of a mixed model: tables of effects, draws by term, and variables of data sets."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def position_of_term(columns: MixedColumns, name: str | None) -> int:
 def own_means(
     model: Any, X: Any, y: Any, effects: EffectDraws, by_row: dict[str, Any]
 ) -> tuple[Array, Array, Array]:
-    """What the rows of each label say of it without pooling, and with it.
+    """Mean differences of the rows of each label, without pooling and with it.
 
     Returns
     -------

@@ -134,7 +134,7 @@ class WorkingModel:
         return T
 
     def information(self, gram: LabelGram, term: int) -> Array:
-        """What the rows say of the effects of each label of a term ``(L, q, q)``."""
+        """Information of the rows on the effects of each label of a term ``(L, q, q)``."""
         if term == self.main:
             return gram.labels.transpose(2, 0, 1)
         at = self.at_others[self.other_terms.index(term)]

@@ -128,7 +128,7 @@ class Response:
 
     @property
     def _mixed(self) -> Any:
-        """What the columns of a mixed model are; None of other models."""
+        """Columns of a mixed model; None of other models."""
         model = unwrap(self.estimator).model
         of_output = vars(model).get("estimators_", [model])[0]
         return getattr(vars(of_output).get("_fitted"), "mixed", None)

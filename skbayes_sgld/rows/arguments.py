@@ -144,7 +144,7 @@ def size_argument(names: Iterable[str]) -> str:
 
 
 def size_of(numbers: Mapping[str, Array]) -> Array | None:
-    """What y is made over, among checked arguments by row; "" is the unnamed one of a block."""
+    """Size that y is made over, among checked arguments by row; "" is that of a block."""
     sizes = (v for name, v in numbers.items() if not name or ROW_ARGUMENTS[name].is_size)
     return next(sizes, None)
 
