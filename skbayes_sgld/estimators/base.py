@@ -24,6 +24,7 @@ from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
+from skbayes_sgld._timings import stage, timed
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import gather_into, gathering_folder, warn
 from skbayes_sgld.estimators.callbacks import CallbackSupportMixin, fit_task, with_callbacks
@@ -231,19 +232,25 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
     ) -> Self:
         """Fit to the rows that ``read`` makes of the arguments: rows, model, posterior, result."""
         check_names(self, by_row)
-        with fit_task(self, X, y, sample_weight, by_row):
-            settings = self._settings()
-            unread = read(X, y, sample_weight, by_row, self)
-            target, rows = unread.encode(self._target(unread), self)
+        settings = self._settings()
+        with (
+            fit_task(self, X, y, sample_weight, by_row),
+            timed(type(self).__name__, self.verbose),
+        ):
+            with stage("reading"):
+                unread = read(X, y, sample_weight, by_row, self)
+                target, rows = unread.encode(self._target(unread), self)
             # with few columns, passes over rows share the cores: threads of BLAS would compete
             with one_blas_thread() if rows.n_features < 500 else nullcontext():
-                model = self._model(settings, target.likelihood, rows, target.class_names)
-                posterior, rows = self._bind(settings, model, rows)
+                with stage("reading"):
+                    model = self._model(settings, target.likelihood, rows, target.class_names)
+                    posterior, rows = self._bind(settings, model, rows)
                 fitted = self._infer(settings, model, posterior, rows, target)
                 last = dict(vars(self))
                 self._write(fitted)
                 try:
-                    self._screen(rows)
+                    with stage("screen"):
+                        self._screen(rows)
                 except Exception:  # such as a warning that is an error: the last fit stays
                     self.__dict__ = last
                     raise

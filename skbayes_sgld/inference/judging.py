@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import t as student_t
 from sklearn.exceptions import ConvergenceWarning
 
+from skbayes_sgld._timings import timings_of_fit
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.diagnostics import mean_of_draws, say_uncertain, uncertain_sds
 from skbayes_sgld.inference.diagnosis import describe_point
@@ -40,6 +41,7 @@ def unjudged(plan: Plan, chains: Chains, values: Array) -> SamplingResult:
         positions=posterior.reported.values(chains.state.sampler_state["theta"][:: plan.n_walkers]),
         clipped=float(chains.clipped.mean()),
         acceptance=chains.acceptance,
+        timings=timings_of_fit(),
     )
 
 

@@ -14,6 +14,7 @@ from skbayes_sgld._checks import check_number
 from skbayes_sgld._doors import Door
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import as_random_state
+from skbayes_sgld._timings import Timings
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import are_random_walks, summarize
 from skbayes_sgld.inference.choices import Choice, as_line, as_table
@@ -223,6 +224,10 @@ class SamplingResult(PosteriorDraws):
         Reasons not to rely on one figure of the summary.
     predictions : Judgement or None
         Diagnosis of a network's predictions at some training rows; None for other models.
+    timings : dict of str to float
+        Seconds of the fit by stage: ``"reading"`` (checks, scales and sums of the rows),
+        ``"mode"``, ``"pilots"`` (all else that "auto" measures), ``"draws"``, ``"diagnosis"``, the
+        ``"screen"`` of the model, and the ``"rest"``.
     has_warned : bool
         Whether predictions from these draws have warned of random walks, which they do once.
     """
@@ -240,6 +245,7 @@ class SamplingResult(PosteriorDraws):
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     predictions: Judgement | None = None
+    timings: Timings = field(default_factory=dict)
     has_warned: bool = field(default=False, init=False)
 
     @property

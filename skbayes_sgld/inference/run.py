@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld._progress import Progress, progress_bar
+from skbayes_sgld._timings import stage
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.inference.choices import Choices
 from skbayes_sgld.inference.in_parts import (
@@ -65,9 +66,10 @@ def plan_and_run(
             origin = journal.origin
         n_left = 5  # further plans to try
         while True:
-            plan = make_plan(
-                posterior, settings, origin.seed, origin.positions, origin.finding, choices
-            )
+            with stage("pilots"):
+                plan = make_plan(
+                    posterior, settings, origin.seed, origin.positions, origin.finding, choices
+                )
             try:
                 return run_plan(plan, watch, origin, journal, workers)
             except ChainOverflowError as error:
@@ -114,10 +116,12 @@ def run_plan(
         remedy.
     """
     begin = (origin or Origin(plan.seed)).begin
-    with (watch or watch_of(plan.settings))(plan.n_steps, "sampling") as progress:
-        plan, chains = draw(plan, begin, journal, progress, workers)
-    values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
-    with np.errstate(all="ignore"):  # squares of diverging chains overflow
+    with stage("draws"):
+        with (watch or watch_of(plan.settings))(plan.n_steps, "sampling") as progress:
+            plan, chains = draw(plan, begin, journal, progress, workers)
+        values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
+    # squares of diverging chains overflow
+    with stage("diagnosis"), np.errstate(all="ignore"):
         result = judge(plan, chains, values)
     warn_of_problems(result)
     return result

@@ -115,7 +115,8 @@ class RunSettings:
     random_state : int, RandomState, Generator or None, default=None
         Seed of the pilots and the chains.
     verbose : int, default=0
-        1 shows progress on standard error: a bar if tqdm is installed, else lines of text.
+        1 shows on standard error which stage runs, a bar of the draws (lines of text without tqdm),
+        and at the end the seconds of each stage, as ``result_.timings``.
     checkpoint : str, path or None, default=None
         File to which the run is written at intervals, for ``resume_from``. Use one file for each
         fit. The file of an unfinished run is not replaced.

@@ -16,6 +16,7 @@ import numpy as np
 from skbayes_sgld._checks import check_batch_size
 from skbayes_sgld._progress import Progress
 from skbayes_sgld._random import ChainStreams, start_normals
+from skbayes_sgld._timings import stage
 from skbayes_sgld.inference.choices import Choice, as_given, in_order
 from skbayes_sgld.inference.judging import unjudged
 from skbayes_sgld.inference.origin import Inputs, Origin, open_journal
@@ -71,13 +72,14 @@ def sample_network(
         plan = plan_ensemble(posterior, settings, origin.seed)
         n_steps = plan.n_burnin + plan.n_steps  # the training has as many steps as the burn-in
         try:
-            with watch(n_steps, "sampling") as progress:
+            with stage("draws"), watch(n_steps, "sampling") as progress:
                 plan = trained(plan, origin.begin, progress)
                 plan, chains = draw(plan, origin.begin, journal, progress, measure=ess_of_outputs)
         except ChainOverflowError as error:
             raise explain(error, plan) from None
     values = reported_draws(plan.posterior, chains.draws, plan.n_burnin, plan.thin)
-    diagnosis = diagnose(plan, chains)
+    with stage("diagnosis"):
+        diagnosis = diagnose(plan, chains)
     problems = tuple(diagnosis.problems)
     result = replace(unjudged(plan, chains, values), predictions=diagnosis, problems=problems)
     warn_of_problems(result)

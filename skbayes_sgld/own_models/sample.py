@@ -14,6 +14,7 @@ from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
+from skbayes_sgld._timings import timed
 from skbayes_sgld.inference.result import SamplingResult
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import Settings, as_arguments
@@ -95,7 +96,7 @@ def sample(
     if check_flag(check_gradient, "check_gradient"):
         compare_gradient(model)
     inputs = partial(_inputs, posterior, model, run)
-    with one_blas_thread():
+    with one_blas_thread(), timed("sample", run.verbose):
         way = _NETWORK.open() if model.facts.ensemble else plan_and_run
         return way(model, run, inputs, draw_seed(run.random_state))
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from skbayes_sgld._timings import stage
 from skbayes_sgld.inference.choices import Choice, Choices
 from skbayes_sgld.inference.parameterizations import reparameterize
 from skbayes_sgld.inference.setting_checks import AUTO
@@ -125,6 +126,7 @@ def coordinates_of(
     return posterior, None, own if name is AUTO else Choice.by_user(name)
 
 
+@stage("mode")
 def find_mode(posterior: BasePosterior, tolerance: float = TOLERANCE) -> Mode:
     """Mode to a squared distance; the start if the posterior may have no mode."""
     moments = posterior.centered_normal()
