@@ -33,7 +33,9 @@ BELOW_LAYER = {
     "sampling": {"posterior"},
     "own_models": {*_MODEL, "inference", "sampling"},
     "wide_rows": {*_MODEL, "inference", "sampling"},
-    "mixed": {*_MODEL, "diagnostics", "inference", "prediction", "rows", "sampling"},
+    "mixed": {
+        *(*_MODEL, "blocks", "diagnostics", "inference", "prediction", "rows", "sampling"),
+    },
     "kernels": {"optimizers", "own_models", "posterior", "sampling"},
     "variational": {*_MODEL, "optimizers", "own_models", "sampling"},
     "checkpoints": {"inference", "sampling"},

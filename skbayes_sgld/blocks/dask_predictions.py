@@ -36,7 +36,8 @@ def predict_lazily(model: Any, method: str, X: Any, given: dict[str, Any]) -> An
     import dask.array as da
 
     check_is_fitted(model)
-    X = check_columns(X)
+    mixed = getattr(model._fitted, "mixed", None)
+    X = check_columns(X, () if mixed is None else mixed.labels.of_columns)
     one_a_row = [k for k in ROW_ARGUMENTS if np.ndim(given.get(k, 0)) > 0]
     by_row = {k: align(given[k], X, k) for k in one_a_row}
     given = {k: value for k, value in given.items() if k not in by_row}

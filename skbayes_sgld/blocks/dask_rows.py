@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from uuid import uuid4
 
@@ -103,8 +103,11 @@ def is_frame(values: Any) -> bool:
     return hasattr(values, "npartitions") and hasattr(values, "divisions")
 
 
-def check_columns(X: Any) -> Any:
-    """Array or frame of numbers; an array gets all its columns in one chunk."""
+def check_columns(X: Any, labels: Iterable[int] = ()) -> Any:
+    """Array or frame of numbers; an array gets all its columns in one chunk.
+
+    Columns at the positions ``labels`` of a frame may have any type.
+    """
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimension{'s' * (X.ndim != 1)}; give rows and columns, "
@@ -122,7 +125,8 @@ def check_columns(X: Any) -> Any:
                 "X has an unknown number of columns; call X.compute_chunk_sizes() before."
             )
         return X.rechunk({1: -1})
-    wrong = [k for k, dtype in X.dtypes.items() if getattr(dtype, "kind", "O") not in "fiub"]
+    numbers = X.dtypes.drop(X.columns[list(labels)])
+    wrong = [k for k, dtype in numbers.items() if getattr(dtype, "kind", "O") not in "fiub"]
     if wrong:
         more = "" if len(wrong) == 1 else f", and {len(wrong) - 1} more"
         raise TypeError(

@@ -174,7 +174,16 @@ class MixedColumns:
             raise ValueError(
                 f"X has shape {shape}; give rows and columns, (n_samples, n_features)."
             )
-        d = shape[1]
+        groups, called = cls.of_labels(group_effects, shape[1], names)
+        labels = Labels.learned(X, list(called), called)
+        encoded = labels.encoded(X)
+        return cls.given_labels(labels, groups, _array(encoded)), encoded
+
+    @staticmethod
+    def of_labels(
+        group_effects: Mapping[Any, Any], d: int, names: Sequence[str] | None
+    ) -> tuple[tuple[GroupTerm, ...], dict[int, str]]:
+        """Terms of groups, and names of the columns of labels by their positions."""
         groups = resolve_groups(group_effects, d, names)
         if not groups:
             raise ValueError(
@@ -182,13 +191,15 @@ class MixedColumns:
                 "as {'Subject': 'intercept'}."
             )
         at = sorted({j for term in groups for j in term.columns})
-        called = {j: f"x{j}" if names is None else str(names[j]) for j in at}
-        labels = Labels.learned(X, at, called)
-        encoded = labels.encoded(X)
-        encoded_rows = _array(encoded)
-        columns = {j: column_of(encoded_rows, j) for j in at}
+        return groups, {j: f"x{j}" if names is None else str(names[j]) for j in at}
+
+    @classmethod
+    def given_labels(cls, labels: Labels, groups: Sequence[GroupTerm], X: Any) -> MixedColumns:
+        """Columns of the encoded rows X of a fit."""
+        at = list(labels.of_columns)
+        columns = {j: column_of(X, j) for j in at}
         terms = tuple(GroupEffects.learned(term, labels, columns) for term in groups)
-        return cls(np.setdiff1d(np.arange(d), at), labels, terms), encoded
+        return cls(np.setdiff1d(np.arange(X.shape[1]), at), labels, terms)
 
     def with_bends(
         self,

@@ -55,6 +55,19 @@ class Labels:
             found[j] = _distinct(values, names[j])
         return cls(found, names)
 
+    def followed_by(self, X: Any) -> Labels:
+        """These labels, and after them those that appear first in further rows of a fit."""
+        found = dict(self.of_columns)
+        for j, labels in self.of_columns.items():
+            values = _values(X, j)
+            _check_none_missing(values, self.names[j], fitting=True)
+            known = pd.Index(labels, tupleize_cols=False)
+            distinct = pd.Index(_distinct(values, self.names[j]), tupleize_cols=False)
+            new = known.get_indexer(distinct) < 0
+            if new.any():
+                found[j] = _distinct(known.append(distinct[new]), self.names[j])
+        return Labels(found, self.names)
+
     def given(self, X: Any) -> dict[str, Any]:
         """Labels in the rows X, by the names of their columns."""
         return {self.names[j]: _values(X, j) for j in self.of_columns}
@@ -87,10 +100,10 @@ class Labels:
                 codes[j] = np.full(len(values), POPULATION)
             else:
                 _check_none_missing(values, self.names[j], fitting=False)
-                codes[j] = self._codes(j, values)
+                codes[j] = self.codes(j, values)
         return _with_columns(X, codes)
 
-    def _codes(self, j: int, values: Array) -> Array:
+    def codes(self, j: int, values: Array) -> Array:
         """Codes ``(n,)`` of the labels in one column."""
         labels = pd.Index(self.of_columns[j], tupleize_cols=False)
         places, distinct = pd.factorize(values)

@@ -43,7 +43,10 @@ def bind_mixed(
             "whose scales are learned beside coefficients of a known scale; set prior='normal'."
         )
     _, names, _ = rows.with_coefficients
-    numbers = replace(rows, X=rows.X[:, columns.fixed], names=names)
+    fixed, moments = columns.fixed, rows.moments
+    if moments is not None:  # of rows that were pooled
+        moments = moments[0][fixed], moments[1][fixed]
+    numbers = replace(rows, X=rows.X[:, fixed], names=names, moments=moments)
     if len(columns.fixed):
         posterior = replace(model, centers=True).posterior(numbers)
     else:  # no column has a scale

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld.mixed.columns import MixedColumns
 from skbayes_sgld.mixed.model import bind_mixed
 from skbayes_sgld.mixed.posterior import MixedPosterior
@@ -17,14 +18,12 @@ from skbayes_sgld.rows.reading import reader_of
 from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.targets import Target
 
+_BLOCKS = Door("skbayes_sgld.mixed.blocks", "read_mixed_blocks")
+
 
 @dataclass(frozen=True)
 class UnreadMixedRows(Arrays):
     """Rows as ``fit`` is given them; some columns may hold labels."""
-
-    why_no_batches = (
-        "group_effects and smooth_effects need all rows at once; call fit, or leave them out"
-    )
 
     def encode(self, target: Target, estimator: Any) -> tuple[Target, MixedRows]:
         """Target of the rows, and the rows as the model takes them, both checked."""
@@ -32,11 +31,7 @@ class UnreadMixedRows(Arrays):
         names = None if names is None else list(names)
         columns, X = MixedColumns.learned(self.X, estimator.group_effects, names)
         target, rows = Arrays(X, self.y, self.sample_weight, self.by_row).encode(target, estimator)
-        if estimator.smooth_effects is not None:
-            curves = estimator.smooth_effects
-            columns = columns.with_bends(curves, rows.X, rows.weight, names)
-        values = {each.name: getattr(rows, each.name) for each in fields(Rows)}
-        return target, MixedRows(**values, mixed=columns, prior=estimator._resolve("group_prior"))
+        return target, mixed_rows(MixedRows, columns, rows, estimator)
 
 
 @dataclass(frozen=True)
@@ -73,15 +68,25 @@ class MixedRows(Rows):
         return posterior, replace(self, mixed=columns)
 
 
+def mixed_rows(
+    kind: Callable[..., Any], columns: MixedColumns, rows: Rows, estimator: Any, **more: Any
+) -> Any:
+    """Rows of a mixed model from checked rows with codes; more fields of their kind follow."""
+    if estimator.smooth_effects is not None:
+        curves = estimator.smooth_effects
+        columns = columns.with_bends(curves, rows.X, rows.weight, rows.names)
+    values = {each.name: getattr(rows, each.name) for each in fields(Rows)}
+    return kind(**values, mixed=columns, prior=estimator._resolve("group_prior"), **more)
+
+
 def read_mixed_rows(
     X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
-) -> UnreadMixedRows:
+) -> Any:
     """Rows of a fit with ``group_effects`` or ``smooth_effects``."""
-    if isinstance(X, np.memmap):
-        X = np.asarray(X)
-    if reader_of(X) is not None:
-        raise TypeError(
-            f"X is a {type(X).__name__}; group_effects and smooth_effects take arrays and frames "
-            "in memory."
-        )
+    read = reader_of(X)
+    if read is not None:
+        blocks = _BLOCKS.open()(X, y, sample_weight, by_row, estimator, read)
+        if blocks is not None:
+            return blocks
+        X = np.asarray(X)  # a small mapped array
     return UnreadMixedRows(X, y, sample_weight, by_row)

@@ -51,7 +51,6 @@ class Arrays:
     by_row: Mapping[str, Any] = field(default_factory=dict)
 
     first = True  # a fit begins with these rows; others must have the columns of the fit
-    why_no_batches = ""  # why they cannot be one batch of several
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._doors import Door
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.further_rows import normal_site, under_priors
@@ -23,6 +24,7 @@ from skbayes_sgld.rows.reading import read_rows
 from skbayes_sgld.rows.record import Rows, RowsInPart
 from skbayes_sgld.rows.targets import Target
 
+_MIXED = Door("skbayes_sgld.mixed.stream", "next_mixed_batch")
 _KEPT = 2**20  # limit of the numbers in X, y and weights of the batches' rows: 8 megabytes
 
 
@@ -69,13 +71,14 @@ def next_batch(
             f"partial_fit takes the rows of one block, and X is {type(rows.source).__name__}; "
             "call it once a block, or call fit."
         )
-    if rows.why_no_batches:
-        raise ValueError(f"partial_fit takes batches, and {rows.why_no_batches}.")
     if has_outputs(y) and estimator.__sklearn_tags__().target_tags.multi_output:
         raise ValueError(
             f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape (n_samples,). "
             "Use an estimator for each output."
         )
+    if estimator._is_mixed:
+        batch: Batch = _MIXED.open()(earlier, X, y, sample_weight, by_row, estimator)
+        return batch
     return Batch(X, y, sample_weight, by_row, earlier, float(estimator.forgetting))
 
 

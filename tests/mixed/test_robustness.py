@@ -54,16 +54,6 @@ def _logistic(**params):
     return SGLDLogisticRegression(**{"group_effects": GROUPS, "random_state": 0, **params})
 
 
-def test_batches_are_refused():
-    with pytest.raises(ValueError, match="partial_fit takes batches, and group_effects"):
-        linear().partial_fit(FRAME, Y)
-    fitted = linear(n_draws=300).fit(FRAME, Y)
-    expected = fitted.predict(FRAME)
-    with pytest.raises(ValueError, match="group_effects"):
-        fitted.partial_fit(FRAME, Y)
-    np.testing.assert_array_equal(fitted.predict(FRAME), expected)
-
-
 @np.errstate(all="ignore")  # as in runs
 def test_scales_beyond_floating_point_numbers_have_no_density():
     inner, _, _ = make_posterior("slopes", Bernoulli())

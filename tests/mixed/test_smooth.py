@@ -302,8 +302,6 @@ def test_settings_that_leave_rows_out_are_refused():
     for settings in ({"batch_size": 10}, {"temperature": 0.5}):
         with pytest.raises(ValueError, match="smooth_effects"):
             SGLDLogisticRegression(smooth_effects={0: 10}, **settings).fit(x[:, None], truth > 0)
-    with pytest.raises(ValueError, match="smooth_effects need all rows at once"):
-        SGLDLinearRegression(smooth_effects={0: 10}).partial_fit(x[:, None], truth)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,150 @@
+"""Batches of ``partial_fit`` of a mixed model: all rows so far, pooled if the noise is normal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import _get_feature_names
+
+from skbayes_sgld._checks import column_position
+from skbayes_sgld.mixed.blocks import columns_of_codes
+from skbayes_sgld.mixed.columns import MixedColumns
+from skbayes_sgld.mixed.labels import Labels
+from skbayes_sgld.mixed.pooled import GatheredRows
+from skbayes_sgld.mixed.rows import MixedRows, mixed_rows
+from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.record import Rows
+from skbayes_sgld.rows.stream import Batch, Stream
+from skbayes_sgld.rows.targets import Target
+
+
+@dataclass(frozen=True)
+class MixedStream(Stream):
+    """Earlier batches of a mixed model.
+
+    Attributes
+    ----------
+    labels : Labels or None
+        Labels in all batches.
+    gathered : GatheredRows or None
+        Encoded rows of all batches.
+    groups : tuple
+        Settings that said which columns have labels and curves.
+    """
+
+    labels: Labels | None = None
+    gathered: GatheredRows | None = None
+    groups: tuple[Any, ...] = ()
+
+
+class MixedBatch(Batch):
+    """One more batch as given to ``partial_fit``, before any check."""
+
+    def encode(self, target: Target, estimator: Any) -> tuple[Target, MixedBatchRows]:
+        """Target of the batches, and the rows of all batches as the model takes them."""
+        earlier, groups = self.earlier, (estimator.group_effects, estimator.smooth_effects)
+        if earlier.n_batches and (not isinstance(earlier, MixedStream) or earlier.groups != groups):
+            raise ValueError(
+                "group_effects or smooth_effects was changed since the last batch; call fit to "
+                "start anew."
+            )
+        known = earlier.labels if isinstance(earlier, MixedStream) else None
+        names, d = self.columns_of(estimator)
+        labels, X = known, self.X
+        if estimator.group_effects is None:
+            labels = Labels({}, {})
+        elif known is None:
+            _, called = MixedColumns.of_labels(estimator.group_effects, d, names)
+            labels = Labels.learned(X, list(called), called)
+        else:
+            labels = known.followed_by(X)
+        beside = self.y, self.sample_weight, self.by_row
+        batch = Batch(labels.encoded(X), *beside, self.earlier, self.forgetting)
+        target, found = batch.encode(target, estimator)
+        rows: Rows = found.rows
+        cells = None
+        if not target.has_labels and target.likelihood.quadratic and not target.arguments:
+            curves = estimator.smooth_effects or ()
+            curves = {column_position(key, d, names, "smooth_effects") for key in curves}
+            cells = sorted({*labels.of_columns, *curves})
+        values = rows.values
+        gathered = GatheredRows.of(np.asarray(rows.X, dtype=float), values, cells)
+        if isinstance(earlier, MixedStream) and earlier.gathered is not None:
+            before = earlier.gathered.weighted(self.forgetting)
+            gathered = before.plus(gathered)
+        gathered = gathered if cells is None else gathered.pooled()
+        X, values = gathered.joined()
+        moments = None if cells is None else gathered.moments(X, values.weight)
+        rows = Rows(X, values, moments, rows.names)
+        stream = MixedStream(
+            **{each.name: getattr(earlier, each.name) for each in fields(Stream)},
+            labels=labels,
+            gathered=gathered,
+            groups=groups,
+        )
+        columns = columns_of_codes(estimator.group_effects, labels, X, rows.names)
+        more = {"earlier": stream, "last": found.rows}
+        return target, mixed_rows(MixedBatchRows, columns, rows, estimator, **more)
+
+    def columns_of(self, estimator: Any) -> tuple[list[str] | None, int]:
+        """Names of the columns, and their number."""
+        names = _get_feature_names(self.X)
+        shape = self.X.shape if hasattr(self.X, "shape") else np.asarray(self.X).shape
+        if len(shape) != 2:
+            raise ValueError(
+                f"X has shape {shape}; give rows and columns, (n_samples, n_features)."
+            )
+        if self.earlier.n_batches and shape[1] != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {shape[1]} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input."
+            )
+        return None if names is None else list(names), shape[1]
+
+
+@dataclass(frozen=True)
+class MixedBatchRows(MixedRows):
+    """Rows of all batches.
+
+    Attributes
+    ----------
+    earlier : MixedStream
+        Batches, the last one among its rows.
+    last : Rows
+        Rows of the last batch.
+    """
+
+    earlier: Any = None
+    last: Any = None
+
+    screened = None
+
+    @property
+    def n_batches(self) -> int:  # type: ignore[override]
+        """Number of batches before the last."""
+        return int(self.earlier.n_batches)
+
+    def kept(self) -> MixedRows:
+        """These rows, which share no memory with the caller's arrays."""
+        return self
+
+    def fingerprint(self, target: Target) -> Fingerprint | None:
+        """Sums over the rows of all batches."""
+        found, earlier = self.last.fingerprint(target), self.earlier.fingerprint
+        return found if earlier is None or found is None else earlier.plus(found)
+
+    def stream(self, posterior: Any, draws: Any, target: Target) -> MixedStream:
+        """The batches, for the next one."""
+        found = self.fingerprint(target)
+        n = self.n_batches + 1
+        return replace(self.earlier, n_batches=n, target=target, fingerprint=found)
+
+
+def next_mixed_batch(
+    earlier: Stream, X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
+) -> MixedBatch:
+    """One more batch after the earlier ones, as ``partial_fit`` is given it."""
+    return MixedBatch(X, y, sample_weight, by_row, earlier, float(estimator.forgetting))
