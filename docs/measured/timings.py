@@ -67,7 +67,7 @@ def seconds_by_stage(quick):
         rows[label] = {"fit": label}
         for name in (*STAGES, "all"):
             each = [sum(t.values()) if name == "all" else t.get(name, 0.0) for t in found[1:]]
-            rows[label][name] = measured(float(np.median(each)), float(np.ptp(each)), ".2g")
+            rows[label][name] = measured(float(np.median(each)), None, ".2g")
     return rows
 
 
