@@ -10,6 +10,7 @@ from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.lib import format as npy
 
 from skbayes_sgld._checks import check_path, printable
@@ -135,10 +136,12 @@ def blocks_of_parquet(
     weight: str | None,
     by_row: Mapping[str, str],
     filesystem: Any = None,
+    labels: Sequence[str] = (),
 ) -> tuple[Reader, int, list[str]]:
     """Function that yields blocks of Parquet files, the number of rows and the column names.
 
-    Every pass opens the files again, since a file may have been replaced.
+    Columns named in ``labels`` are of any type, and blocks are then data frames. Every pass opens
+    the files again, since a file may have been replaced.
     """
     for each in path if isinstance(path, (list, tuple)) else [path]:
         check_path(each, "path")
@@ -154,12 +157,18 @@ def blocks_of_parquet(
             n_rows += file.count_rows()
     extra = [name for name in (target, weight, *by_row.values()) if name is not None]
     names = [n for n in schema.names if n not in extra] if columns is None else list(columns)
-    _check_schema(path, schema, names, extra)
+    numbers = [name for name in names if name not in labels]
+    wrong = [name for name in labels if name not in names]
+    if wrong:
+        raise ValueError(
+            f"labels has {wrong[0]!r}, which is no column of X; these are {', '.join(names)}."
+        )
+    _check_schema(path, schema, numbers, extra)
     rows = max(1, _BLOCK_NUMBERS // max(1, len(names)))
 
     def read() -> Iterator[tuple[Any, ...]]:
         schema, files = _parquet_files(path, filesystem)
-        _check_schema(path, schema, names, extra)
+        _check_schema(path, schema, numbers, extra)
         for file in files:
             with _whole(file.path):
                 for batch in file.to_batches(
@@ -169,12 +178,15 @@ def blocks_of_parquet(
 
     def block_of(batch: Any) -> tuple[Any, ...]:
         values = {k: batch.column(k).to_numpy(zero_copy_only=False) for k in [*names, *extra]}
-        parts = [values[name] for name in names]
+        parts = [values[name] for name in numbers]
         # booleans with missing values have dtype object
         dtypes = [np.float32 if part.dtype == object else part.dtype for part in parts]
-        X = np.empty((batch.num_rows, len(names)), dtype=np.result_type(*dtypes, np.float32))
+        X: Any = np.empty((batch.num_rows, len(numbers)), dtype=np.result_type(*dtypes, np.float32))
         for j, part in enumerate(parts):
             X[:, j] = part
+        if labels:
+            X = pd.DataFrame(X, columns=numbers).assign(**{name: values[name] for name in labels})
+            X = X[names]
         own = None if weight is None else values[weight]
         return X, values[target], own, {name: values[k] for name, k in by_row.items()}
 
@@ -224,5 +236,5 @@ def _check_schema(path: Any, schema: Any, names: list[str], beside: list[str]) -
         if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
             raise TypeError(
                 f"column {name!r} of {path} is of type {kind}, which is not of numbers; leave it "
-                "out by columns=, or encode it."
+                "out by columns=, encode it, or name it in labels=, for group_effects."
             )

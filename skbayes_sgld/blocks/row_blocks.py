@@ -132,6 +132,7 @@ class RowBlocks(RowSource):
         weight: str | None = None,
         exposure: str | None = None,
         *,
+        labels: Sequence[str] = (),
         filesystem: Any = None,
         pool_size: int = POOL_SIZE,
         **by_row: str | None,
@@ -149,6 +150,9 @@ class RowBlocks(RowSource):
             role.
         weight, exposure : str or None, default=None
             Names of the columns of weights, and of the exposures of counts.
+        labels : sequence of str, default=()
+            Names of the columns of X that hold labels of groups, of any type, for models with
+            ``group_effects``. Blocks are then data frames.
         filesystem : pyarrow.fs.FileSystem, or one of fsspec, default=None
             File system that opens the files. None: files of this machine.
         pool_size : int, default=50_000
@@ -171,7 +175,9 @@ class RowBlocks(RowSource):
             If a column of X, or another named column, is not numeric.
         """
         beside = _known("from_parquet", {"exposure": exposure, **by_row})
-        read, n_rows, names = blocks_of_parquet(path, target, columns, weight, beside, filesystem)
+        read, n_rows, names = blocks_of_parquet(
+            path, target, columns, weight, beside, filesystem, tuple(labels)
+        )
         blocks = cls(read, pool_size=pool_size)._of(f"Parquet {path}", n_rows)
         blocks.feature_names = names
         return blocks

@@ -220,7 +220,8 @@ class MixedColumns:
                 f"groups={groups!r} is not accepted; give 'population' to leave the effects of "
                 "groups out, or nothing."
             )
-        shape, d = np.shape(X), len(self.fixed) + len(self.labels.of_columns)
+        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+        d = len(self.fixed) + len(self.labels.of_columns)
         if len(shape) != 2:
             raise ValueError(f"X has shape {shape}; give rows and columns, (n_samples, {d}).")
         if shape[1] != d:

@@ -185,3 +185,32 @@ def test_forgotten_batches_have_smaller_weights():
         model.partial_fit(X[rows], y[rows])
     error = 5 * expected["mcse_mean"] + 1e-9
     assert (abs(model.summary()["mean"] - expected["mean"]) < 2 * error).all()
+
+
+def test_row_groups_of_parquet_may_have_their_own_categories(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    X, y = make_rows(900)
+    frame = X.assign(y=y)
+    schema = pa.schema(
+        [(name, pa.float64()) for name in ("price", "open", "age", "y")]
+        + [("shop", pa.dictionary(pa.int32(), pa.string()))]
+    )
+    path = tmp_path / "rows.parquet"
+    with parquet.ParquetWriter(path, schema) as writer:
+        for first in range(0, 900, 300):
+            part = frame[first : first + 300].astype({"shop": "category"})[schema.names]
+            writer.write_table(pa.Table.from_pandas(part, schema, preserve_index=False))
+    columns = list(X.columns)
+    with pytest.raises(TypeError, match="column 'shop' .* labels="):
+        RowBlocks.from_parquet(path, "y", columns)
+    with pytest.raises(ValueError, match="labels has 'store'"):
+        RowBlocks.from_parquet(path, "y", columns, labels=["store"])
+    blocks = RowBlocks.from_parquet(path, "y", columns, labels=["shop"])
+    array = SGLDLinearRegression(group_effects=GROUPS, random_state=0).fit(X, y)
+    model = SGLDLinearRegression(group_effects=GROUPS, random_state=0).fit(blocks)
+    assert list(model.group_effects_.index) == list(array.group_effects_.index)
+    error = 5 * array.summary()["mcse_mean"] + 1e-9
+    assert (abs(model.summary()["mean"] - array.summary()["mean"]) < 2 * error).all()
+    np.testing.assert_allclose(np.concatenate(list(model.predict(blocks))), model.predict(X))
