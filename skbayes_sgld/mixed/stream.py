@@ -39,6 +39,8 @@ class MixedStream(Stream):
     gathered: GatheredRows | None = None
     groups: tuple[Any, ...] = ()
 
+    is_mixed = True
+
 
 class MixedBatch(Batch):
     """One more batch as given to ``partial_fit``, before any check."""

@@ -60,6 +60,8 @@ class Stream:
     classes: Array | None = None
     order: Array | None = None
 
+    is_mixed = False  # whether the batches are of a model with effects of groups or curves
+
 
 def next_batch(
     earlier: Stream, X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
@@ -79,6 +81,11 @@ def next_batch(
     if estimator._is_mixed:
         batch: Batch = _MIXED.open()(earlier, X, y, sample_weight, by_row, estimator)
         return batch
+    if earlier.is_mixed:
+        raise ValueError(
+            "group_effects and smooth_effects were set to None since the last batch; call fit to "
+            "start anew."
+        )
     return Batch(X, y, sample_weight, by_row, earlier, float(estimator.forgetting))
 
 

@@ -147,7 +147,13 @@ def test_rows_of_dask_have_the_labels_of_all_partitions():
     np.testing.assert_allclose(score, model.score(X, y))
 
 
-@pytest.mark.parametrize("effects", [{"group_effects": GROUPS}, {"smooth_effects": {"age": 6}}])
+@pytest.mark.parametrize(
+    "effects",
+    [
+        {"group_effects": GROUPS},
+        pytest.param({"smooth_effects": {"age": 6}}, marks=pytest.mark.slow),
+    ],
+)
 def test_batches_whose_labels_come_later_have_the_posterior_of_all_rows(effects):
     X, y = make_rows(1500)
     if "smooth_effects" in effects:
@@ -162,8 +168,11 @@ def test_batches_whose_labels_come_later_have_the_posterior_of_all_rows(effects)
         assert list(model.group_effects_.index) == list(array.group_effects_.index)
         with pytest.raises(ValueError, match="changed since the last batch"):
             model.set_params(group_effects={"shop": "intercept"}).partial_fit(X, y)
+        with pytest.raises(ValueError, match="set to None since the last batch"):
+            model.set_params(group_effects=None).partial_fit(X[["price"]], y)
 
 
+@pytest.mark.slow
 def test_batches_of_other_likelihoods_have_the_posterior_of_all_rows():
     X, y = make_rows(600, 5)
     y = np.where(y > 2, "yes", "no")
@@ -175,6 +184,7 @@ def test_batches_of_other_likelihoods_have_the_posterior_of_all_rows():
     assert (abs(model.summary()["mean"] - expected["mean"]) < 2 * error).all()
 
 
+@pytest.mark.slow
 def test_forgotten_batches_have_smaller_weights():
     X, y = make_rows(1000)
     weight = np.repeat([0.25, 0.5, 1.0], [400, 300, 300])
@@ -214,3 +224,29 @@ def test_row_groups_of_parquet_may_have_their_own_categories(tmp_path):
     error = 5 * array.summary()["mcse_mean"] + 1e-9
     assert (abs(model.summary()["mean"] - array.summary()["mean"]) < 2 * error).all()
     np.testing.assert_allclose(np.concatenate(list(model.predict(blocks))), model.predict(X))
+
+
+def test_rows_that_do_not_fit_into_memory_raise_an_error_that_says_how_many_do(monkeypatch):
+    X, y = make_rows(900)
+    monkeypatch.setattr("skbayes_sgld._memory._ASKED", 0)
+    monkeypatch.setattr("skbayes_sgld._memory.available_memory", lambda: 30_000)
+    model = SGLDPoissonRegressor(group_effects=GROUPS)
+    with pytest.raises(MemoryError, match="keep rows in memory.* give at most 375 rows"):
+        model.fit(in_blocks(X, np.rint(abs(y))))
+    assert not hasattr(model, "coef_")
+
+
+def test_a_batch_that_is_refused_leaves_the_batches_before_it():
+    X, y = make_rows(900)
+    model = SGLDLinearRegression(group_effects=GROUPS, random_state=0).partial_fit(X[:600], y[:600])
+    expected = model.predict(X)
+    wrong = X[600:].copy()
+    wrong.loc[700, "shop"] = None
+    for rows, message in [(wrong, "no label"), (X.iloc[600:, :3], "features")]:
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(rows, y[600:])
+    np.testing.assert_array_equal(model.predict(X), expected)
+    array = SGLDLinearRegression(group_effects=GROUPS, random_state=0).fit(X, y).summary()
+    found = model.partial_fit(X[600:], y[600:]).summary()
+    error = 5 * array["mcse_mean"] + 1e-9
+    assert (abs(found["mean"] - array["mean"]) < 2 * error).all()
