@@ -151,7 +151,7 @@ class HierarchicalPosterior(WithScales):
         spans = of_all and "row_space" in self.model.facts.parameterizations
         return Facts(
             hierarchical=True,
-            one_mode=common,  # given a common scale, coefficients have one mode
+            one_mode=True,
             n_predictors=self.n_predictors,
             parameterizations=("noncentered", "row_space") if spans else ("noncentered",),
         )

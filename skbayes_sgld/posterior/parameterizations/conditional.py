@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from skbayes_sgld._linalg import GROUP, matmul_rows
 from skbayes_sgld._typing import Array
@@ -169,12 +170,10 @@ class CholeskyScales:
             before = np.cumsum(weighted, axis=1) - 0.5 * weighted
             factor_part = np.einsum("cij,ci,cij->cj", A, z, before)
             own = v * mean + factor_part + 0.5 * in_log_det * np.square(A).sum(axis=1)
-            M = np.einsum("cij,jk,clk->cil", A, self.H, A, optimize=True)
-            half = np.tril(M, -1) + 0.5 * np.einsum("cii->ci", M)[:, :, None] * np.eye(z.shape[1])
-            in_t = v @ self.g - np.einsum("cj,jk,ck->c", v, self.H, mean, optimize=True)
-            in_t -= np.einsum("ci,cik,ck->c", z, half, q)
-            in_t -= 0.5 * in_log_det * np.einsum("cii->c", M)
-            return q, -precision * own, t * in_t
+            in_log_r = -precision * own
+            # if all log r and log t grow by delta, the mean stays, and A shrinks by exp(-delta / 2)
+            in_all = -0.5 * (np.vecdot(q, z) + in_log_det * z.shape[1])
+            return q, in_log_r, in_all - in_log_r.sum(axis=1)
 
         return Expanded(mean + np.einsum("cij,ci->cj", A, z), log_det, pull_back)
 
@@ -190,7 +189,7 @@ class CholeskyScales:
         precision, t = np.exp(log_r), np.exp(log_t)
         A, mean, log_det = self._parts(precision, t)
         fit = t * (mean @ self.g)
-        variances = np.square(A).sum(axis=1)
+        variances = np.einsum("cij,cij->cj", A, A)
         in_log_r = -0.5 * precision * (np.square(mean) + in_log_det * variances)
         # the derivative of P's log determinant in log t, from that in the precisions
         trace = (precision * variances).sum(axis=1)
@@ -205,18 +204,16 @@ def inverse_factors(P: Array) -> tuple[Array, Array]:
     nan if P is not positive definite in floating point.
     """
     unit = 1.0 / np.sqrt(np.einsum("cii->ci", P))  # scales each column
-    scaled = P * unit[:, :, None] * unit[:, None, :]
-    try:
-        lower = np.linalg.cholesky(scaled)
-    except np.linalg.LinAlgError:
-        lower = np.full_like(scaled, np.nan)
-        for c, one in enumerate(scaled):
-            try:
-                lower[c] = np.linalg.cholesky(one)
-            except np.linalg.LinAlgError:
-                continue
-    log_det = (np.log(unit) - np.log(np.einsum("cii->ci", lower))).sum(axis=1)
-    return np.linalg.inv(lower) * unit[:, None, :], log_det
+    A = np.multiply(P, unit[:, :, None], order="C")
+    A *= unit[:, None, :]
+    for one in A:  # in place: the transpose is in Fortran's order
+        _, failed = dpotrf(one.T, overwrite_a=True)
+        if failed:
+            one[:] = np.nan
+        else:
+            dtrtri(one.T, overwrite_c=True)
+    A *= unit[:, None, :]
+    return A, np.log(np.einsum("cii->ci", A)).sum(axis=1)
 
 
 class NormalGivenScales(Map):
