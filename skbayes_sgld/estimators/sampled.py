@@ -311,6 +311,10 @@ class SampledEstimator(RunSettings, LinearEstimator):
         the draws. While all counts are zero, or all trials have the same outcome, a flat prior of
         the intercept is replaced by that of ``intercept_prior="normal"``, and all rows are kept.
 
+        With ``group_effects`` or ``smooth_effects`` a label may first appear in a later batch, and
+        scales are in the units of all batches. With normal noise rows of equal labels become a few
+        rows with the same sums of products; for other models all rows are kept.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
