@@ -405,7 +405,7 @@ def _columns(X: Any) -> Array | None:
 
 
 def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str]) -> Iterator[Check]:
-    """Score test of adding the square of each column; the checks of the largest ones.
+    """Score tests of adding the square or the cube of each column; the checks of the largest ones.
 
     Parameters
     ----------
@@ -421,20 +421,25 @@ def _curvature(each: list[tuple[Array, Array, str]], X: Array, names: list[str])
     if free < _FEWEST or not wide:
         return
     standard = (X[:, wide] - X[:, wide].mean(axis=0)) / spread[wide]
-    squares = np.square(np.clip(standard, -_FAR, _FAR))
+    standard = np.clip(standard, -_FAR, _FAR)
+    bends = np.hstack([standard**2, standard**3])
     scaled = np.column_stack([np.ones(n), X / np.where(spread > 0, spread, 1.0)])
-    tests, strong = len(wide) * len(each), []
+    tests, strong = bends.shape[1] * len(each), []
     for z, rate, about in each:
         basis = np.linalg.qr(scaled * rate[:, None])[0]
-        rest = squares * rate[:, None]
+        rest = bends * rate[:, None]
         rest -= basis @ (basis.T @ rest)
         size = np.sqrt(np.square(rest).sum(axis=0))
         # residual variances may differ (White 1980), or look too small if events are rare
         error = np.maximum(np.sqrt(np.square(rest).T @ np.square(z)), size)
-        same = size <= 1e-8 * np.linalg.norm(squares * rate[:, None], axis=0)
+        same = size <= 1e-8 * np.linalg.norm(bends * rate[:, None], axis=0)
         t = np.where(same, 0.0, rest.T @ z / np.where(error > 0, error, 1.0))
         p = np.minimum(1.0, tests * 2.0 * stats.t.sf(np.abs(t), free))
-        strong += [(p[i], t[i], j, names[j] + about) for i, j in enumerate(wide)]
+        clear = np.argmin(p.reshape(2, -1), axis=0)  # of square and cube
+        strong += [
+            (p[i], t[i], j, names[j] + about)
+            for j, i in zip(wide, clear * len(wide) + np.arange(len(wide)), strict=True)
+        ]
     strong.sort(key=lambda one: one[0])
     for k, (p_value, t, j, name) in enumerate(strong[:_NAMED]):
         if k and p_value >= LEVEL / 2:

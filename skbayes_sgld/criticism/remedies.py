@@ -31,6 +31,7 @@ from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_nam
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
+MOST_DRAWS = 500  # most draws of a chain of a remedy: the log density of a row needs no more
 SMALL = 4.0  # difference of log densities too small to prefer a model
 MOST_ROWS = 5_000  # most rows to fit a remedy to: gains err by d / 10,000 per left-out row
 
@@ -160,6 +161,8 @@ class Remedy:
         products residuals hold.
     products : bool
         Whether the terms are for products.
+    curves : bool
+        Whether columns along which residuals are curved get curves whose bend is learned.
     groups : bool
         Whether groups have effects of their own.
     slopes : bool
@@ -177,12 +180,13 @@ class Remedy:
     sizes: bool = False
     terms: Callable[[], Any] | None = None
     products: bool = False
+    curves: bool = False
     groups: bool = False
     slopes: bool = False
 
     def columns(self, misfit: Misfit) -> list[tuple[int, ...]]:
-        """Sets of columns that a transformer each is made for."""
-        if self.terms is None:
+        """Sets of columns that a transformer each, or a curve each, is made for."""
+        if self.terms is None and not self.curves:
             return []
         return misfit.crossed if self.products else [(j,) for j in misfit.curved]
 
@@ -254,6 +258,8 @@ REMEDIES = (
     _set("prior", "", _MISJUDGED, prior="normal"),
     _set("prior", "", _MISJUDGED, prior="hierarchical_normal"),
     Remedy("squares of columns", {"columns"}, "", {"curvature"}, terms=_squares),
+    Remedy("curves of columns", {"columns"}, "", {"curvature"}, curves=True),
+    # for a model that takes no curves
     Remedy("splines of columns", {"columns"}, "", {"curvature"}, terms=_splines),
     Remedy("effects of groups", {"groups"}, "", _GROUPED, groups=True),
     Remedy("slopes of groups", {"groups"}, "", _GROUPED, groups=True, slopes=True),
@@ -289,6 +295,10 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         return None  # and these have a curve, whose column would have another name
     if remedy.terms and (not remedy.columns(misfit) or sparse.issparse(unwrapped.X)):
         return None
+    if remedy.terms is _splines and _takes_curves(unwrapped.model):
+        return None
+    if remedy.curves:
+        return _with_curves(remedy, misfit)
     if remedy.groups:
         return _with_groups(remedy, misfit)
     if learned and ("noise_model" in remedy.settings or "hierarchical" in repr(remedy.settings)):
@@ -405,6 +415,33 @@ def _with_groups(remedy: Remedy, misfit: Misfit) -> Any:
         return None
     effects_of = {key: ["intercept", *keys] if keys else "intercept"}
     return with_model(misfit.estimator, lambda model: _with_effects(model, effects_of))
+
+
+def _takes_curves(model: Any) -> bool:
+    """Whether ``smooth_effects`` can be set: one predictor, one noise variance, known scales."""
+    given = model.get_params(deep=False)
+    if "smooth_effects" not in given or given["temperature"] != 1.0:
+        return False
+    known = given["prior"] == "auto" or not (
+        model.prior_.hierarchical or model.prior_.scaled_by_noise
+    )
+    constant = given.get("noise_model", "constant") == "constant"
+    return known and constant and model._fitted.target.likelihood.n_predictors == 1
+
+
+def _with_curves(remedy: Remedy, misfit: Misfit) -> Any:
+    """Estimator with curves of the curved columns; None if it has them, or takes none."""
+    model, X = misfit.fit.unwrapped.model, misfit.fit.unwrapped.X
+    if not _takes_curves(model) or sparse.issparse(X):
+        return None
+    named, given = hasattr(model, "feature_names_in_"), model.smooth_effects or {}
+    keys = [misfit.names[j] if named else j for (j,) in remedy.columns(misfit)]
+    curves = {key: 10 for key in keys if key not in given}
+    if not curves:
+        return None
+    return with_model(
+        misfit.estimator, lambda model: model.set_params(smooth_effects={**given, **curves})
+    )
 
 
 def _with_terms(model: Any, make: Callable[[], Any], X: Any, columns: list[tuple[int, ...]]) -> Any:
@@ -661,7 +698,7 @@ def _scored(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by its warnings
-            fitted = fit_like(clone(estimator), X, y, row_data)
+            fitted = fit_like(with_model(estimator, _shorter), X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             loo = fit.leave_out(rows, draws_to_check(len(rows)))
             names = names_of(fitted, loo.data[0].shape[1])
@@ -680,6 +717,13 @@ def _scored(
     if loo.family == "numbers" and not fit.unwrapped.transformers and loo.y.min() > 0.0:
         below_zero = float(np.mean(loo.zero() > 0.05))
     return each, checks, failed, fit, below_zero, names
+
+
+def _shorter(model: Any) -> Any:
+    """The model with no more draws than its trial needs."""
+    n_draws = model.get_params(deep=False).get("n_draws")
+    short = isinstance(n_draws, int) and n_draws > MOST_DRAWS
+    return model.set_params(n_draws=MOST_DRAWS) if short else model
 
 
 def names_of(fitted: Any, n_columns: int) -> list[str]:

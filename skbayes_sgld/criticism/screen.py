@@ -59,11 +59,11 @@ _EXACT = 1e6  # posterior sds beyond which a weaker prior would leave no mode
 # families with a further parameter for the spread of whole numbers
 _WIDER = {"Poisson": "SGLDNegativeBinomialRegressor", "Binomial": "SGLDBetaBinomialRegressor"}
 _COVERAGES = 0.5, 0.9
-_CURVED = "the log odds are curved in the columns; add their squares or splines"
+_CURVED = "the log odds are curved in the columns; add their squares or smooth_effects"
 # words on probabilities with the wrong spread, around the setting of the prior
 _UNSURE = (
     "the prior keeps probabilities near each other, or the log odds are curved in the columns",
-    "add squares or splines",
+    "add squares or smooth_effects",
 )
 _SURE = (
     "probabilities are too extreme, as those of many columns under a wide prior are",
@@ -204,7 +204,9 @@ def _noise_message(
             unequal = advice(model, **both)
         return what + unequal
     if max(low, middle, high) > _UNEVEN * min(low, middle, high):
-        return "the mean, or the noise, is curved in the columns; add their squares or splines"
+        return (
+            "the mean, or the noise, is curved in the columns; add their squares or smooth_effects"
+        )
     if given and not heavy and not 1.0 / _SCALED < ratio < _SCALED:
         return (
             f"the squared residuals are {ratio:.2g} times noise_variance"

@@ -19,6 +19,7 @@ from skbayes_sgld.mixed.gram import LabelGram
 from skbayes_sgld.mixed.posterior import MixedPosterior
 from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.posterior.base import BasePosterior
+from skbayes_sgld.posterior.parameterizations.conditional import inverse_factors
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
 _NUMBERS = 2**21  # of the largest array of a pass over positions
@@ -84,12 +85,10 @@ class Marginal:
         main = working.main_root(roots)
         N, log_det, U = self.gram.eliminate(main, scale)
         S, side, T = self._shared(N, roots, scale)
-        root = _cholesky(S)
-        inverse = np.linalg.inv(root)
+        inverse, log_root = inverse_factors(S)
         half = np.einsum("cij,cj->ci", inverse, side)
         quadratic = N[:, p, p] * scale - np.einsum("ci,ci->c", half, half)
-        log_det = log_det + 2.0 * np.log(np.einsum("cii->ci", root)).sum(axis=1)
-        value = value - 0.5 * (log_det + quadratic + self._n_total * np.log(variance))
+        value = value + log_root - 0.5 * (log_det + quadratic + self._n_total * np.log(variance))
         # moments of the shared coefficients, standardised and then as they are
         covariance, mean = inverse.swapaxes(1, 2) @ inverse, np.einsum("cji,cj->ci", inverse, half)
         of_prior = np.einsum("pr,crp->c", self._of_fixed, covariance)
@@ -123,7 +122,7 @@ class Marginal:
         main = working.main_root(roots)
         N, _, _ = self.gram.eliminate(main, scale)
         S, side, T = self._shared(N, roots, scale)
-        inverse = np.linalg.inv(np.linalg.cholesky(S))
+        inverse, _ = inverse_factors(S)
         labels, shared = working.split(normals)
         half = np.einsum("cij,cj->ci", inverse, side) + shared
         w = np.einsum("cij,cj->ci", T, np.einsum("cji,cj->ci", inverse, half))
@@ -236,13 +235,3 @@ class CollapsedPosterior(BasePosterior):
         """Theta ``(S, P)`` of reported parameters."""
         base, h = self.model.split(self.model.reported.theta(values))
         return np.hstack([h, base[:, self.model.n_linear :]])
-
-
-def _cholesky(S: Array) -> Array:
-    """Cholesky factors ``(C, p, p)``; nan where a matrix is not positive definite."""
-    try:
-        return np.linalg.cholesky(S)
-    except np.linalg.LinAlgError:
-        if len(S) == 1:
-            return np.full_like(S, np.nan)
-        return np.concatenate([_cholesky(S[c : c + 1]) for c in range(len(S))])

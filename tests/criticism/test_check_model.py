@@ -530,6 +530,50 @@ def test_the_suggestion_is_the_first_near_the_best_with_the_fewest_misfits():
     assert choose([], 1) is None
 
 
+def waves(n=400):
+    """Rows of which the first column has a wave that is odd, so that no square sees it."""
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"age": rng.uniform(-2, 2, n), "size": rng.standard_normal(n)})
+    return rows, np.sin(2.0 * rows["age"].to_numpy()) + 0.5 * rows["size"].to_numpy(), rng
+
+
+def test_a_wave_along_a_column_gets_a_curve_whose_bend_is_learned(try_only):
+    try_only("columns")
+    rows, eta, rng = waves()
+    y = eta + 0.5 * rng.standard_normal(len(eta))
+    found = check_model(clone(LINEAR).fit(rows, y), rows, y)
+    assert found.suggestion.smooth_effects == {"age": 10}
+    assert list(found.remedies.index) == ["curves of columns", "squares of columns"]
+    assert found.remedies["difference"].iloc[0] > 100.0
+    assert check_model(clone(found.suggestion).fit(rows, y), rows, y).fits
+    # by position inside a pipeline, and beside a curve that is there
+    bent = clone(LINEAR).set_params(smooth_effects={1: 5}, n_draws=500)
+    pipe = make_pipeline(StandardScaler(), bent).fit(rows.to_numpy(), y)
+    found = check_model(pipe, rows.to_numpy(), y)
+    assert found.suggestion[-1].smooth_effects == {1: 5, 0: 10}
+    assert list(found.remedies.index) == ["curves of columns"]
+
+
+def test_a_wave_in_the_log_odds_gets_a_curve(try_only):
+    try_only("columns")
+    rows, eta, rng = waves(1000)
+    y = (3.0 * eta + rng.logistic(size=len(eta)) > 0).astype(int)
+    model = SGLDLogisticRegression(n_draws=250, random_state=0).fit(rows, y)
+    assert check_model(model, rows, y).suggestion.smooth_effects == {"age": 10}
+
+
+@pytest.mark.parametrize(
+    "settings", [{"noise_model": "log_linear"}, {"prior": "hierarchical_normal"}]
+)
+def test_a_model_that_takes_no_curves_gets_splines(try_only, settings):
+    try_only("columns")
+    rows, eta, rng = waves()
+    y = eta + 0.5 * rng.standard_normal(len(eta))
+    found = check_model(clone(LINEAR).set_params(**settings).fit(rows, y), rows, y)
+    assert list(found.remedies.index) == ["splines of columns", "squares of columns"]
+    assert found.suggestion is not None
+
+
 @pytest.mark.slow
 def test_remedies_are_combined_while_a_misfit_remains(try_only):
     """The noise of the log of y is unequal, and its mean bends: three remedies."""
