@@ -31,7 +31,7 @@ from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_nam
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
-MOST_DRAWS = 500  # most draws of a chain of a remedy: the log density of a row needs no more
+MOST_DRAWS = 600  # draws of a chain that suffice for the log densities of rows
 SMALL = 4.0  # difference of log densities too small to prefer a model
 MOST_ROWS = 5_000  # most rows to fit a remedy to: gains err by d / 10,000 per left-out row
 
@@ -699,6 +699,8 @@ def _scored(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by its warnings
             fitted = fit_like(with_model(estimator, _shorter), X, y, row_data)
+            if _problems(fitted):  # perhaps of the few draws
+                fitted = fit_like(clone(estimator), X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             loo = fit.leave_out(rows, draws_to_check(len(rows)))
             names = names_of(fitted, loo.data[0].shape[1])
@@ -707,8 +709,7 @@ def _scored(
             checks = find_checks(loo, names, labels, seed, None, more, groups, numbers)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
         return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0, []
-    result = vars(fit.unwrapped.model).get("result_")
-    problems = () if result is None else result.problems
+    problems = _problems(fitted)
     failed = printable(parameter_namer(fitted)(problems[0])) if problems else ""
     each = loo.log_density - fit.log_slope[rows] - pointwise
     if not failed and not np.isfinite(each).all():
@@ -717,6 +718,14 @@ def _scored(
     if loo.family == "numbers" and not fit.unwrapped.transformers and loo.y.min() > 0.0:
         below_zero = float(np.mean(loo.zero() > 0.05))
     return each, checks, failed, fit, below_zero, names
+
+
+def _problems(fitted: Any) -> tuple[str, ...]:
+    """Problems of the draws of the innermost model."""
+    for _, layer in layers(fitted):
+        fitted = layer.estimator
+    result = vars(fitted).get("result_")
+    return () if result is None else result.problems
 
 
 def _shorter(model: Any) -> Any:

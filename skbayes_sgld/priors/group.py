@@ -185,12 +185,19 @@ class LearnedCovariance:
         size = np.abs(np.einsum("cii->ci", root))
         inside = np.all((size > 1e-150) & (size < 1e150), axis=1)
         inverse = np.full_like(root, np.nan)
-        inverse[inside] = np.linalg.inv(root[inside])
+        if self.pairs:
+            inverse[inside] = np.linalg.inv(root[inside])
+        else:
+            at = np.arange(self.n_effects)
+            inverse[inside] = np.eye(self.n_effects)
+            inverse[:, at, at] /= root[:, at, at]
         return root, inverse
 
     def pull_back(self, h: Array, in_root: Array) -> Array:
         """Gradient in h ``(C, m)`` from that in the lower triangle of the factor."""
         slope = self._least * np.cosh(h[:, : self._n_scales])
+        if not self.pairs:  # the factor is diagonal
+            return slope * np.einsum("cii->ci", in_root)
         y = h[:, self._n_scales :]
         root, left = self._correlation_root(y)
         in_x = slope * np.einsum("cij,cij->ci", np.tril(in_root), root)
