@@ -389,3 +389,45 @@ def test_searches_clone_curves_and_displays_draw_them():
     shown = np.interp(line.get_xdata(), x, truth)
     assert np.corrcoef(line.get_ydata(), shown)[0, 1] > 0.97
     assert len(display.bands_) == 1
+
+
+GAMS = {
+    "normal": (SGLDLinearRegression, "Gaussian", 0.1),
+    "binary": (SGLDLogisticRegression, "Binomial", 0.3),
+    "counts": (SGLDPoissonRegressor, "Poisson", 0.2),
+}
+
+
+@pytest.mark.parametrize("family", quick(GAMS, "normal"))
+def test_curves_are_those_of_statsmodels_at_the_learned_scale(family):
+    families = pytest.importorskip("statsmodels.api").families
+    gam = pytest.importorskip("statsmodels.gam.api").GLMGam
+    basis = pytest.importorskip("statsmodels.gam.smooth_basis")
+    estimator, name, most = GAMS[family]
+    rng, n, K = np.random.default_rng(1), 200, 10
+    x = np.sort(rng.uniform(0.0, 10.0, n))
+    u = 1.2 * np.sin(x) + 0.1 * x
+    y = {
+        "normal": u + 0.4 * rng.normal(size=n),
+        "binary": (rng.random(n) < expit(u)).astype(float),
+        "counts": rng.poisson(np.exp(u)).astype(float),
+    }[family]
+    model = estimator(smooth_effects={0: K}, random_state=0, **WIDE).fit(x[:, None], y)
+    draws, found = named(model), curves(model, x[:, None])
+    B = SplineTransformer(n_knots=K - 2, degree=3).fit_transform(x[:, None])
+    D = np.diff(np.eye(K), 2, axis=0)
+    bend = penalised(x, K)
+    # the bend per unit of the root of the penalty, before it has a mean square of 1
+    Z = B @ np.linalg.pinv(D)
+    line = np.column_stack([np.ones(n), x])
+    rest = Z - line @ np.linalg.lstsq(line, Z)[0]
+    unit = np.linalg.norm(rest) / np.linalg.norm(bend)
+    noise = np.mean(draws["noise_variance"]) if family == "normal" else 1.0
+    alpha = 0.5 * noise * (unit / np.median(draws["sd[smooth(x0)]"])) ** 2
+    smooth = basis.GenericSmoothers(
+        x[:, None], [basis.UnivariateGenericSmoother(x, B, B, B, D.T @ D)]
+    )
+    fit = gam(y, exog=None, smoother=smooth, alpha=alpha, family=getattr(families, name)()).fit()
+    # the mean over scales, and the mode at one: half or twice the penalty is farther off
+    error = (found.mean(axis=0) - B @ fit.params[-K:]) / found.std(axis=0)
+    assert np.abs(error).max() < most
