@@ -320,7 +320,8 @@ def firmer_priors(n_rows: float, names: list[str]) -> str:
     few = f"; or, as {n_rows:.0f} rows say little of {len(names)} parameters, give"
     if any(name.startswith("noise_coef[") for name in names):
         return f"{few} the noise's slopes a prior of less scale, LogLinearNoise(scale=...)"
-    if "degrees_of_freedom" in names:  # chains of a learned scale mix badly then
+    # chains of a learned scale mix badly then, and a model with effects of groups takes none
+    if any(name == "degrees_of_freedom" or name.startswith("sd[") for name in names):
         return f"{few} the coefficients a prior of less scale"
     if any(name.startswith("coef[") for name in names):
         return f"{few} the coefficients a prior of less scale, or prior='hierarchical_normal'"

@@ -13,11 +13,13 @@ from sklearn.preprocessing import StandardScaler
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, check_model
 from skbayes_sgld.criticism import remedies
 from skbayes_sgld.criticism.groups import (
+    Groups,
     categorical_groups,
     groups_given,
     intraclass_correlation,
     varying_slopes,
 )
+from skbayes_sgld.criticism.interactions import product_tests
 
 pl = pytest.importorskip("polars")
 
@@ -162,3 +164,17 @@ def test_groups_are_read_as_users_have_them():
             groups_given(wrong, X, 3)
     with pytest.raises(TypeError, match="groups=2.5"):
         groups_given(2.5, X, 3)
+
+
+def test_groups_of_some_rows_have_the_labels_of_these():
+    some = Groups.of("g", pd.Series(["a", None, "b", "c", "b"])).take(np.array([1, 2, 4]))
+    assert some.codes.tolist() == [-1, 0, 0]
+    assert some.labels.tolist() == ["b"]
+    assert Groups.of("g", pd.Series(["a", "b"])).take(np.array([1])).codes.tolist() == [0]
+
+
+def test_products_of_few_rows_are_compared_with_a_t_distribution():
+    rng = np.random.default_rng(0)
+    X, z = rng.standard_normal((10, 2)), rng.standard_normal(10)
+    (found,) = product_tests([(z, np.ones(10), "")], X, normal=True)
+    assert found.p_value == pytest.approx(2.0 * stats.t.sf(abs(found.t), 10 - 4))

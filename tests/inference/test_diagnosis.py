@@ -14,7 +14,7 @@ from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.diagnostics import least_ess
 from skbayes_sgld.inference import problems
 from skbayes_sgld.inference.choices import Choice
-from skbayes_sgld.inference.diagnosis import condition_27_notes
+from skbayes_sgld.inference.diagnosis import condition_27_notes, firmer_priors
 from skbayes_sgld.likelihoods import NegativeBinomial, NormalNoise, Poisson
 from skbayes_sgld.priors import Flat, Normal, StudentT
 from skbayes_sgld.sampling import SGLD, Constant, Cyclical, Harmonic, Polynomial
@@ -282,3 +282,13 @@ def test_three_draws_of_each_of_many_chains_tell_the_bias_of_their_steps():
     bias, doubt = result.bias
     wide = np.sqrt(2.0) - 1.0  # as above
     assert abs(bias - wide) < doubt < bias
+
+
+def test_few_rows_are_told_of_priors_that_the_model_takes():
+    names = [f"coef[x{j}]" for j in range(9)]
+    assert "hierarchical_normal" in firmer_priors(12, names)
+    for own in ("degrees_of_freedom", "sd[group]"):
+        advice = firmer_priors(12, [*names, own])
+        assert "prior of less scale" in advice
+        assert "hierarchical_normal" not in advice
+    assert firmer_priors(1_000_000, names) == ""

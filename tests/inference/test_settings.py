@@ -73,3 +73,17 @@ def test_a_setting_that_does_not_exist_is_refused_with_those_that_do():
         skbayes_sgld.sample(NORMAL, n_drws=3)
     with pytest.raises(TypeError, match="unexpected keyword argument 'warm_start'"):
         skbayes_sgld.sample(NORMAL, warm_start=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "allowed"),
+    [
+        ({}, True),
+        ({"max_time": 5.0}, False),  # a run in parts
+        ({"init": np.zeros((4, 2))}, False),  # a start of each chain
+        ({"step_size": 0.1, "schedule": "harmonic"}, False),
+        ({"temperature": 2.0}, True),
+    ],
+)
+def test_walkers_share_a_chain_that_is_stationary_and_runs_in_one(given, allowed):
+    assert Settings.of(SGLDLinearRegression(**given)).allows_walkers is allowed

@@ -428,6 +428,6 @@ def test_curves_are_those_of_statsmodels_at_the_learned_scale(family):
         x[:, None], [basis.UnivariateGenericSmoother(x, B, B, B, D.T @ D)]
     )
     fit = gam(y, exog=None, smoother=smooth, alpha=alpha, family=getattr(families, name)()).fit()
-    # the mean over scales, and the mode at one: half or twice the penalty is farther off
+    # the mean over scales, and the mode at one: twice the penalty is farther off
     error = (found.mean(axis=0) - B @ fit.params[-K:]) / found.std(axis=0)
     assert np.abs(error).max() < most
