@@ -31,7 +31,6 @@ from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_nam
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
-MOST_DRAWS = 600  # draws of a chain that suffice for the log densities of rows
 SMALL = 4.0  # difference of log densities too small to prefer a model
 MOST_ROWS = 5_000  # most rows to fit a remedy to: gains err by d / 10,000 per left-out row
 
@@ -82,7 +81,7 @@ class Misfit:
     def effects_of(self, slopes: bool) -> tuple[Groups, list[int]] | None:
         """Groups to give effects, and columns whose slopes vary; None if no check asks for them."""
         found = [check for check in self.checks if check.kind == "groups"]
-        found = [check for check in found if bool(check.columns) or not slopes]
+        found = [check for check in found if bool(check.columns) is slopes]
         if not found:
             return None
         columns = [check.columns for check in found if check.group == found[0].group]
@@ -698,9 +697,7 @@ def _scored(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by its warnings
-            fitted = fit_like(with_model(estimator, _shorter), X, y, row_data)
-            if _problems(fitted):  # perhaps of the few draws
-                fitted = fit_like(clone(estimator), X, y, row_data)
+            fitted = fit_like(clone(estimator), X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             loo = fit.leave_out(rows, draws_to_check(len(rows)))
             names = names_of(fitted, loo.data[0].shape[1])
@@ -709,7 +706,8 @@ def _scored(
             checks = find_checks(loo, names, labels, seed, None, more, groups, numbers)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
         return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0, []
-    problems = _problems(fitted)
+    result = vars(fit.unwrapped.model).get("result_")
+    problems = () if result is None else result.problems
     failed = printable(parameter_namer(fitted)(problems[0])) if problems else ""
     each = loo.log_density - fit.log_slope[rows] - pointwise
     if not failed and not np.isfinite(each).all():
@@ -718,21 +716,6 @@ def _scored(
     if loo.family == "numbers" and not fit.unwrapped.transformers and loo.y.min() > 0.0:
         below_zero = float(np.mean(loo.zero() > 0.05))
     return each, checks, failed, fit, below_zero, names
-
-
-def _problems(fitted: Any) -> tuple[str, ...]:
-    """Problems of the draws of the innermost model."""
-    for _, layer in layers(fitted):
-        fitted = layer.estimator
-    result = vars(fitted).get("result_")
-    return () if result is None else result.problems
-
-
-def _shorter(model: Any) -> Any:
-    """The model with no more draws than its trial needs."""
-    n_draws = model.get_params(deep=False).get("n_draws")
-    short = isinstance(n_draws, int) and n_draws > MOST_DRAWS
-    return model.set_params(n_draws=MOST_DRAWS) if short else model
 
 
 def names_of(fitted: Any, n_columns: int) -> list[str]:
