@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 _REST = "rest"
-
-
 Timings = dict[str, float]  # seconds of each stage, in the order in which they began
 
 

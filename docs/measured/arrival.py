@@ -32,7 +32,7 @@ def make_linear(noise, shape, seed):
 def fit(model, X, y, **settings):
     """A fit that may stop too early."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the error is measured
         return model(random_state=0, **settings).fit(X, y)
 
 

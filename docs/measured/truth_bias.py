@@ -72,7 +72,7 @@ def pool(case, n_seeds):
     for seed in range(1, n_seeds + 1):
         model = case.estimator().set_params(random_state=seed)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # the draws are compared with the reference
             model.fit(X, y, *weight)
         draws = model.posterior_.flat
         means.append((draws.mean(0) - reference.mean) / reference.sd)

@@ -84,8 +84,7 @@ class Misfit:
         found = [check for check in found if bool(check.columns) is slopes]
         if not found:
             return None
-        columns = [check.columns for check in found if check.group == found[0].group]
-        return self.groups[found[0].group], list(next(filter(None, columns), ())) if slopes else []
+        return self.groups[found[0].group], list(found[0].columns)
 
 
 def with_model(estimator: Any, change: Callable[[Any], Any]) -> Any:
@@ -300,7 +299,7 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         return _with_curves(remedy, misfit)
     if remedy.groups:
         return _with_groups(remedy, misfit)
-    if learned and ("noise_model" in remedy.settings or "hierarchical" in repr(remedy.settings)):
+    if learned and "hierarchical" in repr(remedy.settings):
         return None  # a model has either these or learned effects
     if "prior" in remedy.settings:
         # a prior matters if rows are few, or for probabilities near 0

@@ -51,14 +51,10 @@ class UnreadMixedBlocks:
     def encode(self, target: Target, estimator: Any) -> tuple[Target, MixedBlockRows]:
         """Target of the rows, and the rows as the model takes them, pooled if noise is normal."""
         source = self.source
-        names, d = source.feature_names, source.n_features
+        names = source.feature_names
         target = target.with_arguments(self.arguments)
-        pools = not (target.has_labels or self.arguments) and target.likelihood.quadratic
-        cells = None
-        if pools:
-            labels, curves = self.labels().names, estimator.smooth_effects or ()
-            curves = {column_position(key, d, names, "smooth_effects") for key in curves}
-            cells = sorted({*labels, *curves})
+        cells = columns_of_cells(target, self.labels(), estimator, source.n_features, names)
+        pools = cells is not None
         gathered: GatheredRows = source.reduce(partial(_of_block, cells=cells), GatheredRows.plus)
         if pools and gathered.extent is None:
             raise ValueError("the weights of all rows are zero; at least one must be positive.")
@@ -151,12 +147,9 @@ class _Growing:
     """Labels that grow while blocks are read: those of a later block come after the others."""
 
     def __init__(self, group_effects: Any, source: RowSource) -> None:
-        called: dict[int, str] = {}
-        if group_effects is not None:
-            names = source.feature_names
-            _, called = MixedColumns.of_labels(group_effects, source.n_features, names)
-        self._called = called
-        self.labels = Labels({}, called)
+        names = source.feature_names
+        _, self._called = MixedColumns.of_labels(group_effects, source.n_features, names)
+        self.labels = Labels({}, self._called)
 
     def begin(self) -> Callable[[Any], Any]:
         """Function that encodes the next block of a pass."""
@@ -202,12 +195,21 @@ def _of_block(block: Block, cells: list[int] | None) -> GatheredRows:
     return GatheredRows.of(block.X, block.values, cells)
 
 
+def columns_of_cells(
+    target: Target, labels: Labels, estimator: Any, d: int, names: list[str] | None
+) -> list[int] | None:
+    """Columns whose values make the cells of pooled rows; None if rows may not be pooled."""
+    if target.has_labels or target.arguments or not target.likelihood.quadratic:
+        return None
+    curves = estimator.smooth_effects or ()
+    curved = {column_position(key, d, names, "smooth_effects") for key in curves}
+    return sorted({*labels.names, *curved})
+
+
 def columns_of_codes(
     group_effects: Any, labels: Labels, X: Array, names: list[str] | None
 ) -> MixedColumns:
     """Columns of a mixed model, whose labels are known, and of its rows with codes."""
-    if group_effects is None:
-        return MixedColumns(np.arange(0), labels, ())
     groups, _ = MixedColumns.of_labels(group_effects, X.shape[1], names)
     return MixedColumns.given_labels(labels, groups, X)
 

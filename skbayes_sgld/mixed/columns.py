@@ -181,9 +181,11 @@ class MixedColumns:
 
     @staticmethod
     def of_labels(
-        group_effects: Mapping[Any, Any], d: int, names: Sequence[str] | None
+        group_effects: Mapping[Any, Any] | None, d: int, names: Sequence[str] | None
     ) -> tuple[tuple[GroupTerm, ...], dict[int, str]]:
-        """Terms of groups, and names of the columns of labels by their positions."""
+        """Terms of groups, and names of the columns of labels by their positions; perhaps none."""
+        if group_effects is None:
+            return (), {}
         groups = resolve_groups(group_effects, d, names)
         if not groups:
             raise ValueError(

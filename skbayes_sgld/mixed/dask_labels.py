@@ -16,9 +16,7 @@ def encode_dask(X: Any, estimator: Any) -> tuple[Any, Labels]:
     names = None
     if is_frame(X) and all(isinstance(name, str) for name in X.columns):
         names = list(X.columns)
-    called: dict[int, str] = {}
-    if estimator.group_effects is not None:
-        _, called = MixedColumns.of_labels(estimator.group_effects, X.shape[1], names)
+    _, called = MixedColumns.of_labels(estimator.group_effects, X.shape[1], names)
     if not called:
         return X, Labels({}, {})
     labels = _labels(X, called)

@@ -59,11 +59,10 @@ class GatheredRows:
         X, values = self.X + other.X, self.values + other.values
         both = replace(self, X=X, values=values, extent=extent)
         n, d = both.shape
-        if self.cells is None or (n > 2 * self.n_pooled and n * d > _GATHERED):
-            both._check_memory(n, d)
-        if self.cells is not None and n > 2 * self.n_pooled and n * d > _GATHERED:
-            return both.pooled()
-        return both
+        if self.cells is not None and (n <= 2 * self.n_pooled or n * d <= _GATHERED):
+            return both
+        both._check_memory(n, d)
+        return both if self.cells is None else both.pooled()
 
     def weighted(self, factor: float) -> GatheredRows:
         """Rows whose weights are multiplied by a factor."""
@@ -94,7 +93,7 @@ class GatheredRows:
         return np.concatenate(self.X), values
 
     def pooled(self) -> GatheredRows:
-        """The same sums by fewer rows."""
+        """Rows with the same sums, and fewer of them."""
         assert self.cells is not None
         X, values = pool_rows(*self.joined(), self.cells)
         return replace(self, X=(X,), values=(values,), n_pooled=len(X))

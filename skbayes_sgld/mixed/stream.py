@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
-from skbayes_sgld._checks import column_position
-from skbayes_sgld.mixed.blocks import columns_of_codes
+from skbayes_sgld.mixed.blocks import columns_of_cells, columns_of_codes
 from skbayes_sgld.mixed.columns import MixedColumns
 from skbayes_sgld.mixed.labels import Labels
 from skbayes_sgld.mixed.pooled import GatheredRows
@@ -53,42 +51,33 @@ class MixedBatch(Batch):
                 "group_effects or smooth_effects was changed since the last batch; call fit to "
                 "start anew."
             )
-        known = earlier.labels if isinstance(earlier, MixedStream) else None
+        before = earlier if isinstance(earlier, MixedStream) else MixedStream()
         names, d = self.columns_of(estimator)
-        labels, X = known, self.X
-        if estimator.group_effects is None:
-            labels = Labels({}, {})
-        elif known is None:
-            _, called = MixedColumns.of_labels(estimator.group_effects, d, names)
-            labels = Labels.learned(X, list(called), called)
+        _, called = MixedColumns.of_labels(estimator.group_effects, d, names)
+        if before.labels is None:
+            labels = Labels.learned(self.X, list(called), called)
         else:
-            labels = known.followed_by(X)
+            labels = before.labels.followed_by(self.X)
         beside = self.y, self.sample_weight, self.by_row
-        batch = Batch(labels.encoded(X), *beside, self.earlier, self.forgetting)
+        batch = Batch(labels.encoded(self.X), *beside, self.earlier, self.forgetting)
         target, found = batch.encode(target, estimator)
-        rows: Rows = found.rows
-        cells = None
-        if not target.has_labels and target.likelihood.quadratic and not target.arguments:
-            curves = estimator.smooth_effects or ()
-            curves = {column_position(key, d, names, "smooth_effects") for key in curves}
-            cells = sorted({*labels.of_columns, *curves})
-        values = rows.values
-        gathered = GatheredRows.of(np.asarray(rows.X, dtype=float), values, cells)
-        if isinstance(earlier, MixedStream) and earlier.gathered is not None:
-            before = earlier.gathered.weighted(self.forgetting)
-            gathered = before.plus(gathered)
+        last: Rows = found.rows
+        cells = columns_of_cells(target, labels, estimator, d, names)
+        gathered = GatheredRows.of(np.asarray(last.X, dtype=float), last.values, cells)
+        if before.gathered is not None:
+            gathered = before.gathered.weighted(self.forgetting).plus(gathered)
         gathered = gathered if cells is None else gathered.pooled()
         X, values = gathered.joined()
         moments = None if cells is None else gathered.moments(X, values.weight)
-        rows = Rows(X, values, moments, rows.names)
+        rows = Rows(X, values, moments, last.names)
         stream = MixedStream(
             **{each.name: getattr(earlier, each.name) for each in fields(Stream)},
             labels=labels,
             gathered=gathered,
             groups=groups,
         )
-        columns = columns_of_codes(estimator.group_effects, labels, X, rows.names)
-        more = {"earlier": stream, "last": found.rows}
+        columns = columns_of_codes(estimator.group_effects, labels, X, last.names)
+        more = {"earlier": stream, "last": last}
         return target, mixed_rows(MixedBatchRows, columns, rows, estimator, **more)
 
     def columns_of(self, estimator: Any) -> tuple[list[str] | None, int]:
@@ -143,10 +132,3 @@ class MixedBatchRows(MixedRows):
         found = self.fingerprint(target)
         n = self.n_batches + 1
         return replace(self.earlier, n_batches=n, target=target, fingerprint=found)
-
-
-def next_mixed_batch(
-    earlier: Stream, X: Any, y: Any, sample_weight: Any, by_row: Mapping[str, Any], estimator: Any
-) -> MixedBatch:
-    """One more batch after the earlier ones, as ``partial_fit`` is given it."""
-    return MixedBatch(X, y, sample_weight, by_row, earlier, float(estimator.forgetting))

@@ -182,15 +182,14 @@ class LearnedCovariance:
     def inverse_root(self, h: Array) -> tuple[Array, Array]:
         """Factor ``(C, q, q)`` and its inverse, nan where that is beyond floating point."""
         root = self.root(h)
-        size = np.abs(np.einsum("cii->ci", root))
+        diagonal = np.einsum("cii->ci", root)
+        size = np.abs(diagonal)
         inside = np.all((size > 1e-150) & (size < 1e150), axis=1)
         inverse = np.full_like(root, np.nan)
         if self.pairs:
             inverse[inside] = np.linalg.inv(root[inside])
         else:
-            at = np.arange(self.n_effects)
-            inverse[inside] = np.eye(self.n_effects)
-            inverse[:, at, at] /= root[:, at, at]
+            inverse[inside] = np.eye(self.n_effects) / diagonal[inside][:, None]
         return root, inverse
 
     def pull_back(self, h: Array, in_root: Array) -> Array:

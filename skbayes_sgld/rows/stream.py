@@ -24,7 +24,7 @@ from skbayes_sgld.rows.reading import read_rows
 from skbayes_sgld.rows.record import Rows, RowsInPart
 from skbayes_sgld.rows.targets import Target
 
-_MIXED = Door("skbayes_sgld.mixed.stream", "next_mixed_batch")
+_MIXED = Door("skbayes_sgld.mixed.stream", "MixedBatch")
 _KEPT = 2**20  # limit of the numbers in X, y and weights of the batches' rows: 8 megabytes
 
 
@@ -78,15 +78,13 @@ def next_batch(
             f"y has shape {np.shape(y)}; partial_fit takes one output, y of shape (n_samples,). "
             "Use an estimator for each output."
         )
-    if estimator._is_mixed:
-        batch: Batch = _MIXED.open()(earlier, X, y, sample_weight, by_row, estimator)
-        return batch
-    if earlier.is_mixed:
+    if earlier.is_mixed and not estimator._is_mixed:
         raise ValueError(
             "group_effects and smooth_effects were set to None since the last batch; call fit to "
             "start anew."
         )
-    return Batch(X, y, sample_weight, by_row, earlier, float(estimator.forgetting))
+    kind: type[Batch] = _MIXED.open() if estimator._is_mixed else Batch
+    return kind(X, y, sample_weight, by_row, earlier, float(estimator.forgetting))
 
 
 @dataclass(frozen=True)
