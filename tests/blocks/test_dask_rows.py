@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skbayes_sgld.blocks.dask_rows import check_columns
 from skbayes_sgld.blocks.rows import as_source
 from skbayes_sgld.blocks.source import RowSource
 
@@ -156,6 +157,20 @@ REFUSED = {
     "no columns": (lambda X, y, w: (in_chunks(X[:, :0]), y), "X has no columns"),
     "a series": (lambda X, y, w: (frame(X, y, w)["a"], y), "X has 1 dimension"),
 }
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"g": "a"}, r"the column 'g' of dtype \w+, which is not"),
+        ({"g": "a", "h": "b", "k": "c"}, r"the column 'g' of dtype \w+, and 2 more, which is not"),
+    ],
+    ids=["one", "three"],
+)
+def test_the_first_column_of_text_is_named_and_the_others_are_counted(wrong, message):
+    table = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0]}).assign(**wrong), npartitions=1)
+    with pytest.raises(TypeError, match=message):
+        check_columns(table)
 
 
 @pytest.mark.parametrize(("layout", "message"), REFUSED.values(), ids=REFUSED)

@@ -12,10 +12,12 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
     SGLDPoissonRegressor,
 )
+from skbayes_sgld._linalg import column_moments
 from skbayes_sgld.blocks import passes
 from skbayes_sgld.blocks import sample as drawing
 from skbayes_sgld.blocks.passes import Encoding, find_posterior, first_pass
-from skbayes_sgld.likelihoods import Bernoulli, Categorical, Ordinal, Poisson
+from skbayes_sgld.blocks.rows import Blocks
+from skbayes_sgld.likelihoods import Bernoulli, Categorical, NormalNoise, Ordinal, Poisson
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import ImproperPosteriorError
 from skbayes_sgld.priors import Flat, Laplace, Normal
@@ -95,6 +97,14 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     most = 0.6 if name == "rare" else 0.05  # 50 rows of a class tell little of the third order
     assert np.abs(gaps[0] - gaps[1]).max() < most
     assert np.abs((found.grad(theta) - full.grad(theta)) @ root).max() < most
+
+
+def test_columns_have_the_moments_of_all_rows_where_sums_stand_for_them():
+    rows = Blocks(source_of("linear", WEIGHT), ())
+    _, read = rows.encode(Numbers(likelihood=NormalNoise()), SGLDLinearRegression())
+    assert read.summed
+    for found, exact in zip(read.rows.moments, column_moments(X, WEIGHT), strict=True):
+        np.testing.assert_allclose(found, exact, rtol=1e-10)
 
 
 # ---- estimators ---------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skbayes_sgld.blocks.sample import Sample, Sampling
 from skbayes_sgld.blocks.source import Block
@@ -35,6 +36,15 @@ def test_all_rows_are_equally_likely_and_each_stands_for_as_many(n_rows):
     for part in np.split(counts, [71, 371, 400]):
         assert abs(part.mean() - 20.0) < 4 * np.sqrt(20 / len(part))
     assert 0.8 < counts.var() / (20 * 0.95) < 1.2
+
+
+@pytest.mark.parametrize("size", [10, 50, 1000, 100_000])
+def test_enough_rows_are_below_the_limit_that_blocks_pass_on(size):
+    # keys u / 0.5 of rows of the even size alone: a binomial number of them is below the limit
+    how = Sampling(size, 0, n_rows=1_000_000)
+    expected = 0.5 * how.limit * how.n_rows
+    assert stats.binom.cdf(size - 1, how.n_rows, expected / how.n_rows) < 1e-15
+    assert expected < size + 8.5 * np.sqrt(size) + 65
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_the_subjects_of_repeated_measures_are_found_and_suggested(kind):
 
 @pytest.mark.parametrize("kind", [lambda X: X, pl.from_pandas], ids=["pandas", "polars"])
 def test_a_column_that_a_pipeline_drops_is_given_to_the_model(kind):
-    X, y = kind(pd.DataFrame({"Days": SLEEP["Days"], "Subject": SUBJECTS})), SLEEP["Reaction"]
+    X, y = kind(pd.DataFrame({"Subject": SUBJECTS, "Days": SLEEP["Days"]})), SLEEP["Reaction"]
     pipe = make_pipeline(make_column_transformer((StandardScaler(), ["Days"])), LINEAR)
     found = check_model(pipe.fit(X, y), X, y)
     better = found.suggestion

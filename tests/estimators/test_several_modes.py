@@ -6,10 +6,14 @@ from scipy import sparse, special, stats
 from sklearn.exceptions import ConvergenceWarning
 
 from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.likelihoods import StudentTNoise
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import GammaPrior, InverseGamma, Normal
+from skbayes_sgld.sampling.tuning.mode_survey import survey
 from tests.marks import slow
 from tests.references import heavy_tails
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
+from tests.references.targets import mode_of
 
 PRIORS = {
     "prior": Normal(3.0),
@@ -130,6 +134,18 @@ def test_ordinary_rows_have_one_mode(n, d, df):
     y = X.sum(axis=1) + rng.standard_t(df, n)
     plan = student_t(n_draws=10).fit(X, y).result_.plan
     assert plan.modes == () and plan.choices["modes"].why.endswith("starts end at one mode")
+
+
+def test_nothing_is_said_of_searches_where_the_rows_suggest_no_other_start():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((7, 2))
+    priors = [InverseGamma(5.0, 5.0), GammaPrior(20.0, 2.0)]
+    y = X.sum(axis=1) + rng.standard_normal(7)
+    options = {"intercept_prior": Normal(1.0)}
+    posterior = GLMPosterior(X, y, StudentTNoise(), Normal(1.0), priors, **options)
+    assert posterior.other_starts() == []
+    found = survey(posterior, mode_of(posterior, posterior.start()), 1.0)
+    assert (found.modes, found.finding) == ((), "")
 
 
 # ---- two modes that share the mass -------------------------------------------------------------

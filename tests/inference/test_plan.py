@@ -11,14 +11,27 @@ from sklearn.exceptions import ConvergenceWarning
 import skbayes_sgld
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, _memory
 from skbayes_sgld.inference import setting_checks
+from skbayes_sgld.inference.planning import rows_read
 from skbayes_sgld.inference.planning import task as planning
 from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies import make_plan
+from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Laplace, Normal
-from skbayes_sgld.sampling import HMC, SGLD, Cyclical, FlatDecayFlat, Polynomial, Schedule
+from skbayes_sgld.sampling import (
+    HMC,
+    SGLD,
+    Curvature,
+    Cyclical,
+    FlatDecayFlat,
+    Polynomial,
+    Schedule,
+)
 from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.step_bias import step_bias
-from tests.references.targets import Density, NormalMean, make_run
+from tests.references.targets import Density, NormalMean, logistic_posterior, make_run, mode_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -202,6 +215,27 @@ def test_every_automatic_setting_is_shown_where_it_is_looked_for():
         if getattr(model, name) == "auto" and name != "prior":  # prior_ has numbers for scales
             assert getattr(model, f"{name}_") == attrs[name] or attrs[name] is None
     assert attrs["temperature"] == 2.0 and "temperature=2" in repr(model.posterior_)
+
+
+@pytest.mark.parametrize("asked, share", [({"batch_size": 20}, False), ({}, True)])
+def test_walkers_share_only_batches_whose_size_the_plan_chose(asked, share, monkeypatch):
+    # batches of the user's size may be noisy: shared, they would widen the mean of a chain
+    monkeypatch.setattr(noise, "batch_pays", lambda *args: True)
+    monkeypatch.setattr(rows_read, "batch_pays", lambda *args: True)
+    model = GLMPosterior(X, LABELS.astype(float), Bernoulli(), Normal(1.0), center=True)
+    plan = make_plan(model, Settings.of(SGLDLogisticRegression(**asked)), seed=0)
+    assert plan.run.batch_size is not None and plan.n_walkers > 1
+    assert plan.run.dynamics.gradient.n_sharing == (plan.n_walkers if share else 1)
+
+
+@pytest.mark.parametrize("eta, is_measured", [(0.05, False), (0.2, True)])
+def test_a_pilot_measures_steps_of_at_least_a_fifth_of_the_suggested_one(eta, is_measured):
+    posterior = logistic_posterior(40, 2)
+    mode = mode_of(posterior, posterior.start())
+    run = make_run(posterior, sampler=SGLD(), preconditioner=Curvature(), mode=mode)
+    assert run.sampler.step_and_time(np.ones(1))[0] == 0.5
+    bias, doubt = step_bias(run, mode, eta, True, 0)
+    assert (doubt > 0.0) == is_measured  # the bias on a normal target is certain
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,14 @@ def test_widths_are_those_at_which_the_density_falls_by_two_nats(scale):
     assert with_widths(power(2.0, 3), found, tau=1.0) is found
 
 
+@pytest.mark.parametrize("times", [3.0, 1.0 / 3.0])
+def test_a_width_that_is_wrong_by_a_factor_of_3_is_measured(times):
+    sd = np.sqrt(0.5)
+    mode = Mode(np.zeros(1), Diagonal(np.array([np.square(times * sd)])))
+    found = with_widths(power(2.0), mode, tau=1.0)
+    np.testing.assert_allclose(found.metric.marginal_sd, sd, rtol=1e-3)
+
+
 @pytest.mark.parametrize("n_params", [1, 4])
 def test_a_spike_on_a_wide_density_has_a_far_part(n_params):
     mode = Mode(np.zeros(n_params), Diagonal(np.full(n_params, NARROW**2)))

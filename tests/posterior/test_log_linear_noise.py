@@ -104,6 +104,15 @@ def test_coefficients_are_integrated_only_where_noise_and_prior_are_normal(
     assert (centre is not None) == likelihood.quadratic
 
 
+@pytest.mark.parametrize("d, offered", [(19, ("centered", "noncentered")), (21, ("centered",))])
+def test_coefficients_are_integrated_where_a_step_of_a_chain_costs_little(d, offered):
+    # 300 rows of 20 and of 22 coefficients: 120,000 and 145,200 multiplications
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, d)), rng.standard_normal(300)
+    posterior = LogLinearNoise([0]).bind(X, y, NormalNoise(), Normal(), [InverseGamma(2.0, 1.0)])
+    assert posterior.facts.parameterizations == offered
+
+
 def test_draws_of_the_prior_have_the_noise_of_y_at_the_mean_row():
     posterior = bound(Normal(0.7, 0.1))
     X, y, weight = unequal()

@@ -16,9 +16,10 @@ from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.schedules import Constant
 from skbayes_sgld.sampling.tuning.adaptation import recentred
-from skbayes_sgld.sampling.tuning.mode import Mode
+from skbayes_sgld.sampling.tuning.mode import Center, Mode
 from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from skbayes_sgld.wide_rows.collapsed_rows import CollapsedRows, _terms, collapsed_rows
+from skbayes_sgld.wide_rows.pilot import PilotAlongRows
 from tests.posterior.test_sparse_rows import make_rows
 
 SCALE = 12.0
@@ -62,6 +63,15 @@ def run():
 
 def start(n_chains):
     return np.tile(ROWS.center, (n_chains, 1))
+
+
+def test_a_pilot_starts_a_tenth_of_the_way_from_the_centre(run):
+    middle, *position = np.random.default_rng(0).standard_normal((4, POSTERIOR.n_params))
+    center = Center.from_whitened(CollapsedRows(POSTERIOR, middle))
+    start = PilotAlongRows().start(run, np.array(position), center, seed=0)
+    assert np.abs(center.theta).max() > 0.1
+    expected = 0.9 * center.theta + 0.1 * np.array(position)
+    np.testing.assert_allclose(start, expected, atol=1e-12)
 
 
 def test_draws_of_collapsed_chains_obey_the_identities_of_their_density(run):

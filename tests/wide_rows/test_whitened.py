@@ -1,19 +1,29 @@
 """Rows in the coordinates of a metric: the same posterior, at a product less a step."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import sparse, special
 from scipy.sparse import issparse
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
+from skbayes_sgld.inference.planning.task import Task
+from skbayes_sgld.inference.settings import Settings
+from skbayes_sgld.inference.strategies.accept_reject import AdaptedRun
 from skbayes_sgld.likelihoods import Bernoulli, Categorical, Poisson
 from skbayes_sgld.optimizers import find_mode
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Flat, Normal
+from skbayes_sgld.sampling import HMC
 from skbayes_sgld.sampling.run import Chains
 from skbayes_sgld.sampling.samplers.hmc import along_rows
+from skbayes_sgld.sampling.tuning.adaptation import Adaptation
+from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.row_space import RowSpacePosterior
+from skbayes_sgld.wide_rows.strategy import _shared_trajectories
 from skbayes_sgld.wide_rows.whitened import SparseRows, WhitenedRows, sparse_rows, whiten_rows
+from tests.references.targets import make_run
 
 
 def make_posterior(n=700, d=25, intercept_prior=None):
@@ -240,6 +250,32 @@ def test_draws_of_walkers_follow_one_another():
     assert chains.draws.shape == (2, 10, 1)
     np.testing.assert_array_equal(chains.draws[1, :, 0], np.arange(12, 22))
     np.testing.assert_array_equal(chains.weights[:5], [0, 1, 2, 3, 0])
+
+
+@pytest.mark.parametrize(
+    ("cost", "time", "n_trajectories", "n_points"),
+    [
+        (0.6, 5.0, 1000, 1),
+        (0.6, 2.0, 1000, 2),  # 200 independent draws a chain are enough
+        (1.2, 5.0, 834, 1),  # 1 / 1.2 of what was asked for takes as long as is allowed
+        (2.5, 5.0, 500, 2),  # half of it may take half as long again
+        (3.75, 5.0, 400, 2),
+        (7.5, 5.0, 200, 4),
+    ],
+)
+def test_costly_trajectories_are_as_many_as_the_time_allows(cost, time, n_trajectories, n_points):
+    """``cost`` of a trajectory in units of that of which 1,000 draws are in time."""
+    posterior = MODELS["dense"]
+    run = make_run(posterior, sampler=HMC(), step_size=0.2)
+    task = Task.of(posterior, Settings.of(SGLDLogisticRegression()), seed=0)
+    pilot = Adaptation(None, 0.2, 0.8, time, np.zeros((0, posterior.n_params)), n_settling=22)
+    tuned = AdaptedRun(run, pilot, 3.0, 100, "", "")
+    work = cost * THRESHOLDS.max_draw[1]
+    rows = SimpleNamespace(work_of=lambda n_gradients: work, collapsed=False)
+    found, n_draws = _shared_trajectories(task, tuned, rows)
+    assert n_draws == n_trajectories * n_points
+    assert found.spacing == 3.0 * n_points
+    assert found.run.sampler.n_points == n_points
 
 
 @pytest.mark.parametrize("estimator", [SGLDLogisticRegression, SGLDPoissonRegressor])

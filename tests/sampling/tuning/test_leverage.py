@@ -111,6 +111,17 @@ def test_rows_of_about_one_leverage_are_all_sampled():
     assert read_always(posterior, mode_of(posterior, posterior.start())).posterior is posterior
 
 
+@pytest.mark.parametrize("times, is_read", [(10.0, False), (20.0, True)])
+def test_a_row_of_more_than_five_times_the_usual_leverage_is_always_read(times, is_read):
+    # it and seven others are along one axis: its leverage is about times / (7 + times), that of the
+    # rows along the other axis 1 / 8
+    X, y = np.resize([[1.0, 1.0], [1.0, -1.0]], (16, 2)), np.resize([0.0, 0.0, 1.0, 1.0], 16)
+    X[0] *= np.sqrt(times)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(1e3), fit_intercept=False)
+    split = read_always(posterior, mode_of(posterior, np.zeros(2)))
+    assert split.posterior.n_always == is_read
+
+
 @pytest.mark.parametrize("gradient", [*GRADIENTS, ControlVariate(1)], ids=str)
 @pytest.mark.parametrize("kind", LIKELIHOODS)
 def test_the_mean_over_all_batches_is_the_gradient_from_all_rows(kind, gradient):

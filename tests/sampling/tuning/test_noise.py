@@ -6,10 +6,12 @@ from scipy.special import expit
 
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.likelihoods import Bernoulli, Categorical
+from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.sampling import ControlVariate, Full, Minibatch
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
+from skbayes_sgld.sampling.tuning.leverage import Split
 from skbayes_sgld.sampling.tuning.mode import Mode
 from tests.references.targets import logistic_posterior, mode_of, posterior_of
 
@@ -35,6 +37,23 @@ def test_all_rows_are_taken_where_a_batch_costs_as_much(n_walkers, pays, monkeyp
     assert isinstance(found, ControlVariate if pays else Full)
     assert chosen == (batch_size if pays else None)
     assert ("16 walkers share each" in why) == (pays and n_walkers == 16)
+
+
+@pytest.mark.parametrize("n_columns, n_rows", [(3, 2000), (249, 2500)])
+def test_a_choice_of_rows_measures_ten_a_parameter_or_2000(n_columns, n_rows, monkeypatch):
+    posterior, counts = logistic_posterior(2600, n_columns), []
+    bind_batches = GLMPosterior.bind_batches
+
+    def count(self, n_chains, batch_size, *args):
+        counts.append(batch_size)
+        return bind_batches(self, n_chains, batch_size, *args)
+
+    monkeypatch.setattr(GLMPosterior, "bind_batches", count)
+    # without rows of high leverage, which are measured besides
+    monkeypatch.setattr(noise, "read_always", lambda *args: Split(posterior, args[1]))
+    mode = Mode(np.zeros(n_columns + 1), Diagonal(np.full(n_columns + 1, 1e-3)))
+    noise.cheapest_gradient(posterior, mode, 1.0, 0, 1)
+    assert set(counts) == {n_rows}
 
 
 @pytest.mark.parametrize(
