@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.cautions import warn_of_groups
 from skbayes_sgld.mixed.columns import MixedColumns
 from skbayes_sgld.mixed.posterior import EffectsModel, MixedPosterior
 from skbayes_sgld.priors import Normal
@@ -63,7 +64,9 @@ def bind_mixed(
         least = unit / _information(each, len(term.effects), rows.weight)
         scale = unit * term.unit(rows.X, rows.weight)
         covariances.append(term.prior(group_prior).for_term(scale, least))
-    return MixedPosterior(wide, columns.terms, covariances)
+    mixed = MixedPosterior(wide, columns.terms, covariances)
+    warn_of_groups(mixed, rows.X, rows.weight, group_prior)
+    return mixed
 
 
 def _information(effects: Any, q: int, weight: Array | None) -> Array:
