@@ -292,13 +292,17 @@ def _finite(value: Array) -> Array:
 
 
 def _cholesky(A: Any) -> Array:
-    """Cholesky factors ``(q, q, C, L)`` of matrices by their entries."""
+    """Cholesky factors ``(q, q, C, L)`` of matrices by their entries.
+
+    A pivot is 1e-60 at least, so that fourth powers of its inverse root are finite: far from the
+    mode all but one node of a label have the share 0.
+    """
     q = len(A)
     K = np.zeros((q, q, *np.shape(A[0][0])))
     for i in range(q):
         for j in range(i + 1):
             entry = A[i][j] - sum(K[i, k] * K[j, k] for k in range(j))
-            K[i, j] = np.sqrt(np.maximum(entry, 1e-300)) if i == j else entry / K[j, j]
+            K[i, j] = np.sqrt(np.maximum(entry, 1e-60)) if i == j else entry / K[j, j]
     return K
 
 

@@ -92,6 +92,17 @@ def test_effects_are_drawn_with_the_moments_of_grids(case):
             assert abs(np.mean(drawn[0, :, label] < quantile) - p) < 0.012
 
 
+@pytest.mark.parametrize("rest", [0.0, 1e-250, 1e-30])
+def test_moments_are_finite_where_a_node_has_all_of_the_posterior(rest):
+    """As far from the mode."""
+    _, quadrature, theta = make_quadrature("slopes", n_nodes=9)
+    nodes = quadrature._nodes(theta, False)
+    share = np.full_like(nodes.share, rest)
+    share[7] = 1.0
+    moments = quadrature._moments(nodes._replace(share=share))
+    assert all(np.isfinite(each).all() for each in moments)
+
+
 def frame_of(n, n_labels, sd, seed=0):
     rng = np.random.default_rng(seed)
     g = rng.integers(n_labels, size=n)
