@@ -1,6 +1,11 @@
-"""Cases that take seconds beside quick ones of the same test."""
+"""Cases that take seconds beside quick ones of the same test, and settings of short fits."""
 
 import pytest
+
+# Settings of fits whose draws a test compares with each other, or does not look at: plan and
+# shapes are those of any fit. ``short_chains`` is the mark of their tests.
+SHORT = {"n_draws": 10, "n_burnin": 5, "thin": 1, "n_chains": 1}
+short_chains = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 def slow(*values, **options):

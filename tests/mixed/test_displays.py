@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDOrdinalClassifier
 from skbayes_sgld.plotting import GroupEffectsDisplay, PartialDependenceDisplay, ShrinkageDisplay
+from tests.marks import SHORT, short_chains
 
 pyplot = pytest.importorskip("matplotlib.pyplot", reason="the displays need the extra 'plot'")
 
@@ -57,9 +58,10 @@ def test_of_many_labels_the_lowest_and_the_highest_are_shown(model):
     assert list(np.diff(heights)) == [1.0, 1.0, 2.0, 1.0, 1.0, 1.0]
 
 
+@short_chains
 def test_each_effect_has_a_panel_or_one_is_chosen(rows):
     terms = {"shop": ["intercept", "x"]}
-    model = SGLDLinearRegression(group_effects=terms, random_state=0).fit(*rows)
+    model = SGLDLinearRegression(group_effects=terms, random_state=0, **SHORT).fit(*rows)
     display = GroupEffectsDisplay.from_estimator(model)
     assert [panel.get_xlabel() for panel in display.ax_] == ["intercept", "slope of x"]
     table = model.group_effects_["mean"].unstack("effect").loc["shop"].loc[display.labels]
@@ -106,10 +108,11 @@ def test_another_term_is_part_of_what_is_expected(rows):
     assert_allclose(display.own, display.mean, atol=0.15)  # 50 rows each
 
 
+@short_chains
 def test_shrinkage_of_shares_and_of_transformed_targets(rows):
     X, y = rows
     labels = np.where(y > 1.0, "yes", "no")
-    model = SGLDLogisticRegression(group_effects={"shop": "intercept"}, random_state=0)
+    model = SGLDLogisticRegression(group_effects={"shop": "intercept"}, random_state=0, **SHORT)
     model.fit(X, labels)
     display = ShrinkageDisplay.from_estimator(model, X, labels)
     at = display.labels[-1]
@@ -118,13 +121,14 @@ def test_shrinkage_of_shares_and_of_transformed_targets(rows):
     full = model.predict_proba(X[some])[:, 1].mean()
     assert display.own[-1] == pytest.approx((labels[some] == "yes").mean() - base)
     assert display.mean[-1] == pytest.approx(full - base)
-    inner = SGLDLinearRegression(group_effects={"shop": "intercept"}, random_state=0)
+    inner = SGLDLinearRegression(group_effects={"shop": "intercept"}, random_state=0, **SHORT)
     outer = TransformedTargetRegressor(inner, transformer=StandardScaler()).fit(X, y)
     display = ShrinkageDisplay.from_estimator(outer, X, y, n_labels=4)
     assert len(display.labels) == 4
     assert np.all(np.abs(display.own) < 4.0)
 
 
+@short_chains
 def test_what_cannot_be_shown_is_refused(model, rows):
     X, y = rows
     plain = SGLDLinearRegression(random_state=0).fit(X[["x"]], y)
@@ -137,7 +141,7 @@ def test_what_cannot_be_shown_is_refused(model, rows):
             cls.from_estimator(model, *data, n_labels=1)
     with pytest.raises(ValueError, match="effect='x' is not an effect"):
         GroupEffectsDisplay.from_estimator(model, effect="x")
-    ordered = SGLDOrdinalClassifier(group_effects={"shop": "intercept"}, random_state=0)
+    ordered = SGLDOrdinalClassifier(group_effects={"shop": "intercept"}, random_state=0, **SHORT)
     ordered.fit(X, np.digitize(y, [0.0, 2.0]))
     assert len(GroupEffectsDisplay.from_estimator(ordered).labels) == 30
     with pytest.raises(TypeError, match="3 classes"):

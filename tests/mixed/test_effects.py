@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.inspection import permutation_importance
 from sklearn.pipeline import make_pipeline
@@ -10,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, effects
 from skbayes_sgld.plotting import PartialDependenceDisplay
+from tests.marks import SHORT, short_chains
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -80,12 +82,13 @@ def test_the_population_has_no_effects_of_groups(model, rows):
         effects(plain, rows[0][["x"]], groups="population")
 
 
+@short_chains
 @pytest.mark.parametrize("text", [False, True])
 def test_a_named_column_of_labels_is_compared_level_by_level(model, rows, text):
     X, y = rows
     X = X.assign(subject="s" + X["subject"].astype(str)) if text else X
     # a column of numbers may hold labels
-    other = SGLDLinearRegression(**model.get_params(deep=False)).fit(X, y)
+    other = clone(model).set_params(**SHORT).fit(X, y)
     table = effects(other, X, columns="subject").set_index("contrast")
     assert len(table) == 4
     a, b = ("s308", "s309") if text else (308, 309)
@@ -96,13 +99,16 @@ def test_a_named_column_of_labels_is_compared_level_by_level(model, rows, text):
     assert table.loc[f"{b} - {a}", "estimate"] == pytest.approx(expected)
 
 
+@short_chains
 def test_steps_before_the_model_may_pass_labels_through(rows):
     X, y = rows
     scale = ColumnTransformer([("s", StandardScaler(), ["x"])], remainder="passthrough")
     scale.set_output(transform="pandas")
     terms = {"remainder__subject": ["intercept", "s__x"]}
+    few = SHORT | {"n_draws": 50}  # the slopes are determined to 0.15
     for frame in (X, X.assign(subject="s" + X["subject"].astype(str))):
-        pipeline = make_pipeline(scale, SGLDLinearRegression(group_effects=terms, random_state=0))
+        model = SGLDLinearRegression(group_effects=terms, random_state=0, **few)
+        pipeline = make_pipeline(scale, model)
         pipeline.fit(frame, y)
         assert list(effects(pipeline, frame)["column"]) == ["x"]
         assert len(effects(pipeline, frame, columns="subject")) == 4

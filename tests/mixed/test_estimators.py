@@ -1,7 +1,6 @@
 """Estimators with effects of groups: published data, labels of any kind, and errors."""
 
 import pickle
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.priors import GroupPrior, Normal
+from tests.marks import SHORT, short_chains
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -123,18 +123,14 @@ def test_labels_of_any_frame_give_one_model(schools, kind):
     np.testing.assert_array_equal(model.predict(kind(frame)), model.predict(frame))
 
 
+@short_chains
 @pytest.mark.parametrize("kind", [SGLDLinearRegression, SGLDPoissonRegressor])
 def test_the_draws_of_a_chain_do_not_depend_on_the_number_of_chains(schools, kind):
     frame, y, _ = schools
     y = y if kind is SGLDLinearRegression else np.rint(np.exp(0.3 * y))
-    many, few = (
-        kind(group_effects={"school": "intercept"}, n_chains=n, n_draws=100, random_state=0)
-        for n in (4, 2)
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # few draws
-        many, few = (model.fit(frame, y).posterior_.values for model in (many, few))
-    np.testing.assert_array_equal(many[:2], few)
+    model = kind(group_effects={"school": "intercept"}, random_state=0, **SHORT)
+    many, few = (model.set_params(n_chains=n).fit(frame, y).posterior_.values for n in (3, 1))
+    np.testing.assert_array_equal(many[:1], few)
 
 
 def test_arrays_take_labels_by_position(schools):
@@ -149,6 +145,7 @@ def test_arrays_take_labels_by_position(schools):
     )
 
 
+@short_chains
 def test_counts_and_labels_of_two_columns():
     rng = np.random.default_rng(2)
     n = 300
@@ -168,22 +165,23 @@ def test_counts_and_labels_of_two_columns():
     assert all(name.startswith("effect[a:b=") for name in names)
     found = counts.posterior_.flat[:, counts.posterior_.names.index("sd[a:b, intercept]")]
     assert 0.4 < found.mean() < 1.1
-    labels = SGLDLogisticRegression(group_effects=terms, random_state=0)
+    labels = SGLDLogisticRegression(group_effects=terms, random_state=0, **SHORT)
     labels.fit(frame, rng.random(n) < expit(predictor))
     assert labels.predict_proba(frame).shape == (n, 2)
 
 
+@short_chains
 def test_searches_pipelines_and_pickles(schools):
     frame, y, model = schools
+    short = clone(model).set_params(**SHORT)
     scale = ColumnTransformer([("x", StandardScaler(), ["x"])], remainder="passthrough")
     scale.set_output(transform="pandas")
-    pipeline = make_pipeline(
-        scale,
-        SGLDLinearRegression(group_effects={"remainder__school": "intercept"}, random_state=0),
-    )
+    of_column = {"group_effects": {"remainder__school": "intercept"}}
+    pipeline = make_pipeline(scale, clone(short).set_params(**of_column))
     scores = cross_val_score(pipeline, frame, y, cv=GroupKFold(3), groups=frame["school"])
     assert scores.shape == (3,)
-    search = GridSearchCV(clone(model), {"group_prior": [GroupPrior(scale=s) for s in (0.1, 3.0)]})
+    priors = [GroupPrior(scale=s) for s in (0.1, 3.0)]
+    search = GridSearchCV(short, {"group_prior": priors}, cv=2)
     scores = search.fit(frame, y).cv_results_["mean_test_score"]
     assert scores[0] != scores[1]
     again = pickle.loads(pickle.dumps(model))
@@ -218,13 +216,14 @@ def test_what_cannot_be_used_is_refused(schools):
         SGLDLinearRegression(group_effects={"school": "intercept"}, prior="horseshoe").fit(frame, y)
 
 
+@short_chains
 def test_rows_of_another_shape_are_refused_and_mapped_ones_are_taken(tmp_path):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(60, 2)), rng.integers(5, size=60)])
     y = rng.normal(size=60)
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    model = SGLDLinearRegression(group_effects={2: "intercept"}, random_state=0).fit(X, y)
+    model = SGLDLinearRegression(group_effects={2: "intercept"}, random_state=0, **SHORT).fit(X, y)
     same = clone(model).fit(mapped, y)
     np.testing.assert_array_equal(same.predict(mapped), model.predict(X))
     for rows, message in [(X[0], "1D array"), (X[None], "dim 3"), (X[:, :2], "2 features")]:

@@ -1,6 +1,7 @@
 """What a user sees of effects of groups: tables, draws by term, variables of data sets, priors."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,11 @@ import pytest
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, effects
 from skbayes_sgld.priors import GroupPrior
+from tests.marks import SHORT, short_chains
+
+pytestmark = short_chains
+# Means of well determined effects are near those of long chains
+FEW = {"n_draws": 50, "n_burnin": 30, "thin": 1, "n_chains": 2}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +39,10 @@ def target(frame):
 @pytest.fixture(scope="module")
 def model(frame, target):
     terms = {"subject": ["intercept", "x"], "subject:draw": "intercept", "draw": "intercept"}
-    return SGLDLinearRegression(group_effects=terms, random_state=0).fit(frame, target)
+    model = SGLDLinearRegression(group_effects=terms, random_state=0, **FEW)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # few draws
+        return model.fit(frame, target)
 
 
 def test_effects_are_a_frame_by_term_label_and_effect(model):
@@ -69,7 +78,7 @@ def test_attributes_of_groups_are_there_with_groups_alone(model, frame, target):
 
 
 def test_a_later_fit_has_other_effects(frame, target):
-    model = SGLDLinearRegression(group_effects={"subject": "intercept"}, random_state=0)
+    model = SGLDLinearRegression(group_effects={"subject": "intercept"}, random_state=0, **FEW)
     X = frame[["subject", "x"]]
     first = model.fit(X, target).group_effects_
     second = model.fit(X, target + 3.0 * (frame["subject"] == 310)).group_effects_
@@ -86,7 +95,7 @@ def test_priors_by_term_have_numbers_as_scales(model, frame, target):
     assert repr(model.group_prior_["draw"]) == f"GroupPrior(scale={np.array([sd])!r})"
     given = GroupPrior(scale=2.5, degrees_of_freedom=4.0, correlated=False)
     other = SGLDLinearRegression(
-        group_effects={"subject": ["intercept", "x"]}, group_prior=given, random_state=0
+        group_effects={"subject": ["intercept", "x"]}, group_prior=given, random_state=0, **SHORT
     ).fit(frame[["subject", "x"]], target)
     np.testing.assert_array_equal(other.group_prior_["subject"].scale, [2.5, 2.5])
     assert not other.group_prior_["subject"].correlated
@@ -107,7 +116,7 @@ def test_the_summary_leaves_effects_out_and_the_diagnosis_does_not(model, frame,
     ]
     assert "effect[draw=p, intercept]" in model.diagnose().table.index
     assert "effect[draw=p, intercept]" in model.result_.summary().index
-    labels = SGLDLogisticRegression(group_effects={"subject": "intercept"}, random_state=0)
+    labels = SGLDLogisticRegression(group_effects={"subject": "intercept"}, random_state=0, **SHORT)
     labels.fit(frame[["subject", "x"]], target > 1.0)
     assert list(labels.summary(exponentiate=True).index) == ["odds_ratio[x]", "odds"]
 
@@ -155,14 +164,14 @@ def test_data_sets_have_dimensions_by_label(model, frame, target):
 
 def test_data_sets_of_other_likelihoods_have_them_too(frame, target):
     pytest.importorskip("xarray")
-    model = SGLDLogisticRegression(group_effects={"subject": "intercept"}, random_state=0)
+    model = SGLDLogisticRegression(group_effects={"subject": "intercept"}, random_state=0, **SHORT)
     data = model.fit(frame[["subject", "x"]], target > 1.0).posterior_.to_xarray()
     assert data["effect_subject"].dims == ("chain", "draw", "subject", "subject_effect")
 
 
 def test_outputs_have_effects_of_their_own(frame, target):
     both = pd.DataFrame({"u": target, "v": -target})
-    model = SGLDLinearRegression(group_effects={"subject": "intercept"}, random_state=0)
+    model = SGLDLinearRegression(group_effects={"subject": "intercept"}, random_state=0, **SHORT)
     model.fit(frame[["subject", "x"]], both)
     assert model.sample_posterior(7).effect["subject"].shape == (7, 2, 4, 1)
     assert not any(name.startswith("effect") for name in model.summary().index)
@@ -173,7 +182,8 @@ def test_outputs_have_effects_of_their_own(frame, target):
 
 def test_bends_of_curves_are_no_effects_of_groups(frame, target):
     terms = {"group_effects": {"subject": "intercept"}, "smooth_effects": {"x": 6}}
-    model = SGLDLinearRegression(**terms, random_state=0).fit(frame[["subject", "x"]], target)
+    model = SGLDLinearRegression(**terms, random_state=0, **SHORT)
+    model.fit(frame[["subject", "x"]], target)
     assert set(model.group_effects_.index.get_level_values("term")) == {"subject"}
     assert list(model.group_prior_) == ["subject"]
     assert list(model.summary().index[2:]) == [
@@ -182,5 +192,5 @@ def test_bends_of_curves_are_no_effects_of_groups(frame, target):
         "noise_variance",
     ]
     assert list(effects(model, frame[["subject", "x"]])["column"]) == ["x"]
-    curve = SGLDLinearRegression(smooth_effects={"x": 6}, random_state=0)
+    curve = SGLDLinearRegression(smooth_effects={"x": 6}, random_state=0, **SHORT)
     assert not hasattr(curve.fit(frame[["x"]], target), "group_effects_")

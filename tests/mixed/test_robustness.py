@@ -11,6 +11,7 @@ from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.mixed.coordinates import standardise_mixed
 from skbayes_sgld.priors import GroupPrior, Normal
 from skbayes_sgld.priors.group import LearnedCovariance
+from tests.marks import SHORT, short_chains
 from tests.mixed.test_density import make_posterior
 
 GROUPS = {"g": ["intercept", "x"]}
@@ -82,26 +83,33 @@ def test_correlations_of_nearly_1_are_reported_and_read_back():
     )
 
 
+@short_chains
 def test_a_checkpoint_knows_the_labels(tmp_path):
-    path = tmp_path / "run"
-    first = linear(n_draws=300, checkpoint=path).fit(FRAME, Y)
-    longer = linear(n_draws=400, resume_from=path).fit(FRAME, Y)
-    np.testing.assert_array_equal(longer.posterior_.values[:, :300], first.posterior_.values)
+    path, longer = tmp_path / "run", SHORT | {"n_draws": 15}
+    first = linear(**SHORT, checkpoint=path).fit(FRAME, Y).posterior_.values
+    more = linear(**longer, resume_from=path).fit(FRAME, Y).posterior_.values
+    np.testing.assert_array_equal(more[:, :10], first)
     others = FRAME.assign(g=FRAME["g"].to_numpy()[::-1])
     with pytest.raises(ValueError, match="effects of g"):
-        linear(n_draws=400, resume_from=path).fit(others, Y)
+        linear(**longer, resume_from=path).fit(others, Y)
     with pytest.raises(ValueError, match="effects of g"):
-        linear(n_draws=400, resume_from=path, group_effects={"g": "intercept"}).fit(FRAME, Y)
+        linear(**longer, resume_from=path, group_effects={"g": "intercept"}).fit(FRAME, Y)
 
 
+@short_chains
 def test_sparse_rows_give_the_model_of_dense_ones():
     codes = np.column_stack([pd.factorize(FRAME["g"])[0], FRAME["x"]])
     model = linear(group_effects={0: ["intercept", 1]}, n_draws=300)
     dense = clone(model).fit(codes, Y)
-    for kind in (sp.csr_array, sp.csc_matrix, sp.coo_array):
-        sparse = clone(model).fit(kind(codes), Y)
-        np.testing.assert_allclose(sparse.predict(kind(codes)), dense.predict(codes), atol=0.05)
-        np.testing.assert_allclose(sparse.predict(codes), sparse.predict(kind(codes)), atol=1e-9)
+    sparse = clone(model).fit(sp.csr_array(codes), Y)
+    np.testing.assert_allclose(sparse.predict(codes), dense.predict(codes), atol=0.05)
+    short = clone(model).set_params(**SHORT)
+    expected = clone(short).fit(sp.csr_array(codes), Y)
+    for kind in (sp.csc_matrix, sp.coo_array):
+        other = clone(short).fit(kind(codes), Y)
+        np.testing.assert_array_equal(other.posterior_.values, expected.posterior_.values)
+    for rows in (sp.csr_array(codes), sp.csc_matrix(codes), sp.coo_array(codes)):
+        np.testing.assert_allclose(sparse.predict(rows), sparse.predict(codes), atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +152,7 @@ def test_priors_by_position_are_of_the_columns_of_x():
             linear(**quick, prior={key: small}).fit(frame, Y)
 
 
+@short_chains
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
@@ -156,7 +165,7 @@ def test_priors_by_position_are_of_the_columns_of_x():
 )
 def test_terms_that_name_columns_in_odd_ways(groups, message):
     frame = FRAME.assign(z=0.5 * FRAME["x"] ** 2)
-    model = linear(group_effects=groups, n_draws=300)
+    model = linear(group_effects=groups, **SHORT)
     if message is None:
         assert model.fit(frame, Y).coef_.shape == (2,)
         return
@@ -164,9 +173,10 @@ def test_terms_that_name_columns_in_odd_ways(groups, message):
         model.fit(frame, Y)
 
 
+@short_chains
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_later_rows_have_the_columns_of_the_fit():
-    fitted = linear(n_draws=300).fit(FRAME, Y)
+    fitted = linear(**SHORT).fit(FRAME, Y)
     for rows in (FRAME[["x", "g"]], FRAME[["x"]], FRAME.rename(columns={"g": "h"})):
         with pytest.raises(ValueError, match="feature names should match"):
             fitted.predict(rows)
@@ -184,13 +194,13 @@ def test_labels_alone_without_an_intercept():
     assert np.corrcoef(means, predictions)[0, 1] > 0.95
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@short_chains
 def test_slopes_of_columns_in_raw_units_or_constant_are_told_of():
     years = FRAME.assign(x=np.random.default_rng(0).integers(1990, 2020, N))
     with pytest.warns(UserWarning, match="'x', which has mean 200.*subtract the mean"):
-        linear(n_draws=50).fit(years, Y)
+        linear(**SHORT).fit(years, Y)
     with pytest.warns(UserWarning, match="'x', which is constant"):
-        linear(n_draws=50).fit(FRAME.assign(x=1.0), Y)
+        linear(**SHORT).fit(FRAME.assign(x=1.0), Y)
 
 
 def test_draws_from_the_prior_of_groups_are_refused():
@@ -198,10 +208,11 @@ def test_draws_from_the_prior_of_groups_are_refused():
         linear().sample_prior(FRAME, y=Y)
 
 
+@short_chains
 def test_files_of_skops_hold_labels():
     io = pytest.importorskip("skops.io")
     for labels in (FRAME["g"], FRAME["g"].str[1:].astype(int)):
-        fitted = linear(n_draws=300).fit(FRAME.assign(g=labels), Y)
+        fitted = linear(**SHORT).fit(FRAME.assign(g=labels), Y)
         file = io.dumps(fitted)
         types = io.get_untrusted_types(data=file)
         assert all(name.startswith(("skbayes_sgld", "pandas")) for name in types), types
@@ -210,24 +221,25 @@ def test_files_of_skops_hold_labels():
         np.testing.assert_array_equal(again.predict(rows), fitted.predict(rows))
 
 
+@short_chains
 @pytest.mark.parametrize("unit", ["D", None])
 def test_dates_are_labels(unit):
     codes = pd.factorize(FRAME["g"])[0]
     dates = pd.to_datetime("2020-01-01", utc=unit is None) + pd.to_timedelta(codes, unit="D")
     frame = FRAME.assign(g=dates)
     terms = {"g": "intercept"}
-    fitted = linear(group_effects=terms, n_draws=300).fit(frame, Y)
-    expected = linear(group_effects=terms, n_draws=300).fit(FRAME, Y)
+    fitted = linear(group_effects=terms, **SHORT).fit(frame, Y)
+    expected = linear(group_effects=terms, **SHORT).fit(FRAME, Y)
     np.testing.assert_array_equal(fitted.predict(frame), expected.predict(FRAME))
     assert any("2020-01-02 00:00:00" in name for name in fitted.posterior_.names)
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@short_chains
 def test_the_coordinates_that_an_error_names_are_accepted():
     with pytest.raises(ValueError, match="set parameterization='auto' or 'integrated'"):
         linear(parameterization="centered").fit(FRAME, Y)
     for name in ("integrated", "standardised"):
-        fitted = linear(parameterization=name, n_draws=50).fit(FRAME, Y)
+        fitted = linear(parameterization=name, **SHORT).fit(FRAME, Y)
         assert fitted.parameterization_ == name
     with pytest.raises(ValueError, match="parameterization='integrated' needs group_effects"):
         SGLDLinearRegression(parameterization="integrated").fit(FRAME[["x"]], Y)

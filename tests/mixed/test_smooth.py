@@ -26,7 +26,7 @@ from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import REMEDIES, Misfit, build
 from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.priors import InverseGamma, Normal
-from tests.marks import quick
+from tests.marks import SHORT, quick, short_chains
 
 pl = pytest.importorskip("polars")
 
@@ -304,6 +304,7 @@ def test_settings_that_leave_rows_out_are_refused():
             SGLDLogisticRegression(smooth_effects={0: 10}, **settings).fit(x[:, None], truth > 0)
 
 
+@short_chains
 @pytest.mark.parametrize(
     ("smooth_effects", "tried"),
     [
@@ -316,7 +317,7 @@ def test_remedies_leave_curves_their_columns(smooth_effects, tried):
     rng = np.random.default_rng(7)
     X = pd.DataFrame(rng.normal(size=(60, 2)), columns=["age", "z"])
     y = X["age"] + rng.normal(size=60)
-    model = SGLDLinearRegression(smooth_effects=smooth_effects, random_state=0)
+    model = SGLDLinearRegression(smooth_effects=smooth_effects, random_state=0, **SHORT)
     fit = rows_of_fit("check_model", model.fit(X, y), X, y, None, {})
     checks = [SimpleNamespace(kind="curvature", column=1), SimpleNamespace(kind="noise", column=1)]
     misfit = Misfit(model, fit, checks, ["age", "z"])
@@ -375,11 +376,13 @@ def test_every_sampled_linear_estimator_bends():
         assert "sd[smooth(x0)]" in model.posterior_.names
 
 
+@short_chains
 def test_searches_clone_curves_and_displays_draw_them():
     x, truth, rng = smooth_rows(100)
     y = truth + 0.3 * rng.normal(size=len(x))
     model = SGLDLinearRegression(smooth_effects={0: Smooth(10)}, random_state=0)
-    search = GridSearchCV(model, {"smooth_effects": [None, {0: 4}, {0: Smooth(10)}]}, cv=3)
+    tried = {"smooth_effects": [None, {0: 4}, {0: Smooth(10)}]}
+    search = GridSearchCV(clone(model).set_params(**SHORT), tried, cv=2)
     shuffled = rng.permutation(len(x))
     search.fit(x[shuffled, None], y[shuffled])
     assert search.best_params_["smooth_effects"] is not None
