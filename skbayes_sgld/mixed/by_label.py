@@ -58,6 +58,19 @@ class Moments(NamedTuple):
         """Moments at all positions."""
         return cls(*(np.concatenate(each, axis=-2) for each in zip(*parts, strict=True)))
 
+    @classmethod
+    def normal(cls, G: Array, side: Array, factor: Array) -> Moments:
+        """Moments of a label with the information G ``(q, q, 1, L)`` and the side ``(q, C, L)``.
+
+        The factor of the learned covariance is ``(C, q, q)``.
+        """
+        R = factor.transpose(1, 2, 0)[..., None]
+        inverse, _ = _inverse_root(G, R)
+        q, spread = len(G), multiply_blocks(R, inverse)
+        half = [sum(spread[i, k] * side[i] for i in range(q)) for k in range(q)]
+        mean = np.stack([sum(spread[i, k] * half[k] for k in range(q)) for i in range(q)])
+        return cls(mean, inverse, np.zeros_like(mean), np.zeros_like(mean))
+
     def draw(self, normals: Array, factor: Array) -> Array:
         """Effects ``(q, C, L)`` with these moments, from standard normals.
 

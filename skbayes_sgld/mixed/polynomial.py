@@ -4,6 +4,9 @@ With many labels the posterior of coefficients, hyperparameters and own paramete
 in standardised coordinates z the terms of degree k of its log density are of order
 ``n_labels ** (1 - k / 2)``. So are the moments of the effects given z, which are regressed on z.
 A step then reads no rows.
+
+Most of it is known without further passes: the normal model at the joint mode has a likelihood in
+closed form, and few exact values are enough for what is left, a polynomial of low degree.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from skbayes_sgld.posterior.parameters import Parameters
 from skbayes_sgld.priors.group import LearnedCovariance
 
 _MOST_TERMS = 1500
+_DEGREES = (2, 3, 4)
+_NORMAL_DEGREE, _NORMAL_POINTS = 4, 6  # of the normal model; points for each term
 _EQUATIONS = 2.2  # for each term of a polynomial
 _WIDTH = 1.25  # sd of the points of the fit
 _BEYOND = 2.5  # sds from the typical distance, the farthest points of the fit
@@ -76,7 +81,7 @@ def ordered_root(covariance: Array, first: Array) -> Array:
 
 
 class Polynomial:
-    """Polynomial of degree 3 or 4 in P variables, as a quadratic form in their products.
+    """Polynomial of degree 1 to 4 in P variables, as a quadratic form in their products.
 
     Parameters
     ----------
@@ -135,6 +140,64 @@ class Polynomial:
         return np.einsum("ci,ci->c", features, product), grad
 
 
+class NormalLikelihood:
+    """Log likelihood without effects of the normal model at the joint mode, and their moments.
+
+    Given the hyperparameters it is a quadratic form in the coefficients. Each of its entries is a
+    polynomial in the standardised coordinates of the hyperparameters, fitted once.
+
+    Parameters
+    ----------
+    at : JointMode
+    covariance : LearnedCovariance
+    whitening : Whitening
+    theta, z : ndarray of shape (N, P)
+        Points of the fit, and their standardised coordinates.
+    """
+
+    def __init__(
+        self,
+        at: JointMode,
+        covariance: LearnedCovariance,
+        whitening: Whitening,
+        theta: Array,
+        z: Array,
+    ) -> None:
+        self._gram, self._covariance = at.marginal.gram, covariance
+        self._d, self._m = at.working.fixed.shape[1], covariance.n_hyper
+        self._center, self._root = whitening.center[: self._d], whitening.root[: self._d]
+        N, log_det, _ = self._gram.eliminate(self._factor(theta), np.ones(len(theta)))
+        self._terms = Polynomial(self._m, _NORMAL_DEGREE)
+        flat = -0.5 * np.column_stack([N.reshape(len(N), -1), log_det])
+        design = self._terms.design(z[:, : self._m])[0]
+        self._entries = np.linalg.lstsq(design, flat, rcond=1e-12)[0]
+        self._transposed = np.ascontiguousarray(self._entries[:, :-1].T)
+
+    def _factor(self, theta: Array) -> Array:
+        """Factor of the learned covariance ``(C, q, q)``."""
+        return self._covariance.root(theta[:, self._d : self._d + self._m])
+
+    def value_and_grad(self, z: Array) -> tuple[Array, Array]:
+        """Value ``(C,)`` and gradient ``(C, P)`` in standardised coordinates."""
+        d, m = self._d, self._m
+        b = self._center + matmul_rows(z, self._root.T)
+        terms, slopes = self._terms.design(z[:, :m])
+        w = np.column_stack([b, np.full(len(z), -1.0)])
+        square = (w[:, :, None] * w[:, None]).reshape(len(z), -1)
+        of_terms = matmul_rows(square, self._transposed) + self._entries[:, -1]
+        N = matmul_rows(terms, self._entries[:, :-1]).reshape(len(z), d + 1, d + 1)
+        in_b = 2.0 * np.einsum("cij,cj->ci", N[:, :d], w)
+        grad = matmul_rows(in_b, self._root)
+        grad[:, :m] += np.einsum("cmk,ck->cm", slopes, of_terms)
+        return np.einsum("ck,ck->c", terms, of_terms), grad
+
+    def moments(self, theta: Array) -> Moments:
+        """Moments of the effects given theta."""
+        w = np.column_stack([-theta[:, : self._d], np.ones(len(theta))])
+        side = np.stack([matmul_rows(w, F.T) for F in self._gram.cross])
+        return Moments.normal(self._gram.labels[:, :, None], side, self._factor(theta))
+
+
 class PolynomialLikelihood:
     """Log likelihood and moments of effects as polynomials in standardised coordinates.
 
@@ -152,6 +215,9 @@ class PolynomialLikelihood:
         Places in theta in the order of the coordinates, hyper- and own parameters first.
     n_first : int
         Number of these, whose products are in the regressions of moments.
+    points : ndarray of shape (N, P)
+        Points of the fit of the normal model.
+    at : JointMode
     """
 
     def __init__(
@@ -161,13 +227,17 @@ class PolynomialLikelihood:
         n_labels: int,
         first: Array,
         n_first: int,
+        points: Array,
+        at: JointMode,
     ) -> None:
         self.q, self.n_labels = covariance.n_effects, n_labels
-        self._scales, self._first = scales, first
-        P = len(first)
+        self._scales, P = scales, len(first)
         self._products = np.array([(a, b) for a in range(n_first) for b in range(a, P)]).T
-        self._whitening: Any = None
-        self._radius = np.inf
+        even = self._even(points)[0]
+        self._whitening = Whitening.of_draws(even, first)
+        z = self._whitening.z(even)
+        self._normal = NormalLikelihood(at, covariance, self._whitening, points, z)
+        self._radius, self._of_products = np.inf, False
         self._polynomial: Any = None
         self._moments: Any = None
 
@@ -186,24 +256,28 @@ class PolynomialLikelihood:
         """
         weight = np.exp(0.25 * np.minimum(height, 0.0))
         even, slope = self._even(theta)
-        self._whitening = Whitening.of_draws(even, self._first)
         z = self._whitening.z(even)
         distance = np.linalg.norm(z, axis=1)
         self._radius = float(distance[height > -_NEGLIGIBLE].max(initial=1.0))
         jacobian = (self._whitening.inverse * slope[:, None]) @ unit
         self._polynomial = Polynomial(z.shape[1], degree)
-        self._polynomial.fit(z, found.value, found.grad @ unit, jacobian, weight)
-        moments, q, responses = found.moments, self.q, []
-        at = [(i, j) for i in range(q) for j in range(i, q)]
-        for each in (moments.mean, [moments.root[i] for i in at], moments.skewness, moments.excess):
+        value, in_z = self._normal.value_and_grad(z)
+        grad = found.grad @ unit - np.einsum("cp,cpr->cr", in_z, jacobian)
+        self._polynomial.fit(z, found.value - value, grad, jacobian, weight)
+        responses, self._of_products = list[Array](), degree > _DEGREES[0]
+        for exact, normal in zip(found.moments, self._normal.moments(theta), strict=True):
+            each = (exact - normal).reshape(-1, len(z), self.n_labels)
             responses += [one * weight[:, None] for one in each]
         flat = np.stack(responses, axis=1).reshape(len(z), -1)
         of_z = np.linalg.lstsq(self._features(z) * weight[:, None], flat, rcond=1e-10)[0]
-        self._moments, self._at = of_z.reshape(len(of_z), -1, self.n_labels), at
+        self._moments = of_z.reshape(len(of_z), -1, self.n_labels)
 
     def _features(self, z: Array) -> Array:
-        a, b = self._products
-        return np.hstack([np.ones((len(z), 1)), z, z[:, a] * z[:, b]])
+        features = [np.ones((len(z), 1)), z]
+        if self._of_products:
+            a, b = self._products
+            features.append(z[:, a] * z[:, b])
+        return np.hstack(features)
 
     def _inside(self, z: Array) -> tuple[Array, Array, Array]:
         """Point within the radius in the direction of z, this direction, and z's distance to it."""
@@ -216,7 +290,9 @@ class PolynomialLikelihood:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)``."""
         even, slope = self._even(theta)
         z, way, beyond = self._inside(self._whitening.z(even))
+        normal, in_z = self._normal.value_and_grad(z)
         value, grad = self._polynomial.value_and_grad(z)
+        value, grad = value + normal, grad + in_z
         if beyond.any():  # tangents outwards, bent down; the rest of their gradient is small
             outwards = np.einsum("cp,cp->c", way, grad)[:, None]
             value = value + ((outwards - 0.5 * beyond) * beyond)[:, 0]
@@ -232,12 +308,10 @@ class PolynomialLikelihood:
         z, q = self._whitening.z(self._even(theta)[0]), self.q
         features = self._features(self._inside(z)[0])
         each = [matmul_rows(features, one) for one in self._moments.swapaxes(0, 1)]
-        root = np.zeros((q, q, len(theta), self.n_labels))
-        for k, (i, j) in enumerate(self._at):
-            root[i, j] = each[q + k]
-        n = q + len(self._at)
-        skewness, excess = np.stack(each[n : n + q]), np.stack(each[n + q :])
-        return Moments(np.stack(each[:q]), root, skewness, excess)
+        normal, rest = self._normal.moments(theta), q + q * q
+        mean, root = normal.mean + np.stack(each[:q]), normal.root
+        root = root + np.stack(each[q:rest]).reshape(root.shape)
+        return Moments(mean, root, np.stack(each[rest : rest + q]), np.stack(each[rest + q :]))
 
 
 def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Array] | None:
@@ -248,7 +322,7 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
     at, (covariance,) = JointMode.of(posterior), posterior.covariances.each
     d, m = at.working.fixed.shape[1], len(posterior.covariances.coordinates)
     P = d + len(at.eta)
-    degrees = [k for k in (3, 4) if comb(P + k, k) <= _MOST_TERMS]
+    degrees = [k for k in _DEGREES if comb(P + k, k) <= _MOST_TERMS]
     if not degrees:
         return None
     prior = parameters_without_effects(posterior)
@@ -271,8 +345,13 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
     # the curvature, at one sd from the mode
     z = np.vstack([np.eye(P), -np.eye(P)])
     ends = whitening.theta(z)
-    found = exact.everything(ends)
-    slopes = (found.grad + prior.grad_log_prior(ends)) @ root
+    if d + m < P:  # the normal model has no own parameters
+        slopes = exact.value_and_grad(ends)[1]
+    else:
+        center = whitening.center[None]
+        slopes = _normal_slopes(at, covariance, ends)
+        slopes += exact.value_and_grad(center)[1] - _normal_slopes(at, covariance, center)
+    slopes = (slopes + prior.grad_log_prior(ends)) @ root
     if not np.all(np.isfinite(slopes)):
         return None
     curvature = 0.5 * (slopes[P:] - slopes[:P])
@@ -289,21 +368,28 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
 
     rng, n_tests = np.random.default_rng(0), _tests(posterior.n_samples)
     points, parts = np.empty((0, P)), list[Found]()
-    n_features = 1 + P + (P - d) * (P + d + 1) // 2
+
+    def near(n: int, n_axes: int) -> Array:
+        """Points of a fit."""
+        some = positive(whitening.theta(_design(rng, n, P, n_axes)))
+        if near_zero:
+            some[::4, scales] *= rng.uniform(size=some[::4, scales].shape)
+        return some
+
+    n_normal = _NORMAL_POINTS * max(comb(m + _NORMAL_DEGREE, m), P)
+    of_normal = near(n_normal, P - d)
+    fitted = PolynomialLikelihood(covariance, scales, exact.n_labels, first, P - d, of_normal, at)
     for degree in [*degrees, *degrees[-1:] * _ROUNDS]:
         n = int(np.ceil(_EQUATIONS * comb(P + degree, degree) / (1 + P)))
+        n_features = 1 + P + (P - d) * (P + d + 1) // 2 * (degree > _DEGREES[0])
         n = max(n, 2 * n_features) - len(points)
         if n > 0:
-            z = _design(rng, n, P, P - d if not parts else 0)
-            some = positive(whitening.theta(z))
-            if near_zero:
-                some[::4, scales] *= rng.uniform(size=some[::4, scales].shape)
+            some = near(n, P - d if not parts else 0)
             points = np.vstack([points, some])
             parts.append(exact.everything(some))
         found = Found.joined(parts)
         if not (np.all(np.isfinite(found.value)) and np.all(np.isfinite(found.grad))):
             return None
-        fitted = PolynomialLikelihood(covariance, scales, exact.n_labels, first, P - d)
         lower = found.value + prior.log_prior(points) - highest + 0.5 * P
         fitted.fit(degree, points, found, whitening.root, lower)
         tests = _draws(fitted, prior, whitening, rng, n_tests)
@@ -313,6 +399,17 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
             return fitted, whitening.center
         points = np.vstack([points, tests])
     return None
+
+
+def _normal_slopes(at: JointMode, covariance: LearnedCovariance, theta: Array) -> Array:
+    """Gradient ``(C, P)`` of the log likelihood of the normal model without effects."""
+    gram, d, one = at.marginal.gram, at.working.fixed.shape[1], np.ones(len(theta))
+    h, w = theta[:, d:], np.column_stack([theta[:, :d], -one])
+    R = covariance.root(h)
+    N, _, U = gram.eliminate(R, one)
+    in_root = gram.slope(w[:, :, None] * w[:, None], U, R, one)
+    in_b = -np.einsum("cij,cj->ci", N[:, :d], w)
+    return np.hstack([in_b, covariance.pull_back(h, in_root)])
 
 
 def _tests(n_rows: int) -> int:
@@ -334,17 +431,23 @@ def _design(rng: np.random.Generator, n: int, P: int, n_first: int) -> Array:
 def _with_enough_nodes(
     posterior: MixedPosterior, at: JointMode, whitening: Whitening
 ) -> LabelQuadrature | None:
-    """Quadrature with the fewest nodes that are enough two sds from the mode."""
+    """Quadrature with the fewest nodes that are enough two sds from the mode.
+
+    Gradients need more than values: they are means of scores, which vary more between nodes.
+    """
     z = np.zeros((3, len(whitening.center)))
     z[1:, : len(at.eta)] = 2.0 * np.array([[1.0], [-1.0]]) / np.sqrt(len(at.eta))
     theta = whitening.theta(z)
     before: Any = None
     for n_nodes in _NODES:
         exact = LabelQuadrature(posterior, at, n_nodes, n_newton=2)
-        value = exact.value(theta)
-        if before is not None and np.ptp(value - before[1]) < 0.3 * _CLOSE:
-            return before[0]
-        before = exact, value
+        value, grad = exact.value_and_grad(theta)
+        slope = grad @ whitening.root
+        if before is not None:
+            change = np.append(np.ptp(value - before[1]), np.abs(slope - before[2]))
+            if np.max(change) < 0.5 * _CLOSE:
+                return before[0]
+        before = exact, value, slope
     return None
 
 
