@@ -29,6 +29,8 @@ sys.meta_path.insert(0, Note())
 import skbayes_sgld
 from skbayes_sgld._components import Registry
 found = {"loaded": sorted(set(sys.modules) - before), "registries": registries()}
+public = "datasets diagnostics likelihoods metrics plotting posterior priors sampling".split()
+found["public"] = [name for name in public if vars(getattr(skbayes_sgld, name))]
 for module in pkgutil.walk_packages(skbayes_sgld.__path__, "skbayes_sgld."):
     importlib.import_module(module.name)
 found |= {"all loaded": sorted(Note.tried | set(sys.modules) - before)}
@@ -41,6 +43,7 @@ def imports():
     """Modules and registries after the package's import, and after that of all its modules.
 
     ``loaded`` and ``all loaded`` are names of modules, the latter also of what was looked for;
+    ``public`` those of modules that are attributes of the package, asked for after its import;
     ``registries`` and ``all registries`` lists of an identity and the names in it.
     """
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True)

@@ -21,7 +21,8 @@ if find_spec("distributed") is None:
 SECONDS = 600  # that a test may take: only a deadlock takes so long
 CONFIG = {
     "distributed.scheduler.allowed-failures": 1,
-    # workers are forked from one process that has imported Dask, those in place of killed ones too
+    # workers are forked from one process that has imported Dask and the package, those in place of
+    # killed ones too
     "distributed.worker.multiprocessing-method": "forkserver",
     # on a busy machine a worker needs a while to start, or to answer
     "skbayes-sgld.no-workers-timeout": "300s",
@@ -39,16 +40,21 @@ POOL = 2000
 def cluster_of(n_workers, processes=True, **config):
     """A cluster that is closed whatever happens, and its client."""
     from distributed import Client, LocalCluster  # seconds, for the one process that runs this
+    from distributed.utils import get_mp_context
 
     options = {"threads_per_worker": 1, "dashboard_address": ":0", "memory_limit": None}
     with (
         # killed workers leave files, in a folder that all processes of the machine share otherwise
         TemporaryDirectory(ignore_cleanup_errors=True) as folder,
         dask.config.set({**CONFIG, "temporary-directory": folder, **config}),
-        LocalCluster(n_workers=n_workers, processes=processes, **options) as cluster,
-        Client(cluster) as client,
     ):
-        yield client
+        # after Dask's own list, which replaces this one
+        get_mp_context().set_forkserver_preload(["distributed", "skbayes_sgld.blocks.dask_rows"])
+        with (
+            LocalCluster(n_workers=n_workers, processes=processes, **options) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
 
 
 @pytest.fixture(scope="module")
