@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import joblib
 import numpy as np
 from scipy import linalg
+from scipy.linalg.lapack import dpotrf, dtrtri
 from scipy.sparse import issparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 from threadpoolctl import ThreadpoolController
@@ -379,3 +380,21 @@ def largest_eigenvalue_of(product: Callable[[Array], Array], size: int) -> float
     operator = LinearOperator((size, size), matvec=product, dtype=float)
     start = probe_generator().standard_normal(size)
     return float(eigsh(operator, k=1, which="LA", v0=start, tol=1e-4, return_eigenvectors=False)[0])
+
+
+def inverse_factors(P: Array) -> tuple[Array, Array]:
+    """A ``(C, L, L)`` with ``A' A = P^-1``, lower triangular, and its log determinant ``(C,)``.
+
+    nan if P is not positive definite in floating point.
+    """
+    unit = 1.0 / np.sqrt(np.einsum("cii->ci", P))  # scales each column
+    A = np.multiply(P, unit[:, :, None], order="C")
+    A *= unit[:, None, :]
+    for one in A:  # in place: the transpose is in Fortran's order
+        _, failed = dpotrf(one.T, overwrite_a=True)
+        if failed:
+            one[:] = np.nan
+        else:
+            dtrtri(one.T, overwrite_c=True)
+    A *= unit[:, None, :]
+    return A, np.log(np.einsum("cii->ci", A)).sum(axis=1)

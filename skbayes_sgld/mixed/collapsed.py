@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._linalg import inverse_factors
 from skbayes_sgld._random import generator_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import LabelGram
 from skbayes_sgld.mixed.posterior import MixedPosterior
 from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.parameterizations.conditional import inverse_factors
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
 _NUMBERS = 2**21  # of the largest array of a pass over positions
@@ -48,7 +48,7 @@ class Marginal:
         self.working, self.gram, self.origin = working, gram, origin
         self._n_total = n_total
         self._covariances = working.posterior.covariances
-        self._of_fixed, self._pull, self._n_fixed = working.fixed_prior(origin)
+        self._of_fixed, self.pull, self._n_fixed = working.fixed_prior(origin)
         # effects of other terms are standardised
         self.precision = self._of_fixed + np.diag(working.is_effect.astype(float))
         self.step = max(1, _NUMBERS // gram.size)
@@ -63,10 +63,10 @@ class Marginal:
 
         Effects of other terms are standardised: the shared coefficients are T times these.
         """
-        p, phi = len(self._pull), scale[:, None]
+        p, phi = len(self.pull), scale[:, None]
         T = self.working.shared_root(roots)
         S = phi[..., None] * (T.swapaxes(1, 2) @ N[:, :p, :p] @ T) + self.precision
-        side = phi * np.einsum("crp,cr->cp", T, N[:, :p, p]) + self._pull
+        side = phi * np.einsum("crp,cr->cp", T, N[:, :p, p]) + self.pull
         return S, side, T
 
     def value_and_grad(self, h: Array, variance: Array) -> tuple[Array, Array, Array]:
@@ -81,7 +81,7 @@ class Marginal:
     def _value_and_grad(self, h: Array, variance: Array) -> tuple[Array, Array, Array]:
         covariances, working = self._covariances, self.working
         value, in_h = covariances.value_and_grad(h)
-        roots, scale, p = self.roots(h), 1.0 / variance, len(self._pull)
+        roots, scale, p = self.roots(h), 1.0 / variance, len(self.pull)
         main = working.main_root(roots)
         N, log_det, U = self.gram.eliminate(main, scale)
         S, side, T = self._shared(N, roots, scale)
@@ -110,7 +110,7 @@ class Marginal:
             columns = TV[:, :, at].reshape(len(h), p, *blocks[1:])
             slope -= np.einsum("clad,cdlb->cab", rows, columns)
             slopes[k] = np.tril(slope) * scale[:, None, None]
-        residual = quadratic + self._n_fixed - of_prior + 2.0 * np.vecdot(mean, self._pull)
+        residual = quadratic + self._n_fixed - of_prior + 2.0 * np.vecdot(mean, self.pull)
         for k, (covariance_, at) in enumerate(zip(covariances.each, covariances.at, strict=True)):
             in_h[:, at] += covariance_.pull_back(h[:, at], slopes[k])
             residual -= np.einsum("cij,cij->c", slopes[k], roots[k])

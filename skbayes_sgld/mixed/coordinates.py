@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
+from skbayes_sgld.mixed.given_scales import MOST_EFFECTS, GivenScales
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
 from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
@@ -79,11 +80,8 @@ class StandardNormals:
         return half, matmul_rows(rest, self.shared_root.T)
 
 
-class MixedCoordinates(Map):
-    """Map from standardised coordinates to the parameters of a mixed model.
-
-    Coordinates are those of the coefficients and effects, in the order of theta, and then those of
-    hyperparameters and own parameters.
+class CenteredOrNot:
+    """Coordinates of coefficients and effects, each effect centred or not.
 
     Parameters
     ----------
@@ -91,26 +89,19 @@ class MixedCoordinates(Map):
     marginal : Marginal
         Expansion of the likelihood about the centre.
     center : ndarray of shape (n_linear,)
-    eta : ndarray of shape (m,)
-        Hyperparameters and own parameters at the centre.
-    root : ndarray of shape (m, m)
-        Root of their covariance.
+    h : ndarray of shape (m,)
+        Hyperparameters at the centre.
     """
 
-    def __init__(
-        self, working: WorkingModel, marginal: Marginal, center: Array, eta: Array, root: Array
-    ) -> None:
-        self._working, self._eta, self._root = working, eta, root
-        self._posterior = posterior = working.posterior
-        self._m = len(posterior.covariances.coordinates)
-        h = eta[: self._m]
+    def __init__(self, working: WorkingModel, marginal: Marginal, center: Array, h: Array) -> None:
+        self._working, self._posterior = working, working.posterior
         self._normal = StandardNormals(working, marginal, h)
         self._roots = [each[0] for each in marginal.roots(h[None])]
         # effects of the centre as multiples of R; without effects where R is nearly 0
         self._center = center.copy()
         self._noncentered: list[Array] = []
         for k, (R, u) in enumerate(
-            zip(self._roots, posterior.effects(self._center[None]), strict=True)
+            zip(self._roots, self._posterior.effects(self._center[None]), strict=True)
         ):
             u[...] = u @ np.linalg.pinv(R, rcond=1e-12).T
             whole = R.T @ working.information(marginal.gram, k) @ R + np.eye(len(R))
@@ -126,14 +117,15 @@ class MixedCoordinates(Map):
             out.append((root, np.where(free[:, :, None] > 0, root[:, None], R)))
         return out
 
-    def expand(self, phi: Array) -> Expanded:
-        """Theta at phi, the log Jacobian and the chain rule."""
-        posterior, n, m = self._posterior, self._posterior.n_linear, self._m
-        covariances, working = posterior.covariances, self._working
-        eta = self._eta + matmul_rows(phi[:, n:], self._root.T)
-        h, own = eta[:, :m], eta[:, m:]
-        linear = self._center + working.join(*self._normal.colored(*working.split(phi[:, :n])))
-        factors, log_jacobian, standard = self._factors(h), np.zeros(len(phi)), []
+    def expand(self, z: Array, h: Array) -> Expanded:
+        """Linear parameters, the log Jacobian and the chain rule."""
+        posterior, working, covariances = (
+            self._posterior,
+            self._working,
+            self._posterior.covariances,
+        )
+        linear = self._center + working.join(*self._normal.colored(*working.split(z)))
+        factors, log_jacobian, standard = self._factors(h), np.zeros(len(z)), []
         for (root, each), v, free in zip(
             factors, posterior.effects(linear), self._noncentered, strict=True
         ):
@@ -141,11 +133,9 @@ class MixedCoordinates(Map):
             v[...] = np.einsum("clij,clj->cli", each, v)
             log_sizes = np.log(np.abs(np.einsum("cii->ci", root)))
             log_jacobian = log_jacobian + np.vecdot(log_sizes, free.sum(axis=0))
-        theta = posterior.parameters.join(np.hstack([linear, own]), h, "scales")
 
         def pull_back(grad: Array, tau: float) -> Array:
-            base, in_h = posterior.split(grad)
-            in_linear, in_own, in_h = base[:, :n].copy(), base[:, n:], in_h.copy()
+            in_linear, in_h = grad.copy(), np.zeros_like(h)
             for k, in_u in enumerate(posterior.effects(in_linear)):
                 (root, each), free = factors[k], self._noncentered[k]
                 covariance, at = covariances.each[k], covariances.at[k]
@@ -156,20 +146,67 @@ class MixedCoordinates(Map):
                 in_h[:, at] += covariance.pull_back(h[:, at], in_root)
                 in_u[...] = np.einsum("clij,cli->clj", each, in_u)
             in_z = working.join(*self._normal.pulled_back(*working.split(in_linear)))
-            return np.hstack([in_z, matmul_rows(np.hstack([in_h, in_own]), self._root)])
+            return np.hstack([in_z, in_h])
+
+        return Expanded(linear, log_jacobian, pull_back)
+
+    def inverse(self, linear: Array, h: Array) -> Array:
+        """Coordinates of linear parameters."""
+        posterior, working, linear = self._posterior, self._working, linear.copy()
+        for (_, each), u in zip(self._factors(h), posterior.effects(linear), strict=True):
+            u[...] = np.linalg.solve(each, u[..., None])[..., 0]
+        return working.join(*self._normal.whitened(*working.split(linear - self._center)))
+
+
+class MixedCoordinates(Map):
+    """Map from standardised coordinates to the parameters of a mixed model.
+
+    Coordinates are those of the coefficients and effects, in the order of theta, and then those of
+    hyperparameters and own parameters.
+
+    Parameters
+    ----------
+    posterior : MixedPosterior
+    linear : CenteredOrNot or GivenScales
+        Coordinates of coefficients and effects, which may depend on the hyperparameters.
+    eta : ndarray of shape (m,)
+        Hyperparameters and own parameters at the centre.
+    root : ndarray of shape (m, m)
+        Root of their covariance.
+    """
+
+    def __init__(
+        self,
+        posterior: MixedPosterior,
+        linear: CenteredOrNot | GivenScales,
+        eta: Array,
+        root: Array,
+    ) -> None:
+        self._posterior, self._linear, self._eta, self._root = posterior, linear, eta, root
+        self._m = len(posterior.covariances.coordinates)
+
+    def expand(self, phi: Array) -> Expanded:
+        """Theta at phi, the log Jacobian and the chain rule."""
+        posterior, n, m = self._posterior, self._posterior.n_linear, self._m
+        eta = self._eta + matmul_rows(phi[:, n:], self._root.T)
+        h, own = eta[:, :m], eta[:, m:]
+        linear, log_jacobian, pull_back_linear = self._linear.expand(phi[:, :n], h)
+        theta = posterior.parameters.join(np.hstack([linear, own]), h, "scales")
+
+        def pull_back(grad: Array, tau: float) -> Array:
+            base, in_h = posterior.split(grad)
+            of_linear = pull_back_linear(base[:, :n], tau)
+            in_eta = np.hstack([in_h + of_linear[:, n:], base[:, n:]])
+            return np.hstack([of_linear[:, :n], matmul_rows(in_eta, self._root)])
 
         return Expanded(theta, log_jacobian, pull_back)
 
     def inverse(self, theta: Array) -> Array:
         """Phi at theta."""
-        posterior, working = self._posterior, self._working
-        base, h = posterior.split(theta)
-        linear, own = np.split(base.copy(), [posterior.n_linear], axis=1)
-        for (_, each), u in zip(self._factors(h), posterior.effects(linear), strict=True):
-            u[...] = np.linalg.solve(each, u[..., None])[..., 0]
-        z = working.join(*self._normal.whitened(*working.split(linear - self._center)))
+        base, h = self._posterior.split(theta)
+        linear, own = np.split(base, [self._posterior.n_linear], axis=1)
         x = np.linalg.solve(self._root, (np.hstack([h, own]) - self._eta).T).T
-        return np.hstack([z, x])
+        return np.hstack([self._linear.inverse(linear, h), x])
 
 
 class StandardisedPosterior(Reparameterized):
@@ -233,7 +270,12 @@ def standardise_mixed(
 ) -> tuple[StandardisedPosterior, Mode]:
     """Posterior in coordinates about its mode in hyperparameters and own parameters."""
     at = JointMode.of(posterior)
-    coordinates = MixedCoordinates(at.working, at.marginal, at.linear, at.eta, at.root)
+    h = at.eta[: len(posterior.covariances.coordinates)]
+    if posterior.n_linear <= MOST_EFFECTS:
+        linear: Any = GivenScales(at.working, at.marginal)
+    else:
+        linear = CenteredOrNot(at.working, at.marginal, at.linear, h)
+    coordinates = MixedCoordinates(posterior, linear, at.eta, at.root)
     transformed = StandardisedPosterior(posterior, coordinates, temperature)
     P = transformed.n_params
     return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))

@@ -10,6 +10,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.mixed.by_label import ByLabelPosterior
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.coordinates import standardise_mixed
+from skbayes_sgld.mixed.given_scales import MOST_EFFECTS
 from skbayes_sgld.mixed.polynomial import fit_polynomials
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -60,6 +61,8 @@ class Standardised(Parameterization):
     @classmethod
     def reason(cls, posterior: Any, settings: Settings) -> str:
         """They are always better than the model's own coordinates, which have funnels."""
+        if posterior.n_linear <= MOST_EFFECTS:
+            return "coefficients and effects are standardised given their scales"
         return "effects of labels with few rows are standardised by their scales"
 
     @classmethod

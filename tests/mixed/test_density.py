@@ -148,9 +148,15 @@ def test_coefficients_are_drawn_from_their_normal_distribution_given_the_scales(
     np.testing.assert_allclose(collapsed.reported.theta(draws), theta, atol=1e-8)
 
 
-@pytest.mark.parametrize("likelihood", [Bernoulli(), Poisson(), NegativeBinomial()])
+@pytest.mark.parametrize(
+    ("likelihood", "most"),
+    [(Poisson(), 0), (NegativeBinomial(), 0), (Bernoulli(), 1000), (NegativeBinomial(), 1000)],
+)
 @pytest.mark.parametrize("case", ["slopes", "crossed", *CURVES])
-def test_standardised_coordinates_have_an_inverse_and_a_gradient(likelihood, case):
+def test_standardised_coordinates_have_an_inverse_and_a_gradient(
+    likelihood, case, most, monkeypatch
+):
+    monkeypatch.setattr("skbayes_sgld.mixed.coordinates.MOST_EFFECTS", most)
     own = (HalfNormal(scale=1.0),) * len(likelihood.own)
     posterior, _, _ = make_posterior(case, likelihood, own)
     transformed, mode = standardise_mixed(posterior, 1.0)
@@ -174,6 +180,18 @@ def test_standardised_coordinates_have_an_inverse_and_a_gradient(likelihood, cas
     np.testing.assert_allclose(
         np.diff(transformed.coordinates.expand(phi).log_jacobian)[0], change, atol=1e-4
     )
+
+
+@pytest.mark.parametrize("case", ["slopes", "crossed", *CURVES])
+def test_coefficients_given_scales_are_standard_normal_under_normal_noise(case):
+    """At any scales, small and large, if the noise is that of the centre."""
+    posterior, _, _ = make_posterior(case, NormalNoise(), (InverseGamma(),))
+    transformed, _ = standardise_mixed(posterior, 1.0)
+    n, rng = posterior.n_linear, np.random.default_rng(2)
+    phi = rng.normal(size=(3, transformed.n_params))
+    phi[:, n:-1] = np.array([[-4.0], [0.0], [3.0]])
+    phi[:, -1] = 0.0
+    np.testing.assert_allclose(transformed.grad(phi)[:, :n], -phi[:, :n], atol=1e-6)
 
 
 COVARIANCES = {

@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri
 
-from skbayes_sgld._linalg import GROUP, matmul_rows
+from skbayes_sgld._linalg import GROUP, inverse_factors, matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
@@ -196,24 +195,6 @@ class CholeskyScales:
         square = (precision * np.square(mean)).sum(axis=1)  # mean' P mean is fit
         in_log_t = fit - 0.5 * (fit - square) - 0.5 * in_log_det * (len(self.g) - trace)
         return 0.5 * fit + in_log_det * log_det, in_log_r, in_log_t
-
-
-def inverse_factors(P: Array) -> tuple[Array, Array]:
-    """A ``(C, L, L)`` with ``A' A = P^-1``, lower triangular, and its log determinant ``(C,)``.
-
-    nan if P is not positive definite in floating point.
-    """
-    unit = 1.0 / np.sqrt(np.einsum("cii->ci", P))  # scales each column
-    A = np.multiply(P, unit[:, :, None], order="C")
-    A *= unit[:, None, :]
-    for one in A:  # in place: the transpose is in Fortran's order
-        _, failed = dpotrf(one.T, overwrite_a=True)
-        if failed:
-            one[:] = np.nan
-        else:
-            dtrtri(one.T, overwrite_c=True)
-    A *= unit[:, None, :]
-    return A, np.log(np.einsum("cii->ci", A)).sum(axis=1)
 
 
 class NormalGivenScales(Map):

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skbayes_sgld._linalg import matmul_rows
+from skbayes_sgld._linalg import inverse_factors, matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.noise_models import LogLinearNoisePosterior
 from skbayes_sgld.posterior.parameterizations.base import Map
-from skbayes_sgld.posterior.parameterizations.conditional import NormalCoefficients, inverse_factors
+from skbayes_sgld.posterior.parameterizations.conditional import NormalCoefficients
 
 
 class NormalGivenUnequalNoise(Map):

@@ -1,0 +1,128 @@
+r"""Coefficients and few effects in coordinates that are standard normal given the scales.
+
+With few labels the posterior of effects changes much with their scale, which has long tails: at a
+small scale the effects are all near 0, and at a large one the intercept and the mean of the effects
+are known only together. With the likelihood expanded about the mode, to
+:math:`b' \beta - \beta' G \beta / 2`, the coefficients :math:`\beta = T(h) v` are normal given h,
+
+.. math:: A = T' G T + \Lambda, \quad A = K K', \quad v = A^{-1} (T' b + q) + K^{-T} z,
+
+where T has the factors of the learned covariances of effects. :math:`\Lambda` and q are the
+precision and the pull of the priors that are not learned; for effects they are 1 and 0. No step
+divides by a scale.
+
+**References.** Murray (2016), Differentiation of the Cholesky decomposition, arXiv 1602.07527.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skbayes_sgld._linalg import inverse_factors
+from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.collapsed import Marginal
+from skbayes_sgld.mixed.posterior import log_determinant
+from skbayes_sgld.mixed.working import WorkingModel
+from skbayes_sgld.posterior.parameterizations.base import Expanded
+
+MOST_EFFECTS = 32  # coefficients and effects, whose matrices are factored at every step
+
+
+class GivenScales:
+    """Coordinates of coefficients and effects that are standard normal given hyperparameters.
+
+    Parameters
+    ----------
+    working : WorkingModel
+    marginal : Marginal
+        Expansion of the likelihood about the mode.
+    """
+
+    def __init__(self, working: WorkingModel, marginal: Marginal) -> None:
+        self._working, self._marginal = working, marginal
+        self._covariances, gram = working.posterior.covariances, marginal.gram
+        q, L, p = gram.q, gram.n_labels, gram.shared.shape[0] - 1
+        self._n_labels = L * q
+        n = L * q + p
+        G, self._side = np.zeros((n, n)), np.zeros(n)
+        for k in range(L):
+            at = slice(k * q, (k + 1) * q)
+            G[at, at] = gram.labels[:, :, k]
+            G[at, L * q :] = gram.cross[:, k, :p]
+            self._side[at] = gram.cross[:, k, p]
+        G[L * q :, : L * q] = G[: L * q, L * q :].T
+        G[L * q :, L * q :] = gram.shared[:p, :p]
+        self._side[L * q :] = gram.shared[:p, p]
+        self._gram, self._precision, self._pull = G, np.eye(n), np.zeros(n)
+        self._precision[L * q :, L * q :] = marginal.precision
+        self._pull[L * q :] = marginal.pull
+        others = zip(working.other_terms, working.at_others, strict=True)
+        firsts = {k: L * q + place.start for k, place in others}
+        if working.main is not None:
+            firsts[working.main] = 0
+        self._blocks = []
+        for k, first in firsts.items():
+            term = working.posterior.terms[k]
+            places = first + np.arange(term.size).reshape(-1, len(term.effects))
+            self._blocks.append((k, places[:, :, None], places[:, None, :]))
+        """Terms, and the rows and columns ``(L, q, q)`` of their labels' blocks in T."""
+
+    def _factor(self, roots: list[Array]) -> Array:
+        """Matrix T ``(C, n, n)``."""
+        T = np.tile(np.eye(len(self._gram)), (len(roots[0]), 1, 1))
+        for k, rows, columns in self._blocks:
+            T[:, rows, columns] = roots[k][:, None]
+        return T
+
+    def _given(self, h: Array) -> tuple[list[Array], Array, Array, Array, Array]:
+        """Factors of covariances, T, ``K^{-1}``, its log determinant, ``K^{-1} (T' b + q)``."""
+        roots = self._marginal.roots(h)
+        T = self._factor(roots)
+        A = T.swapaxes(1, 2) @ self._gram @ T + self._precision
+        inverse, log_root = inverse_factors(A)
+        side = np.einsum("cji,j->ci", T, self._side) + self._pull
+        return roots, T, inverse, log_root, np.einsum("cij,cj->ci", inverse, side)
+
+    def expand(self, z: Array, h: Array) -> Expanded:
+        """Linear parameters, the log Jacobian and the chain rule."""
+        working = self._working
+        roots, T, inverse, log_root, half = self._given(h)
+        z = np.hstack([each.reshape(len(z), -1) for each in working.split(z)])
+        v = np.einsum("cji,cj->ci", inverse, half + z)
+        linear = np.einsum("cij,cj->ci", T, v)
+        log_jacobian = log_root + log_determinant(T)
+
+        def pull_back(grad: Array, tau: float) -> Array:
+            g = np.hstack([each.reshape(len(grad), -1) for each in working.split(grad)])
+            a = np.einsum("cij,cj->ci", inverse, np.einsum("cji,cj->ci", T, g))
+            in_side = np.einsum("cji,cj->ci", inverse, a)
+            # K' times the gradient in K: its lower triangle, and half of its diagonal (Murray 2016)
+            in_K = -(half + z)[:, :, None] * a[:, None] - a[:, :, None] * half[:, None]
+            in_K -= tau * np.eye(len(self._gram))
+            lower = np.tril(in_K) * (1.0 - 0.5 * np.eye(len(self._gram)))
+            in_A = inverse.swapaxes(1, 2) @ lower @ inverse
+            in_T = g[:, :, None] * v[:, None] + self._side[:, None] * in_side[:, None]
+            in_T += self._gram @ T @ (in_A + in_A.swapaxes(1, 2))
+            in_h = np.zeros_like(h)
+            for k, rows, columns in self._blocks:
+                in_root = in_T[:, rows, columns].sum(axis=1)
+                i = np.arange(rows.shape[1])
+                in_root[:, i, i] += tau * len(rows) / roots[k][:, i, i]
+                covariance, at = self._covariances.each[k], self._covariances.at[k]
+                in_h[:, at] += covariance.pull_back(h[:, at], in_root)
+            return np.hstack([self._join(a), in_h])
+
+        return Expanded(self._join(linear), log_jacobian, pull_back)
+
+    def inverse(self, linear: Array, h: Array) -> Array:
+        """Coordinates of linear parameters."""
+        _, T, inverse, _, half = self._given(h)
+        linear = np.hstack([e.reshape(len(linear), -1) for e in self._working.split(linear)])
+        v = np.linalg.solve(T, linear[..., None])
+        return self._join(np.linalg.solve(inverse.swapaxes(1, 2), v)[..., 0] - half)
+
+    def _join(self, values: Array) -> Array:
+        """Linear parameters in the order of theta, from labels first and shared ones last."""
+        labels, shared = np.split(values, [self._n_labels], axis=1)
+        working = self._working
+        return working.join(labels.reshape(len(values), working.n_labels, working.q), shared)
