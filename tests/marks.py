@@ -4,7 +4,7 @@ import pytest
 
 # Settings of fits whose draws a test compares with each other, or does not look at: plan and
 # shapes are those of any fit. ``short_chains`` is the mark of their tests.
-SHORT = {"n_draws": 10, "n_burnin": 5, "thin": 1, "n_chains": 1}
+SHORT = {"n_draws": 20, "n_burnin": 5, "thin": 1, "n_chains": 2}
 short_chains = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 

@@ -5,8 +5,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from skbayes_sgld import SGLDOrdinalClassifier
+from tests.marks import SHORT
 
-from .test_ordinal import CODES, DRAWS, GRADES, NAMES, X, fit
+from .test_ordinal import CODES, GRADES, NAMES, X, fit
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -30,18 +31,18 @@ TEXT = {
 
 @pytest.fixture(scope="module")
 def model():
-    return fit(X, GRADES)
+    return fit(X, GRADES, **SHORT)
 
 
 @pytest.mark.parametrize("y", TEXT.values(), ids=TEXT)
 def test_the_order_of_any_type_that_has_one_is_that_of_the_classes(y, model):
     """Its labels are those of text, in its order, without a warning."""
-    found = fit(X, y)
+    found = fit(X, y, **SHORT)
     assert_array_equal(found.classes_, NAMES)
     assert_array_equal(found.posterior_.values, model.posterior_.values)
     assert found.score(X, y) == model.score(X, GRADES)
     assert_array_equal(found.log_likelihood(X, y), model.log_likelihood(X, GRADES))
-    batches = SGLDOrdinalClassifier(**DRAWS)
+    batches = SGLDOrdinalClassifier(**SHORT, random_state=0)
     assert_array_equal(batches.partial_fit(X, y, classes=y).classes_, NAMES)
 
 

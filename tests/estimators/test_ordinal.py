@@ -13,7 +13,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import LogNormal, Normal
 from skbayes_sgld.rows import stream as streams
 from skbayes_sgld.sampling.tuning.mode import newton_mode
-from tests.marks import quick
+from tests.marks import SHORT, quick
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -190,7 +190,7 @@ OTHERS = {
 
 @pytest.fixture(scope="module")
 def scores_of_text():
-    return cross_val_score(SGLDOrdinalClassifier(**DRAWS), X, GRADES, cv=KFold(2))
+    return cross_val_score(SGLDOrdinalClassifier(**DRAWS | SHORT), X, GRADES, cv=KFold(2))
 
 
 @pytest.mark.parametrize("kind", quick(OTHERS, "numbers downwards"))
@@ -204,9 +204,9 @@ def test_ordered_categories_need_not_be_text(kind, model, scores_of_text):
     assert found.score(X, y) == model.score(X, GRADES)
     assert found.score(X, np.asarray(names)[CODES]) == model.score(X, GRADES)
     assert_array_equal(found.log_predictive_density(X, y), model.log_predictive_density(X, GRADES))
-    scores = cross_val_score(SGLDOrdinalClassifier(**DRAWS), X, y, cv=KFold(2))
+    scores = cross_val_score(SGLDOrdinalClassifier(**DRAWS | SHORT), X, y, cv=KFold(2))
     assert_allclose(scores, scores_of_text)
-    batches = SGLDOrdinalClassifier(**DRAWS).partial_fit(X[:120], y[:120], classes=y)
+    batches = SGLDOrdinalClassifier(**DRAWS | SHORT).partial_fit(X[:120], y[:120], classes=y)
     batches.partial_fit(X[120:], y[120:], classes=y)
     assert_array_equal(batches.classes_, names)
 

@@ -385,6 +385,7 @@ def test_searches_clone_curves_and_displays_draw_them():
     search = GridSearchCV(clone(model).set_params(**SHORT), tried, cv=2)
     shuffled = rng.permutation(len(x))
     search.fit(x[shuffled, None], y[shuffled])
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.best_params_["smooth_effects"] is not None
     model.fit(x[:, None], y)
     display = PartialDependenceDisplay.from_estimator(model, x[:, None], 0)
