@@ -22,22 +22,21 @@ increasing cut points, overrides :meth:`Likelihood.constrain_own` and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import ClassVar, Self
 
 import numpy as np
 from scipy.sparse import sparray
+from scipy.special import ndtri
 
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.kernel import GivenKernel, RowKernel, with_offset_and_weight
-from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.mixture import Mixture, solve_quantile
 from skbayes_sgld.likelihoods.own import OwnParameter
 from skbayes_sgld.likelihoods.row_values import RowValues
-
-Average = Callable[[Callable[[Array, Array], Array], Array], Array]
 
 RARE = 0.02  # share of the rows below which a class is rare
 
@@ -390,36 +389,19 @@ class Likelihood(Component):
         """Draws of an observation ``(C, B)``."""
         raise self._undefined("sample")
 
-    def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
-        """Quantile ``(n_rows,)`` of each row's observation under a mixture.
+    def quantile_start(self, u: Array, q: float) -> tuple[Array, Array]:
+        """Quantile ``(C,)`` at the local parameters ``u (C, n_local, 1)``, and its unit ``(C,)``.
 
-        Parameters
-        ----------
-        average : callable
-            Takes a function and the positions ``(r,)`` of some rows; returns the means ``(r,)`` of
-            the function over the mixture. The function takes local parameters ``(r, n_local, m)``
-            and the positions, and returns ``(r, m)``.
-        n_rows : int
-        q : float
+        The quantile under a mixture is searched from there, and solved to 1e-5 of these units.
         """
-        every = np.arange(n_rows)
-        first = average(lambda u, _: self.mean(u), every)
+        mean, sd = self.mean(u)[:, 0], np.sqrt(self.variance(u)[:, 0])
+        cdf = Mixture(u, np.ones(1)).cdf(self.cdf)
+        return solve_quantile(cdf, q, mean + sd * ndtri(q), sd, self.whole), sd
 
-        def second(u: Array, rows: Array) -> Array:
-            return np.square(self.mean(u) - first[rows, None]) + self.variance(u)
-
-        sd, cdf = np.sqrt(average(second, every)), self._mixture_cdf(average, n_rows)
-        return solve_quantile(cdf, q, first, sd, self.whole)
-
-    def _mixture_cdf(self, average: Average, n_rows: int) -> Callable[[Array, Array], Array]:
-        """Distribution function of a mixture, at points ``(r,)`` of the rows at some positions."""
-
-        def cdf(t: Array, rows: Array) -> Array:
-            at = np.empty(n_rows)
-            at[rows] = t
-            return average(lambda u, some: self.cdf(u, at[some, None]), rows)
-
-        return cdf
+    def averaged_quantile(self, mixture: Mixture, q: float) -> Array:
+        """Quantile ``(n,)`` of each row's observation under a mixture of local parameters."""
+        start, unit = self.quantile_start(mixture.center(), q)
+        return solve_quantile(mixture.cdf(self.cdf), q, start, unit, self.whole)
 
 
 class LabelLikelihood(Likelihood):

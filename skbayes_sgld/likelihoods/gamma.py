@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammainc, gammaincinv, gammaln
+from scipy.special import gammainc, gammaincinv, gammaln, ndtri
 
-from skbayes_sgld.likelihoods.base import Array, Average, Likelihood
+from skbayes_sgld.likelihoods.base import Array, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.mixture import Mixture, log_normal, solve_quantile
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -96,30 +96,31 @@ class Gamma(Likelihood):
         with np.errstate(over="ignore"):  # an overflow gives 1
             return gammainc(k, k * np.maximum(y, 0.0) / mean)
 
-    def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
-        """Quantile ``(n_rows,)`` of each row's observation under a mixture.
+    def quantile_start(self, u: Array, q: float) -> tuple[Array, Array]:
+        """Log of the quantile ``(C,)``, and its unit."""
+        k = np.exp(-clip_log(u[:, 1]))
+        one = first_if_equal(k, axis=0)
+        with np.errstate(divide="ignore"):
+            inner = np.log(gammaincinv(one, q))
+        tail = (np.log(q) + gammaln(one + 1.0)) / one  # if it underflows, its leading term
+        inner = np.where(np.isfinite(inner), inner, tail)
+        with np.errstate(over="ignore"):  # far in the tail of a large shape the density is 0
+            unit = np.exp(log_normal(ndtri(q)) + gammaln(one) + np.exp(inner) - one * inner)
+        return (u[:, 0] + inner - np.log(one))[:, 0], np.broadcast_to(unit[:, 0], len(u))
+
+    def averaged_quantile(self, mixture: Mixture, q: float) -> Array:
+        """Quantile ``(n,)`` of each row's observation under a mixture of local parameters.
 
         The equation is solved for the logarithm, since with a dispersion above 1 low quantiles are
-        tiny in units of the standard deviation. The search begins at the mean log of the
-        components' quantiles.
+        tiny in units of the standard deviation.
         """
-        every, mixture_cdf = np.arange(n_rows), self._mixture_cdf(average, n_rows)
+        start, unit = self.quantile_start(mixture.center(), q)
 
-        def cdf(s: Array, rows: Array) -> Array:
+        def cdf(u: Array, s: Array) -> Array:
             with np.errstate(over="ignore"):  # an overflow gives 1
-                return mixture_cdf(np.exp(s), rows)
+                return self.cdf(u, np.exp(s))
 
-        def log_quantile(u: Array, rows: Array) -> Array:
-            k = np.exp(-clip_log(u[:, 1]))
-            one = first_if_equal(k, axis=0)
-            with np.errstate(divide="ignore"):
-                inner = np.log(gammaincinv(one, q))
-            tail = (np.log(q) + gammaln(one + 1.0)) / one  # if it underflows, its leading term
-            return u[:, 0] + np.where(np.isfinite(inner), inner, tail) - np.log(one)
-
-        start = average(log_quantile, every)
-        unit = average(lambda u, rows: np.exp(0.5 * clip_log(u[:, 1])), every)
-        return np.exp(solve_quantile(cdf, q, start, unit, bounded=False))
+        return np.exp(solve_quantile(mixture.cdf(cdf), q, start, unit))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation."""

@@ -1,4 +1,4 @@
-"""Quantiles of mixtures, such as the predictive distribution of each row's observation."""
+"""Mixtures of one row's observation over draws or nodes, and their quantiles."""
 
 from __future__ import annotations
 
@@ -9,19 +9,95 @@ from scipy.special import ndtri
 
 from skbayes_sgld._typing import Array
 
-_BEND = 2.0  # relative change of a density over one sd: error of a Newton step
+_BEND = 2.0  # relative change of the slope over one unit: error of a secant step
+_SMALLEST = np.finfo(float).tiny
+
+
+def log_normal(z: float) -> float:
+    """Log density of a standard normal variable."""
+    return float(-0.5 * (z * z + np.log(2.0 * np.pi)))
+
+
+class Mixture:
+    """Distributions of several rows' observations, each a mixture over m components.
+
+    Attributes
+    ----------
+    u : ndarray of shape (n, n_local, m)
+        Local parameters of every component.
+    weights : ndarray of shape (m,)
+        Probabilities of the components.
+    error : ndarray of shape (n,) or float
+        Largest estimated error of each row's means, in units of the scale: 0 over the draws.
+    scale : float
+    """
+
+    error: Array | float = 0.0
+    scale = 1.0
+
+    def __init__(self, u: Array, weights: Array) -> None:
+        self.u, self.weights = u, weights
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.u)
+
+    def mean(self, function: Callable[[Array, Array], Array], rows: Array) -> Array:
+        """Means ``(r,)`` over the components of a function, for the rows at some positions.
+
+        The function takes local parameters ``(r, n_local, m)`` and the positions ``(r,)``, and
+        returns ``(r, m)``.
+        """
+        u = self.u if len(rows) == len(self.u) else self.u[rows]
+        means: Array = function(u, rows) @ self.weights
+        return means
+
+    def log_mean(self, function: Callable[[Array, Array], Array]) -> Array:
+        """Logs ``(n,)`` of the means of exponentials of a function, as :meth:`mean` takes it."""
+        top = np.zeros(len(self))
+
+        def exponential(u: Array, rows: Array) -> Array:
+            values = function(u, rows)
+            largest = values.max(axis=1)
+            top[rows] = np.where(largest > -np.inf, largest, 0.0)
+            values -= top[rows, None]
+            return np.exp(values, out=values)
+
+        mean = self.mean(exponential, np.arange(len(self)))
+        self.error = np.divide(self.error, mean, where=mean > 0, out=np.full(len(self), np.inf))
+        with np.errstate(divide="ignore"):
+            return top + np.log(np.maximum(mean, 0.0))
+
+    def center(self) -> Array:
+        """Mean local parameters ``(n, n_local, 1)``."""
+        return (self.u @ self.weights)[..., None]
+
+    def cdf(self, of: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+        """Distribution function: from points ``(r,)`` of rows at some positions, ``(r,)``.
+
+        ``of`` is that of a component, from local parameters and points ``(r, 1)``.
+        """
+
+        def cdf(t: Array, rows: Array) -> Array:
+            at = np.empty(len(self))
+            at[rows] = t
+            return self.mean(lambda u, some: of(u, at[some, None]), rows)
+
+        return cdf
 
 
 def solve_quantile(
     cdf: Callable[[Array, Array], Array],
     q: float,
-    mean: Array,
-    sd: Array,
+    start: Array,
+    unit: Array,
     whole: bool = False,
-    start: tuple[Array, Array, Array] | None = None,
-    bounded: bool = True,
+    doubt: Array | None = None,
 ) -> Array:
-    """Solve ``cdf(t) = q`` for each row, by the secant method kept inside a bracket.
+    """Solve ``cdf(t) = q`` for each row, by the secant method for the normal score of the cdf.
+
+    The normal score, the normal quantile of ``cdf(t)``, is nearly linear in t. A bracket is kept
+    as soon as there are points on both sides; until then steps are at most 2, 4, 16, 256 ... units.
 
     Parameters
     ----------
@@ -30,88 +106,86 @@ def solve_quantile(
         probabilities ``(m,)`` of at most t.
     q : float
         Level of the quantile, in (0, 1).
-    mean, sd : ndarray of shape (n,)
-        Mean and standard deviation of each row's distribution.
+    start : ndarray of shape (n,)
+        Where the search begins.
+    unit : ndarray of shape (n,)
+        Inverse slope of the normal score near the quantile: of a normal distribution its sd.
     whole : bool, default=False
         Whether the distribution is one of counts; the quantile is then the smallest t with
         ``cdf(t) >= q``.
-    start : tuple of three ndarrays of shape (n,), or None
-        Starting points, the density there and its relative error. None: the quantile of a normal
-        distribution.
-    bounded : bool, default=True
-        Whether ``mean`` and ``sd`` are moments, which bound the quantiles. If not, they are the
-        starting points and first steps of a search, with doubling steps, for bounds.
+    doubt : ndarray of shape (n,) or None, default=None
+        Relative error of the unit; None: 1.
 
     Returns
     -------
     quantile : ndarray of shape (n,)
-        Accurate to 1e-5 sds, and exact for whole numbers. Not finite if the moments are not.
+        Accurate to 1e-5 units, and exact for whole numbers. Not finite if start or unit are not.
     """
-    if bounded:  # Cantelli's inequality bounds the quantile's distance from the mean
-        reach = np.sqrt(1 - q) / np.sqrt(q)
-        low, high = mean - sd * reach, mean + sd / reach
-    else:
-        low, high = _enclose(cdf, q, mean, sd)
-    t = mean + sd * ndtri(q)
-    slope = np.exp(-0.5 * ndtri(q) ** 2) / np.sqrt(2 * np.pi) / np.where(sd > 0, sd, 1.0)
-    doubt = np.ones(len(t))  # relative error of the slope
-    if start is not None:
-        usable = (start[0] > low) & (start[0] < high) & (start[1] > 0) & (start[2] < 1.0)
-        normal = (t, slope, doubt)
-        t, slope, doubt = (np.where(usable, *each) for each in zip(start, normal, strict=True))
+    level, n = ndtri(q), len(start)
+    low, high = np.full(n, -1.0 if whole else -np.inf), np.full(n, np.inf)
+    t = np.maximum(np.ceil(start), 0.0) if whole else start.astype(float)
+    begin = t.copy()
+    slope, most = np.divide(1.0, unit, where=unit > 0, out=np.full(n, np.inf)), 2.0 * unit
     if whole:
-        low, high = np.maximum(np.floor(low) - 1.0, -1.0), np.ceil(high)
-        t = np.minimum(np.ceil(t), high - 1.0)
-    # far out, a density may fall by any factor over one sd
+        most = np.maximum(most, 1.0)
+    doubt = np.ones(n) if doubt is None else doubt.astype(float)
+    # far out, a density may fall by any factor over one unit
     far_out = min(q, 1.0 - q) < 1e-3
-    active, previous = np.flatnonzero(np.isfinite(t) & (high > low + whole)), None
+    factor = np.sqrt(2.0)  # by which the bound of the steps grows
+    active, previous = np.flatnonzero(np.isfinite(t) & np.isfinite(unit)), None
     for number in range(200):
         if not len(active):
             break
-        at = t[active]
-        excess = cdf(at, active) - q
+        at, each = t[active], unit[active]
+        p = cdf(at, active)
+        excess = p - q
+        score = ndtri(np.clip(p, _SMALLEST, 1.0 - 1e-16)) - level
+        saturated = (p < 1e-15) | (p > 1.0 - 1e-15)  # its score says nothing
         high[active] = np.where(excess >= 0, at, high[active])
         low[active] = np.where(excess < 0 if whole else excess <= 0, at, low[active])
         if previous is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
-                secant = (excess - previous[1]) / (at - previous[0])
-            usable = np.isfinite(secant) & (secant > 0)
-            change = np.abs(secant / slope[active] - 1.0) + np.abs(at - previous[0]) / sd[active]
+                secant = (score - previous[1]) / (at - previous[0])
+                change = np.abs(secant / slope[active] - 1.0) + np.abs(at - previous[0]) * secant
+            usable = np.isfinite(secant) & (secant > 0) & ~saturated & ~previous[2]
             doubt[active] = np.where(usable, np.minimum(_BEND * change, 1.0), doubt[active])
             slope[active] = np.where(usable, secant, slope[active])
         below, above = low[active], high[active]
-        proposal, middle = at - excess / slope[active], 0.5 * (below + above)
-        if whole:  # a few draws of huge means may give an sd far above the quantile
-            least = np.maximum(below, 1.0)
-            middle = np.where(above > 4.0 * least, np.sqrt(least) * np.sqrt(above), middle)
-            proposal = np.where(above > 1e9 * least, middle, proposal)
-        if number > 30:  # bisection
-            proposal = middle
+        with np.errstate(invalid="ignore", over="ignore"):
+            proposal = at - score / slope[active]
+            middle = _between(below, above, begin[active], each)
+            # without a bracket steps are bounded, and the bounds grow
+            bracketed, limit = np.isfinite(below) & np.isfinite(above), most[active]
+            factor = min(factor * factor, 1e100)
+            most[active] = np.where(bracketed, limit, np.minimum(limit * factor, 1e300))
+            proposal = np.where(bracketed, proposal, np.clip(proposal, at - limit, at + limit))
+            middle = np.where(bracketed, middle, at - np.copysign(limit, excess))
+        halved = saturated & bracketed | (number > 8 and number % 2 == 0)
+        proposal = np.where(halved, middle, proposal)
         if whole:
             proposal = np.clip(np.ceil(proposal), below + 1.0, np.maximum(above, below + 2.0) - 1.0)
-            far = above - below > np.maximum(1.0, 1e-15 * above)
+            far = ~bracketed | (above - below > np.maximum(1.0, 1e-15 * above))
         else:
-            proposal = np.where((proposal > below) & (proposal < above), proposal, middle)
-            step = np.abs(proposal - at) / sd[active]
-            error = step if far_out else step * (doubt[active] + _BEND * step)
-            # if nearly all mass is within a few sds, secants across it are not slopes
-            reached = np.abs(excess) < 0.01 * min(q, 1.0 - q)
-            far = np.where(reached, error > 1e-5, above - below > 1e-12 * sd[active])
+            halved |= ~((proposal >= below) & (proposal <= above))
+            proposal = np.where(halved, middle, proposal)
+            step = np.abs(proposal - at) / each
+            with np.errstate(over="ignore"):
+                bend = _BEND * step * np.maximum(each * slope[active], 1.0)
+                error = step if far_out else step * (doubt[active] + bend)
+            # if nearly all mass is within a few units, secants across it are not slopes
+            reached = ~halved & (np.abs(excess) < 0.01 * min(q, 1.0 - q))
+            far = np.where(reached, error > 1e-5, above - below > 1e-12 * each)
         t[active] = proposal
-        active, previous = active[far], (at[far], excess[far])
+        active, previous = active[far], (at[far], score[far], saturated[far])
     return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
 
 
-def _enclose(
-    cdf: Callable[[Array, Array], Array], q: float, start: Array, unit: Array
-) -> tuple[Array, Array]:
-    """Points below and above each quantile, found from ``start`` by doubling steps of ``unit``."""
-    ends = []
-    for sign in (-1.0, 1.0):
-        end, step, rows = start + sign * unit, unit.copy(), np.arange(len(start))
-        while len(rows):
-            rows = rows[sign * (cdf(end[rows], rows) - q) < 0]
-            step[rows] *= 2.0
-            end[rows] += sign * step[rows]
-        ends.append(end)
-    return ends[0], ends[1]
+def _between(below: Array, above: Array, begin: Array, unit: Array) -> Array:
+    """Middle of each bracket; of its distances from where the search began, if they differ much."""
+    to_low, to_high = np.abs(below - begin), np.abs(above - begin)
+    near, far = np.maximum(np.minimum(to_low, to_high), unit), np.maximum(to_low, to_high)
+    beside = ((below >= begin) | (above <= begin)) & (far > 4.0 * near)
+    away = np.sqrt(near) * np.sqrt(far)
+    return np.where(
+        beside, begin + np.where(below >= begin, away, -away), 0.5 * below + 0.5 * above
+    )

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import stdtr, stdtrit
+from scipy.special import ndtri, stdtr, stdtrit
 
-from skbayes_sgld.likelihoods.base import Array, Average
+from skbayes_sgld.likelihoods.base import Array
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.mixture import log_normal
 from skbayes_sgld.likelihoods.normal import NormalNoise
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.robust_starts import regressions
@@ -158,26 +158,11 @@ class StudentTNoise(NormalNoise):
         T = np.clip(rng.standard_t(self._degrees(u)), -1e100, 1e100)  # the squares are finite
         return u[:, 0] + T * np.exp(0.5 * u[:, 1])
 
-    def averaged_quantile(self, average: Average, n_rows: int, q: float) -> Array:
-        """Quantile ``(n_rows,)`` of each row's observation under a mixture.
-
-        The mixture may have no variance to bound its quantiles. So the search begins at the mean of
-        the components' quantiles, and doubles its interval until it contains the quantile.
-        """
-        every, cdf = np.arange(n_rows), self._mixture_cdf(average, n_rows)
-
-        def quantile(u: Array, rows: Array) -> Array:
-            nu = self._degrees(u)
-            return u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(first_if_equal(nu, axis=0), q)
-
-        start = average(quantile, every)
-        unit = average(lambda u, rows: np.exp(0.5 * u[:, 1]), every)
-
-        def density(u: Array, rows: Array) -> Array:
-            return np.exp(self.log_density(np.array(u, dtype=float), start[rows, None]))
-
-        begin = start, average(density, every), np.full(n_rows, 0.5)
-        return solve_quantile(cdf, q, start, unit, start=begin, bounded=False)
+    def quantile_start(self, u: Array, q: float) -> tuple[Array, Array]:
+        """Quantile ``(C,)``, and the unit in which the normal score of y has slope 1 there."""
+        nu = self._degrees(u)
+        start = u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(first_if_equal(nu, axis=0), q)
+        return start[:, 0], np.exp(log_normal(ndtri(q)) - self.log_density(u, start))[:, 0]
 
     def _degrees(self, u: Array) -> Array:
         # from 1e10 on the t distribution function is the normal one

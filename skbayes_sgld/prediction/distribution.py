@@ -14,13 +14,21 @@ from skbayes_sgld._doors import Door
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods import Bernoulli, LabelLikelihood, Likelihood, as_totals
-from skbayes_sgld.likelihoods.base import Average, FarRowError
+from skbayes_sgld.likelihoods.base import HIGHEST, FarRowError
+from skbayes_sgld.likelihoods.mixture import Mixture
 from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
 from skbayes_sgld.prediction.blocks import block_size, by_blocks, map_blocks
 from skbayes_sgld.prediction.normal_mixture import NormalMixtures
 from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
-from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
+from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature, count_nodes
+
+_NODES = 0.25  # nodes for each draw; with more, sums over all draws cost less
+_MANY = 200
+# estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these
+_OF_QUANTILE, _OF_CDF, _OF_DENSITY = 3e-5, 6e-6, 1e-6
+_EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
+_DONE = -1
 
 # rare: under a log link the mean of a row far out may overflow
 _PREDICT_APART = Door("skbayes_sgld.prediction.far_rows", "predict_apart")
@@ -110,9 +118,9 @@ class PredictiveDistribution:
     def allows_quadrature(self) -> bool:
         """Whether averages over the draws may be computed by a quadrature with a few nodes.
 
-        With several predictors, or cut points, it would take too many nodes.
+        With a predictor for each class, or cut points, it would take too many nodes.
         """
-        alone = self.predictor.n_predictors == 1 == self.likelihood.n_predictors
+        alone = self.predictor.n_predictors <= 2 and self.likelihood.n_predictors == 1
         has_cut_points = self.own is not None and isinstance(self.likelihood, LabelLikelihood)
         return alone and not has_cut_points
 
@@ -258,11 +266,14 @@ class PredictiveDistribution:
             of_predictor = self._of_predictor(row_values)
             return t if of_predictor is None else t + of_predictor[:, None]
 
-        def mixture_quantiles(average: Average, n: int) -> Array:
-            return np.column_stack([likelihood.averaged_quantile(average, n, p) for p in q])
+        def quantiles_of(mixture: Mixture) -> Array:
+            quantiles = np.empty((len(mixture), len(q)))
+            for number, p in enumerate(q):
+                mixture.scale = min(1.0, 4.0 * p, 4.0 * (1.0 - p))
+                quantiles[:, number] = likelihood.averaged_quantile(mixture, p)
+            return quantiles
 
-        by = self._by_quadrature if self.allows_quadrature else self._by_sums
-        return by(mixture_quantiles, X, row_values)
+        return self._averages(quantiles_of, _OF_QUANTILE, X, row_values)
 
     def _noise_share(self, row_values: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
@@ -285,108 +296,184 @@ class PredictiveDistribution:
             # rows of a block: their expansions are solved together
             return map_blocks(values_of, n_rows, int(np.clip(n_rows // 8, 512, 4096)))
 
+    def _averages(
+        self,
+        function: Callable[..., Array],
+        error: float,
+        X: Array,
+        row_values: RowValues,
+        *more: Array,
+    ) -> Array:
+        """Values, by blocks of rows, of a function of their mixtures.
+
+        The function takes a :class:`Mixture` and the block's part of ``more``. An error of 0 stands
+        for mixtures over all draws.
+        """
+        if error and self.allows_quadrature:
+            return self._by_nodes(function, error, X, row_values, *more)
+        return self._by_sums(function, X, row_values, *more)
+
     def _by_sums(
         self, function: Callable[..., Array], X: Array, row_values: RowValues, *more: Array
     ) -> Array:
-        """Values, by blocks of rows, of a function of averages over the draws.
-
-        The function takes the average (see :meth:`Likelihood.averaged_quantile`), the number of
-        rows in the block, and the block's part of ``more``.
-        """
+        """Values as :meth:`_averages`, of mixtures over all draws."""
         share = self.share
 
         def values_of(X: Array, row_values: RowValues, *more: Array) -> Array:
-            u = self.local(X, row_values)
-
-            def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
-                return draw_values(u if len(rows) == len(u) else u[rows], rows) @ share
-
-            return function(average, len(u), *more)
+            return function(Mixture(self.local(X, row_values), share), *more)
 
         return self._by_blocks(values_of, 4, X, row_values, *more)
 
-    def _by_quadrature(
-        self, function: Callable[..., Array], X: Array, row_values: RowValues, *more: Array
+    def _by_nodes(
+        self,
+        function: Callable[..., Array],
+        error: float,
+        X: Array,
+        row_values: RowValues,
+        *more: Array,
     ) -> Array:
-        """Values as :meth:`_by_sums`, by a quadrature.
+        """Values as :meth:`_averages`, of mixtures over a few nodes of each row.
 
-        Counts of 100,000 rows take a tenth of the time that sums over all draws do.
+        Rows whose nodes are too many, or have too large an error, are summed over all draws.
         """
-        share, likelihood, spread = self.share, self.likelihood, self._spread(X)
-        own = np.zeros((len(share), 0)) if self.own is None else self.own
-        own_nodes, mean_own = OwnNodes(own), share @ own
+        spread, share, likelihood = self._spread(X), self.share, self.likelihood
+        draws = np.zeros((len(share), 0)) if self.own is None else self.own
 
-        def values_of(X: Array, row_values: RowValues, *more: Array) -> Array:
-            totals = likelihood.totals
-            center, deviation = spread.deviations(X)
-            of_predictor, of_spread = self._of_predictor(row_values), self._of_spread(row_values)
-            if of_predictor is not None:
-                center += of_predictor
-            likelihood.check_predictors(center + deviation.max(axis=1))
+        def counts_of(X: Array, row_values: RowValues) -> Array:
+            _, center, sd = self._location(spread, X, row_values)
+            likelihood.check_predictors(center[0])
+            extent = np.zeros(center.shape[1])
+            for away in (-2.0, 0.0, 2.0):
+                at = center + away * sd
+                if likelihood.log_link:
+                    np.minimum(at[0], HIGHEST, out=at[0])
+                extent = np.maximum(extent, (sd * self._rates(at, row_values)).max(axis=0))
+            return count_nodes(extent, error)
 
-            def exact(rows: Array) -> Array:
-                part = None if of_predictor is None else of_predictor[rows]
-                return self.local(X[rows], RowValues(offset=part))
+        def nodes_of(X: Array, row_values: RowValues) -> tuple[Array, Array, Array]:
+            coordinates, center, sd = self._location(spread, X, row_values)
+            coordinates[..., -1] = 0.0
+            coordinates /= np.where(sd > 0.0, sd, 1.0)[..., None]
+            z = spread.predictors(coordinates)
+            likelihood.check_predictors(center[0] + sd[0] * z[0].max(axis=1))
+            return quadrature(center, sd, z)
 
-            u = np.concatenate([center[None], np.repeat(mean_own[:, None], len(center), axis=1)])
-            if of_spread is not None:
-                u[likelihood.offset_at] += of_spread
-            y = likelihood.mean(u[None])[0]
-            if totals:  # the likelihood's mean is that of one trial
-                trials = np.ones(y.shape) if row_values.trials is None else row_values.trials
-                y = as_totals(trials * y, trials)
-            elif taken := likelihood.taken(row_values):
-                u = np.concatenate([u, np.stack(taken)])
-            information = np.maximum(likelihood.curvature(u[None], y)[0, 0, 0], 0.0)
-            mean = quadrature(center, deviation, share, np.sqrt(information), exact, own_nodes)
+        def values_of(part: slice) -> Array:
+            at = rows[part]
+            X_at, values_at = X[at], row_values[at]
+            size = block_size(2 * spread.n_coordinates + 4 * z_size)
+            blocks = [slice(i, i + size) for i in range(0, len(at), size)]
+            parts = [nodes_of(X_at[block], values_at[block]) for block in blocks]
+            u, weights, last = (np.concatenate(each) for each in zip(*parts, strict=True))
+            mixture = Nodes(self._beside(u, values_at), weights, last, quadrature)
+            values = function(mixture, *(each[at] for each in more))
+            return np.column_stack([values, mixture.error])
 
-            def average(draw_values: Callable[[Array, Array], Array], rows: Array) -> Array:
-                def node_values(u: Array, some: Array) -> Array:
-                    return draw_values(self._beside(u, row_values[some]), some)
+        K, n_rows = self.predictor.n_predictors, X.shape[0]
+        z_size = K * len(share)
+        counts: Array = self._by_blocks(counts_of, 1, X, row_values, each=spread.n_coordinates)
+        values = None
+        for extra in _EXTRA:
+            own, before = OwnNodes(draws, share, error, extra), counts.copy()
+            for n in np.unique(before[before > 0]):
+                rows, quadrature = np.flatnonzero(before == n), Quadrature(int(n), K, share, own)
+                if quadrature.n_nodes > _NODES * len(share):
+                    counts[rows] = 0
+                    continue
+                with one_blas_thread():
+                    found = map_blocks(values_of, len(rows), block_size(4 * quadrature.n_nodes))
+                if values is None:
+                    values = np.empty((n_rows, found.shape[1] - 1))
+                values[rows] = found[:, :-1]
+                counts[rows] = np.where(found[:, -1] <= error, _DONE, n + extra + 1)
+        counts[counts > 0] = 0
+        rest = np.flatnonzero(counts == 0)
+        if values is None:
+            return self._by_sums(function, X, row_values, *more)
+        if len(rest):
+            of_rest = (each[rest] for each in more)
+            values[rest] = self._by_sums(function, X[rest], row_values[rest], *of_rest)
+        return values
 
-                return mean(node_values, rows)
+    def _location(
+        self, spread: Spread, X: Array, row_values: RowValues
+    ) -> tuple[Array, Array, Array]:
+        """Coordinates of rows, and means and sds ``(K, n)`` of their predictors."""
+        coordinates = spread.coordinates(X)
+        center, sd = coordinates[..., -1].copy(), np.sqrt(spread.variance(coordinates))
+        if (of_predictor := self._of_predictor(row_values)) is not None:
+            center += of_predictor
+        return coordinates, center, sd
 
-            return function(average, len(center), *more)
+    def _rates(self, center: Array, row_values: RowValues) -> Array:
+        """How fast functions of the predictors change ``(K, n)``, at predictors ``(K, n)``.
 
-        return self._by_blocks(values_of, 2, X, row_values, *more)
+        They change like the normal distribution function of the predictor times its rate.
+        """
+        likelihood, u = self.likelihood, center
+        if self.own is not None:
+            mean_own = (self.share @ self.own)[:, None]
+            u = np.concatenate([center, np.broadcast_to(mean_own, (len(mean_own), len(u[0])))])
+        if (of_spread := self._of_spread(row_values)) is not None:
+            u = u.copy()
+            u[likelihood.offset_at] += of_spread
+        y = likelihood.mean(u[None])[0]
+        if likelihood.totals:  # the likelihood's mean is that of one trial
+            trials = np.ones(y.shape) if row_values.trials is None else row_values.trials
+            y = as_totals(trials * y, trials)
+        elif taken := likelihood.taken(row_values):
+            u = np.concatenate([u, np.stack(taken)])
+        rates = np.full(center.shape, 0.5)  # of a log variance at most
+        information = likelihood.curvature(u[None], y)[0, 0, 0]
+        rates[0] = np.sqrt(np.maximum(information, 0.0))
+        return rates
 
     @_far_rows_apart
     def log_likelihood(self, X: Array, y: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Log density of each row's observation under every draw ``(n, S)``."""
-        return self._by_blocks(self._log_likelihood, 4, X, row_values, y)
 
-    def _log_likelihood(self, X: Array, row_values: RowValues, y: Array) -> Array:
+        def log_likelihood_of(X: Array, row_values: RowValues, y: Array) -> Array:
+            return self._log_density(self.local(X, row_values), y)
+
+        return self._by_blocks(log_likelihood_of, 4, X, row_values, y)
+
+    def _log_density(self, u: Array, y: Array) -> Array:
+        """Log density of observations ``(n,)`` at local parameters, ``(n, m)``."""
         if self.present is None:
-            return self.likelihood.log_density(self.local(X, row_values), y[:, None])
+            return self.likelihood.log_density(u, y[:, None])
         position = np.searchsorted(self.present, y).clip(max=len(self.present) - 1).astype(float)
-        values = self.likelihood.log_density(self.local(X, row_values), position[:, None])
+        values = self.likelihood.log_density(u, position[:, None])
         values[~np.isin(y, self.present)] = -np.inf
         return values
 
     @_far_rows_apart
     def log_density(self, X: Array, y: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Log density of each row's observation under the mixture over all draws ``(n,)``."""
-        share = self.share
 
-        def log_density_of(X: Array, row_values: RowValues, y: Array) -> Array:
-            return _log_mean(self._log_likelihood(X, row_values, y), share)
+        def log_density_of(mixture: Mixture, y: Array) -> Array:
+            return mixture.log_mean(lambda u, rows: self._log_density(u, y[rows]))[:, None]
 
-        return self._by_blocks(log_density_of, 4, X, row_values, y)
+        error = _OF_DENSITY if self._many(X) else 0.0
+        return self._averages(log_density_of, error, X, row_values, y)[:, 0]
+
+    def _many(self, X: Array) -> bool:
+        """Whether nodes pay for functions that are computed once a row.
+
+        Sums over all draws are exact, and for few rows as fast.
+        """
+        return X.shape[0] >= _MANY
 
     @_far_rows_apart
     def cdf(self, X: Array, t: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Probability of an observation of at most each of ``t (n, m)``, in its shape.
 
-        For many rows the error is below 3e-6.
+        For many rows the estimated error is below 6e-6.
         """
-        # sums over all draws are exact, and for few rows as fast
-        likelihood, many = self.likelihood, X.shape[0] >= 200
+        likelihood, many = self.likelihood, self._many(X)
 
-        def mixture_cdf(average: Average, n: int, t: Array) -> Array:
-            def mean_of(at: Array) -> Array:
-                return average(lambda u, rows: likelihood.cdf(u, at[rows, None]), np.arange(n))
-
-            return np.column_stack([mean_of(at) for at in t.T])
+        def mixture_cdf(mixture: Mixture, t: Array) -> Array:
+            cdf, every = mixture.cdf(likelihood.cdf), np.arange(len(mixture))
+            return np.column_stack([cdf(at, every) for at in t.T])
 
         if many and likelihood.quadratic:
             of_predictor = self._of_predictor(row_values)
@@ -396,10 +483,10 @@ class PredictiveDistribution:
             )
             rest = np.flatnonzero(np.isnan(values).any(axis=1))
             if len(rest):
-                values[rest] = self._by_sums(mixture_cdf, X[rest], row_values[rest], t[rest])
+                of_rest = X[rest], row_values[rest], t[rest]
+                values[rest] = self._averages(mixture_cdf, _OF_CDF, *of_rest)
             return values
-        by = self._by_quadrature if many and self.allows_quadrature else self._by_sums
-        return by(mixture_cdf, X, row_values, t)
+        return self._averages(mixture_cdf, _OF_CDF if many else 0.0, X, row_values, t)
 
     def sample(
         self, X: Array, rng: np.random.RandomState, row_values: RowValues = NO_VALUES
@@ -518,13 +605,3 @@ class PredictiveDistribution:
             return Bernoulli()
         assert isinstance(self.likelihood, LabelLikelihood)
         return self.likelihood
-
-
-def _log_mean(values: Array, share: Array) -> Array:
-    """Logs of the means of exponentials over the columns ``(n,)``; the values are overwritten."""
-    largest = values.max(axis=1)
-    shift = np.where(largest > -np.inf, largest, 0.0)
-    values -= shift[:, None]
-    np.exp(values, out=values)
-    with np.errstate(divide="ignore"):
-        return np.log(values @ share) + shift

@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods.mixture import solve_quantile
+from skbayes_sgld.likelihoods.mixture import log_normal, solve_quantile
 from skbayes_sgld.prediction.blocks import block_size, by_blocks
 from skbayes_sgld.prediction.predictors import Spread
 
@@ -250,9 +250,12 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
         return (cdf_of(z, out=z) @ weight).astype(float)
 
     t, density, error = start
-    # relative error of the density, from that of the quantile; a series that diverges has any error
-    doubt = 4.0 * np.minimum(error, 1.0)
-    return solve_quantile(cdf, q, center, width, start=(t, density, doubt))
+    doubt = 4.0 * error  # relative error of the density, from that of the quantile
+    # a series that diverges has any error; Cantelli's inequality bounds the quantile
+    usable = (t > center - width / np.sqrt(q)) & (t < center + width) & (density > 0) & (doubt < 1)
+    unit = np.divide(np.exp(log_normal(ndtri(q))), density, where=usable, out=width.copy())
+    t, doubt = np.where(usable, t, center + width * ndtri(q)), np.where(usable, doubt, 1.0)
+    return solve_quantile(cdf, q, t, unit, doubt=doubt)
 
 
 @cache

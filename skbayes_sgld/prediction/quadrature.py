@@ -1,171 +1,337 @@
-"""Means of smooth functions of one predictor and of own parameters, from a few nodes for each row.
+"""Means of smooth functions of local parameters, from a few nodes for each row.
 
-The weights of a quadrature are made from the Chebyshev moments of the draws of a row's predictor.
-Its mean ``E f(eta) = sum_j w_j f(eta_j)`` is exact for polynomials of lower degree than the number
-of nodes, and nearly so for functions whose Chebyshev coefficients fall off. The last coefficients
-of a function estimate the error; rows with a larger error are averaged over all draws. The
-likelihood's own parameters have nodes too, the same for all rows; the moments are then those of
-products of polynomials.
+A row's local parameters are its predictors and the likelihood's own parameters. Over the draws they
+are nearly normal: own parameters are standardised by their mean and covariance, the same for all
+rows, and a row's predictors by what own parameters and earlier predictors leave of them. Each
+standardised coordinate has the nodes of a Gauss rule, and the nodes of all coordinates form a grid.
+The weights of a row's nodes are those of the rules, times a polynomial. It makes the means of all
+products of polynomials that the nodes can tell apart those over the draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import lgamma
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import product
 
 import numpy as np
+from scipy.special import gammaln
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods.base import Average
+from skbayes_sgld.likelihoods.mixture import Mixture
 
-_ERROR = 1e-6  # of a mean, relative to the function's largest value: about that of single precision
-# Nodes for each draw; with more, sums over all draws cost less: for 40 rows with t-distributed
-# noise 7,125 nodes took 10 times as long as 4,000 draws, for 200 rows 1,920 nodes 1.1 times, for
-# 600 rows 1,089 nodes half.
-_NODES = 0.4
-_MOST = 24  # largest degree; beyond it, sums over all draws cost less
+_LEAST = 0.02  # least size of a moment that is not known
+_MOMENT = 0.1  # mean of an orthonormal polynomial of the draws: its expected size
+# Numbers of nodes of a coordinate; beyond the last, sums over all draws cost less
+_COUNTS = (2, 3, 4, 5, 6, 8, 10, 13)
+_MOST_OWN = 8  # nodes of an own parameter that varies more: errors are estimated
+_REACH = 3.2  # sds that nodes of predictors reach: most rows have draws beyond
 
 
-def quadrature(
-    center: Array,
-    deviation: Array,
-    share: Array,
-    rate: Array,
-    exact: Callable[[Array], Array],
-    own: OwnNodes,
-) -> Average:
-    """Function that gives means over the draws of functions of one predictor, for several rows.
+class Rule:
+    """Gauss rule of a distribution on some points, and its orthonormal polynomials.
 
-    Parameters
+    Attributes
     ----------
-    center : ndarray of shape (n,)
-    deviation : ndarray of shape (n, S)
-        Each draw's predictor minus the centre; overwritten.
-    share : ndarray of shape (S,)
-        Probabilities of the draws.
-    rate : ndarray of shape (n,)
-        How fast functions of the predictor change: like the normal distribution function of the
-        predictor times the rate.
-    exact : callable
-        Function from positions of rows to their local parameters under all draws
-        ``(len(rows), n_local, S)``.
-    own : OwnNodes
-        Nodes of the own parameters.
-
-    Returns
-    -------
-    mean : callable
-        From a function of local parameters ``(r, n_local, m)`` and of the rows' positions
-        ``(r,)``, and from these positions, its means over the draws ``(r,)``.
+    nodes, weights : ndarray of shape (n,)
+    basis : ndarray of shape (n, n)
+        Polynomials of degrees 0 ... n - 1 at the nodes, a row each.
     """
-    low, high = deviation.min(axis=1).astype(float), deviation.max(axis=1).astype(float)
-    middle, reach = 0.5 * (low + high), 0.5 * (high - low)
-    deviation -= middle[:, None].astype(deviation.dtype)
-    degree = _degree(float((reach * rate).max()))
-    at, to_coefficients = _chebyshev(degree)
-    n, J = len(center), len(own.nodes)
-    if len(at) * J > _NODES * len(share):  # own parameters that vary much, and few rows
-        every = exact(np.arange(n))
-        return lambda function, rows: (
-            function(every if len(rows) == n else every[rows], rows) @ share
+
+    def __init__(self, points: Array, share: Array, n: int) -> None:
+        self._center, self._norm = [], [1.0]
+        value, before = np.ones(len(points)), np.zeros(len(points))
+        for k in range(n):
+            self._center.append(float(share @ (points * value * value)))
+            rest = (points - self._center[k]) * value - self._norm[k] * before
+            norm = float(np.sqrt(share @ np.square(rest)))
+            if norm < 1e-9 or k == n - 1:  # there may be no more different points
+                break
+            self._norm.append(norm)
+            before, value = value, rest / norm
+        beside = self._norm[1:]
+        self.nodes = np.linalg.eigvalsh(
+            np.diag(self._center) + np.diag(beside, 1) + np.diag(beside, -1)
         )
-    weight = share[:, None] * own.values
-    moments = _moments(deviation, np.where(reach > 0, reach, 1.0), weight, degree)
-    eta = (center + middle)[:, None] + reach[:, None] * at
-    nodes = np.empty((n, 1 + own.nodes.shape[1], len(at) * J))
-    nodes[:, 0] = np.repeat(eta, J, axis=1)
-    nodes[:, 1:] = np.tile(own.nodes.T, len(at))
-    weights = np.swapaxes(moments @ own.to_coefficients, 1, 2) @ to_coefficients
-    weights = np.swapaxes(weights, 1, 2).reshape(n, -1)
-    both = np.kron(to_coefficients, own.to_coefficients)
-    last = both[np.add.outer(np.arange(degree + 1) >= degree - 1, own.last).ravel()].T
+        self.basis = np.stack(list(self.polynomials(self.nodes)))
+        self.weights = 1.0 / np.square(self.basis).sum(axis=0)
 
-    def mean(function: Callable[[Array, Array], Array], rows: Array) -> Array:
-        part = slice(None) if len(rows) == n else rows
-        at_nodes = function(nodes[part], rows)
-        mean = (at_nodes * weights[part]).sum(axis=1)
-        error = np.abs(at_nodes @ last).sum(axis=1)
-        far = ~(error <= _ERROR * np.abs(at_nodes).max(axis=1))
-        if far.any():
-            mean[far] = function(exact(rows[far]), rows[far]) @ share
-        return mean
+    def polynomials(self, x: Array) -> Iterator[Array]:
+        """Polynomials at x, by degree."""
+        before, value = np.zeros_like(x), np.ones_like(x)
+        yield value
+        for k in range(len(self._center) - 1):  # the recurrence of three terms
+            following = x - x.dtype.type(self._center[k])
+            if k:
+                following *= value
+                following -= x.dtype.type(self._norm[k]) * before
+            following *= x.dtype.type(1.0 / self._norm[k + 1])
+            before, value = value, following
+            yield value
 
-    return mean
+
+@cache
+def _normal_rule(n: int) -> Rule:
+    """Rule of the standard normal distribution, cut at the reach."""
+    x = np.linspace(-_REACH, _REACH, 401)
+    density = np.exp(-0.5 * x * x)
+    return Rule(x, density / density.sum(), n)
+
+
+def count_nodes(extent: Array, error: float) -> Array:
+    """Number of nodes of a coordinate for this error of a mean; 0 stands for all draws.
+
+    The extent is the sd of the coordinate, in the unit that makes functions of it change like the
+    normal distribution function. Coefficients of that function in Hermite polynomials fall like
+    ``(s^2 / (1 + s^2))^(k/2)``.
+    """
+    number = np.array(_COUNTS, dtype=float).reshape(-1, *[1] * extent.ndim)
+    fall = np.square(extent) / (1.0 + np.square(extent))
+    enough = _MOMENT * 0.25 * fall ** (0.5 * number) / np.sqrt(number) < 0.15 * error
+    counts: Array = np.where(enough.any(axis=0), np.array(_COUNTS)[enough.argmax(axis=0)], 0)
+    return counts
 
 
 class OwnNodes:
-    """Nodes of the likelihood's own parameters, on a grid between the least and largest draws.
+    """Nodes of the likelihood's own parameters, the same for all rows.
 
     Parameters
     ----------
     own : ndarray of shape (S, m)
         Coordinates under every draw.
+    share : ndarray of shape (S,)
+    error : float
+        Largest error of the mean of a distribution function.
+    extra : int, default=0
+        Nodes of each coordinate beyond those expected to suffice.
 
     Attributes
     ----------
-    nodes : ndarray of shape (J, m)
+    white : ndarray of shape (S, m)
+        Standardised coordinates under every draw.
+    nodes, white_nodes : ndarray of shape (J, m)
+        Nodes, and their standardised coordinates.
     values : ndarray of shape (S, J)
-        Products of Chebyshev polynomials at the draws.
-    to_coefficients : ndarray of shape (J, J)
-        Matrix from values at the nodes to coefficients of these products.
-    last : ndarray of bool of shape (J,)
-        Which products have a polynomial of one of the two largest degrees.
+        Products of orthonormal polynomials at the draws, times the shares of these.
+    basis : ndarray of shape (J, J)
+        The products, a row each, at the nodes, times the weights of the nodes.
+    counts : ndarray of int of shape (m,)
+        Numbers of nodes of the standardised coordinates.
     """
 
-    def __init__(self, own: Array) -> None:
-        self.nodes: Array = np.zeros((1, 0))
-        self.values: Array = np.ones((len(own), 1))
-        self.to_coefficients: Array = np.ones((1, 1))
-        self.last: Array = np.zeros(1, bool)
-        for each in own.T:
-            low, high = each.min(), each.max()
-            middle, reach = 0.5 * (low + high), max(0.5 * (high - low), 1e-12)
-            degree = _degree(reach)  # densities change at most as fast as these coordinates
-            at, to_coefficients = _chebyshev(degree)
-            n_nodes, J = len(self.nodes), len(at)
-            column = np.tile(middle + reach * at, n_nodes)
-            self.nodes = np.column_stack([np.repeat(self.nodes, J, axis=0), column])
-            draw_basis = np.polynomial.chebyshev.chebvander((each - middle) / reach, degree)
-            self.values = (self.values[:, :, None] * draw_basis[:, None]).reshape(len(own), -1)
-            self.to_coefficients = np.kron(self.to_coefficients, to_coefficients)
-            self.last = np.logical_or.outer(self.last, np.arange(J) >= J - 2).ravel()
+    def __init__(self, own: Array, share: Array, error: float, extra: int = 0) -> None:
+        mean = share @ own
+        away = own - mean
+        covariance = away.T @ (away * share[:, None])
+        sd = np.maximum(np.sqrt(np.diag(covariance)), 1e-12)
+        jitter = 1e-9 * np.eye(len(sd))
+        root = sd[:, None] * np.linalg.cholesky(covariance / np.outer(sd, sd) + jitter)
+        self.white = np.linalg.solve(root, away.T).T
+        # a distribution function changes at most half as fast as these coordinates
+        counts = count_nodes(0.5 * np.sqrt(np.square(root).sum(axis=0)), error)
+        rules = [
+            Rule(z, share, int(n or _MOST_OWN) + extra)
+            for z, n in zip(self.white.T, counts, strict=True)
+        ]
+        grid = list(product(*(rule.nodes for rule in rules)))
+        self.white_nodes = np.array(grid).reshape(len(grid), len(rules))
+        self.nodes = mean + self.white_nodes @ root.T
+        self.values, self.basis = share[:, None], np.ones((1, 1))
+        self.counts = np.array([len(rule.nodes) for rule in rules], dtype=int)
+        for rule, z in zip(rules, self.white.T, strict=True):
+            at_draws = np.stack(list(rule.polynomials(z)), axis=1)
+            self.values = (self.values[:, :, None] * at_draws[:, None]).reshape(len(own), -1)
+            self.basis = np.kron(self.basis, rule.basis * rule.weights)
 
 
-def _chebyshev(degree: int) -> tuple[Array, Array]:
-    """Nodes in (-1, 1), and the matrix from values there to Chebyshev coefficients."""
-    angle = np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
-    orders = np.arange(degree + 1)
-    values = np.cos(np.outer(orders, angle))  # values of the polynomials at the nodes
-    return np.cos(angle), values * np.where(orders > 0, 2.0, 1.0)[:, None] / (degree + 1)
+class Nodes(Mixture):
+    """Distributions of several rows' observations, averaged over nodes.
 
-
-def _degree(extent: float) -> int:
-    """Degree above which the Chebyshev coefficients of a normal distribution function are small.
-
-    On ``[-extent, extent]`` they are below ``(extent / 2)^k / sqrt(k!)``, by Cramer's inequality.
+    Attributes
+    ----------
+    u : ndarray of shape (n, n_local, m)
+        Local parameters at the nodes.
+    weights : ndarray of shape (n, m)
+        May be negative; their sum is 1 in each row.
     """
-    for k in range(3, _MOST):
-        if k * np.log(max(extent, 1e-300) / 2.0) - 0.5 * lgamma(k + 1) < np.log(0.1 * _ERROR):
-            return k
-    return _MOST
+
+    def __init__(self, u: Array, weights: Array, size: Array, quadrature: Quadrature) -> None:
+        super().__init__(u, weights)
+        self._size, self._quadrature = size, quadrature
+        self.error: Array = np.zeros(len(u))
+
+    def mean(self, function: Callable[[Array, Array], Array], rows: Array) -> Array:
+        """Means ``(r,)`` over the nodes of a function, for the rows at some positions."""
+        part = slice(None) if len(rows) == len(self.u) else rows
+        values = function(self.u[part], rows)
+        error = self._quadrature.error(values, self._size[part]) / self.scale
+        self.error[part] = np.maximum(self.error[part], error)
+        return np.einsum("ij,ij->i", values, self.weights[part])
+
+    def center(self) -> Array:
+        """Mean local parameters ``(n, n_local, 1)``."""
+        return np.einsum("ijk,ik->ij", self.u, self.weights)[..., None]
 
 
-def _moments(deviation: Array, reach: Array, weight: Array, degree: int) -> Array:
-    """Chebyshev moments ``(n, degree + 1, J)`` of the deviations over their reach.
+class Quadrature:
+    """Function from rows' predictors to their nodes.
 
-    ``weight (S, J)`` are several weights of the draws.
+    Parameters
+    ----------
+    n : int
+        Number of nodes of each predictor.
+    n_predictors : int
+    share : ndarray of shape (S,)
+    own : OwnNodes
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of nodes of a row.
     """
-    moments = np.empty((len(deviation), degree + 1, weight.shape[1]))
-    moments[:, 0] = weight.sum(axis=0)
-    weight = weight.astype(deviation.dtype)
-    deviation /= reach[:, None].astype(deviation.dtype)
-    moments[:, 1] = deviation @ weight
-    twice = deviation + deviation
-    before, last, product = deviation, twice * deviation, np.empty_like(deviation)
-    last -= 1
-    for k in range(2, degree + 1):
-        moments[:, k] = last @ weight
-        np.multiply(twice, last, out=product)
-        np.subtract(product, before, out=before)  # into memory that is not needed any more
-        before, last = last, before
-    return moments
+
+    def __init__(self, n: int, n_predictors: int, share: Array, own: OwnNodes) -> None:
+        self._rule, self._share, self._own = _normal_rule(n), share, own
+        self._double = own.values, own.white
+        self._single = own.values.astype(np.float32), own.white.astype(np.float32)
+        self._grid = np.array(list(product(self._rule.nodes, repeat=n_predictors)))
+        self._basis = np.ones((1, 1))
+        for _ in range(n_predictors):
+            self._basis = np.kron(self._basis, self._rule.basis * self._rule.weights)
+        self._degree = np.array([sum(each) for each in product(range(n), repeat=n_predictors)])
+        both = np.kron(self._basis, own.basis)
+        self.n_nodes = len(both)
+        degrees = list(product(*[range(n)] * n_predictors, *map(range, own.counts)))
+        counts = np.array([*[n] * n_predictors, *own.counts])
+        self.error = _Error(both, np.array(degrees), counts, n_predictors)
+
+    def __call__(self, center: Array, sd: Array, z: Array) -> tuple[Array, Array, Array]:
+        """Nodes ``(n, n_local, m)``, weights ``(n, m)``, and sizes of the last moments ``(n,)``.
+
+        A row with nodes beyond its draws, where a mean may overflow, has the size nan.
+
+        Parameters
+        ----------
+        center, sd : ndarray of shape (K, n)
+            Mean and sd of the predictors.
+        z : ndarray of shape (K, n, S)
+            Each draw's predictors minus their means, over their sds; overwritten.
+        """
+        (K, n, _), own, dtype = z.shape, self._own, z.dtype
+        values, white = self._single if dtype == np.float32 else self._double
+        share = self._share.astype(dtype)
+        # predictors are the root times standardised coordinates, plus the slopes times own ones
+        root, slope, beyond = (
+            np.zeros((K, K, n)),
+            np.zeros((K, n, white.shape[1])),
+            np.zeros(n, bool),
+        )
+        for k, each in enumerate(z):
+            if white.shape[1]:
+                slope[k] = each @ (share[:, None] * white)
+                each -= slope[k].astype(dtype) @ white.T
+            for j in range(k):
+                root[k, j] = (each * z[j]) @ share
+                each -= root[k, j, :, None].astype(dtype) * z[j]
+            left = np.sqrt((each * each) @ share).astype(float)
+            root[k, k] = left
+            each *= np.divide(1.0, left, where=left > 0, out=np.ones(n))[:, None].astype(dtype)
+            low, high = self._rule.nodes[[0, -1]]
+            outside = (each.min(axis=1) > low) | (each.max(axis=1) < high)
+            beyond |= outside & (left > 0)
+        moments = self._moments(z, values)
+        weights = (self._basis.T @ moments @ own.basis).reshape(n, -1)
+        nodes = np.empty((n, K + own.nodes.shape[1], len(self._grid), len(own.nodes)))
+        at = np.einsum("kjn,gj->nkg", root * sd[:, None], self._grid) + center.T[:, :, None]
+        beside = np.einsum("knm,jm->nkj", slope * sd[..., None], own.white_nodes)
+        nodes[:, :K] = at[..., None] + beside[:, :, None]
+        nodes[:, K:] = own.nodes.T[:, None]
+        nodes[beyond] = nodes[beyond][..., :1, :1]
+        last = moments[:, self._degree >= len(self._rule.nodes) - 2]
+        size = np.where(beyond, np.nan, np.sqrt(np.square(last).sum(axis=(1, 2))))
+        return nodes.reshape(n, nodes.shape[1], -1), weights, size
+
+    def _moments(self, z: Array, values: Array) -> Array:
+        """Means ``(n, n_products, J)`` over the draws of products of polynomials.
+
+        Products of predictors that have a larger degree than one predictor has alone are left out.
+        """
+        moments = np.zeros((z.shape[1], len(self._degree), values.shape[1]))
+        others = [list(self._rule.polynomials(each)) for each in z[1:]]
+        for a, first in enumerate(self._rule.polynomials(z[0])):
+            at = a * len(others[0]) if others else a
+            moments[:, at] = first @ values if a else self._own.values.sum(axis=0)
+            for b, second in enumerate(others[0][1:] if others else (), 1):
+                if a + b < len(others[0]):
+                    moments[:, a * len(others[0]) + b] = (first * second if a else second) @ values
+        return moments
+
+
+class _Error:
+    """Function that estimates errors of means over nodes, from values at the nodes.
+
+    Coefficients of products of polynomials are taken to fall like those of ``exp(a z)``,
+    ``a^k / sqrt(k!)``, and moments to be those of the last two degrees. Coordinates that are normal
+    add the error that their Gauss rule has for this exponential.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (m, m)
+        Matrix from values at the nodes to coefficients of products.
+    degrees : ndarray of shape (m, n_coordinates)
+        Degree of every product in each coordinate.
+    counts : ndarray of shape (n_coordinates,)
+        Numbers of nodes.
+    n_predictors : int
+        Number of coordinates of predictors, which are the first.
+    """
+
+    def __init__(
+        self, coefficients: Array, degrees: Array, counts: Array, n_predictors: int
+    ) -> None:
+        of_predictors, self._n = degrees[:, :n_predictors].sum(axis=1), int(counts[0])
+        # one of the last two may be 0 by chance
+        last = [d for d in (self._n - 1, self._n - 2) if d > 0]
+        self._last = [(d, coefficients[of_predictors == d].T) for d in last]
+        several = np.flatnonzero(counts > 1)
+        at_end = [degrees[:, k] == counts[k] - 1 for k in several]
+        alone = [
+            of & (degrees.sum(axis=1) == counts[k] - 1)
+            for of, k in zip(at_end, several, strict=True)
+        ]
+        self._alone = coefficients[np.array(alone).argmax(axis=1)].T
+        self._counts = counts[several]
+        # (2n)! / n!, by which the error of a Gauss rule falls
+        self._steps = np.exp(gammaln(2 * self._counts + 1) - gammaln(self._counts + 1))
+        self._crossed = [
+            (number, coefficients[of & (of_predictors > 0)].T)
+            for number, of in enumerate(at_end)
+            if number >= n_predictors
+        ]
+
+    def __call__(self, values: Array, size: Array) -> Array:
+        """Estimated error ``(n,)`` of the mean of the values ``(n, m)`` at the nodes.
+
+        ``size (n,)`` are the sizes of the last moments.
+        """
+        size = np.maximum(size, _LEAST)
+        rates = [_rate(_norm(values @ each), degree) for degree, each in self._last]
+        left_out = np.maximum.reduce(rates) ** self._n / np.exp(0.5 * gammaln(self._n + 1)) * size
+        alone = _rate(np.abs(values @ self._alone), self._counts - 1)
+        for number, crossed in self._crossed:
+            fall = alone[:, number] / np.sqrt(self._counts[number])
+            left_out += _norm(values @ crossed) * fall * size
+        gauss = (alone ** (2 * self._counts) / self._steps).sum(axis=1)
+        error: Array = 2.5 * left_out + gauss
+        return error
+
+
+def _norm(vectors: Array) -> Array:
+    norm: Array = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    return norm
+
+
+def _rate(coefficient: Array, degree: Array | int) -> Array:
+    """Rate a of an exponential ``exp(a z)`` that has this coefficient of some degree."""
+    rate: Array = (coefficient * np.exp(0.5 * gammaln(degree + 1))) ** (1.0 / np.asarray(degree))
+    return rate

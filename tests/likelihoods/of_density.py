@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skbayes_sgld.likelihoods.mixture import Mixture
+
 C, B, S = 3, 7, 40_000
 
 
@@ -143,7 +145,7 @@ def check_mixture_quantile(likelihood, q):
     own = some_u(likelihood, draws)[0, likelihood.n_predictors :]
     share = rng.dirichlet(np.ones(draws))
     u = np.stack([eta, *(np.broadcast_to(each, eta.shape) for each in own)], axis=1)
-    t = likelihood.averaged_quantile(lambda of, rows: of(u[rows], rows) @ share, n, q)
+    t = likelihood.averaged_quantile(Mixture(u, share), q)
     at, sd = likelihood.cdf(u, t[:, None]) @ share, np.sqrt(likelihood.variance(u) @ share)
     if likelihood.whole:
         below = likelihood.cdf(u, t[:, None] - 1.0) @ share

@@ -1,87 +1,133 @@
 """Means over draws from a few nodes of a row."""
 
-from math import factorial, sqrt
-
 import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from skbayes_sgld.prediction.quadrature import OwnNodes, quadrature
+from skbayes_sgld.likelihoods import BetaBinomial, Gamma, NegativeBinomial, Poisson, StudentTNoise
+from skbayes_sgld.likelihoods.mixture import Mixture
+from skbayes_sgld.likelihoods.normal import UnequalNormalNoise
+from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
+from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature
+
+ERROR = 6e-6
 
 
-@pytest.mark.parametrize("reach", [0.0, 0.3, 1.5])
-def test_the_nodes_alone_average_a_normal_distribution_function(reach):
+def nodes_of(eta, share, n, own=None):
+    """Nodes of rows with predictors ``(K, n, S)``."""
+    own = np.zeros((len(share), 0)) if own is None else own
+    center = eta @ share
+    z = eta - center[..., None]
+    sd = np.sqrt(np.square(z) @ share)
+    quadrature = Quadrature(n, len(eta), share, OwnNodes(own, share, ERROR))
+    found = quadrature(center, sd, z / np.where(sd > 0, sd, 1.0)[..., None])
+    return Nodes(*found, quadrature)
+
+
+def average(mixture, function):
+    return mixture.mean(lambda u, rows: function(u), np.arange(len(mixture)))
+
+
+@pytest.mark.parametrize(("sd", "n"), [(0.0, 3), (0.1, 4), (0.2, 6)])
+def test_nodes_average_a_normal_distribution_function(sd, n):
     rng = np.random.default_rng(0)
-    center, share = np.array([-1.0, 0.0, 2.0]), rng.dirichlet(np.ones(500))
-    deviation = rng.uniform(-reach, reach, (3, 500))
-    expected = ndtr(2.0 * (center[:, None] + deviation)) @ share
-    extent = 2.0 * np.abs(deviation).max()
-    bounds = [(extent / 2.0) ** k / sqrt(factorial(k)) for k in range(24)]
-    degree = next(k for k in range(3, 24) if bounds[k] < 1e-7)
-
-    def exact(rows):
-        raise AssertionError(f"rows {rows} were averaged over all draws")
-
-    own = OwnNodes(np.zeros((500, 0)))
-
-    def at(u, rows):
-        assert u.shape[2] == degree + 1  # no more nodes than these need
-        return ndtr(2.0 * u[:, 0])
-
-    average = quadrature(center, deviation, share, np.full(3, 2.0), exact, own)
-    np.testing.assert_allclose(average(at, np.arange(3)), expected, atol=1e-6)
+    center, share = np.array([-1.0, 0.0, 2.0]), rng.dirichlet(np.ones(2000))
+    eta = (center[:, None] + sd * rng.standard_normal((3, 2000)))[None]
+    nodes = nodes_of(eta, share, n)
+    assert nodes.u.shape == (3, 1, n)
+    found = average(nodes, lambda u: ndtr(2.0 * u[:, 0]))
+    np.testing.assert_allclose(found, ndtr(2.0 * eta[0]) @ share, atol=1e-5)
+    np.testing.assert_allclose(nodes.center()[..., 0], (eta @ share).T, atol=1e-12)
 
 
-def test_no_node_is_beyond_the_draws():
-    """A rate that is exp(350) at most under the draws would overflow at a node beyond them."""
-    rng = np.random.default_rng(0)
-    deviation = -rng.standard_exponential((3, 500))
-    low, high = deviation.min(axis=1), deviation.max(axis=1)
-
-    def at(u, rows):
-        assert np.all((u[:, 0].min(axis=1) >= low) & (u[:, 0].max(axis=1) <= high))
-        return np.exp(u[:, 0])
-
-    share, expected = np.full(500, 1 / 500), np.exp(deviation).mean(axis=1)
-    every = np.broadcast_to(deviation.copy()[:, None], (3, 1, 500))
-    own = OwnNodes(np.zeros((500, 0)))
-    average = quadrature(np.zeros(3), deviation, share, np.ones(3), lambda rows: every[rows], own)
-    np.testing.assert_allclose(average(at, np.arange(3)), expected, atol=1e-6)
-
-
-def test_the_nodes_of_own_parameters_average_over_them_too():
+@pytest.mark.parametrize("K", [1, 2])
+def test_polynomials_are_averaged_as_over_the_draws(K):
     rng = np.random.default_rng(1)
-    share, own = rng.dirichlet(np.ones(2000)), rng.uniform(-0.4, 0.3, (2000, 2))
-    deviation = 0.3 * own[:, 0] + rng.uniform(-0.5, 0.5, (3, 2000))  # which depend on them
-    center = np.array([-1.0, 0.0, 2.0])
+    share, own = rng.dirichlet(np.ones(2000)), rng.gamma(3.0, 0.2, (2000, 2))
+    skewed = rng.gamma(20.0, 0.1, (K, 3, 2000)) + own[:, 0]  # they depend on each other
+    skewed[-1] += 0.5 * skewed[0]
+    nodes = nodes_of(skewed, share, 4, own)
+    for function in (
+        lambda u: u[:, 0] ** 3 - u[:, K - 1] ** 2 + 1.0,
+        lambda u: u[:, 0] * u[:, K - 1] * u[:, K],
+        lambda u: u[:, K] ** 2 * u[:, K + 1],
+    ):
+        every = np.broadcast_to(own.T[:, None], (2, 3, 2000))
+        u = np.concatenate([skewed, every]).swapaxes(0, 1)
+        np.testing.assert_allclose(average(nodes, function), function(u) @ share, rtol=1e-9)
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.5, 1.5])
+def test_errors_are_estimated(spread):
+    rng = np.random.default_rng(2)
+    share, own = np.full(4000, 1 / 4000), spread * rng.standard_normal((4000, 2))
+    skewed = spread * (rng.gamma(16.0, 0.25, (1, 50, 4000)) - 4.0) + rng.uniform(-2, 2, (50, 1))
+    nodes = nodes_of(skewed, share, 5, own)
 
     def at(u):
-        return ndtr(np.exp(-0.5 * u[:, 1]) * u[:, 0] + 0.5 * u[:, 2])
+        return ndtr(np.exp(-0.5 * u[:, 1]) * u[:, 0] + 0.2 * u[:, 2])
 
-    def exact(rows):
-        raise AssertionError(f"rows {rows} were averaged over all draws")
-
-    every = np.broadcast_to(own.T, (3, 2, 2000))
-    u = np.concatenate([(center[:, None] + deviation)[:, None], every], axis=1)
-    average = quadrature(center, deviation, share, np.full(3, 1.5), exact, OwnNodes(own))
-    mean = average(lambda u, rows: at(u), np.arange(3))
-    np.testing.assert_allclose(mean, at(u) @ share, atol=1e-6)
+    u = np.concatenate([skewed, np.broadcast_to(own.T[:, None], (2, 50, 4000))]).swapaxes(0, 1)
+    error = np.abs(average(nodes, at) - at(u) @ share)
+    some = np.isfinite(nodes.error)  # others have nodes beyond their draws
+    assert some.sum() > 30
+    assert np.all(error[some] < 3.0 * nodes.error[some] + 1e-7)
+    assert nodes.error[some].max() < 100.0 * error[some].max()
 
 
-def test_all_draws_are_averaged_where_the_nodes_are_more():
-    rng = np.random.default_rng(2)
-    share, own = rng.dirichlet(np.ones(1000)), rng.uniform(-2.0, 2.0, (1000, 2))
-    u = np.concatenate([rng.uniform(-1.0, 1.0, (3, 1, 1000)), np.tile(own.T, (3, 1, 1))], axis=1)
-    seen = []
+def test_a_row_whose_nodes_are_beyond_its_draws_has_no_error():
+    """A rate that is exp(350) at most under the draws would overflow at a node beyond them."""
+    eta = np.full((1, 2, 500), 300.0)
+    eta[0, 0, :5] = -1e6  # the sd is 1e5, and no draw is above the mean by as much
+    eta[0, 1] += np.random.default_rng(3).standard_normal(500)
+    nodes = nodes_of(eta, np.full(500, 1 / 500), 4)
+    average(nodes, lambda u: np.exp(u[:, 0] - 300.0))
+    assert np.isnan(nodes.error[0]) and nodes.error[1] >= 0.0
 
-    def at(u, rows):
-        seen.append(u.shape)
-        return ndtr(np.exp(-0.5 * u[:, 1]) * u[:, 0] + 0.5 * u[:, 2])
 
-    deviation = u[:, 0].copy()
-    average = quadrature(
-        np.zeros(3), deviation, share, np.ones(3), lambda rows: u[rows], OwnNodes(own)
-    )
-    for rows in (np.arange(3), np.array([2])):
-        np.testing.assert_allclose(average(at, rows), at(u[rows], rows) @ share, rtol=1e-12)
-    assert {shape[2] for shape in seen} == {1000}
+# ---- levels of quantiles ------------------------------------------------------------------------
+
+# family, and centres and sds of its own coordinates
+FAMILIES = {
+    "unequal noise": (UnequalNormalNoise(), [], []),
+    "Student-t": (StudentTNoise(), [-0.5, 1.5], [0.1, 0.4]),
+    "Student-t, unequal noise": (StudentTNoise(), [1.5], [0.4]),
+    "gamma": (Gamma(), [-0.7], [0.15]),
+    "Poisson": (Poisson(), [], []),
+    "negative binomial": (NegativeBinomial(), [-0.5], [0.5]),
+    "mostly zeros": (NegativeBinomial(), [2.5], [0.5]),
+    "beta-binomial": (BetaBinomial(), [-1.0], [0.3]),
+}
+
+
+@pytest.mark.parametrize("spread", [0.03, 0.3])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_levels_are_those_of_the_mixture_over_all_draws(name, spread):
+    """Rows far out and with a rare column, and skewed draws with heavy tails among them."""
+    likelihood, centers, sds = FAMILIES[name]
+    rng = np.random.default_rng(0)
+    n, d, S = 60, 4, 1000
+    X = rng.standard_normal((n, d))
+    X[:, 3] = np.arange(n) % 10 == 0  # rare: its coefficient is known ten times less
+    X[:2, :3] *= 30.0
+    K = 2 if "unequal" in name else 1
+    noise = rng.standard_normal((S, K, d)) * [1, 1, 1, 10]
+    noise[:, :, 1] = rng.gamma(2.0, 1.0, (S, K)) - 2.0
+    noise[:, :, 2] *= np.sqrt(6.0 / rng.chisquare(6.0, S))[:, None]
+    intercept = 0.5 + spread * rng.standard_normal((S, K)) - 3.0 * ("zeros" in name)
+    own = np.array(centers) + np.array(sds) * rng.standard_normal((S, len(sds))) if sds else None
+    predictor = LinearPredictor(0.1 + spread * noise, intercept)
+    predictive = PredictiveDistribution(predictor, likelihood, own)
+    trials = RowValues(others={"trials": np.full(n, 20.0)}) if likelihood.totals else RowValues()
+    q = np.array([0.01, 0.3, 0.95])
+    found = predictive.quantiles(X, q, trials)
+    mixture = Mixture(predictive.local(X, trials), predictive.share)
+    cdf, every = mixture.cdf(likelihood.cdf), np.arange(n)
+    for t, level in zip(found.T, q, strict=True):
+        if likelihood.whole:
+            assert np.all(cdf(t, every) > level - 1e-3)
+            assert np.all(cdf(t - 1.0, every) < level + 1e-3)
+        else:
+            np.testing.assert_allclose(cdf(t, every), level, rtol=0, atol=1e-3)
