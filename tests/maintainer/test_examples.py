@@ -13,7 +13,10 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 PLOTS = sorted(path.name for path in EXAMPLES.glob("plot_*.py"))
 TASKS = sorted(path.name for path in EXAMPLES.glob("how_to_*.py"))
-LIBRARIES = {"how_to_conformalize.py": "mapie"}  # that an example is about
+LIBRARIES = {  # that an example is about, or whose data it takes
+    "how_to_conformalize.py": "mapie",
+    "how_to_model_repeated_measures.py": "statsmodels",
+}
 
 
 def small_search(model, grid, **settings):
