@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import infer_dtype
 from scipy.sparse import csc_array, csr_array, issparse
 
 from skbayes_sgld._checks import escaped
@@ -109,8 +111,8 @@ class Labels:
         places, distinct = pd.factorize(values)
         codes = labels.get_indexer(pd.Index(distinct, tupleize_cols=False)).astype(float)
         new = np.flatnonzero(codes < 0)
-        if len(new) == len(codes) > 0:
-            _check_same_type(labels[0], distinct[0], self.names[j])
+        if len(new):
+            _check_new(self.of_columns[j], distinct[new], self.names[j])
         for k in new:
             codes[k] = _FIRST_NEW - crc32(repr(_plain(distinct[k])).encode())
         return codes[places]
@@ -199,6 +201,7 @@ def _names(X: Any) -> list[str]:
 
 def _distinct(values: Any, name: str) -> Array:
     """Different labels of a column, in the order of the rows."""
+    _check_no_numbers_among_bools(values, name)
     try:
         labels = pd.Index(pd.unique(values), tupleize_cols=False)
     except TypeError:
@@ -217,7 +220,8 @@ def _distinct(values: Any, name: str) -> Array:
             )
     if labels.dtype.kind in "OUmM" or not isinstance(labels.dtype, np.dtype):
         return np.array([*labels, None], dtype=object)[:-1]  # of tuples too
-    return labels.to_numpy()
+    numbers = labels.to_numpy()
+    return numbers + 0.0 if numbers.dtype.kind == "f" else numbers  # 0.0 for -0.0
 
 
 def _check_none_missing(values: Any, name: str, fitting: bool) -> None:
@@ -238,18 +242,56 @@ def _check_none_missing(values: Any, name: str, fitting: bool) -> None:
 
 
 def _plain(label: Any) -> Any:
-    """Label as Python has it, so that numbers of all types have one text."""
+    """Label as Python has it, so that numbers and dates of all types have one text."""
+    if isinstance(label, np.datetime64 | datetime):
+        return pd.Timestamp(label)
+    if isinstance(label, np.timedelta64 | timedelta):
+        return pd.Timedelta(label)
     if isinstance(label, np.generic):
         label = label.item()
     return int(label) if isinstance(label, float) and label.is_integer() else label
 
 
-def _check_same_type(known: Any, new: Any, name: str) -> None:
-    """Raise if new labels are numbers where the fit had text, or the other way round."""
-    known, new = _plain(known), _plain(new)
-    if isinstance(known, str) == isinstance(new, str):
+def _check_new(known: Array, new: Any, name: str) -> None:
+    """Raise if new labels are of a type that the fit had not, or its own but for rounding."""
+    kinds = {_kind(each) for each in (known if known.dtype == object else known[:1])}
+    for label in new:
+        if _kind(label) not in kinds:
+            raise ValueError(
+                f"X has labels such as {_plain(label)!r} in column {name!r}, of type "
+                f"{_kind(label)}, and the fit had {_plain(known[0])!r}, of type "
+                f"{_kind(known[0])}; give labels of one type."
+            )
+    if known.dtype.kind != "f":
         return
-    raise ValueError(
-        f"X has labels such as {new!r} in column {name!r}, of type {type(new).__name__}, and the "
-        f"fit had {known!r}, of type {type(known).__name__}; give labels of one type."
-    )
+    numbers, some = np.sort(known), np.asarray(new, dtype=float)
+    after = np.searchsorted(numbers, some).clip(max=len(numbers) - 1)
+    for near in (numbers[after], numbers[np.maximum(after - 1, 0)]):
+        close = np.isclose(some, near, rtol=1e-6, atol=0.0)
+        if close.any():
+            k = int(np.argmax(close))
+            raise ValueError(
+                f"X has the label {float(some[k])!r} in column {name!r}, and the fit had "
+                f"{float(near[k])!r}: they differ by rounding; give labels of one type."
+            )
+
+
+def _kind(label: Any) -> str:
+    """Type of a label, as errors name it; numbers of all types are one."""
+    plain = _plain(label)
+    if isinstance(plain, (int, float)) and not isinstance(plain, bool):
+        return "number"
+    return type(plain).__name__ + " with a time zone" * (getattr(plain, "tzinfo", None) is not None)
+
+
+def _check_no_numbers_among_bools(values: Any, name: str) -> None:
+    """Raise if True and 1 may stand for one label."""
+    mixed = isinstance(values, np.ndarray) and values.dtype.kind == "O"
+    if not (mixed and infer_dtype(values).startswith("mixed")):
+        return
+    by_kind = {_kind(each): each for each in values}
+    if {"bool", "number"} <= by_kind.keys():
+        raise ValueError(
+            f"X has labels such as {by_kind['bool']!r} and {by_kind['number']!r} in column "
+            f"{name!r}, and True is equal to 1; give labels of one type."
+        )

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from skbayes_sgld import ModelMisfitWarning, SGLDLinearRegression, SGLDLogisticRegression
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.mixed.coordinates import standardise_mixed
+from skbayes_sgld.mixed.labels import Labels
 from skbayes_sgld.priors import GroupPrior, Normal
 from skbayes_sgld.priors.group import LearnedCovariance
 from tests.marks import SHORT, short_chains
@@ -116,6 +117,7 @@ def test_sparse_rows_give_the_model_of_dense_ones():
     ("labels", "message"),
     [
         (["1", 1], "'1' and 1 in column 'g', of one text"),
+        ([True, 2], "labels such as True and 2 in column 'g', and True is equal to 1"),
         ([["a"], ["b"]], r"\['a'\] in column 'g', of type list"),
         ([{}, "b"], "{} in column 'g', of type dict"),
     ],
@@ -124,6 +126,63 @@ def test_labels_without_a_name_of_their_own_are_refused(labels, message):
     frame = FRAME.assign(g=pd.Series(labels * (N // 2), dtype=object))
     with pytest.raises((ValueError, TypeError), match=message):
         linear().fit(frame, Y)
+
+
+def codes_of(known, later):
+    """Codes of the labels ``later`` where a fit had the labels ``known``."""
+    frame = pd.DataFrame({"g": known})
+    labels = Labels.learned(frame, [0], {0: "g"})
+    return labels.encoded(pd.DataFrame({"g": later}))["g"].tolist()
+
+
+DATES = pd.to_datetime(["2020-01-01", "2021-01-01"])
+
+
+@pytest.mark.parametrize(
+    ("known", "later"),
+    [
+        ([1, 2], pd.array([1, 2], dtype="Int64")),
+        ([1, 2], [1.0, 2.0]),
+        ([1.0, 2.5], np.array([1.0, 2.5], np.float32)),
+        ([1, 2], pd.Categorical([1, 2], categories=[3, 2, 1])),
+        ([False, True], pd.array([False, True], dtype="boolean")),
+        (["a", "b"], pd.array(["a", "b"], dtype="string")),
+        (DATES, DATES.to_numpy().astype("M8[s]")),
+        ([0.0, 1.0], [-0.0, 1.0]),
+        ([1, "a"], pd.Series([1, "a"], dtype=object)),
+        ([2**62, 2**62 + 1], pd.array([2**62, 2**62 + 1], dtype="Int64")),
+    ],
+)
+def test_labels_of_other_types_are_those_of_the_fit(known, later):
+    assert codes_of(known, later) == [0.0, 1.0]
+    assert codes_of(later, known) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("known", "later", "message"),
+    [
+        ([1, 2], pd.Series([1, "2"], dtype=object), "'2' in column 'g', of type str.*fit had 1"),
+        ([0, 1], [False, True], "False in column 'g', of type bool, and the fit had 0"),
+        ([False, True], [0, 1], "0 in column 'g', of type number, and the fit had False"),
+        (["a", "b"], [b"a", b"b"], "of type bytes, and the fit had 'a', of type str"),
+        ([0.1, 0.2], np.array([0.1, 0.2], np.float32), "0.2000.* had 0.2: they differ by rounding"),
+        (DATES, DATES.tz_localize("UTC"), "of type Timestamp with a time zone, and the fit had"),
+    ],
+)
+def test_labels_of_another_type_are_refused(known, later, message):
+    """They would be new labels otherwise, without a word."""
+    with pytest.raises(ValueError, match=message):
+        codes_of(known, later)
+
+
+def test_new_labels_of_a_type_of_the_fit_are_new():
+    assert codes_of([1, "a"], ["z"])[0] < -1.0
+    assert codes_of([1, 2], [3.5])[0] < -1.0
+    # a date is one whatever its unit
+    later = np.array(["2025-01-01"], "M8[D]")
+    each = [codes_of(DATES, later.astype(f"M8[{unit}]"))[0] for unit in ("s", "us", "ns")]
+    assert each[0] < -1.0
+    assert len(set(each)) == 1
 
 
 def test_pairs_of_labels_without_a_name_of_their_own_are_refused():
