@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import fields, replace
 from functools import partial
 from html import escape
@@ -246,14 +246,9 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                     model = self._model(settings, target.likelihood, rows, target.class_names)
                     posterior, rows = self._bind(settings, model, rows)
                 fitted = self._infer(settings, model, posterior, rows, target)
-                last = dict(vars(self))
-                self._write(fitted)
-                try:
-                    with stage("screen"):
-                        self._screen(rows)
-                except Exception:  # such as a warning that is an error: the last fit stays
-                    self.__dict__ = last
-                    raise
+                with stage("screen"), _last_fit_kept(self):
+                    self._write(fitted)
+                    self._screen(rows)
         return self
 
     def _target(self, rows: UnreadRows) -> Target:
@@ -560,6 +555,17 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
                 UserWarning,
             )
         super().__setstate__(state)
+
+
+@contextmanager
+def _last_fit_kept(estimator: BayesianEstimator) -> Iterator[None]:
+    """Keep the last fit if an error is raised, such as a warning that is an error."""
+    last = dict(vars(estimator))
+    try:
+        yield
+    except Exception:
+        estimator.__dict__ = last
+        raise
 
 
 @np.errstate(over="ignore")  # what is beyond the floats becomes infinite

@@ -89,7 +89,7 @@ def _priors_before_fit(model: Any, rows: Rows, likelihood: Likelihood) -> Priors
     units = spread if prior.automatic else None
     prior, intercept = in_units(prior, intercept, units, likelihood, rows.y, None)
     if linear.prior.hierarchical:
-        prior = linear.prior.in_units_of(prior, spread, likelihood, rows.y, None)
+        prior = linear.prior.with_scales_of(prior, spread, likelihood, rows.y, None)
     return prior, intercept if model.fit_intercept else None, own
 
 

@@ -324,6 +324,21 @@ class Likelihood(Component):
             return None
         return np.exp(-values.offset)
 
+    def own_units(self, values: RowValues) -> list[float]:
+        """Unit of the automatic scale of each own parameter's prior, given these rows.
+
+        For the noise variance it is the variance of y, or if y are means that of a single
+        observation. Parameters without a unit name theirs.
+        """
+        units = [own.unit for own in self.own]
+        if self.infers_noise:
+            y, weight, size = values.y, values.weight, self.averaged(values)
+            assert y is not None
+            size = np.ones(len(y)) if size is None else size
+            level = np.average(y, weights=size if weight is None else size * weight)
+            units[0] = float(np.average(size * np.square(y - level), weights=weight))
+        return units
+
     def _kernel(self, y: Array, dtype: type) -> RowKernel:
         return self.kernel.bind(self, y.astype(dtype, copy=False))
 

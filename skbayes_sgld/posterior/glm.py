@@ -158,7 +158,7 @@ class GLMPosterior(BasePosterior):
         return self._moments[0] if self._statistics is None else self._statistics.x_mean
 
     def _default_own_priors(self) -> list[NoisePrior]:
-        units = own_units(self.likelihood, self.values)
+        units = self.likelihood.own_units(self.values)
         pairs = zip(self.likelihood.own, units, strict=True)
         return [default_prior(own).for_data(unit) for own, unit in pairs]
 
@@ -677,19 +677,3 @@ class _StatisticsSum:
 def default_prior(own: OwnParameter) -> NoisePrior:
     """Default prior of an own parameter."""
     return resolve(own.default, NOISE_PRIORS, f"OwnParameter({own.name!r}).default")
-
-
-def own_units(likelihood: Likelihood, values: RowValues) -> list[float]:
-    """Unit of the automatic scale of each own parameter's prior.
-
-    For the noise variance it is the variance of y, or if y are means that of a single observation.
-    For parameters without a unit the likelihood gives it.
-    """
-    units = [own.unit for own in likelihood.own]
-    if likelihood.infers_noise:
-        y, weight, size = values.y, values.weight, likelihood.averaged(values)
-        assert y is not None
-        size = np.ones(len(y)) if size is None else size
-        level = np.average(y, weights=size if weight is None else size * weight)
-        units[0] = float(np.average(size * np.square(y - level), weights=weight))
-    return units

@@ -125,7 +125,7 @@ class HierarchicalPosterior(WithScales):
                 "noise_model='constant', or prior='normal'."
             )
         self.model = model
-        self.prior = prior.in_units_of(
+        self.prior = prior.with_scales_of(
             model.prior, model.column_spread, model.likelihood, model.y, model.weight
         )
         self.n_samples, self.n_predictors = model.n_samples, model.n_predictors

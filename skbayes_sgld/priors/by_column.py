@@ -251,20 +251,20 @@ class LearnedByColumn(HierarchicalPrior):
         """Prior at hyperparameters of 1."""
         return joined([p._replace(prior=_conditional(p.prior)) for p in self.parts])
 
-    def in_units_of(
+    def with_scales_of(
         self,
-        unit: CoefficientPrior,
+        known: CoefficientPrior,
         spread: Array,
         likelihood: Likelihood,
         y: Array,
         weight: Array | None,
     ) -> Self:
-        """Prior with the scales of ``unit``, which are numbers."""
+        """Prior with the scales of the model's prior at hyperparameters of 1, which are numbers."""
         parts = []
         for part in self.parts:
-            ((_, columns, prior),) = pieces(unit, part.columns)
+            ((_, columns, prior),) = pieces(known, part.columns)
             if part.prior.hierarchical:
-                prior = part.prior.in_units_of(prior, spread[columns], likelihood, y, weight)
+                prior = part.prior.with_scales_of(prior, spread[columns], likelihood, y, weight)
             parts.append(Part(part.name, columns, prior))
         return type(self)(parts)
 

@@ -46,16 +46,19 @@ class HierarchicalPrior(Prior):
         """Columns whose scale is learned, all of them, and the prior of each."""
         return ((slice(None), self),)
 
-    def in_units_of(
+    def with_scales_of(
         self,
-        unit: CoefficientPrior,
+        known: CoefficientPrior,
         spread: Array,
         likelihood: Likelihood,
         y: Array,
         weight: Array | None,
     ) -> Self:
-        """:meth:`for_model`, with the scales of ``unit``, which is :meth:`conditional` there."""
-        scale = np.asarray(unit.get_params(deep=False)["scale"], dtype=float)
+        """:meth:`for_model`, with the scales of the model's prior at hyperparameters of 1.
+
+        ``known`` is that prior: :meth:`conditional`, with numbers for automatic scales.
+        """
+        scale = np.asarray(known.get_params(deep=False)["scale"], dtype=float)
         return self.for_model(np.broadcast_to(scale, len(spread)), spread, likelihood, y, weight)
 
     def for_model(

@@ -9,7 +9,6 @@ from skbayes_sgld._linalg import MAX_DENSE
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior, NoiseModel
 from skbayes_sgld.posterior.base import BasePosterior
-from skbayes_sgld.posterior.glm import own_units
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
 from skbayes_sgld.priors import CoefficientPrior, NoisePrior
 from skbayes_sgld.rows.checks import warn_of_few_rows
@@ -60,7 +59,7 @@ class LinearModel:
 
         A prior whose scale is learned is that given its scale.
         """
-        units = own_units(self.likelihood, rows.values)
+        units = self.likelihood.own_units(rows.values)
         pairs = zip(self.own_priors, units, strict=True)
         prior = self.prior.conditional() if self.prior.hierarchical else self.prior
         return prior, self.intercept_prior, tuple(p.for_data(unit) for p, unit in pairs)

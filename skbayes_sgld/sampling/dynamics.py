@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from math import lcm
 from typing import Any
 
@@ -53,9 +53,19 @@ class BoundGradient:
         return self.posterior.bind_grad(self.group)
 
     @cached_property
-    def value_and_full(self) -> Callable[..., Any]:
-        """Make a function of theta that returns a target's log density and :attr:`full`."""
-        return cache(lambda target: target.bind_value_and_grad(self.posterior, self.group))
+    def _with_density(self) -> dict[BasePosterior, Callable[[Array], tuple[Array, Array]]]:
+        return {}
+
+    def with_density_of(self, target: BasePosterior) -> Callable[[Array], tuple[Array, Array]]:
+        """Function of ``theta (C, P)``: a log density ``(C,)``, and the gradient from all rows.
+
+        The density is that of ``target``, which may be exact where the gradient is in single
+        precision. Both are valid until the next call.
+        """
+        if target not in self._with_density:
+            bound = target.bind_value_and_grad(self.posterior, self.group)
+            self._with_density[target] = bound
+        return self._with_density[target]
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one for each step, valid until the next call."""
@@ -194,7 +204,7 @@ class Dynamics:
 
     def value_and_gradient_at(self, theta: Array) -> tuple[Array, Array]:
         """Log density ``(C,)`` and ``clip(g)``, both from all rows."""
-        value, grad = self.gradient.value_and_full(self.posterior)(theta)
+        value, grad = self.gradient.with_density_of(self.posterior)(theta)
         return value, self._clip_and_count(grad)
 
     @property

@@ -7,7 +7,6 @@ from concurrent.futures import BrokenExecutor
 from copy import deepcopy
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -27,7 +26,12 @@ def run_chains(
     n_draws: int,
     n_burnin: int = 0,
     thin: int = 1,
-    **how: Any,
+    seed: int = 0,
+    first_chain: int = 0,
+    block_size: int | None = None,
+    n_jobs: int | None = None,
+    progress: Callable[[int], bool] | None = None,
+    workers: Workers | None = None,
 ) -> Chains:
     """Run chains from starting points, or from the state of an earlier run.
 
@@ -46,14 +50,25 @@ def run_chains(
         The starting points, or the ``state`` of an earlier run.
     n_draws, n_burnin, thin : int
         Draws of each chain, steps before the first, and steps from one to the next.
-    **how
-        Further parameters of :func:`run_parts`, whose errors are raised too.
+    seed, first_chain, block_size, n_jobs, progress, workers
+        Parameters of :func:`run_parts`, whose errors are raised too.
 
     Returns
     -------
     chains : Chains
     """
-    return join_parts(list(run_parts(run, start, StepCounts(n_burnin, n_draws, thin), **how)))
+    parts = run_parts(
+        run,
+        start,
+        StepCounts(n_burnin, n_draws, thin),
+        seed=seed,
+        first_chain=first_chain,
+        block_size=block_size,
+        n_jobs=n_jobs,
+        progress=progress,
+        workers=workers,
+    )
+    return join_parts(list(parts))
 
 
 def run_parts(
