@@ -157,8 +157,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         -------
         label : ndarray of shape (n_samples,)
         """
-        probability = self._predictions(X, by_row).probability()
-        return self.classes_[probability.argmax(axis=1)]
+        return self._predictions(X, by_row).labels()
 
     @prediction_method
     def predict_proba_quantiles(

@@ -476,13 +476,23 @@ class LabelLikelihood(Likelihood):
         """Logs of :meth:`probabilities`, finite even if those underflow."""
         raise self._undefined("log_probabilities")
 
-    def mean_probabilities(self, u: Array, share: Array) -> Array:
+    def mean_probabilities(self, eta: Array, own: Array, share: Array) -> Array:
         """Probability of each class, averaged over the draws ``(C, n_classes)``.
 
-        ``u`` may be in single precision, and may be overwritten. A tiny probability keeps its
-        precision.
+        ``eta (C, n_predictors, B)`` may be in single precision, and may be overwritten; ``own`` is
+        ``(B, n_own)``. A tiny probability keeps its precision.
         """
-        return self.probabilities(u)[0] @ share
+        known = np.broadcast_to(own.T, (len(eta), *own.T.shape))
+        return self.probabilities(np.concatenate([eta, known], axis=1))[0] @ share
+
+    def decided(self, mean: Array, variance: Array, own: Array, share: Array) -> Array:
+        """Code of the most probable class ``(C,)``; -1 where these moments do not decide.
+
+        ``mean`` and ``variance`` are those of the predictors over the draws ``(n_predictors, C)``;
+        ``own (B, n_own)`` are the own coordinates. A mean of a function differs from the function
+        at the mean predictors by half the variance times its largest second derivative at most.
+        """
+        return np.full(mean.shape[1], -1)
 
     def mean_smaller(self, eta: Array, share: Array) -> Array:
         """Probability of class 0 ``(C,)``, averaged over the draws of predictors ``eta (C, B)``.

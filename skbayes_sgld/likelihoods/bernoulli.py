@@ -11,6 +11,7 @@ from scipy.special import expit
 from skbayes_sgld.likelihoods.base import Array, LabelLikelihood, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel
 
+STEEPEST_BEND = 0.0963  # largest second derivative of the logistic function: 1 / (6 sqrt(3))
 _LARGEST = 80.0  # largest predictor whose exponential is finite in single precision
 
 
@@ -97,6 +98,11 @@ class Bernoulli(LabelLikelihood):
         """``(1 - p, p)`` and ``(p, 1 - p)``, each probability from its own exponential."""
         p = expit(np.concatenate([-u, u], axis=1))
         return p, p[:, ::-1]
+
+    def decided(self, mean: Array, variance: Array, own: Array, share: Array) -> Array:
+        """Class by the sign of the mean predictor, if the mean of ``p - 1/2`` has its sign."""
+        certain = np.abs(expit(mean[0]) - 0.5) > 0.5 * STEEPEST_BEND * variance[0]
+        return np.where(certain, mean[0] > 0.0, -1).astype(np.intp)
 
     def mean_smaller(self, eta: Array, share: Array) -> Array:
         """Average of ``1 / (1 + exp(eta))``."""

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import expit, log_expit
 
 from skbayes_sgld.likelihoods.base import Array, LabelLikelihood
+from skbayes_sgld.likelihoods.bernoulli import STEEPEST_BEND
 from skbayes_sgld.likelihoods.kernel import RowKernel
 from skbayes_sgld.likelihoods.own import OwnParameter
 
@@ -151,6 +152,49 @@ class Ordinal(LabelLikelihood):
         zero = np.zeros_like(one)
         rest = np.concatenate([zero, below], axis=1) + np.concatenate([above, zero], axis=1)
         return p, rest
+
+    def decided(self, mean: Array, variance: Array, own: Array, share: Array) -> Array:
+        """Class whose probability is above all others, within the bounds of these."""
+        gap = np.exp(np.minimum(own, _LARGEST))
+        cuts = np.cumsum(np.column_stack([np.zeros(len(gap)), gap]), axis=1)
+        center = share @ cuts
+        sd = np.sqrt(share @ np.square(cuts - center))
+        away = 0.5 * STEEPEST_BEND * np.square(np.sqrt(variance[0])[:, None] + sd)
+        above = expit(mean[0][:, None] - center)
+        ends = np.column_stack([np.ones(len(above)), above, np.zeros(len(above))])
+        reach = np.pad(away, ((0, 0), (1, 1)))
+        p, bound = -np.diff(ends, axis=1), reach[:, 1:] + reach[:, :-1]
+        label = p.argmax(axis=1)[:, None]
+        least = np.take_along_axis(p - bound, label, axis=1)
+        most = p + bound
+        np.put_along_axis(most, label, -np.inf, axis=1)
+        return np.where(least[:, 0] > most.max(axis=1), label[:, 0], -1)
+
+    def mean_probabilities(self, eta: Array, own: Array, share: Array) -> Array:
+        """Averages of the probabilities over the draws, by one exponential for each draw.
+
+        With the odds ``o_k`` of a class above k, ``P(y = k)`` is the product of
+        ``o_{k-1} / (1 + o_{k-1})``, ``1 / (1 + o_k)`` and ``1 - o_k / o_{k-1}``.
+        """
+        dtype, gap = eta.dtype, np.exp(np.minimum(own.T, _LARGEST))
+        falls = np.exp(-np.cumsum(np.vstack([np.zeros_like(share), gap]), axis=0))
+        between = falls[:-1] * -np.expm1(-gap) * share  # times the odds of a class above 0
+        largest = np.log(np.finfo(dtype).max) - 8.0
+        odds = np.exp(np.minimum(eta[:, 0], dtype.type(largest)))
+        means, before = np.empty((len(odds), self.n_classes)), None
+        for k, fall in enumerate(falls.astype(dtype)):
+            below = odds * fall
+            below += dtype.type(1)
+            np.reciprocal(below, out=below)
+            if before is None:
+                means[:, 0] = below @ share.astype(dtype)
+            else:
+                before *= below
+                means[:, k] = before @ between[k - 1].astype(dtype)
+            before = below
+            before *= odds
+        means[:, -1] = before @ (falls[-1] * share).astype(dtype)
+        return means
 
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Logs of the probabilities, from the log odds."""

@@ -532,10 +532,11 @@ class PredictiveDistribution:
     def _probability(self, X: Array) -> Array:
         """Probabilities of the classes that have rows."""
         likelihood, share, spread = self._label_likelihood(), self.share, self._spread(X)
+        own = np.empty((len(share), 0)) if self.own is None else self.own
 
         def means_of(X: Array) -> Array:
-            eta = spread.predictors(spread.coordinates(X))
-            return likelihood.mean_probabilities(self._with_own(eta), share)
+            eta = spread.predictors(spread.coordinates(X)).swapaxes(0, 1)
+            return likelihood.mean_probabilities(eta, own, share)
 
         def means_of_two(X: Array) -> Array:
             coordinates = spread.coordinates(X)[0]
@@ -545,8 +546,31 @@ class PredictiveDistribution:
             p = np.column_stack([smaller, 1.0 - smaller])
             return np.where(negative, p[:, ::-1], p)
 
-        p = self._by_blocks(means_of_two if likelihood.symmetric else means_of, 1, X)
+        if likelihood.symmetric:
+            p = self._by_blocks(means_of_two, 1, X)
+        else:
+            p = self._by_blocks(means_of, 4, X)
         return p / p.sum(axis=1, keepdims=True)
+
+    def labels(self, X: Array) -> Array:
+        """Position ``(n,)``, among all classes, of the most probable class.
+
+        Means and variances of the predictors decide nearly all rows.
+        """
+        likelihood, share = self._label_likelihood(), self.share
+        own = np.empty((len(share), 0)) if self.own is None else self.own
+        predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor
+        spread = predictor.spread(share, X.shape[0])
+
+        def decided(X: Array) -> Array:
+            coordinates = spread.coordinates(X)
+            variance = spread.variance(coordinates)
+            return likelihood.decided(coordinates[..., -1], variance, own, share)
+
+        labels = self._by_blocks(decided, 1, X, each=spread.n_coordinates)
+        if len(rest := np.flatnonzero(labels < 0)):
+            labels[rest] = self._probability(X[rest]).argmax(axis=1)
+        return labels if self.present is None else self.present[labels]
 
     def log_probability(self, X: Array) -> Array:
         """Logs ``(n, n_classes, 2)`` of the mean probability of each class, and of all others.

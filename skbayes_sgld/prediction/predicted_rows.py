@@ -108,6 +108,11 @@ class PredictedRows:
         """Probability of each class ``(n, n_classes)``."""
         return self.point.probability(self.X)
 
+    def labels(self) -> Array:
+        """Most probable class ``(n,)``."""
+        assert self.classes is not None
+        return cast(Array, self.classes[self.point.labels(self.X)])
+
     def log_probability(self) -> Array:
         """Logs ``(n, n_classes, 2)`` of the probabilities of each class and of all others."""
         return self.point.log_probability(self.X)

@@ -45,6 +45,10 @@ class Predictor:
         """Predictor at the mean of the draws; None if a mean of parameters has no meaning."""
         return None
 
+    def centered(self) -> Predictor:
+        """Predictors of which the mean over the K classes may be subtracted, or may not be."""
+        return self
+
     def spread(self, share: Array, n_rows: int) -> Spread:
         """Mean and deviations of the predictors of ``n_rows`` rows."""
         return Spread(self, share)
@@ -115,6 +119,13 @@ class LinearPredictor(Predictor):
         """Predictor of the means of coefficients and intercepts."""
         coef, intercept = (np.tensordot(share, each, 1) for each in (self._coef, self._intercept))
         return LinearPredictor(coef[None], intercept[None])
+
+    def centered(self) -> LinearPredictor:
+        """Predictors minus their mean over the K classes, which a prior alone may determine."""
+        coef, intercept = (
+            each - each.mean(axis=1, keepdims=True) for each in (self._coef, self._intercept)
+        )
+        return LinearPredictor(coef, intercept)
 
     def spread(self, share: Array, n_rows: int) -> Spread:
         """Mean and deviations; for many rows the draws are factored."""
