@@ -54,6 +54,15 @@ def test_the_expansion_never_understates_its_error_however_few_the_draws():
     assert n_sure > 40 * 50  # of 1,600 a seed: with fewer, the expansion would save nothing
 
 
+@pytest.mark.parametrize("q", [0.2, 0.5, 0.9])
+def test_rows_whose_series_diverge_have_quantiles_too(q):
+    rng = np.random.default_rng(0)
+    deviation, scale = rng.standard_normal((3, 200)), np.exp(0.3 * rng.standard_normal(200))
+    share = np.full(200, 1 / 200)
+    found = mixture.search(deviation, scale, share, q, np.full((3, 3), np.inf))
+    np.testing.assert_allclose(ndtr((found[:, None] - deviation) / scale) @ share, q, atol=1e-5)
+
+
 @pytest.mark.parametrize("skew", [0.3, 3.0])
 def test_far_out_in_a_long_tail_quantiles_keep_their_digits(skew):
     rng = np.random.default_rng(0)

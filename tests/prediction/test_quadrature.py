@@ -1,8 +1,12 @@
 """Means over draws from a few nodes of a row."""
 
+from math import factorial
+
 import numpy as np
 import pytest
+from numpy.polynomial import hermite_e
 from scipy.special import ndtr
+from scipy.stats import norm
 
 from skbayes_sgld.likelihoods import BetaBinomial, Gamma, NegativeBinomial, Poisson, StudentTNoise
 from skbayes_sgld.likelihoods.mixture import Mixture
@@ -10,7 +14,7 @@ from skbayes_sgld.likelihoods.normal import UnequalNormalNoise
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.predictors import LinearPredictor
-from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature
+from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature, count_nodes
 
 ERROR = 6e-6
 
@@ -75,6 +79,59 @@ def test_errors_are_estimated(spread):
     assert some.sum() > 30
     assert np.all(error[some] < 3.0 * nodes.error[some] + 1e-7)
     assert nodes.error[some].max() < 100.0 * error[some].max()
+
+
+def test_errors_of_products_with_an_own_coordinate_are_estimated():
+    rng = np.random.default_rng(0)
+    share, own = np.full(4000, 1 / 4000), 0.3 * rng.standard_normal((4000, 1))
+    nodes = nodes_of(rng.standard_normal((1, 3, 4000)), share, 5, own)
+    last = len(np.unique(nodes.u[0, 1].round(12))) - 1  # degree that the rule of it just has
+
+    def estimated(function):
+        nodes.error[:] = 0.0
+        average(nodes, function)
+        return nodes.error.copy()
+
+    def power(u):
+        return ((u[:, 1] - own.mean()) / own.std()) ** last
+
+    crossed = estimated(lambda u: power(u) * (1.0 + u[:, 0]))
+    assert np.all(crossed > 3.0 * estimated(power))
+    assert np.all(estimated(lambda u: u[:, 0]) < 1e-9)
+
+
+@pytest.mark.parametrize("error", [6e-6, 1e-4, 1e-3])
+@pytest.mark.parametrize("sd", [0.01, 0.1, 0.3, 0.5])
+def test_nodes_are_as_few_as_the_coefficients_of_a_normal_distribution_function_allow(sd, error):
+    # the n-th coefficient of Phi(a + sd z), whose b is a / sqrt(1 + sd^2), is
+    # (sd^2 / (1 + sd^2))^(n/2) He_(n-1)(b) phi(b) / sqrt(n!)
+    b = np.linspace(-8.0, 8.0, 4001)
+
+    def left(n):
+        largest = np.abs(hermite_e.hermeval(b, np.eye(n)[-1]) * norm.pdf(b)).max()
+        return 0.1 * (sd**2 / (1.0 + sd**2)) ** (n / 2) * largest / np.sqrt(factorial(n))
+
+    n = int(count_nodes(np.array([sd]), error)[0])
+    assert left(n) < 1.25 * 0.15 * error
+    assert n == 2 or left(n - 1 if n <= 6 else n - 3) > 0.15 * error
+
+
+def test_functions_that_hardly_change_over_a_predictor_take_nodes(monkeypatch):
+    summed, by_sums = [], PredictiveDistribution._by_sums
+
+    def noted(self, function, X, *more):
+        summed.append(len(X))
+        return by_sums(self, function, X, *more)
+
+    monkeypatch.setattr(PredictiveDistribution, "_by_sums", noted)
+    rng = np.random.default_rng(0)
+    coef, level = (
+        0.3 * rng.standard_normal((1000, 1, 2)),
+        -4.0 + 0.1 * rng.standard_normal((1000, 1)),
+    )
+    predictive = PredictiveDistribution(LinearPredictor(coef, level), Poisson())
+    predictive.quantiles(rng.uniform(-1, 1, (40, 2)), np.array([0.5, 0.99, 0.999]))
+    assert sum(summed) < 20  # of 40; their rates are about exp(-4 / 2)
 
 
 def test_a_row_whose_nodes_are_beyond_its_draws_has_no_error():
