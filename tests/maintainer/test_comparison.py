@@ -5,7 +5,7 @@ import pytest
 for library in ("statsmodels", "mapie"):
     pytest.importorskip(library, reason="the data and two of the libraries")
 
-from benchmarks import comparison  # noqa: E402
+from benchmarks import comparison, group_peers  # noqa: E402
 from skbayes_sgld import metrics  # noqa: E402
 
 PAGE = comparison.ROOT / "docs" / "guide" / "comparison.md"
@@ -49,3 +49,12 @@ def test_intervals_are_judged_as_the_packages_own_scores_judge_them(method):
     assert held.mean() == metrics.interval_coverage(y_new, ends)
     assert score.mean() == pytest.approx(metrics.interval_score(y_new, ends, coverage=0.9))
     assert [part.wall > 0.0 for part in seconds] == [True, True]
+
+
+@pytest.mark.parametrize("path", sorted(group_peers.SNIPPETS.glob("*.py")), ids=lambda p: p.stem)
+def test_a_snippet_of_groups_is_measured_and_shown(path):
+    tasks = group_peers.TASKS
+    assert path in {
+        group_peers.snippet(name, m) for name, task in tasks.items() for m in task.methods
+    }
+    assert PAGE.read_text().count(f"{{literalinclude}} snippets/groups/{path.name}\n") == 1

@@ -1,0 +1,128 @@
+"""Tables of effects by group beside other libraries, from what ``benchmarks.group_peers`` kept."""
+
+from __future__ import annotations
+
+import json
+from math import floor, log10
+
+from _figure import parse
+from _numbers import measured
+
+from benchmarks.group_peers import NUTS, OURS, RESULTS, code, library
+
+_NONE = "–"
+_NAMES = {
+    OURS: OURS,
+    "bambi": "bambi",
+    "statsmodels": "statsmodels, MixedLM",
+    "gpboost": "GPBoost",
+    "numpyro": "NumPyro, NUTS",
+}
+_SCALES = {
+    "slopes": {"sd 0": ("sd, intercept", ".1f"), "sd 1": ("sd, Days", ".2f")}
+    | {"correlation": ("correlation", "+.2f"), "sigma": ("residual sd", ".1f")},
+    "binary": {"sd 0": ("sd of groups", ".3f")},
+    "normal": {"sd 0": ("sd of groups", ".3f"), "sigma": ("residual sd", ".3f")},
+}
+_RACES = {
+    "slopes": "sleepstudy, 180 x 18, with slopes",
+    "binary": "binary, 1,000 x 50",
+    "normal": "normal, 100,000 x 1,000",
+}
+_BESIDE_ESTIMATES = {
+    "normal": "normal",
+    "binary, 100,000 rows": "binary",
+    "counts, 100,000 rows": "counts",
+}
+_PROCESSOR = 1  # of the two times that are kept, on the clock and of the processor
+
+
+def digits(value, unit=""):
+    """Two digits or more of a time, a rate or a ratio."""
+    places = min(max(0, 1 - floor(log10(value))), 4)
+    return measured(value, None, f",.{places}f{unit}")
+
+
+def row(task, method, about, ours):
+    """Line of a library: what its user writes and waits for, and what it estimates."""
+    name = _NAMES[method]
+    if task == "binary" and method == "statsmodels":
+        name = "statsmodels, variational"
+    cells = {"library": name, "lines": measured(about["lines"], 0.0, ".0f")}
+    cells["seconds"] = digits(about["processor"])
+    cells["× ours"] = digits(about["processor"] / ours["processor"])
+    for key, (title, show) in _SCALES[task].items():
+        found = about["estimates"].get(key)
+        if found is None:
+            cells[title] = _NONE
+        else:
+            mean, sd = found
+            cells[title] = measured(mean, 0.0 if sd != sd else sd, f"±{show}")
+    for part, show in (("means", ".2f sd"), ("sds", ".1f %")):
+        far = about["agreement"][part]
+        cells[part] = _NONE if far is None else measured(far, 0.0, show)
+    return cells
+
+
+def race(title, methods):
+    """Effective draws a second of the worst scale beside the best of NUTS."""
+    ours, found = methods[OURS]["ess a second"]["with compilation"][_PROCESSOR], {}
+    for kind, counted in (("without", ""), ("with compilation", ", compile counted")):
+        known = {m: methods[m]["ess a second"] for m in NUTS if m in methods}
+        rates = {m: rate[kind][_PROCESSOR] for m, rate in known.items() if kind in rate}
+        if not rates:  # none has ended
+            continue
+        best = max(rates, key=rates.__getitem__)
+        name = best.replace("numpyro", "NUTS")
+        sides = digits(ours, " 1/s"), digits(rates[best], " 1/s")
+        met = ours >= 10.0 * rates[best]
+        found[f"{title}{counted}"] = line(
+            f"{title}, ESS/s", f"{name}{counted}", sides, ours / rates[best], "at least 10", met
+        )
+    return found
+
+
+def beside_estimate(title, methods):
+    """Seconds of a posterior beside those of GPBoost's estimate."""
+    ours, theirs = (methods[name]["processor"] for name in (OURS, "gpboost"))
+    sides = digits(ours, " s"), digits(theirs, " s")
+    met = ours <= 4.0 * theirs
+    work = f"{title}, 100,000 x 1,000, seconds"
+    return line(work, "GPBoost's estimate", sides, ours / theirs, "at most 4", met)
+
+
+def line(work, beside, sides, ratio, bound, met):
+    """Line of the table of bounds."""
+    cells = {"work": work, "beside": beside, "ours": sides[0], "theirs": sides[1]}
+    return cells | {"ratio": digits(ratio), "bound": bound, "met": "yes" if met else "**no**"}
+
+
+def main(arguments=None):
+    parse(__doc__, arguments)
+    kept = json.loads(RESULTS.read_text())
+    tables, bounds = {}, {}
+    for task, found in kept["tasks"].items():
+        methods = found["methods"]
+        for method, about in methods.items():
+            if about["code"] != code(task, method):
+                raise ValueError(f"the snippet of {method} for {task} is not the measured one")
+        if task in _RACES:
+            shown = {m: methods[m] for m in _NAMES if m in methods}
+            tables[task] = {_NAMES[m]: row(task, m, a, methods[OURS]) for m, a in shown.items()}
+            bounds |= race(_RACES[task], methods)
+    for task, title in _BESIDE_ESTIMATES.items():
+        if task in kept["tasks"]:
+            bounds[f"{title}, seconds"] = beside_estimate(title, kept["tasks"][task]["methods"])
+    versions = {}
+    for found in kept["tasks"].values():
+        versions |= {library(m): about["version"] for m, about in found["methods"].items()}
+    missing = {
+        f"{task}: {method}": why
+        for task, found in kept["tasks"].items()
+        for method, why in found["missing"].items()
+    }
+    return tables | {"bounds": bounds, "versions": versions, "missing": missing}
+
+
+if __name__ == "__main__":
+    print(main())
