@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 
 from skbayes_sgld._checks import naming
@@ -322,6 +323,12 @@ class LinearClassifier(ClassificationModel, LinearEstimator):
         "as there are trials, each with its label; the automatic scale of the prior counts each "
         "row once."
     )
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tags of scikit-learn: effects of groups and curves are of one predictor."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self._is_mixed
+        return tags
 
     def _target(self, rows: UnreadRows) -> Target:
         if "n_trials" in rows.arguments:

@@ -66,6 +66,7 @@ class OrdinalClassifier(LinearClassifier):
     def __sklearn_tags__(self) -> Tags:
         """Tags of scikit-learn: the classes in its checks have no order, so scores are poor."""
         tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True  # with effects too: there is one predictor
         tags.classifier_tags.poor_score = True
         return tags
 

@@ -138,6 +138,8 @@ class LabelQuadrature:
         self.q, self.n_labels = working.q, working.n_labels
         order, starts = working.order, working.starts
         self._starts, self._sizes = starts[:-1], np.diff(starts)
+        empty = self._sizes == 0  # labels whose rows have a weight of 0
+        self._empty = empty if empty.any() else None
         self._X = np.ascontiguousarray(working.fixed[order])
         self._transposed = np.ascontiguousarray(self._X.T)
         values = working.values[order].T
@@ -159,7 +161,11 @@ class LabelQuadrature:
 
     def _sum(self, rows: Array) -> Array:
         """Sums over the rows of each label."""
-        return np.add.reduceat(rows, self._starts, axis=-1)
+        if self._empty is None:
+            return np.add.reduceat(rows, self._starts, axis=-1)
+        sums = np.zeros((*rows.shape[:-1], self.n_labels))
+        sums[..., ~self._empty] = np.add.reduceat(rows, self._starts[~self._empty], axis=-1)
+        return sums
 
     def _spread(self, labels: Array) -> Array:
         """Values of the label of each row."""

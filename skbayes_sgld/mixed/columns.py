@@ -174,6 +174,10 @@ class MixedColumns:
             raise ValueError(
                 f"X has shape {shape}; give rows and columns, (n_samples, n_features)."
             )
+        if shape[1] == 0:  # the message is scikit-learn's
+            raise ValueError(
+                f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+            )
         groups, called = cls.of_labels(group_effects, shape[1], names)
         labels = Labels.learned(X, list(called), called)
         encoded = labels.encoded(X)

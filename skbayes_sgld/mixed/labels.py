@@ -207,8 +207,8 @@ def _distinct(values: Any, name: str) -> Array:
     except TypeError:
         wrong = next(each for each in values if getattr(each, "__hash__", None) is None)
         raise TypeError(
-            f"X has the label {wrong!r} in column {name!r}, of type {type(wrong).__name__}; give "
-            "text, numbers or dates."
+            f"X has the label {wrong!r} in column {name!r}, of type {type(wrong).__name__}; its "
+            "argument must be a string, a number or a date."
         ) from None
     by_text: dict[str, Any] = {}
     for label in labels:
@@ -230,6 +230,8 @@ def _check_none_missing(values: Any, name: str, fitting: bool) -> None:
         raise ValueError(f"X has the label inf or -inf in column {name!r}; give finite numbers.")
     if not missing.any():
         return
+    first = int(np.argmax(missing))
+    found = "NaN" if isinstance(values[first], float | np.floating) else values[first]
     remedy = (
         "give each row a label, such as 'none', or leave these rows out"
         if fitting
@@ -237,7 +239,7 @@ def _check_none_missing(values: Any, name: str, fitting: bool) -> None:
     )
     raise ValueError(
         f"X has no label in column {name!r} in {missing.sum()} rows, the first of them row "
-        f"{int(np.argmax(missing))}; {remedy}."
+        f"{first}, which has {found}; {remedy}."
     )
 
 
@@ -264,16 +266,17 @@ def _check_new(known: Array, new: Any, name: str) -> None:
             )
     if known.dtype.kind != "f":
         return
-    numbers, some = np.sort(known), np.asarray(new, dtype=float)
-    after = np.searchsorted(numbers, some).clip(max=len(numbers) - 1)
-    for near in (numbers[after], numbers[np.maximum(after - 1, 0)]):
-        close = np.isclose(some, near, rtol=1e-6, atol=0.0)
-        if close.any():
-            k = int(np.argmax(close))
-            raise ValueError(
-                f"X has the label {float(some[k])!r} in column {name!r}, and the fit had "
-                f"{float(near[k])!r}: they differ by rounding; give labels of one type."
-            )
+    some = np.asarray(new, dtype=float)
+    # numbers that float32 has, where the fit had those that it rounds, or the other way round
+    rounded = known.astype(np.float32).astype(float)
+    short = np.isin(some, rounded) | np.isin(some.astype(np.float32).astype(float), known)
+    if short.any():
+        label = float(some[np.argmax(short)])
+        near = float(known[np.abs(known - label).argmin()])
+        raise ValueError(
+            f"X has the label {label!r} in column {name!r}, and the fit had {near!r}, which is the "
+            "same in float32; give labels of one type."
+        )
 
 
 def _kind(label: Any) -> str:

@@ -29,9 +29,9 @@ def bind_mixed(
     """
     if model.likelihood.n_predictors > 1:
         raise ValueError(
-            "group_effects and smooth_effects are of models with one linear predictor, and this "
-            f"one has {model.likelihood.n_predictors}, one for each class; fit each class against "
-            "the others, or leave them out."
+            "Only binary classification is supported with group_effects and smooth_effects, which "
+            f"are of one linear predictor, and this model has {model.likelihood.n_predictors}, one "
+            "for each class; fit each class against the others, or leave them out."
         )
     if model.noise is not None:
         raise ValueError(

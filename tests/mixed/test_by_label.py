@@ -16,6 +16,7 @@ from .test_density import make_posterior
 CASES = {
     "intercepts": ("intercepts", Bernoulli(), ()),
     "weighted": ("intercepts", Bernoulli(), ()),
+    "empty labels": ("intercepts", Bernoulli(), ()),
     "slopes": ("slopes", Poisson(), ()),
     "own parameter": ("slope alone", NegativeBinomial(), (HalfNormal(1.0),)),
 }
@@ -24,6 +25,10 @@ CASES = {
 def make_quadrature(case, n_nodes=25):
     weight = np.arange(60) % 3.0 if case == "weighted" else None
     posterior, *_ = make_posterior(*CASES[case], weight)
+    if case == "empty labels":
+        codes = posterior.model.effects[0].indices
+        weight = np.isin(codes, [2, codes.max()], invert=True).astype(float)
+        posterior, *_ = make_posterior(*CASES[case], weight, drops=True)
     at = JointMode.of(posterior)
     quadrature = LabelQuadrature(posterior, at, n_nodes, n_newton=4)
     center = np.append(at.linear[: quadrature.n_fixed], at.eta)

@@ -44,7 +44,8 @@ def make_rows(n=60, labels=7, seed=0):
     return frame, predictor.to_numpy()
 
 
-def make_posterior(case, likelihood, own_priors=(), weight=None, prior=None):
+def make_posterior(case, likelihood, own_priors=(), weight=None, prior=None, drops=False):
+    """Posterior, X and y; ``drops`` leaves out rows with a weight of 0, as fits do."""
     terms = CASES[case]
     frame, predictor = make_rows()
     rng = np.random.default_rng(1)
@@ -62,6 +63,7 @@ def make_posterior(case, likelihood, own_priors=(), weight=None, prior=None):
     if case in CURVES:
         columns = columns.with_bends(CURVES[case], X, weight, list(frame))
     rows = MixedRows(X, RowValues(y=y, weight=weight), names=list(frame), mixed=columns)
+    rows = rows.weighing(weight) if drops else rows
     model = LinearModel(
         likelihood=likelihood,
         prior=prior or Normal(scale=2.0),
