@@ -10,7 +10,7 @@ from skbayes_sgld.likelihoods import StudentTNoise
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import GammaPrior, InverseGamma, Normal
 from skbayes_sgld.sampling.tuning.mode_survey import survey
-from tests.marks import slow
+from tests.marks import SHORT, short_chains, slow
 from tests.references import heavy_tails
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 from tests.references.targets import mode_of
@@ -146,6 +146,14 @@ def test_nothing_is_said_of_searches_where_the_rows_suggest_no_other_start():
     assert posterior.other_starts() == []
     found = survey(posterior, mode_of(posterior, posterior.start()), 1.0)
     assert (found.modes, found.finding) == ((), "")
+
+
+@short_chains
+def test_a_single_search_is_said_to_be_one():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((16, 8))
+    model = student_t(prior="normal", **SHORT).fit(X, X.sum(axis=1) + rng.standard_t(2, 16))
+    assert model.result_.plan.choices["modes"].why == "the search ends at one mode"
 
 
 # ---- two modes that share the mass -------------------------------------------------------------

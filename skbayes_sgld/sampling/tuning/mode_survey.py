@@ -63,7 +63,8 @@ def survey(posterior: BasePosterior, mode: Mode, tau: float) -> Survey:
     if n_starts == 0:
         return Survey(best, (), "")
     if len(ends) == 1:
-        return Survey(best, (), f"searches from {n_starts} starts end at one mode")
+        searches = f"searches from {n_starts} starts end" if n_starts > 1 else "the search ends"
+        return Survey(best, (), f"{searches} at one mode")
     others = [
         _describe(posterior, end, share)
         for end, share in zip(ends, shares, strict=True)
