@@ -30,9 +30,12 @@ class Mixture:
     error : ndarray of shape (n,) or float
         Largest estimated error of each row's means, in units of the scale: 0 over the draws.
     scale : float
+    last : ndarray or float
+        Largest coefficient, in the last mean, of a polynomial of the last degree.
     """
 
     error: Array | float = 0.0
+    last: Array | float = 0.0
     scale = 1.0
 
     def __init__(self, u: Array, weights: Array) -> None:
@@ -64,7 +67,9 @@ class Mixture:
             return np.exp(values, out=values)
 
         mean = self.mean(exponential, np.arange(len(self)))
-        self.error = np.divide(self.error, mean, where=mean > 0, out=np.full(len(self), np.inf))
+        # not where the function is still large, beside its mean, at the ends of the nodes
+        sure = mean > 3.0 * self.last
+        self.error = np.divide(self.error, mean, where=sure, out=np.full(len(self), np.inf))
         with np.errstate(divide="ignore"):
             return top + np.log(np.maximum(mean, 0.0))
 

@@ -26,7 +26,7 @@ from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature, coun
 _NODES = 0.25  # nodes for each draw; with more, sums over all draws cost less
 _MANY = 200
 # estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these
-_OF_QUANTILE, _OF_CDF, _OF_DENSITY = 3e-5, 6e-6, 1e-6
+_OF_QUANTILE, _OF_CDF, _OF_DENSITY = 2e-5, 4e-6, 4e-6
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
 _DONE = -1
 
@@ -337,6 +337,7 @@ class PredictiveDistribution:
         Rows whose nodes are too many, or have too large an error, are summed over all draws.
         """
         spread, share, likelihood = self._spread(X), self.share, self.likelihood
+        within = bool(likelihood.log_link)
         draws = np.zeros((len(share), 0)) if self.own is None else self.own
 
         def counts_of(X: Array, row_values: RowValues) -> Array:
@@ -355,7 +356,8 @@ class PredictiveDistribution:
             coordinates[..., -1] = 0.0
             coordinates /= np.where(sd > 0.0, sd, 1.0)[..., None]
             z = spread.predictors(coordinates)
-            likelihood.check_predictors(center[0] + sd[0] * z[0].max(axis=1))
+            if within:
+                likelihood.check_predictors(center[0] + sd[0] * z[0].max(axis=1))
             return quadrature(center, sd, z)
 
         def values_of(part: slice) -> Array:
@@ -376,7 +378,10 @@ class PredictiveDistribution:
         for extra in _EXTRA:
             own, before = OwnNodes(draws, share, error, extra), counts.copy()
             for n in np.unique(before[before > 0]):
-                rows, quadrature = np.flatnonzero(before == n), Quadrature(int(n), K, share, own)
+                rows, quadrature = (
+                    np.flatnonzero(before == n),
+                    Quadrature(int(n), K, share, own, within),
+                )
                 if quadrature.n_nodes > _NODES * len(share):
                     counts[rows] = 0
                     continue
@@ -453,7 +458,9 @@ class PredictiveDistribution:
         def log_density_of(mixture: Mixture, y: Array) -> Array:
             return mixture.log_mean(lambda u, rows: self._log_density(u, y[rows]))[:, None]
 
-        error = _OF_DENSITY if self._many(X) else 0.0
+        # with two predictors nodes for this error are as many as take the time of all draws
+        fewer = self._many(X) and self.predictor.n_predictors == 1
+        error = _OF_DENSITY if fewer else 0.0
         return self._averages(log_density_of, error, X, row_values, y)[:, 0]
 
     def _many(self, X: Array) -> bool:

@@ -24,6 +24,8 @@ _LEAST = 0.02  # least size of a moment that is not known
 _MOMENT = 0.1  # mean of an orthonormal polynomial of the draws: its expected size
 # Numbers of nodes of a coordinate; beyond the last, sums over all draws cost less
 _COUNTS = (2, 3, 4, 5, 6, 8, 10, 13)
+_CORRELATED = 0.05  # below it coordinates are left as they are: their moments are kept
+_FEW_COLUMNS = 8  # of a matrix: with fewer, products with each of them take less time
 _MOST_OWN = 8  # nodes of an own parameter that varies more: errors are estimated
 _REACH = 3.2  # sds that nodes of predictors reach: most rows have draws beyond
 
@@ -36,6 +38,8 @@ class Rule:
     nodes, weights : ndarray of shape (n,)
     basis : ndarray of shape (n, n)
         Polynomials of degrees 0 ... n - 1 at the nodes, a row each.
+    of_powers : ndarray of shape (n, n)
+        Their coefficients, those of the powers 0 ... n - 1, a row each.
     """
 
     def __init__(self, points: Array, share: Array, n: int) -> None:
@@ -55,6 +59,7 @@ class Rule:
         )
         self.basis = np.stack(list(self.polynomials(self.nodes)))
         self.weights = 1.0 / np.square(self.basis).sum(axis=0)
+        self.of_powers = np.linalg.solve(np.vander(self.nodes, increasing=True), self.basis.T).T
 
     def polynomials(self, x: Array) -> Iterator[Array]:
         """Polynomials at x, by degree."""
@@ -111,8 +116,10 @@ class OwnNodes:
         Standardised coordinates under every draw.
     nodes, white_nodes : ndarray of shape (J, m)
         Nodes, and their standardised coordinates.
-    values : ndarray of shape (S, J)
+    values : ndarray of shape (J, S)
         Products of orthonormal polynomials at the draws, times the shares of these.
+    degree : ndarray of int of shape (J,)
+        Degree of each product.
     basis : ndarray of shape (J, J)
         The products, a row each, at the nodes, times the weights of the nodes.
     counts : ndarray of int of shape (m,)
@@ -136,12 +143,15 @@ class OwnNodes:
         grid = list(product(*(rule.nodes for rule in rules)))
         self.white_nodes = np.array(grid).reshape(len(grid), len(rules))
         self.nodes = mean + self.white_nodes @ root.T
-        self.values, self.basis = share[:, None], np.ones((1, 1))
+        values: Array = share[:, None]
+        self.basis: Array = np.ones((1, 1))
         self.counts = np.array([len(rule.nodes) for rule in rules], dtype=int)
         for rule, z in zip(rules, self.white.T, strict=True):
             at_draws = np.stack(list(rule.polynomials(z)), axis=1)
-            self.values = (self.values[:, :, None] * at_draws[:, None]).reshape(len(own), -1)
+            values = (values[:, :, None] * at_draws[:, None]).reshape(len(own), -1)
             self.basis = np.kron(self.basis, rule.basis * rule.weights)
+        self.values = np.ascontiguousarray(values.T)
+        self.degree = np.array([sum(each) for each in product(*map(range, self.counts))])
 
 
 class Nodes(Mixture):
@@ -164,8 +174,8 @@ class Nodes(Mixture):
         """Means ``(r,)`` over the nodes of a function, for the rows at some positions."""
         part = slice(None) if len(rows) == len(self.u) else rows
         values = function(self.u[part], rows)
-        error = self._quadrature.error(values, self._size[part]) / self.scale
-        self.error[part] = np.maximum(self.error[part], error)
+        error, self.last = self._quadrature.error(values, self._size[part])
+        self.error[part] = np.maximum(self.error[part], error / self.scale)
         return np.einsum("ij,ij->i", values, self.weights[part])
 
     def center(self) -> Array:
@@ -183,6 +193,8 @@ class Quadrature:
     n_predictors : int
     share : ndarray of shape (S,)
     own : OwnNodes
+    within : bool
+        Whether nodes have to be within the draws, because a mean may overflow beyond them.
 
     Attributes
     ----------
@@ -190,7 +202,11 @@ class Quadrature:
         Number of nodes of a row.
     """
 
-    def __init__(self, n: int, n_predictors: int, share: Array, own: OwnNodes) -> None:
+    def __init__(
+        self, n: int, n_predictors: int, share: Array, own: OwnNodes, within: bool
+    ) -> None:
+        self._within = within
+        self._to_moments: Array = np.ones((1, 1))
         self._rule, self._share, self._own = _normal_rule(n), share, own
         self._double = own.values, own.white
         self._single = own.values.astype(np.float32), own.white.astype(np.float32)
@@ -198,6 +214,7 @@ class Quadrature:
         self._basis = np.ones((1, 1))
         for _ in range(n_predictors):
             self._basis = np.kron(self._basis, self._rule.basis * self._rule.weights)
+            self._to_moments = np.kron(self._to_moments, self._rule.of_powers)
         self._degree = np.array([sum(each) for each in product(range(n), repeat=n_predictors)])
         both = np.kron(self._basis, own.basis)
         self.n_nodes = len(both)
@@ -219,26 +236,28 @@ class Quadrature:
         """
         (K, n, _), own, dtype = z.shape, self._own, z.dtype
         values, white = self._single if dtype == np.float32 else self._double
-        share = self._share.astype(dtype)
+        share, m = self._share.astype(dtype), white.shape[1]
         # predictors are the root times standardised coordinates, plus the slopes times own ones
-        root, slope, beyond = (
-            np.zeros((K, K, n)),
-            np.zeros((K, n, white.shape[1])),
-            np.zeros(n, bool),
-        )
+        root, slope, beyond = np.zeros((K, K, n)), np.zeros((K, n, m)), np.zeros(n, bool)
         for k, each in enumerate(z):
-            if white.shape[1]:
-                slope[k] = each @ (share[:, None] * white)
-                each -= slope[k].astype(dtype) @ white.T
+            changed, of_own = False, each @ (share[:, None] * white)
+            if np.abs(of_own).max(initial=0.0) > _CORRELATED:
+                each -= of_own @ white.T
+                slope[k], changed = of_own, True
             for j in range(k):
-                root[k, j] = (each * z[j]) @ share
-                each -= root[k, j, :, None].astype(dtype) * z[j]
-            left = np.sqrt((each * each) @ share).astype(float)
-            root[k, k] = left
-            each *= np.divide(1.0, left, where=left > 0, out=np.ones(n))[:, None].astype(dtype)
-            low, high = self._rule.nodes[[0, -1]]
-            outside = (each.min(axis=1) > low) | (each.max(axis=1) < high)
-            beyond |= outside & (left > 0)
+                of_other = (each * z[j]) @ share
+                if np.abs(of_other).max() > _CORRELATED:
+                    each -= of_other[:, None] * z[j]
+                    root[k, j], changed = of_other, True
+            root[k, k] = 1.0
+            if changed:
+                left = np.sqrt(np.square(each) @ share)
+                each *= np.divide(1.0, left, where=left > 0, out=np.ones_like(left))[:, None]
+                root[k, k] = left
+            if self._within:
+                low, high = self._rule.nodes[[0, -1]]
+                least, most = each.min(axis=1), each.max(axis=1)
+                beyond |= (least < most) & ((least > low) | (most < high))
         moments = self._moments(z, values)
         weights = (self._basis.T @ moments @ own.basis).reshape(n, -1)
         nodes = np.empty((n, K + own.nodes.shape[1], len(self._grid), len(own.nodes)))
@@ -247,24 +266,39 @@ class Quadrature:
         nodes[:, :K] = at[..., None] + beside[:, :, None]
         nodes[:, K:] = own.nodes.T[:, None]
         nodes[beyond] = nodes[beyond][..., :1, :1]
-        last = moments[:, self._degree >= len(self._rule.nodes) - 2]
+        last = moments[:, self._degree >= max(len(self._rule.nodes) - 2, 3)]
         size = np.where(beyond, np.nan, np.sqrt(np.square(last).sum(axis=(1, 2))))
         return nodes.reshape(n, nodes.shape[1], -1), weights, size
 
     def _moments(self, z: Array, values: Array) -> Array:
         """Means ``(n, n_products, J)`` over the draws of products of polynomials.
 
-        Products of predictors that have a larger degree than one predictor has alone are left out.
+        Products of predictors that have a larger degree than one predictor has alone are left out,
+        and those whose degree, with own parameters, exceeds the number of nodes.
         """
-        moments = np.zeros((z.shape[1], len(self._degree), values.shape[1]))
-        others = [list(self._rule.polynomials(each)) for each in z[1:]]
-        for a, first in enumerate(self._rule.polynomials(z[0])):
-            at = a * len(others[0]) if others else a
-            moments[:, at] = first @ values if a else self._own.values.sum(axis=0)
-            for b, second in enumerate(others[0][1:] if others else (), 1):
-                if a + b < len(others[0]):
-                    moments[:, a * len(others[0]) + b] = (first * second if a else second) @ values
-        return moments
+        (K, n_rows, _), n = z.shape, len(self._rule.nodes)
+        moments = np.zeros((n_rows, len(self._degree), len(values)))  # of powers
+        moments[:, 0] = self._own.values.sum(axis=1)
+        power, others = None, [None]
+        for _ in range(1, n if K == 2 else 1):
+            last = others[-1]
+            others.append(z[1] if last is None else last * z[1])
+        for a in range(n):
+            if a:
+                power = z[0] if power is None else power * z[0]
+            for b, other in enumerate(others[: n - a]):
+                if power is None or other is None:
+                    both = power if other is None else other
+                else:
+                    both = power * other
+                if both is not None:
+                    at, kept = a * len(others) + b, self._own.degree <= n - a - b
+                    if kept.sum() < _FEW_COLUMNS:
+                        for column in np.flatnonzero(kept):
+                            moments[:, at, column] = both @ values[column]
+                    else:
+                        moments[:, at] = both @ values.T
+        return self._to_moments @ moments
 
 
 class _Error:
@@ -309,21 +343,21 @@ class _Error:
             if number >= n_predictors
         ]
 
-    def __call__(self, values: Array, size: Array) -> Array:
-        """Estimated error ``(n,)`` of the mean of the values ``(n, m)`` at the nodes.
+    def __call__(self, values: Array, size: Array) -> tuple[Array, Array]:
+        """Estimated error of the mean of the values ``(n, m)`` at the nodes, and last coefficient.
 
         ``size (n,)`` are the sizes of the last moments.
         """
         size = np.maximum(size, _LEAST)
         rates = [_rate(_norm(values @ each), degree) for degree, each in self._last]
         left_out = np.maximum.reduce(rates) ** self._n / np.exp(0.5 * gammaln(self._n + 1)) * size
-        alone = _rate(np.abs(values @ self._alone), self._counts - 1)
+        last = np.abs(values @ self._alone)
+        alone = _rate(last, self._counts - 1)
         for number, crossed in self._crossed:
             fall = alone[:, number] / np.sqrt(self._counts[number])
             left_out += _norm(values @ crossed) * fall * size
         gauss = (alone ** (2 * self._counts) / self._steps).sum(axis=1)
-        error: Array = 2.5 * left_out + gauss
-        return error
+        return 2.5 * left_out + gauss, last.max(axis=1)
 
 
 def _norm(vectors: Array) -> Array:

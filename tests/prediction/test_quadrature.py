@@ -25,7 +25,7 @@ def nodes_of(eta, share, n, own=None):
     center = eta @ share
     z = eta - center[..., None]
     sd = np.sqrt(np.square(z) @ share)
-    quadrature = Quadrature(n, len(eta), share, OwnNodes(own, share, ERROR))
+    quadrature = Quadrature(n, len(eta), share, OwnNodes(own, share, ERROR), True)
     found = quadrature(center, sd, z / np.where(sd > 0, sd, 1.0)[..., None])
     return Nodes(*found, quadrature)
 
