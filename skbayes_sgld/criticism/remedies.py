@@ -24,7 +24,7 @@ from skbayes_sgld.criticism.checks import Check, draws_to_check, find_checks
 from skbayes_sgld.criticism.groups import Groups, with_labels
 from skbayes_sgld.criticism.interactions import connected
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
-from skbayes_sgld.criticism.settings import can_set, variance_is_given
+from skbayes_sgld.criticism.settings import can_set, takes_curves, variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.tables import Table
 from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_namer, wrapped
@@ -284,16 +284,12 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
     ):
         return None
     learned = _learned_effects(unwrapped.model)
-    if remedy.terms and not all(isinstance(key, str) for key in learned):
-        return None  # terms before the model would move its columns
-    if (
-        remedy.terms
-        and {misfit.names[j] for some in remedy.columns(misfit) for j in some} & learned
-    ):
-        return None  # and these have a curve, whose column would have another name
+    of_terms = {j for some in remedy.columns(misfit) for j in some}
+    if remedy.terms and not remedy.products and of_terms & _curved(unwrapped.model, misfit.names):
+        return None  # a curve bends enough
     if remedy.terms and (not remedy.columns(misfit) or sparse.issparse(unwrapped.X)):
         return None
-    if remedy.terms is _splines and _takes_curves(unwrapped.model):
+    if remedy.terms is _splines and takes_curves(unwrapped.model):
         return None
     if remedy.curves:
         return _with_curves(remedy, misfit)
@@ -327,10 +323,17 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
     return TransformedTargetRegressor(changed, func=func, inverse_func=inverse_func)
 
 
-def _learned_effects(model: Any) -> set[Any]:
-    """Names or positions of columns with curves or with effects of groups."""
+def _learned_effects(model: Any) -> set[str]:
+    """Settings of learned effects that the model has: of groups and of curves."""
     given = model.get_params(deep=False)
-    return {key for name in ("group_effects", "smooth_effects") for key in given.get(name) or {}}
+    return {name for name in ("group_effects", "smooth_effects") if given.get(name)}
+
+
+def _curved(model: Any, names: list[str]) -> set[int]:
+    """Positions of the columns with curves."""
+    keys = model.get_params(deep=False).get("smooth_effects") or {}
+    known = [key for key in keys if not isinstance(key, str) or key in names]
+    return {names.index(k) if isinstance(k, str) else int(k) % len(names) for k in known}
 
 
 def _sibling(model: Any, remedy: Remedy) -> Any:
@@ -415,22 +418,10 @@ def _with_groups(remedy: Remedy, misfit: Misfit) -> Any:
     return with_model(misfit.estimator, lambda model: _with_effects(model, effects_of))
 
 
-def _takes_curves(model: Any) -> bool:
-    """Whether ``smooth_effects`` can be set: one predictor, one noise variance, known scales."""
-    given = model.get_params(deep=False)
-    if "smooth_effects" not in given or given["temperature"] != 1.0:
-        return False
-    known = given["prior"] == "auto" or not (
-        model.prior_.hierarchical or model.prior_.scaled_by_noise
-    )
-    constant = given.get("noise_model", "constant") == "constant"
-    return known and constant and model._fitted.target.likelihood.n_predictors == 1
-
-
 def _with_curves(remedy: Remedy, misfit: Misfit) -> Any:
     """Estimator with curves of the curved columns; None if it has them, or takes none."""
     model, X = misfit.fit.unwrapped.model, misfit.fit.unwrapped.X
-    if not _takes_curves(model) or sparse.issparse(X):
+    if not takes_curves(model) or sparse.issparse(X):
         return None
     named, given = hasattr(model, "feature_names_in_"), model.smooth_effects or {}
     keys = [misfit.names[j] if named else j for (j,) in remedy.columns(misfit)]
@@ -455,7 +446,33 @@ def _with_terms(model: Any, make: Callable[[], Any], X: Any, columns: list[tuple
     added = ColumnTransformer(terms, remainder="passthrough", verbose_feature_names_out=False)
     if frame:
         added.set_output(transform="pandas")
+    if _learned_effects(model):
+        places = clone(added).fit(X).output_indices_
+        moved = {
+            j: places[name].start + k
+            for (name, *_), some in zip(terms, columns, strict=True)
+            for k, j in enumerate(some)
+        }  # a column is the first of its functions
+        rest = [j for j in range(X.shape[1]) if j not in moved]
+        moved |= {j: places["remainder"].start + k for k, j in enumerate(rest)}
+        model = model.set_params(**_at_places(model, moved))
     return make_pipeline(added, model)
+
+
+def _at_places(model: Any, moved: dict[int, int]) -> dict[str, Any]:
+    """Effects of groups and curves of a model whose columns have moved; names stay."""
+    given = model.get_params(deep=False)
+
+    def place(key: Any) -> Any:
+        if isinstance(key, (tuple, list)):
+            return type(key)(place(each) for each in key)
+        return key if isinstance(key, str) else moved[int(key) % len(moved)]
+
+    groups, curves = given["group_effects"], given["smooth_effects"]
+    return {
+        "group_effects": groups and {place(key): place(value) for key, value in groups.items()},
+        "smooth_effects": curves and {place(key): value for key, value in curves.items()},
+    }
 
 
 # ---- trials -------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ from skbayes_sgld.criticism.checks import (
     two_tailed,
 )
 from skbayes_sgld.criticism.leave_one_out import Data, LeftOut, leave_out
-from skbayes_sgld.criticism.settings import advice, variance_is_given
+from skbayes_sgld.criticism.settings import advice, takes_curves, variance_is_given
 from skbayes_sgld.likelihoods import NormalNoise
 
 _LEVEL = 5e-6  # of each of fourteen tests: at most one false alarm in 14,000 fits
@@ -59,11 +59,12 @@ _EXACT = 1e6  # posterior sds beyond which a weaker prior would leave no mode
 # families with a further parameter for the spread of whole numbers
 _WIDER = {"Poisson": "SGLDNegativeBinomialRegressor", "Binomial": "SGLDBetaBinomialRegressor"}
 _COVERAGES = 0.5, 0.9
-_CURVED = "the log odds are curved in the columns; add their squares or smooth_effects"
-# words on probabilities with the wrong spread, around the setting of the prior
+_CURVED = "the log odds are curved in the columns"
+# words on probabilities with the wrong spread, around the setting of the prior; without a second
+# remedy, curves are it
 _UNSURE = (
     "the prior keeps probabilities near each other, or the log odds are curved in the columns",
-    "add squares or smooth_effects",
+    "",
 )
 _SURE = (
     "probabilities are too extreme, as those of many columns under a wide prior are",
@@ -204,9 +205,7 @@ def _noise_message(
             unequal = advice(model, **both)
         return what + unequal
     if max(low, middle, high) > _UNEVEN * min(low, middle, high):
-        return (
-            "the mean, or the noise, is curved in the columns; add their squares or smooth_effects"
-        )
+        return f"the mean, or the noise, is curved in the columns; add their {_curves(model)}"
     if given and not heavy and not 1.0 / _SCALED < ratio < _SCALED:
         return (
             f"the squared residuals are {ratio:.2g} times noise_variance"
@@ -263,7 +262,8 @@ def _label_message(loo: LeftOut, model: Any) -> str:
             more = share > mean
             # whether probabilities are less extreme than the shares of the labels
             nearer = ("high" if more else "low") in which if two else more
-            fault = _spread_of_odds(model, _UNSURE) if nearer else _CURVED
+            curved = f"{_CURVED}; add their {_curves(model)}"
+            fault = _spread_of_odds(model, _UNSURE) if nearer else curved
             return (
                 f"{100 * share:.0f} % of the rows{which} {what}, and the model says "
                 f"{100 * mean:.0f} %: {fault}; {_OTHERS}"
@@ -274,4 +274,9 @@ def _label_message(loo: LeftOut, model: Any) -> str:
 def _spread_of_odds(model: Any, words: tuple[str, str]) -> str:
     """Sentence on probabilities with the wrong spread, with the prior that would mend it."""
     (what, rest), prior = words, advice(model, prior="hierarchical_normal")
-    return f"{what}{prior}{', or' if prior else ';'} {rest}"
+    return f"{what}{prior}{', or' if prior else ';'} {rest or 'add ' + _curves(model)}"
+
+
+def _curves(model: Any) -> str:
+    """Functions of columns that the model can have where they are curved."""
+    return "squares or smooth_effects" if takes_curves(model) else "squares"

@@ -30,6 +30,18 @@ def variance_is_given(model: Any) -> bool:
     return not isinstance(getattr(model, "noise_variance", "infer"), str)
 
 
+def takes_curves(model: Any) -> bool:
+    """Whether ``smooth_effects`` can be set: one predictor, one noise variance, known scales."""
+    given = model.get_params(deep=False)
+    if "smooth_effects" not in given or given["temperature"] != 1.0:
+        return False
+    known = given["prior"] == "auto" or not (
+        model.prior_.hierarchical or model.prior_.scaled_by_noise
+    )
+    constant = given.get("noise_model", "constant") == "constant"
+    return known and constant and model._fitted.target.likelihood.n_predictors == 1
+
+
 def advice(model: Any, **wanted: Any) -> str:
     """``; set ...`` for the settings that the model takes and does not have; "" if none.
 

@@ -552,7 +552,27 @@ def test_a_wave_along_a_column_gets_a_curve_whose_bend_is_learned(try_only):
     pipe = make_pipeline(StandardScaler(), bent).fit(rows.to_numpy(), y)
     found = check_model(pipe, rows.to_numpy(), y)
     assert found.suggestion[-1].smooth_effects == {1: 5, 0: 10}
-    assert list(found.remedies.index) == ["curves of columns"]
+    assert list(found.remedies.index) == ["curves of columns", "squares of columns"]
+
+
+def test_products_go_beside_curves_and_groups_by_position(try_only):
+    """Terms before the model move its columns, and the keys move with them."""
+    try_only("products")
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 8, 400), rng.uniform(-2, 2, (400, 3))])
+    effects = rng.standard_normal((2, 8))[:, X[:, 0].astype(int)]
+    y = effects[0] + effects[1] * X[:, 1] + np.sin(2 * X[:, 1]) + X[:, 2] * X[:, 3]
+    y += 0.5 * rng.standard_normal(400)
+    terms = {"group_effects": {0: ["intercept", 1]}, "smooth_effects": {-3: 10}}
+    model = clone(LINEAR).set_params(**terms, n_draws=300)
+    found = check_model(model.fit(X, y), X, y)
+    last = found.suggestion[-1]
+    # products and their columns come first
+    assert last.group_effects == {3: ["intercept", 4]}
+    assert last.smooth_effects == {4: 10}
+    assert found.remedies["difference"].iloc[0] > 100.0
+    fitted = clone(found.suggestion).fit(X, y)
+    assert set(fitted[-1].group_effects_.index.get_level_values("label")) == set(range(8))
 
 
 def test_a_wave_in_the_log_odds_gets_a_curve(try_only):

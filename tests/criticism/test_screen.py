@@ -162,6 +162,18 @@ def misfit_of(model, X, y, **row_data):
     return str(found[0].message)
 
 
+def test_curves_are_named_to_models_that_take_them():
+    rng = np.random.default_rng(0)
+    X = columns(rng, 600)
+    y = in_middle(rng, X, True)
+    assert "add their squares or smooth_effects; check" in misfit_of(clone(LINEAR), X, y)
+    learned = clone(LINEAR).set_params(prior="hierarchical_normal")
+    assert "add their squares; check" in misfit_of(learned, X, y)
+    assert "add their squares or smooth_eff" in misfit_of(clone(LABELS), X, two(rng, X, True))
+    few = SGLDLogisticRegression(**FEW).fit(X, three(rng, X, False))
+    assert screen._curves(few) == "squares"
+
+
 @pytest.mark.parametrize("times", [0.05, 5.0, 1e4])
 def test_a_given_variance_of_another_size_is_named_and_its_remedy_fits(times):
     rng = np.random.default_rng(5)
