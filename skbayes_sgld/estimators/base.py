@@ -244,6 +244,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
             with one_blas_thread() if rows.n_features < 500 else nullcontext():
                 with stage("reading"):
                     model = self._model(settings, target.likelihood, rows, target.class_names)
+                    # the rows come back with what is kept of a fit: copies, the batches so far
                     posterior, rows = self._bind(settings, model, rows)
                 fitted = self._infer(settings, model, posterior, rows, target)
                 with stage("screen"), _last_fit_kept(self):
