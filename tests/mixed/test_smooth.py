@@ -175,6 +175,17 @@ def test_other_families_have_the_posterior_of_importance_sampling_at_each_scale(
     assert np.abs(found.std(axis=0) / sd - 1.0).max() < 0.12
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_signs_of_scales_do_not_count_as_slow(seed):
+    # chains seldom cross a scale of 0 here, and no reported parameter depends on the side
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(100, 2))
+    y = X @ [1.0, -1.0] + 6.0 * np.square(X[:, 0]) + rng.standard_normal(100)
+    model = SGLDLinearRegression(smooth_effects={0: 8}, random_state=seed).fit(X, y)
+    assert model.thin_ <= 3
+    assert model.posterior_.summary()["ess_bulk"].min() > 1500
+
+
 def test_a_straight_line_has_a_small_bend_and_its_own_slope():
     rng = np.random.default_rng(2)
     x = rng.uniform(size=400)

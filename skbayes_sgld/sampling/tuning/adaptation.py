@@ -6,6 +6,7 @@ Also its starting points, the dynamics of its trajectories, and the most steps t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -151,7 +152,11 @@ def adapt(run: Run, origin: Center, seed: int, pilot: Pilot = USUAL) -> Adaptati
     by_chain = mobile[:, ::-_APART] if has_ends else draws[:, :0]
     ends = by_chain.swapaxes(0, 1).reshape(-1, P)
     n_settling = sum(rounds) - (n_steps - 1) // _APART * _APART
-    time = _autocorrelation(np.concatenate([history, draws], axis=1), center)
+    walked = np.concatenate([history, draws], axis=1)
+    posterior = run.dynamics.gradient.posterior
+    if posterior.facts.hierarchical:
+        walked = _as_reported(walked, posterior)
+    time = _autocorrelation(walked, center)
     return Adaptation(center, step_size, acceptance, time, ends, n_settling, lost)
 
 
@@ -332,6 +337,16 @@ def _metric(draws: Array, origin: Center, tau: float, posterior: BasePosterior) 
     except np.linalg.LinAlgError:
         return origin
     return Center(center, Dense(root, inverse @ inverse.T))
+
+
+def _as_reported(draws: Array, posterior: Any) -> Array:
+    """Draws, of those that are reported alike the same one.
+
+    A chain may be slow to change the sign of a scale, of which no reported parameter depends.
+    """
+    reported = posterior.reported
+    flat = draws.reshape(-1, draws.shape[2])
+    return np.asarray(reported.theta(reported.values(flat))).reshape(draws.shape)
 
 
 def _autocorrelation(draws: Array, center: Center) -> float:
