@@ -10,6 +10,23 @@ from skbayes_sgld.datasets import load_nba_rookies
 
 Sample = tuple[np.ndarray, np.ndarray]
 
+# Families whose predictions are measured: their estimator and its settings.
+_T = {"noise_distribution": "student_t"}
+_LOG_LINEAR = {"noise_model": "log_linear"}
+FAMILIES = {
+    "normal noise": ("SGLDLinearRegression", {}),
+    "log-linear noise": ("SGLDLinearRegression", _LOG_LINEAR),
+    "Student-t noise": ("SGLDLinearRegression", _T),
+    "Student-t, log-linear noise": ("SGLDLinearRegression", _T | _LOG_LINEAR),
+    "Poisson": ("SGLDPoissonRegressor", {}),
+    "negative binomial": ("SGLDNegativeBinomialRegressor", {}),
+    "gamma": ("SGLDGammaRegressor", {}),
+    "beta-binomial": ("SGLDBetaBinomialRegressor", {}),
+    "two classes": ("SGLDLogisticRegression", {}),
+    "three classes": ("SGLDLogisticRegression", {}),
+    "four ordered classes": ("SGLDOrdinalClassifier", {}),
+}
+
 
 def standardised(X: np.ndarray) -> np.ndarray:
     return (X - X.mean(axis=0)) / X.std(axis=0)
@@ -52,6 +69,27 @@ def linear(n: int, d: int, seed: int = 0) -> Sample:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, d))
     return X, X @ rng.standard_normal(d) / np.sqrt(d) + rng.standard_normal(n)
+
+
+def of_family(name: str, n: int, d: int) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
+    """Standard normal columns, a target of a family, and its arguments by row."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    eta = 0.7 * X @ rng.standard_normal(d) / np.sqrt(d)
+    noise = rng.standard_t(4, n) if "Student" in name else rng.standard_normal(n)
+    latent = eta + rng.logistic(size=n)
+    made = {
+        "Poisson": lambda: rng.poisson(np.exp(eta)),
+        "negative binomial": lambda: rng.poisson(np.exp(eta) * rng.gamma(2.0, 0.5, n)),
+        "gamma": lambda: rng.gamma(2.0, np.exp(eta) / 2.0),
+        "beta-binomial": lambda: rng.binomial(20, rng.beta(6.0 * expit(eta), 6.0 * expit(-eta))),
+        "two classes": lambda: latent > 0.0,
+        "three classes": lambda: np.digitize(latent, [-1.0, 1.0]),
+        "four ordered classes": lambda: np.digitize(latent, [-1.0, 0.0, 1.0]),
+    }
+    scale = np.exp(0.3 * X[:, 0]) if "log-linear" in name else 1.0
+    y = made[name]() if name in made else eta + scale * noise
+    return X, y, {"n_trials": np.full(n, 20)} if name == "beta-binomial" else {}
 
 
 def logistic(n: int, d: int, seed: int = 0) -> Sample:

@@ -254,6 +254,38 @@ _task("predict_proba")(_predict("predict_proba"))
 _task("predict_proba_interval")(_predict("predict_proba_interval"))
 
 
+def _predict_family(name: str) -> Callable[[], Callable]:
+    def prepare() -> Callable[[], None]:
+        import skbayes_sgld
+        from benchmarks._data import FAMILIES, of_family
+
+        model, settings = FAMILIES[name]
+        X, y, given = of_family(name, 2_000, 10)
+        fitted = getattr(skbayes_sgld, model)(random_state=0, **settings).fit(X, y, **given)
+        method = "predict_proba" if "classes" in name else "predict_interval"
+
+        def predict() -> None:
+            getattr(fitted, method)(X, **given)
+
+        return predict
+
+    return prepare
+
+
+for _name in (
+    "log-linear noise",
+    "Student-t noise",
+    "Student-t, log-linear noise",
+    "Poisson",
+    "negative binomial",
+    "gamma",
+    "beta-binomial",
+    "three classes",
+    "four ordered classes",
+):
+    _task(f"predict: {_name}")(_predict_family(_name))
+
+
 @_task("import")
 def _import() -> Callable[[], float]:
     return lambda: import_seconds("skbayes_sgld")
