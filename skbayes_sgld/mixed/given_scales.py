@@ -74,19 +74,19 @@ class GivenScales:
             T[:, rows, columns] = roots[k][:, None]
         return T
 
-    def _given(self, h: Array) -> tuple[list[Array], Array, Array, Array, Array]:
-        """Factors of covariances, T, ``K^{-1}``, its log determinant, ``K^{-1} (T' b + q)``."""
+    def _given(self, h: Array) -> tuple[list[Array], Array, Array, Array, Array, Array]:
+        """Factors of covariances, T, G T, ``K^{-1}``, log det, ``K^{-1} (T' b + q)``."""
         roots = self._marginal.roots(h)
         T = self._factor(roots)
-        A = T.swapaxes(1, 2) @ self._gram @ T + self._precision
-        inverse, log_root = inverse_factors(A)
+        GT = self._gram @ T
+        inverse, log_root = inverse_factors(T.swapaxes(1, 2) @ GT + self._precision)
         side = np.einsum("cji,j->ci", T, self._side) + self._pull
-        return roots, T, inverse, log_root, np.einsum("cij,cj->ci", inverse, side)
+        return roots, T, GT, inverse, log_root, np.einsum("cij,cj->ci", inverse, side)
 
     def expand(self, z: Array, h: Array) -> Expanded:
         """Linear parameters, the log Jacobian and the chain rule."""
         working = self._working
-        roots, T, inverse, log_root, half = self._given(h)
+        roots, T, GT, inverse, log_root, half = self._given(h)
         z = np.hstack([each.reshape(len(z), -1) for each in working.split(z)])
         v = np.einsum("cji,cj->ci", inverse, half + z)
         linear = np.einsum("cij,cj->ci", T, v)
@@ -96,16 +96,18 @@ class GivenScales:
             g = np.hstack([each.reshape(len(grad), -1) for each in working.split(grad)])
             a = np.einsum("cij,cj->ci", inverse, np.einsum("cji,cj->ci", T, g))
             in_side = np.einsum("cji,cj->ci", inverse, a)
-            # K' times the gradient in K: its lower triangle, and half of its diagonal (Murray 2016)
             in_K = -(half + z)[:, :, None] * a[:, None] - a[:, :, None] * half[:, None]
             in_K -= tau * np.eye(len(self._gram))
-            lower = np.tril(in_K) * (1.0 - 0.5 * np.eye(len(self._gram)))
-            in_A = inverse.swapaxes(1, 2) @ lower @ inverse
-            in_T = g[:, :, None] * v[:, None] + self._side[:, None] * in_side[:, None]
-            in_T += self._gram @ T @ (in_A + in_A.swapaxes(1, 2))
+            # the gradient in A is K^{-T} S K^{-1} / 2, where S is symmetric with the lower triangle
+            # of K' times the gradient in K (Murray 2016)
+            S = np.where(np.tri(len(self._gram), dtype=bool), in_K, in_K.swapaxes(1, 2))
+            left = GT @ (inverse.swapaxes(1, 2) @ S)
             in_h = np.zeros_like(h)
             for k, rows, columns in self._blocks:
-                in_root = in_T[:, rows, columns].sum(axis=1)
+                at_rows, at_columns = rows[:, :, 0], columns[:, 0]
+                in_root = g[:, at_rows].swapaxes(1, 2) @ v[:, at_columns]
+                in_root += self._side[at_rows].T @ in_side[:, at_columns]
+                in_root += np.einsum("clan,cnlb->cab", left[:, at_rows], inverse[:, :, at_columns])
                 i = np.arange(rows.shape[1])
                 in_root[:, i, i] += tau * len(rows) / roots[k][:, i, i]
                 covariance, at = self._covariances.each[k], self._covariances.at[k]
@@ -116,7 +118,7 @@ class GivenScales:
 
     def inverse(self, linear: Array, h: Array) -> Array:
         """Coordinates of linear parameters."""
-        _, T, inverse, _, half = self._given(h)
+        _, T, _, inverse, _, half = self._given(h)
         linear = np.hstack([e.reshape(len(linear), -1) for e in self._working.split(linear)])
         v = np.linalg.solve(T, linear[..., None])
         return self._join(np.linalg.solve(inverse.swapaxes(1, 2), v)[..., 0] - half)
