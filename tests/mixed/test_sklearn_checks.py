@@ -36,6 +36,7 @@ OTHERS = [
 ]
 QUICK = {
     "check_classifier_not_supporting_multiclass",
+    "check_complex_data",
     "check_estimators_empty_data_messages",
     "check_sample_weights_not_an_array",
 }
