@@ -174,10 +174,13 @@ class MixedColumns:
             raise ValueError(
                 f"X has shape {shape}; give rows and columns, (n_samples, n_features)."
             )
-        if shape[1] == 0:  # the message is scikit-learn's
+        # as scikit-learn says it, which sees codes alone
+        if shape[1] == 0:
             raise ValueError(
                 f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
             )
+        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+            raise ValueError(f"Complex data not supported: X has dtype {X.dtype}.")
         groups, called = cls.of_labels(group_effects, shape[1], names)
         labels = Labels.learned(X, list(called), called)
         encoded = labels.encoded(X)
