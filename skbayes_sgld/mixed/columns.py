@@ -169,19 +169,7 @@ class MixedColumns:
         """
         if group_effects is None:
             return cls(np.arange(0), Labels({}, {}), ()), X
-        shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-        if len(shape) != 2:
-            raise ValueError(
-                f"X has shape {shape}; give rows and columns, (n_samples, n_features)."
-            )
-        # as scikit-learn says it, which sees codes alone
-        if shape[1] == 0:
-            raise ValueError(
-                f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-            )
-        if getattr(getattr(X, "dtype", None), "kind", "") == "c":
-            raise ValueError(f"Complex data not supported: X has dtype {X.dtype}.")
-        groups, called = cls.of_labels(group_effects, shape[1], names)
+        groups, called = cls.of_labels(group_effects, n_columns(X), names)
         labels = Labels.learned(X, list(called), called)
         encoded = labels.encoded(X)
         return cls.given_labels(labels, groups, _array(encoded)), encoded
@@ -263,6 +251,25 @@ class MixedColumns:
             roots.append(covariance.root(covariance.from_reported(np.hstack(own))))
             first, sds, pairs = first + L * q, sds + n_scales, pairs + k
         return effects, roots
+
+
+def n_columns(X: Any) -> int:
+    """Number of columns of rows as they are given, some of labels.
+
+    Raises
+    ------
+    ValueError
+        If it is none, or if X is not of two dimensions, or complex: in scikit-learn's words, which
+        sees codes alone.
+    """
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    if len(shape) != 2:
+        raise ValueError(f"X has shape {shape}; give rows and columns, (n_samples, n_features).")
+    if shape[1] == 0:
+        raise ValueError(f"X has 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError(f"Complex data not supported: X has dtype {X.dtype}.")
+    return int(shape[1])
 
 
 def _array(X: Any) -> Any:

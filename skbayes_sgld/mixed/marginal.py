@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from skbayes_sgld._linalg import inverse_factors
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.mixed.columns import GroupEffects
@@ -167,14 +168,14 @@ def _by_quadrature(base: Any, data: Any, weight: Array, Z: Array, root: Array) -
         v, now = v + step, then
         if np.abs(step).max() < _CLOSE:
             break
-    C = np.linalg.inv(np.linalg.cholesky(_curvature(law, local(v), at, weight, B))).swapaxes(1, 2)
+    inverse, log_det = inverse_factors(_curvature(law, local(v), at, weight, B))
+    C = inverse.swapaxes(1, 2)
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES.get(m, 1))
     log_weights = np.log(weights) + 0.5 * np.square(nodes)
     total = np.full(S, -np.inf)
     for each in product(range(len(nodes)), repeat=m):
         node = nodes[list(each)]
         total = np.logaddexp(total, value(v + C @ node) + log_weights[list(each)].sum())
-    log_det = np.log(np.einsum("sii->si", C)).sum(axis=1)
     return total + log_det - 0.5 * m * np.log(2.0 * np.pi)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
 from skbayes_sgld.mixed.blocks import columns_of_cells, columns_of_codes
-from skbayes_sgld.mixed.columns import MixedColumns
+from skbayes_sgld.mixed.columns import MixedColumns, n_columns
 from skbayes_sgld.mixed.labels import Labels
 from skbayes_sgld.mixed.pooled import GatheredRows
 from skbayes_sgld.mixed.rows import MixedRows, mixed_rows
@@ -83,17 +83,13 @@ class MixedBatch(Batch):
     def columns_of(self, estimator: Any) -> tuple[list[str] | None, int]:
         """Names of the columns, and their number."""
         names = _get_feature_names(self.X)
-        shape = self.X.shape if hasattr(self.X, "shape") else np.asarray(self.X).shape
-        if len(shape) != 2:
+        d = n_columns(self.X)
+        if self.earlier.n_batches and d != estimator.n_features_in_:
             raise ValueError(
-                f"X has shape {shape}; give rows and columns, (n_samples, n_features)."
-            )
-        if self.earlier.n_batches and shape[1] != estimator.n_features_in_:
-            raise ValueError(
-                f"X has {shape[1]} features, but {type(estimator).__name__} is expecting "
+                f"X has {d} features, but {type(estimator).__name__} is expecting "
                 f"{estimator.n_features_in_} features as input."
             )
-        return None if names is None else list(names), shape[1]
+        return None if names is None else list(names), d
 
 
 @dataclass(frozen=True)
