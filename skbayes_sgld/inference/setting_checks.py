@@ -19,7 +19,7 @@ from skbayes_sgld.sampling import (
 )
 from skbayes_sgld.sampling.preconditioners import preconditioner_of
 
-_PARAMETERIZATIONS = (
+PARAMETERIZATION_NAMES = (  # that a user may give
     "auto",
     "centered",
     "noncentered",
@@ -101,7 +101,7 @@ def checked(check: Callable[..., Any]) -> Check:
 
 def parameterization(value: Any, name: str) -> str | Auto:
     """Check of the name of coordinates."""
-    check_choice(value, name, _PARAMETERIZATIONS)
+    check_choice(value, name, PARAMETERIZATION_NAMES)
     return AUTO if is_auto(value) else value
 
 

@@ -302,6 +302,8 @@ def test_dates_are_labels(unit):
 def test_the_coordinates_that_an_error_names_are_accepted():
     with pytest.raises(ValueError, match="set parameterization='auto' or 'integrated'"):
         linear(parameterization="centered").fit(FRAME, Y)
+    with pytest.raises(ValueError, match="set parameterization='auto' or 'standardised'"):
+        _logistic(parameterization="centered").fit(FRAME, Y > 0)
     for name in ("integrated", "standardised"):
         fitted = linear(parameterization=name, **SHORT).fit(FRAME, Y)
         assert fitted.parameterization_ == name

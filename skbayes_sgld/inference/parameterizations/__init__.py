@@ -15,7 +15,7 @@ from skbayes_sgld.inference.parameterizations.centered import Centered
 from skbayes_sgld.inference.parameterizations.learned_scales import LearnedScales
 from skbayes_sgld.inference.parameterizations.noncentered import Noncentered
 from skbayes_sgld.inference.parameterizations.unequal_noise import UnequalNoise
-from skbayes_sgld.inference.setting_checks import AUTO
+from skbayes_sgld.inference.setting_checks import AUTO, PARAMETERIZATION_NAMES
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -48,9 +48,10 @@ def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, M
         needs = [
             _opened(entry).needs for name, entry in reversed(PARAMETERIZATIONS) if name == given
         ]
+        other = next(name for name in offered if name in PARAMETERIZATION_NAMES)
         raise ValueError(
             f"parameterization={given!r} needs {', or '.join(needs)}; set parameterization='auto' "
-            f"or {offered[0]!r}."
+            f"or {other!r}."
         )
     for name, entry in PARAMETERIZATIONS:
         if name not in offered or given not in (AUTO, name):
