@@ -23,11 +23,12 @@ from skbayes_sgld.prediction.order_statistics import draw_quantiles
 from skbayes_sgld.prediction.predictors import Predictor, Spread
 from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature, count_nodes
 
-_NODES = 0.25  # nodes for each draw; with more, sums over all draws cost less
+_NODES = 0.1  # nodes for each draw; with more, sums over all draws cost less
 _MANY = 200
 # estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these
 _OF_QUANTILE, _OF_CDF, _OF_DENSITY = 2e-5, 4e-6, 4e-6
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
+_MOST_OVER = 30.0  # a few more nodes do not mend larger errors
 _DONE = -1
 
 # rare: under a log link the mean of a row far out may overflow
@@ -390,7 +391,9 @@ class PredictiveDistribution:
                 if values is None:
                     values = np.empty((n_rows, found.shape[1] - 1))
                 values[rows] = found[:, :-1]
-                counts[rows] = np.where(found[:, -1] <= error, _DONE, n + extra + 1)
+                over = found[:, -1] / error
+                counts[rows] = np.where(over < _MOST_OVER, n + extra + 1, 0)
+                counts[rows[over <= 1.0]] = _DONE
         counts[counts > 0] = 0
         rest = np.flatnonzero(counts == 0)
         if values is None:
