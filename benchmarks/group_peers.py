@@ -247,36 +247,42 @@ def beaten(runs: dict[str, list[dict[str, Any]]], method: str) -> bool:
     return rate(runs[method][0]) < best / 2
 
 
-def measure(task: str, pythons: dict[str, str], limit: float) -> dict[str, Any]:
-    """All rounds of a task."""
+def measure(
+    task: str, methods: list[str], kept: dict[str, Any], options: argparse.Namespace
+) -> dict[str, Any]:
+    """All rounds of methods of a task, beside what is kept of others."""
     frame = TASKS[task].load()
-    runs: dict[str, list[dict[str, Any]]] = {method: [] for method in TASKS[task].methods}
-    missing: dict[str, str] = {}
+    pythons = dict.fromkeys(map(library, _ALL), sys.executable)
+    pythons |= dict(entry.split("=", 1) for entry in options.python)
+    runs: dict[str, list[dict[str, Any]]] = {method: [] for method in methods}
+    missing = {m: why for m, why in kept.get("missing", {}).items() if m not in runs}
     with TemporaryDirectory() as place:
         data = Path(place) / "data.csv"
         frame.to_csv(data, index=False)
-        for k in range(ROUNDS):
+        for k in range(options.rounds):
             for method, before in runs.items():
                 if method in missing or (
                     before and (before[0]["runs"][0][0] > ONCE or beaten(runs, method))
                 ):
                     continue
-                found = run(pythons[library(method)], task, method, data, k, limit)
-                if "missing" in found:
-                    missing[method] = found["missing"]
-                else:
-                    before.append(found)
-                said = found.get("missing") or f"{found['runs'][-1][0]:.3f} s"
+                one = run(pythons[library(method)], task, method, data, k, options.limit)
+                if "missing" not in one:
+                    before.append(one)
+                elif not before:  # else the machine is busier than it was
+                    missing[method] = one["missing"]
+                said = one.get("missing") or f"{one['runs'][-1][0]:.3f} s"
                 print(f"{task}, round {k + 1}, {method}: {said}", flush=True)
-    kept = {method: summarise(found) for method, found in runs.items() if found}
-    for method in kept:
-        kept[method] |= {"lines": n_lines(task, method), "code": code(task, method)}
-    nuts = [method for method in NUTS if method in kept]
-    best = max(nuts, key=lambda m: kept[m]["ess a second"]["without"][1]) if nuts else OURS
-    for about in kept.values():
-        about["agreement"] = distance(about["estimates"], kept[best]["estimates"])
-    kept[best]["agreement"] = {"means": None, "sds": None}
-    return {"n": len(frame), "methods": kept, "missing": missing}
+    found = kept.get("methods", {}) | {m: summarise(made) for m, made in runs.items() if made}
+    found = {method: found[method] for method in TASKS[task].methods if method in found}
+    for method in found.keys() & runs.keys():
+        found[method] |= {"lines": n_lines(task, method), "code": code(task, method)}
+    nuts = [method for method in NUTS if method in found]
+    rates = {m: found[m].get("ess a second", {}).get("without", [0.0, 0.0])[1] for m in nuts}
+    best = max(rates, key=rates.__getitem__) if nuts else OURS
+    for about in found.values():
+        about["agreement"] = distance(about["estimates"], found[best]["estimates"])
+    found[best]["agreement"] = {"means": None, "sds": None}
+    return {"n": len(frame), "methods": found, "missing": missing}
 
 
 def read() -> dict[str, Any]:
@@ -287,15 +293,16 @@ def read() -> dict[str, Any]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.group_peers", description=__doc__)
     parser.add_argument("tasks", nargs="*", help=f"some of {', '.join(TASKS)}")
+    parser.add_argument("--methods", nargs="+", default=[], help=f"these alone: {'; '.join(_ALL)}")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--python", nargs="+", default=[], metavar="LIBRARY=PATH")
     parser.add_argument("--limit", type=float, default=180.0, help="seconds of a run at most")
     options = parser.parse_args()
     if unknown := set(options.tasks) - set(TASKS):
         parser.error(f"{', '.join(map(repr, unknown))}: choose from {', '.join(TASKS)}")
-    pythons = dict.fromkeys(map(library, _ALL), sys.executable)
-    pythons |= dict(entry.split("=", 1) for entry in options.python)
     for task in options.tasks or TASKS:
-        found = measure(task, pythons, options.limit)
+        asked = [m for m in TASKS[task].methods if not options.methods or m in options.methods]
+        found = measure(task, asked, read()["tasks"].get(task, {}), options)
         kept = read()
         kept["tasks"][task] = found
         kept["machine"] = _machine.describe()
