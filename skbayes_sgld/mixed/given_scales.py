@@ -104,11 +104,14 @@ class GivenScales:
             left = GT @ (inverse.swapaxes(1, 2) @ S)
             in_h = np.zeros_like(h)
             for k, rows, columns in self._blocks:
-                at_rows, at_columns = rows[:, :, 0], columns[:, 0]
-                in_root = g[:, at_rows].swapaxes(1, 2) @ v[:, at_columns]
-                in_root += self._side[at_rows].T @ in_side[:, at_columns]
-                in_root += np.einsum("clan,cnlb->cab", left[:, at_rows], inverse[:, :, at_columns])
-                i = np.arange(rows.shape[1])
+                at_rows, at_columns, q = rows[:, :, 0], columns[:, 0], rows.shape[1]
+                # np.take, since the order of an index's result, and so of sums, depends on C
+                in_root = np.take(g, at_rows, 1).swapaxes(1, 2) @ np.take(v, at_columns, 1)
+                in_root += self._side[at_rows].T @ np.take(in_side, at_columns, 1)
+                of_rows = np.take(left, at_rows, 1).swapaxes(1, 2).reshape(len(g), q, -1)
+                of_columns = np.take(inverse, at_columns, 2).swapaxes(1, 2).reshape(len(g), -1, q)
+                in_root += of_rows @ of_columns
+                i = np.arange(q)
                 in_root[:, i, i] += tau * len(rows) / roots[k][:, i, i]
                 covariance, at = self._covariances.each[k], self._covariances.at[k]
                 in_h[:, at] += covariance.pull_back(h[:, at], in_root)
