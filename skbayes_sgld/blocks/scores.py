@@ -37,13 +37,15 @@ def score_blocks(model: Any, score: Score, source: RowSource) -> float:
 def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | None) -> Tally:
     X = block.X if names is None else pd.DataFrame(block.X, columns=names, copy=False)
     target = model._fitted.target
+    by_row = target.named(block.values.others)
     if not (score.numeric and are_rates(target.likelihood, block.y, block.weight)):
         fourth = target.size_argument or "by_row"
         in_blocks = (
             f"blocks of RowBlocks are (X, y, weight, {fourth}), and arrays are given as score"
         )
-        check_by_row_given(model, target.named(block.values.others), in_blocks)
-    predicted, y, where = model.predict(X), block.y, f"y of block {block.number}"
+        check_by_row_given(model, by_row, in_blocks)
+    others = {name: each for name, each in by_row.items() if name != target.size_argument}
+    predicted, y, where = model.predict(X, **others), block.y, f"y of block {block.number}"
     if score.numeric:
         predicted = within_squares(predicted)
     if predicted.shape != y.shape:

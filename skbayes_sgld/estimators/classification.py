@@ -289,13 +289,15 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         if not isinstance(rows, Arrays):
             return unless_random_walks(self, rows.score(self, ACCURACY))
         check_by_row_given(self, by_row, "score", in_search=True)
+        others = {each: v for each, v in by_row.items() if each != "n_trials" and v is not None}
+        predicted = self.predict(X, **others)
         if by_row.get("n_trials") is None:
-            score = ACCURACY.score_arrays(y, self.predict(X), sample_weight)
+            score = ACCURACY.score_arrays(y, predicted, sample_weight)
             return unless_random_walks(self, score)
         checked, successes, row_values = self._observed(X, y, by_row)
         trials = row_values.trials
         assert trials is not None
-        hits = share_of_hits(successes / np.maximum(trials, 1.0), self.predict(X))
+        hits = share_of_hits(successes / np.maximum(trials, 1.0), predicted)
         weight = 1.0 if sample_weight is None else check_weight(sample_weight, checked)
         score = float(np.average(hits, weights=trials * weight))
         return unless_random_walks(self, score)

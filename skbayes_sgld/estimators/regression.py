@@ -298,7 +298,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             check_lengths(X=size, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
             y, sample_weight = self._score.on_scale(y, size), size * weight
-        score = self._score.score_arrays(y, self.predict(X), sample_weight)
+        others: dict[str, Any] = {n: value for n, value in numbers.items() if n != name}
+        score = self._score.score_arrays(y, self.predict(X, **others), sample_weight)
         return unless_random_walks(self, score)
 
 

@@ -205,6 +205,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def _inputs(self, posterior: Any, rows: FitRows, target: Target) -> dict[str, Any]:
         """Parameters and data by which a checkpoint recognises its run."""
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
+        # trials are in the posterior's y, so that there is no offset
         data[target.size_argument or "offset"] = posterior.offset
         data |= posterior.values.others
         return {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}

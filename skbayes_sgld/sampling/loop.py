@@ -37,7 +37,8 @@ def run_chains(
 
     Chain c draws the same numbers whatever the number of chains, the block size and ``n_jobs``.
 
-    Two pilots make steps in loops of their own, as they do not keep draws of one run:
+    A pilot may call this too, to move its starts into the posterior. Two make steps in loops of
+    their own, as they do not keep draws of one run:
     :func:`~skbayes_sgld.sampling.tuning.pilots.measure_bias` steps along a second chain, on the
     normal distribution, and :mod:`~skbayes_sgld.sampling.tuning.adaptation` changes the step size
     after every step.

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn import config_context
+from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, cross_validate
 
 from skbayes_sgld import SGLDLinearRegression
@@ -152,3 +153,17 @@ def test_a_table_of_values_goes_with_the_rows_of_a_posterior():
     np.testing.assert_array_equal(half.values.others["groups"], codes[::2])
     apart = posterior.always_reading(rows)._exact
     np.testing.assert_array_equal(apart.values.others["groups"], codes[np.sort(rows)])
+
+
+def test_scores_of_arrays_and_blocks_are_of_its_predictions(monkeypatch):
+    from skbayes_sgld.blocks import RowBlocks
+
+    model = Scaled(**SETTINGS).fit(X, Y, **FIT)
+    # an argument that moved the mean would too
+    mean = type(model).predict
+    moved = lambda self, X, **by_row: mean(self, X, **by_row) + by_row["noise_scale"]  # noqa: E731
+    monkeypatch.setattr(Scaled, "predict", moved)
+    expected = r2_score(Y, model.predict(X, **FIT))
+    assert model.score(X, Y, **FIT) == pytest.approx(expected)
+    rows = RowBlocks(lambda: iter([(X, Y, None, FIT)]))
+    assert model.score(rows) == pytest.approx(expected)

@@ -122,7 +122,8 @@ def finish(
         temperature=None if task.continues else settings.temperature,
     )
     choices = as_given(settings) | {"parameterization": task.parameterization} | choices
-    positions, choices["init"] = start
+    positions, init = start
+    choices |= {"init": init}
     return Plan(
         posterior=posterior,
         run=run,

@@ -8,9 +8,10 @@ For example, a default logistic regression of 569 rows and 30 columns (breast ca
 1. The first three strategies are not asked. Each is for models with a certain fact (``only``), such
    as several modes or few rows a column, and this model has none of these.
 2. :class:`Langevin` suits, since the settings leave sampler, step size, metric and rows to the
-   tuning, and nothing has been found against it. A pilot runs SGLD on all rows: its moments are off
-   by more than 1 % at the step sizes that are worth trying. So it hands on this finding. (With 300
-   rows and 4 columns the pilot finds no bias, and the plan is SGLD with a step size of 1.)
+   tuning, and nothing has been found against it. A pilot runs SGLD on all rows at a step size of 1:
+   its moments are off by so much that no shorter step worth trying would be right to 1 %. So it
+   hands on this finding. (With 300 rows and 4 columns the pilot finds no bias, and the plan is SGLD
+   with a step size of 1.)
 3. :class:`AcceptReject` suits, since there is a finding against SGLD. Its plan is HMC, which is
    exact at any step size. Another pilot adapts the metric and the step size.
 
@@ -48,8 +49,8 @@ STRATEGIES: list[type[Strategy] | Door] = [
 ]
 """All strategies, in order of preference.
 
-Only :class:`Given`, the last one, relies on its place: at most one of the others between it and
-:class:`Langevin` suits.
+Those with a certain fact must come first and :class:`Given` last. The conditions of the others
+exclude each other.
 """
 
 

@@ -44,6 +44,7 @@ class Totals(Target):
         """Values as the likelihood takes them: for y records of successes and trials."""
         others = self.named(values.others)
         assert values.y is not None
+        # by the names of arguments here, and by those of values in encode
         totals = as_totals(values.y, others.pop("n_trials", 1.0))
         return super().of_block(replace(values, y=totals, others=others))
 

@@ -87,6 +87,7 @@ class Pilot:
 
     def prepared(self, run: Run, mode: Mode, center: Center) -> Run:
         """Run whose trajectories follow what is smooth and, if that is safe, rounded."""
+        # rounded already where the draft's stricter limit was met
         dynamics = round_gradient(soften(run.dynamics, mode), center, _ACCEPTED)
         return replace(run, dynamics=round_density(dynamics, center))
 

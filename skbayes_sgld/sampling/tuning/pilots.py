@@ -327,8 +327,8 @@ def choose_unbiased(
     if run.sampler.gaussian_inflation(sizes[0]) != 1.0:
         return _choose_rough(run, mode, seed, sizes)
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
-    # HMC takes over after three step sizes: a trajectory costs as much as four to six steps, and
-    # SGLD makes three steps between draws
+    # HMC takes over after at most three step sizes, often after one: a trajectory costs as much as
+    # four to six steps, and SGLD makes three steps between draws
     last = 2 if spare else sum(size >= least for size in sizes) - 1
     stands_by = spare or least > 0.0
     posterior = run.dynamics.gradient.posterior
