@@ -321,7 +321,7 @@ def test_settings_that_leave_rows_out_are_refused():
     [
         ({"age": 8}, {"curves of columns", "squares of columns"}),
         ({"z": 8}, set()),  # squares would take the place of the curve's own column
-        ({0: 8}, {"curves of columns"}),  # the squares of other columns would come before it
+        ({0: 8}, {"curves of columns", "squares of columns"}),  # positions move with the columns
     ],
 )
 def test_remedies_leave_curves_their_columns(smooth_effects, tried):
