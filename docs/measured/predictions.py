@@ -46,7 +46,7 @@ def rows(n, d):
     for name, (model, settings) in FAMILIES.items():
         X, y, given = of_family(name, n, d)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+            warnings.simplefilter("ignore")  # predictions are timed, whatever the fit says
             fitted = getattr(skbayes_sgld, model)(random_state=0, **settings).fit(X, y, **given)
         labels = "classes" in name
         method = "predict_proba" if labels else "predict_interval"

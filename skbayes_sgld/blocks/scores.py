@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld.blocks.dask_predictions import without_rows
 from skbayes_sgld.blocks.source import Block, RowSource
-from skbayes_sgld.rows.arguments import check_by_row_given
+from skbayes_sgld.rows.arguments import beside_size, check_by_row_given
 from skbayes_sgld.rows.scores import Score, Tally, are_rates, share_of_hits, within_squares
 
 
@@ -44,8 +44,8 @@ def _tally_of_block(block: Block, model: Any, score: Score, names: list[str] | N
             f"blocks of RowBlocks are (X, y, weight, {fourth}), and arrays are given as score"
         )
         check_by_row_given(model, by_row, in_blocks)
-    others = {name: each for name, each in by_row.items() if name != target.size_argument}
-    predicted, y, where = model.predict(X, **others), block.y, f"y of block {block.number}"
+    predicted = model.predict(X, **beside_size(by_row))
+    y, where = block.y, f"y of block {block.number}"
     if score.numeric:
         predicted = within_squares(predicted)
     if predicted.shape != y.shape:

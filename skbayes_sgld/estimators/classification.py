@@ -21,7 +21,7 @@ from skbayes_sgld.likelihoods import Bernoulli, Categorical, LabelLikelihood
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.random_walks import unless_random_walks
-from skbayes_sgld.rows.arguments import check_by_row_given, check_names
+from skbayes_sgld.rows.arguments import beside_size, check_by_row_given, check_names
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_classes, check_weight
 from skbayes_sgld.rows.reading import UnreadRows, read_rows
@@ -289,8 +289,7 @@ class ClassificationModel(ClassifierMixin, BayesianEstimator):
         if not isinstance(rows, Arrays):
             return unless_random_walks(self, rows.score(self, ACCURACY))
         check_by_row_given(self, by_row, "score", in_search=True)
-        others = {each: v for each, v in by_row.items() if each != "n_trials" and v is not None}
-        predicted = self.predict(X, **others)
+        predicted = self.predict(X, **beside_size(by_row))
         if by_row.get("n_trials") is None:
             score = ACCURACY.score_arrays(y, predicted, sample_weight)
             return unless_random_walks(self, score)

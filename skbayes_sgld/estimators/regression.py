@@ -26,7 +26,7 @@ from skbayes_sgld.prediction.distribution import PredictiveDistribution
 from skbayes_sgld.prediction.intervals import check_levels, equal_tailed
 from skbayes_sgld.prediction.predictors import LinearPredictor
 from skbayes_sgld.prediction.random_walks import unless_random_walks
-from skbayes_sgld.rows.arguments import check_by_row_given, check_names, size_argument
+from skbayes_sgld.rows.arguments import beside_size, check_by_row_given, check_names, size_argument
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_weight
 from skbayes_sgld.rows.reading import UnreadRows, read_rows
@@ -298,8 +298,8 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
             check_lengths(X=size, y=y)
             weight = 1.0 if sample_weight is None else check_weight(sample_weight, X)
             y, sample_weight = self._score.on_scale(y, size), size * weight
-        others: dict[str, Any] = {n: value for n, value in numbers.items() if n != name}
-        score = self._score.score_arrays(y, self.predict(X, **others), sample_weight)
+        predicted = self.predict(X, **beside_size(by_row))
+        score = self._score.score_arrays(y, predicted, sample_weight)
         return unless_random_walks(self, score)
 
 

@@ -64,11 +64,7 @@ class Moments(NamedTuple):
 
         The factor of the learned covariance is ``(C, q, q)``.
         """
-        R = factor.transpose(1, 2, 0)[..., None]
-        inverse, _ = _inverse_root(G, R)
-        q, spread = len(G), multiply_blocks(R, inverse)
-        half = [sum(spread[i, k] * side[i] for i in range(q)) for k in range(q)]
-        mean = np.stack([sum(spread[i, k] * half[k] for k in range(q)) for i in range(q)])
+        mean, _, inverse, _, _ = _normal_effects(G, side, factor.transpose(1, 2, 0)[..., None])
         return cls(mean, inverse, np.zeros_like(mean), np.zeros_like(mean))
 
     def draw(self, normals: Array, factor: Array) -> Array:
@@ -208,14 +204,10 @@ class LabelQuadrature:
                     G[i][j] = G[j][i] = self._sum(self._times(self._times(weight, i), j))
             side = [self._sum(self._times(score, i)) for i in range(q)]
             side = [side[i] + sum(G[i][j] * u[j] for j in range(q)) for i in range(q)]
-            inverse, log_det = _inverse_root(G, R)
-            spread = multiply_blocks(R, inverse)
-            half = [sum(spread[i, k] * side[i] for i in range(q)) for k in range(q)]
-            center = np.stack([sum(spread[i, k] * half[k] for k in range(q)) for i in range(q)])
-            v = np.stack([sum(inverse[i, k] * half[k] for k in range(q)) for i in range(q)])
-            move = center - u
+            found = _normal_effects(G, side, R)
+            move = found[0] - u
             u = u + move * np.minimum(1.0, _FARTHEST / np.maximum(np.abs(move), 1e-300))
-        return center, v, inverse, spread, log_det
+        return found
 
     def _nodes(self, theta: Array, with_scores: bool) -> _Nodes:
         base, root, own = self._split(theta)
@@ -323,6 +315,19 @@ def _cholesky(A: Any) -> Array:
             entry = A[i][j] - sum(K[i, k] * K[j, k] for k in range(j))
             K[i, j] = np.sqrt(np.maximum(entry, 1e-60)) if i == j else entry / K[j, j]
     return K
+
+
+def _normal_effects(G: Any, side: Any, R: Array) -> tuple[Array, ...]:
+    """Means of effects u and of v, the inverse root of v's precision, R times it, log determinant.
+
+    ``G (q, q)`` and ``side (q,)`` hold the information and the side of each label.
+    """
+    q, (inverse, log_det) = len(G), _inverse_root(G, R)
+    spread = multiply_blocks(R, inverse)
+    half = [sum(spread[i, k] * side[i] for i in range(q)) for k in range(q)]
+    center = np.stack([sum(spread[i, k] * half[k] for k in range(q)) for i in range(q)])
+    v = np.stack([sum(inverse[i, k] * half[k] for k in range(q)) for i in range(q)])
+    return center, v, inverse, spread, log_det
 
 
 def _inverse_root(G: Any, R: Array) -> tuple[Array, Array]:

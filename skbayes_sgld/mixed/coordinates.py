@@ -119,11 +119,8 @@ class CenteredOrNot:
 
     def expand(self, z: Array, h: Array) -> Expanded:
         """Linear parameters, the log Jacobian and the chain rule."""
-        posterior, working, covariances = (
-            self._posterior,
-            self._working,
-            self._posterior.covariances,
-        )
+        posterior, working = self._posterior, self._working
+        covariances = posterior.covariances
         linear = self._center + working.join(*self._normal.colored(*working.split(z)))
         factors, log_jacobian, standard = self._factors(h), np.zeros(len(z)), []
         for (root, each), v, free in zip(

@@ -63,15 +63,14 @@ class GivenScales:
         self._blocks = []
         for k, first in firsts.items():
             term = working.posterior.terms[k]
-            places = first + np.arange(term.size).reshape(-1, len(term.effects))
-            self._blocks.append((k, places[:, :, None], places[:, None, :]))
-        """Terms, and the rows and columns ``(L, q, q)`` of their labels' blocks in T."""
+            self._blocks.append((k, first + np.arange(term.size).reshape(-1, len(term.effects))))
+        """Terms, and the places ``(L, q)`` of their labels' effects."""
 
     def _factor(self, roots: list[Array]) -> Array:
         """Matrix T ``(C, n, n)``."""
         T = np.tile(np.eye(len(self._gram)), (len(roots[0]), 1, 1))
-        for k, rows, columns in self._blocks:
-            T[:, rows, columns] = roots[k][:, None]
+        for k, places in self._blocks:
+            T[:, places[:, :, None], places[:, None]] = roots[k][:, None]
         return T
 
     def _given(self, h: Array) -> tuple[list[Array], Array, Array, Array, Array, Array]:
@@ -85,15 +84,14 @@ class GivenScales:
 
     def expand(self, z: Array, h: Array) -> Expanded:
         """Linear parameters, the log Jacobian and the chain rule."""
-        working = self._working
         roots, T, GT, inverse, log_root, half = self._given(h)
-        z = np.hstack([each.reshape(len(z), -1) for each in working.split(z)])
+        z = self._split(z)
         v = np.einsum("cji,cj->ci", inverse, half + z)
         linear = np.einsum("cij,cj->ci", T, v)
         log_jacobian = log_root + log_determinant(T)
 
         def pull_back(grad: Array, tau: float) -> Array:
-            g = np.hstack([each.reshape(len(grad), -1) for each in working.split(grad)])
+            g = self._split(grad)
             a = np.einsum("cij,cj->ci", inverse, np.einsum("cji,cj->ci", T, g))
             in_side = np.einsum("cji,cj->ci", inverse, a)
             in_K = -(half + z)[:, :, None] * a[:, None] - a[:, :, None] * half[:, None]
@@ -103,16 +101,16 @@ class GivenScales:
             S = np.where(np.tri(len(self._gram), dtype=bool), in_K, in_K.swapaxes(1, 2))
             left = GT @ (inverse.swapaxes(1, 2) @ S)
             in_h = np.zeros_like(h)
-            for k, rows, columns in self._blocks:
-                at_rows, at_columns, q = rows[:, :, 0], columns[:, 0], rows.shape[1]
+            for k, places in self._blocks:
+                q = places.shape[1]
                 # np.take, since the order of an index's result, and so of sums, depends on C
-                in_root = np.take(g, at_rows, 1).swapaxes(1, 2) @ np.take(v, at_columns, 1)
-                in_root += self._side[at_rows].T @ np.take(in_side, at_columns, 1)
-                of_rows = np.take(left, at_rows, 1).swapaxes(1, 2).reshape(len(g), q, -1)
-                of_columns = np.take(inverse, at_columns, 2).swapaxes(1, 2).reshape(len(g), -1, q)
+                in_root = np.take(g, places, 1).swapaxes(1, 2) @ np.take(v, places, 1)
+                in_root += self._side[places].T @ np.take(in_side, places, 1)
+                of_rows = np.take(left, places, 1).swapaxes(1, 2).reshape(len(g), q, -1)
+                of_columns = np.take(inverse, places, 2).swapaxes(1, 2).reshape(len(g), -1, q)
                 in_root += of_rows @ of_columns
                 i = np.arange(q)
-                in_root[:, i, i] += tau * len(rows) / roots[k][:, i, i]
+                in_root[:, i, i] += tau * len(places) / roots[k][:, i, i]
                 covariance, at = self._covariances.each[k], self._covariances.at[k]
                 in_h[:, at] += covariance.pull_back(h[:, at], in_root)
             return np.hstack([self._join(a), in_h])
@@ -122,9 +120,12 @@ class GivenScales:
     def inverse(self, linear: Array, h: Array) -> Array:
         """Coordinates of linear parameters."""
         _, T, _, inverse, _, half = self._given(h)
-        linear = np.hstack([e.reshape(len(linear), -1) for e in self._working.split(linear)])
-        v = np.linalg.solve(T, linear[..., None])
+        v = np.linalg.solve(T, self._split(linear)[..., None])
         return self._join(np.linalg.solve(inverse.swapaxes(1, 2), v)[..., 0] - half)
+
+    def _split(self, linear: Array) -> Array:
+        """Values of labels first and shared ones last, from the order of theta."""
+        return np.hstack([each.reshape(len(linear), -1) for each in self._working.split(linear)])
 
     def _join(self, values: Array) -> Array:
         """Linear parameters in the order of theta, from labels first and shared ones last."""

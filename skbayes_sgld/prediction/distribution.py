@@ -339,7 +339,7 @@ class PredictiveDistribution:
         """
         spread, share, likelihood = self._spread(X), self.share, self.likelihood
         within = bool(likelihood.log_link)
-        draws = np.zeros((len(share), 0)) if self.own is None else self.own
+        draws = self._own_draws
 
         def counts_of(X: Array, row_values: RowValues) -> Array:
             _, center, sd = self._location(spread, X, row_values)
@@ -402,6 +402,11 @@ class PredictiveDistribution:
             of_rest = (each[rest] for each in more)
             values[rest] = self._by_sums(function, X[rest], row_values[rest], *of_rest)
         return values
+
+    @property
+    def _own_draws(self) -> Array:
+        """Own coordinates under every draw ``(S, n_own)``, perhaps none."""
+        return np.empty((len(self.share), 0)) if self.own is None else self.own
 
     def _location(
         self, spread: Spread, X: Array, row_values: RowValues
@@ -542,7 +547,7 @@ class PredictiveDistribution:
     def _probability(self, X: Array) -> Array:
         """Probabilities of the classes that have rows."""
         likelihood, share, spread = self._label_likelihood(), self.share, self._spread(X)
-        own = np.empty((len(share), 0)) if self.own is None else self.own
+        own = self._own_draws
 
         def means_of(X: Array) -> Array:
             eta = spread.predictors(spread.coordinates(X)).swapaxes(0, 1)
@@ -568,7 +573,7 @@ class PredictiveDistribution:
         Means and variances of the predictors decide nearly all rows.
         """
         likelihood, share = self._label_likelihood(), self.share
-        own = np.empty((len(share), 0)) if self.own is None else self.own
+        own = self._own_draws
         predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor
         spread = predictor.spread(share, X.shape[0])
 

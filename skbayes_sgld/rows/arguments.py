@@ -149,6 +149,14 @@ def size_of(numbers: Mapping[str, Array]) -> Array | None:
     return next(sizes, None)
 
 
+def beside_size(by_row: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments by row that are given and no size: scores are of rates, and of shares.
+
+    "" is the size of a block.
+    """
+    return {n: each for n, each in given(by_row).items() if n and not ROW_ARGUMENTS[n].is_size}
+
+
 def values_brought(numbers: Mapping[str, Array]) -> RowValues:
     """Values that checked arguments by row bring to their rows."""
     brought = NO_VALUES

@@ -18,6 +18,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     # a column of numbers of the checks has a label for every row
     pytest.mark.filterwarnings(r"ignore:group_effects\['?x?0"),
+    # targets of the checks are drawn from no model
     pytest.mark.filterwarnings("ignore::skbayes_sgld.ModelMisfitWarning"),
     pytest.mark.filterwarnings("ignore:y has the value .*, and the model is of whole counts"),
     pytest.mark.filterwarnings("ignore:y has classes"),

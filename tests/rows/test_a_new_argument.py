@@ -161,7 +161,10 @@ def test_scores_of_arrays_and_blocks_are_of_its_predictions(monkeypatch):
     model = Scaled(**SETTINGS).fit(X, Y, **FIT)
     # an argument that moved the mean would too
     mean = type(model).predict
-    moved = lambda self, X, **by_row: mean(self, X, **by_row) + by_row["noise_scale"]  # noqa: E731
+
+    def moved(self, X, **by_row):
+        return mean(self, X, **by_row) + by_row["noise_scale"]
+
     monkeypatch.setattr(Scaled, "predict", moved)
     expected = r2_score(Y, model.predict(X, **FIT))
     assert model.score(X, Y, **FIT) == pytest.approx(expected)

@@ -343,7 +343,7 @@ def _metric(draws: Array, origin: Center, tau: float, posterior: BasePosterior) 
 def _as_reported(draws: Array, posterior: Any) -> Array:
     """Draws, of those that are reported alike the same one.
 
-    A chain may be slow to change the sign of a scale, of which no reported parameter depends.
+    A chain may be slow to change the sign of a scale, on which no reported parameter depends.
     """
     reported = posterior.reported
     flat = draws.reshape(-1, draws.shape[2])
