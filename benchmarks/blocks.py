@@ -395,7 +395,9 @@ def _passes(
     moments, _, sample, _ = passes.first_pass(blocks(labels), target, 0)
     encoding = passes.Encoding(target, moments.labels, np.arange(2.0), np.ones(2))
     rows, y, weight, _ = encoding.sampled(sample, moments)
-    model = GLMPosterior(rows, y, Bernoulli(), Normal(), sample_weight=weight, center=True)
+    model = GLMPosterior(
+        rows, y, Bernoulli(), Normal(), sample_weight=weight, intercept_at_mean=True
+    )
     found: dict[str, dict[str, float]] = {}
     for _ in range(n_times):
         for how in ("without", "with"):  # in turn, as other work on the machine comes and goes

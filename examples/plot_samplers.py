@@ -92,7 +92,9 @@ def make_rookies(n_reference: int) -> tuple[Any, Exact]:
     """Logistic posterior, and means and sds of a long run."""
     table, y = load_nba_rookies(return_X_y=True)
     X = scale(table.fillna(table.mean()).to_numpy())
-    posterior = GLMPosterior(X, y.to_numpy(float), Bernoulli(), Laplace(1.0), center=True)
+    posterior = GLMPosterior(
+        X, y.to_numpy(float), Bernoulli(), Laplace(1.0), intercept_at_mean=True
+    )
     draws = sample(posterior, "hmc", n_draws=n_reference, n_chains=8, random_state=1).values
     return posterior, Exact(draws.mean((0, 1)), draws.std((0, 1)), worst_ess(draws))
 

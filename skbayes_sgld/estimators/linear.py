@@ -126,7 +126,7 @@ class LinearEstimator(BayesianEstimator):
             own_priors=tuple(self._resolve(own.argument) for own in likelihood.own),
             noise=self._noise(),
             fit_intercept=self.fit_intercept,
-            centers=settings.uses_curvature,
+            intercept_at_mean=settings.uses_curvature,
             class_names=class_names,
             prior_choice=choice,
             prior_as_given=self.prior,

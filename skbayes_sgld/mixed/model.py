@@ -49,9 +49,11 @@ def bind_mixed(
         moments = moments[0][fixed], moments[1][fixed]
     numbers = replace(rows, X=rows.X[:, fixed], names=names, moments=moments)
     if len(columns.fixed):
-        posterior = replace(model, centers=True).posterior(numbers)
+        posterior = replace(model, intercept_at_mean=True).posterior(numbers)
     else:  # no column has a scale
-        posterior = replace(model, prior=Normal(scale=1.0), centers=False).posterior(numbers)
+        posterior = replace(model, prior=Normal(scale=1.0), intercept_at_mean=False).posterior(
+            numbers
+        )
     model.check(posterior)
     effects = [term.matrix(rows.X) for term in columns.terms]
     wide = EffectsModel(posterior, columns.terms, effects)

@@ -36,8 +36,8 @@ class WorkingModel:
         """Places of the shared coefficients among the linear parameters."""
         fixed = model.X
         fixed = fixed.toarray() if issparse(fixed) else fixed.astype(float)
-        if model.center is not None:
-            fixed = fixed - model.center
+        if model.x_mean is not None:
+            fixed = fixed - model.x_mean
         # the intercept stands after the coefficients
         ones = np.ones((len(fixed), int(model.fit_intercept)))
         self._columns: list[Any] = [np.hstack([fixed, ones])]

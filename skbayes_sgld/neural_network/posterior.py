@@ -175,13 +175,13 @@ class Units:
 
     Attributes
     ----------
-    center, width : ndarray of shape (n_features,)
+    x_mean, width : ndarray of shape (n_features,)
         Means and standard deviations of the columns.
     level, scale : float
         Mean and standard deviation of y; 0 and 1 if it is not standardised.
     """
 
-    center: Array
+    x_mean: Array
     width: Array
     level: float = 0.0
     scale: float = 1.0
@@ -200,7 +200,7 @@ class Units:
         with np.errstate(all="ignore"):
             coefs, intercepts = network.split(values)
             coefs[0] /= self.width[:, None]
-            intercepts[0] -= self.center @ coefs[0]
+            intercepts[0] -= self.x_mean @ coefs[0]
             coefs[-1] *= self.scale
             intercepts[-1] *= self.scale
             intercepts[-1] += self.level
@@ -221,7 +221,7 @@ class Units:
         intercepts[-1] -= self.level
         intercepts[-1] /= self.scale
         coefs[-1] /= self.scale
-        intercepts[0] += self.center @ coefs[0]
+        intercepts[0] += self.x_mean @ coefs[0]
         coefs[0] *= self.width[:, None]
         noise = theta[:, network.n_params :]
         theta[:, network.n_params :] = np.log(noise / self.scale**2)

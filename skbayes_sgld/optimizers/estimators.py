@@ -187,7 +187,7 @@ class MAPEstimator(LinearEstimator):
         by_rows = blocks.intercept(posterior.row_sum().hessian_diagonal(start)[None])[0, 0, 0]
         by_prior = blocks.intercept(posterior.prior_diagonal(start)[None])[0, 0, 0]
         if by_prior > by_rows:
-            posterior = replace(model, centers=False).posterior(rows)
+            posterior = replace(model, intercept_at_mean=False).posterior(rows)
         return posterior, rows
 
     def _infer(

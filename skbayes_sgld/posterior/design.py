@@ -87,7 +87,7 @@ class DenseDesign(Design):
     Parameters
     ----------
     X : ndarray of shape (n, d)
-    center : ndarray of shape (d,) or None
+    x_mean : ndarray of shape (d,) or None
         Vector to subtract from the rows.
     has_ones : bool
         Whether a column of ones comes last.
@@ -97,10 +97,10 @@ class DenseDesign(Design):
 
     is_array = True
 
-    def __init__(self, X: Array, center: Array | None, has_ones: bool, dtype: type) -> None:
-        self.center, self.dtype, self._X = center, dtype, X
+    def __init__(self, X: Array, x_mean: Array | None, has_ones: bool, dtype: type) -> None:
+        self.x_mean, self.dtype, self._X = x_mean, dtype, X
         self.shape = X.shape[0], X.shape[1] + has_ones
-        if center is None and not has_ones and X.dtype == dtype and X.flags.c_contiguous:
+        if x_mean is None and not has_ones and X.dtype == dtype and X.flags.c_contiguous:
             self.held = X
         elif dtype is np.float32 or X.size <= HELD_NUMBERS:
             held: Array = np.empty(self.shape, dtype)
@@ -110,10 +110,10 @@ class DenseDesign(Design):
 
     def _fill(self, out: Array, columns: Array) -> None:
         d = columns.shape[-1]
-        if self.center is None:
+        if self.x_mean is None:
             out[..., :d] = columns
         else:
-            np.subtract(columns, self.center, out=out[..., :d], casting="same_kind")
+            np.subtract(columns, self.x_mean, out=out[..., :d], casting="same_kind")
         out[..., d:] = 1.0
 
     def block(self, rows: slice, room: Array | None = None) -> Array:
@@ -168,9 +168,9 @@ class DenseDesign(Design):
             return np.matmul(coefficients, rows.swapaxes(-1, -2))
         columns = coefficients[..., :-1]
         level = coefficients[..., -1]
-        if self.center is not None:
+        if self.x_mean is not None:
             # one dot product per chain, so that rounding does not depend on the number of chains
-            level = level - np.vecdot(columns, self.center)
+            level = level - np.vecdot(columns, self.x_mean)
         u: Array = np.matmul(columns, rows.swapaxes(-1, -2))
         u += level[..., None]
         return u
@@ -184,6 +184,6 @@ class DenseDesign(Design):
             return np.matmul(score, rows)
         total: Array = np.add.reduce(score, axis=-1)[..., None]
         columns: Array = np.matmul(score, rows)  # a product into a part of an array is slow
-        if self.center is not None:
-            columns -= total * self.center
+        if self.x_mean is not None:
+            columns -= total * self.x_mean
         return np.concatenate([columns, total], axis=-1)

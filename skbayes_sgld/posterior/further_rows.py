@@ -173,6 +173,6 @@ def _to_zero(posterior: GLMPosterior) -> Array:
     """Matrix from theta to parameters whose intercepts are at X = 0."""
     blocks = posterior.parameters
     one = np.eye(posterior.linear_prior.width)
-    if posterior.center is not None:
-        one[-1, :-1] = -posterior.center
+    if posterior.x_mean is not None:
+        one[-1, :-1] = -posterior.x_mean
     return linalg.block_diag(*[one] * posterior.n_predictors, np.eye(blocks.size - blocks.n_linear))

@@ -45,7 +45,7 @@ class GLMPosterior(BasePosterior):
 
     ``theta`` holds the coefficients and the intercept of each linear predictor in turn, and last
     the coordinates of the likelihood's own parameters, such as ``gamma = log sigma^2``. If
-    ``center (d,)`` is not None, intercepts are those at that row instead of at X = 0.
+    ``x_mean (d,)`` is not None, intercepts are those at that row instead of at X = 0.
 
     A shift common to all softmax predictors does not change the likelihood. If its prior is flat,
     the shift gets a normal density, which does not change the distribution of differences between
@@ -74,7 +74,7 @@ class GLMPosterior(BasePosterior):
         is the mean.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
-    center : bool, default=False
+    intercept_at_mean : bool, default=False
         Whether theta holds the intercept at the mean of X instead of at X = 0: the same posterior
         in coordinates that are easier to sample.
     feature_names, class_names : sequence of str or None, default=None
@@ -110,7 +110,7 @@ class GLMPosterior(BasePosterior):
         sample_weight: Array | None = None,
         offset: Array | None = None,
         fit_intercept: bool = True,
-        center: bool = False,
+        intercept_at_mean: bool = False,
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
         moments: tuple[Array, Array] | None = None,
@@ -124,7 +124,7 @@ class GLMPosterior(BasePosterior):
         self.total_weight = float(len(y) if by_trial is None else by_trial.sum())
         self.fit_intercept, self._given_moments = bool(fit_intercept), moments
         self._statistics = self._sufficient_statistics()
-        self.center = self._mean() if center and fit_intercept else None
+        self.x_mean = self._mean() if intercept_at_mean and fit_intercept else None
 
         linear_prior = LinearPrior.from_rows(
             prior,
@@ -132,7 +132,7 @@ class GLMPosterior(BasePosterior):
             likelihood,
             (self.X, y, sample_weight),
             self.column_spread if prior.automatic else None,
-            self.center,
+            self.x_mean,
             self.fit_intercept,
         )
         if own_priors is None:
@@ -234,8 +234,8 @@ class GLMPosterior(BasePosterior):
         """Columns of X and, for intercepts and own parameters, a column of ones."""
         has_ones = self.fit_intercept or self.n_own > 0
         if issparse(self.X):
-            return SparseDesign(self.X.astype(dtype), self.center, has_ones)
-        return DenseDesign(self.X, self.center, has_ones, dtype)
+            return SparseDesign(self.X.astype(dtype), self.x_mean, has_ones)
+        return DenseDesign(self.X, self.x_mean, has_ones, dtype)
 
     def row_sum(self, dtype: type = np.float64) -> RowSum:
         """Sum over the rows in a precision, which all posteriors of these rows share."""
@@ -651,7 +651,7 @@ class _StatisticsSum:
     def _at(self, theta: Array) -> tuple[Any, ...]:
         """Arguments of the statistics at ``theta (C, P)``."""
         model, gamma = self._posterior, self._posterior.parameters.gamma(theta)
-        at_mean = model.center is not None or not model.fit_intercept
+        at_mean = model.x_mean is not None or not model.fit_intercept
         return theta, model.likelihood.noise_variance(gamma), gamma, at_mean
 
     def value_and_grad(self, theta: Array, group: int | None = None) -> tuple[Array, Array]:

@@ -32,7 +32,7 @@ class LinearPrior:
     intercept : CoefficientPrior
         Prior of the intercept at X = 0; flat without an intercept.
     n_features, width : int
-    center : ndarray of shape (n_features,) or None
+    x_mean : ndarray of shape (n_features,) or None
         Point of X at which the last column is the intercept; None means X = 0.
     from_data : bool
         Whether a scale of the coefficients' prior is in the units of the data.
@@ -46,7 +46,7 @@ class LinearPrior:
     intercept: CoefficientPrior
     n_features: int
     width: int
-    center: Array | None = None
+    x_mean: Array | None = None
     from_data: bool = False
     some_given: bool = True
     pin: Array | None = None
@@ -59,12 +59,12 @@ class LinearPrior:
         likelihood: Likelihood,
         data: tuple[Array, Array, Array | None],
         spread: Array | None,
-        center: Array | None,
+        x_mean: Array | None,
         has_intercept: bool,
     ) -> Self:
         """Prior of the linear parameters of a model of ``data``: X, y and weights.
 
-        ``spread`` is as in :func:`in_units`; ``center (d,)`` is the point of X at which theta has
+        ``spread`` is as in :func:`in_units`; ``x_mean (d,)`` is the point of X at which theta has
         the intercept, or None.
 
         Raises
@@ -83,7 +83,7 @@ class LinearPrior:
             loose = columns_where(coef, d, "proper", False)
             pin = _shift_precision(X, weight, loose, free, has_intercept) / K
         width = d + has_intercept
-        return cls(coef, intercept, d, width, center, spread is not None, some_given, pin)
+        return cls(coef, intercept, d, width, x_mean, spread is not None, some_given, pin)
 
     @property
     def flat(self) -> bool:
@@ -117,10 +117,10 @@ class LinearPrior:
     def _at_zero(self, linear: Array) -> Array:
         """Intercepts at X = 0 ``(C, K, 1)``."""
         level = linear[..., self.n_features :]
-        if self.center is None:
+        if self.x_mean is None:
             return level
         # einsum's rounding, unlike matmul's, does not depend on the number of chains
-        return level - np.einsum("ckd,d->ck", linear[..., :-1], self.center)[..., None]
+        return level - np.einsum("ckd,d->ck", linear[..., :-1], self.x_mean)[..., None]
 
     def log_density(self, linear: Array, gamma: Array | None) -> Array:
         """Log density up to a constant ``(C,)``."""
@@ -142,8 +142,8 @@ class LinearPrior:
         if not self.intercept.flat:
             slope, more = self.intercept.grad(self._at_zero(linear), gamma)
             out[..., d:] = slope
-            if self.center is not None:
-                out[..., :d] -= slope * self.center
+            if self.x_mean is not None:
+                out[..., :d] -= slope * self.x_mean
             if more is not None:
                 in_gamma = more if in_gamma is None else in_gamma + more
         if self.pin is not None:
@@ -156,7 +156,7 @@ class LinearPrior:
 
         Without this, steps on small batches take 1.2 times as long.
         """
-        coupled = self.pin is not None or not (self.intercept.flat or self.center is None)
+        coupled = self.pin is not None or not (self.intercept.flat or self.x_mean is None)
         if coupled or self.n_scaled or not self.normal:
             return None
         slope, at_zero = np.zeros((2, self.width))
@@ -191,8 +191,8 @@ class LinearPrior:
         if self.intercept.flat:
             return direction, np.zeros(K), np.zeros(K), 0.0
         direction[-1] = 1.0
-        if self.center is not None:
-            direction[:-1] = -self.center
+        if self.x_mean is not None:
+            direction[:-1] = -self.x_mean
         at_zero = self._at_zero(linear[None])[0]
         own, cross, corner = self.intercept.curvature(at_zero, gamma)
         shared = np.zeros(K) if cross is None else cross[:, 0]
@@ -254,8 +254,8 @@ class LinearPrior:
         d, at_zero = self.n_features, None
         if spread is not None and not self.intercept.flat:
             variance = np.square(spread[:, d:])
-            if self.center is not None:  # ignores correlations, as a rough width is enough
-                variance = variance + np.square(spread[:, :d] * self.center).sum(1, keepdims=True)
+            if self.x_mean is not None:  # ignores correlations, as a rough width is enough
+                variance = variance + np.square(spread[:, :d] * self.x_mean).sum(1, keepdims=True)
             at_zero = np.sqrt(variance)
         coef = self.coef.averaged_over(None if spread is None else spread[:, :d])
         intercept = self.intercept.averaged_over(at_zero)

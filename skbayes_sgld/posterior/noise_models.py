@@ -245,7 +245,7 @@ class LogLinearNoisePosterior(GLMPosterior):
     def _shift(self) -> Array:
         """Values of the noise's columns, in the design, at which theta has the level."""
         # the design is centred, or is centred here
-        return np.zeros(len(self.slopes.mean)) if self.center is not None else self.slopes.mean
+        return np.zeros(len(self.slopes.mean)) if self.x_mean is not None else self.slopes.mean
 
     def _facts(self) -> Facts:
         # with many rows it is nearly normal; given the level of the noise it is not of one mode

@@ -133,15 +133,15 @@ class Coefficients(ParameterBlock):
         linear = self.rows(values[:, at])
         if self.n_predictors > 1:
             linear -= linear.mean(axis=1, keepdims=True)
-        if self.prior.center is not None:
+        if self.prior.x_mean is not None:
             # einsum, unlike matmul, is a single call for any number of draws
-            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.prior.center)
+            linear[..., -1] -= np.einsum("skd,d->sk", linear[..., :-1], self.prior.x_mean)
 
     def from_reported(self, theta: Array, at: slice) -> None:
         """Move the intercepts to the point of X at which theta has them."""
-        if self.prior.center is not None:
+        if self.prior.x_mean is not None:
             linear = self.rows(theta[:, at])
-            linear[..., -1] += linear[..., :-1] @ self.prior.center
+            linear[..., -1] += linear[..., :-1] @ self.prior.x_mean
 
 
 @dataclass(frozen=True)

@@ -26,19 +26,19 @@ class SparseDesign(Design):
     Parameters
     ----------
     X : csr_array of shape (n, d)
-    center : ndarray of shape (d,) or None
+    x_mean : ndarray of shape (d,) or None
     has_ones : bool
         Whether a column of ones comes last.
     n_chains : int, default=1
         Number of chains to which these gathered rows belong, chain by chain.
     """
 
-    def __init__(self, X: Any, center: Array | None, has_ones: bool, n_chains: int = 1) -> None:
+    def __init__(self, X: Any, x_mean: Array | None, has_ones: bool, n_chains: int = 1) -> None:
         self.X, self.has_ones, self.dtype, self.n_chains = X, has_ones, X.dtype.type, n_chains
         n, d = X.shape
         self.shape = n, d + has_ones
-        self.center: Array = np.zeros(d) if center is None else center
-        self.center = self.center.astype(self.dtype, copy=False)
+        self.x_mean: Array = np.zeros(d) if x_mean is None else x_mean
+        self.x_mean = self.x_mean.astype(self.dtype, copy=False)
         self._slices: dict[tuple[int, int], SparseDesign] = {}
 
     def block(self, rows: slice, room: None = None) -> SparseDesign:
@@ -48,7 +48,7 @@ class SparseDesign(Design):
             a, b = self.X.indptr[first], self.X.indptr[stop]
             part = self.X.data[a:b], self.X.indices[a:b], self.X.indptr[first : stop + 1] - a
             X = sparse.csr_array(part, shape=(stop - first, self.X.shape[1]))
-            self._slices[first, stop] = SparseDesign(X, self.center, self.has_ones)
+            self._slices[first, stop] = SparseDesign(X, self.x_mean, self.has_ones)
         return self._slices[first, stop]
 
     def as_they_are(self, rows: slice) -> SparseDesign:
@@ -63,7 +63,7 @@ class SparseDesign(Design):
 
     def rows(self, idx: Array) -> SparseDesign:
         """Rows ``idx (B,)``, or ``(C, B)`` of several chains."""
-        return SparseDesign(self.X[idx.ravel()], self.center, self.has_ones, idx[..., 0].size)
+        return SparseDesign(self.X[idx.ravel()], self.x_mean, self.has_ones, idx[..., 0].size)
 
     # ---- products -------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class SparseDesign(Design):
             u = (rows._stacked @ flat).reshape(C, -1, K).swapaxes(1, 2)
         u = np.ascontiguousarray(u)
         # einsum's rounding, unlike matmul's, does not depend on the number of chains
-        level = -np.einsum("ckd,d->ck", columns, rows.center)
+        level = -np.einsum("ckd,d->ck", columns, rows.x_mean)
         if rows.has_ones:
             level += coefficients[..., d]
         u += level[..., None]
@@ -116,7 +116,7 @@ class SparseDesign(Design):
             flat = np.ascontiguousarray(score.swapaxes(1, 2)).reshape(C * B, K)
             out[..., :d] = (rows._stacked.T @ flat).reshape(C, d, K).swapaxes(1, 2)
         total = score.sum(axis=2)
-        out[..., :d] -= total[..., None] * rows.center
+        out[..., :d] -= total[..., None] * rows.x_mean
         out[..., d:] = total[..., None]
         return out
 
@@ -126,27 +126,27 @@ class SparseDesign(Design):
         """Weighted sum of the rows' outer products ``(width, width)``."""
         d = self.X.shape[1]
         H = np.empty((self.shape[1],) * 2)
-        H[:d, :d] = gram_about(self.X, self.center, weight)
+        H[:d, :d] = gram_about(self.X, self.x_mean, weight)
         if self.has_ones:
             H[d, d] = weight.sum()
-            H[d, :d] = H[:d, d] = column_sums(self.X, weight) - H[d, d] * self.center
+            H[d, :d] = H[:d, d] = column_sums(self.X, weight) - H[d, d] * self.x_mean
         return H
 
     def squares(self, weights: Array, rows: SparseDesign) -> Array:
         """Weighted sums of squares: diagonals of :meth:`gram`."""
-        each = [squares_about(rows.X, rows.center, weight) for weight in weights]
+        each = [squares_about(rows.X, rows.x_mean, weight) for weight in weights]
         return np.column_stack([each, weights.sum(axis=1)]) if self.has_ones else np.array(each)
 
     def lengths(self, scale: Array) -> Array:
         """Squared lengths ``(n,)`` of the centred rows, with columns times ``scale (d,)``."""
         squares = np.square(scale_columns(self.X, scale)).sum(axis=1)
-        weighted = np.square(scale) * self.center
-        return np.maximum(squares - 2.0 * (self.X @ weighted) + weighted @ self.center, 1e-24)
+        weighted = np.square(scale) * self.x_mean
+        return np.maximum(squares - 2.0 * (self.X @ weighted) + weighted @ self.x_mean, 1e-24)
 
     def toarray(self) -> Array:
         """Block of rows as an array, for results that are dense in any case."""
         block = np.ones(self.shape)
-        block[:, : self.X.shape[1]] = self.X.toarray() - self.center
+        block[:, : self.X.shape[1]] = self.X.toarray() - self.x_mean
         return block
 
 

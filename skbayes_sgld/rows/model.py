@@ -33,7 +33,7 @@ class LinearModel:
     noise : NoiseModel or None
         How the noise depends on the row; None if it does not, or there is none.
     fit_intercept : bool
-    centers : bool
+    intercept_at_mean : bool
         Whether theta has the intercept at the mean of X, where it is easier to sample.
     class_names : list of str or None
         Names of the classes that have their own linear predictors.
@@ -49,7 +49,7 @@ class LinearModel:
     own_priors: tuple[NoisePrior, ...]
     noise: NoiseModel | None
     fit_intercept: bool
-    centers: bool
+    intercept_at_mean: bool
     class_names: list[str] | None
     prior_choice: Any
     prior_as_given: Any
@@ -88,7 +88,7 @@ class LinearModel:
             offset=values.offset,
             others=values.others,
             fit_intercept=self.fit_intercept,
-            center=self.centers,
+            intercept_at_mean=self.intercept_at_mean,
             feature_names=rows.column_names,
             class_names=self.class_names,
             moments=rows.moments,

@@ -173,7 +173,7 @@ class BatchRows(RowsInPart):
         rows, stream = self.rows, self.earlier
         if stream.priors is None:
             stream = replace(
-                stream, priors=_priors_of(replace(model, centers=False).posterior(rows))
+                stream, priors=_priors_of(replace(model, intercept_at_mean=False).posterior(rows))
             )
         size = model.likelihood.averaged(rows.values)
         statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight, size=size)

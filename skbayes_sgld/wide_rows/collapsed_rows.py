@@ -74,11 +74,11 @@ class CollapsedRows(CollapsedPosterior):
         # Rows minus their mean add up to 0; without that they have a direction in common, which
         # would be the steepest by far. Minus a share of their mean they are independent, with
         # another intercept
-        mean = design.center * unit
+        mean = design.x_mean * unit
         steepness = np.sqrt(np.sum(1.0 / design.lengths(unit))) * np.linalg.norm(mean)
         share = 1.0 / max(1.0, steepness)
         scaled = SparseDesign(scale_columns(design.X, unit), (1.0 - share) * mean, False)
-        self._design = SparseDesign(scaled.X.astype(np.float32), scaled.center, False)
+        self._design = SparseDesign(scaled.X.astype(np.float32), scaled.x_mean, False)
         self._norms = np.sqrt(scaled.lengths(np.ones(d))).astype(np.float32)
         self._signs = (2.0 * posterior.y - 1.0).astype(np.float32)
         self._unit, self._offset = self._signs / self._norms, self._signs * at_center

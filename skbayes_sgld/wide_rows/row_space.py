@@ -80,7 +80,7 @@ class RowSpacePosterior(GLMPosterior):
             offset=posterior.offset,
             others=posterior.values.others,
             fit_intercept=posterior.fit_intercept,
-            center=posterior.center is not None,
+            intercept_at_mean=posterior.x_mean is not None,
             feature_names=[f"row direction {j}" for j in range(rows.shape[1])],
         )
         self.coords = posterior.coords

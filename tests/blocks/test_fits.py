@@ -72,12 +72,12 @@ def test_mode_and_density_are_those_of_all_rows(name, likelihood, prior):
     y = np.unique(TARGETS[name], return_inverse=True)[1] if name == "labels" else TARGETS[name]
     y = y.astype(float)
     moments = X.mean(axis=0), X.std(axis=0)
-    full = GLMPosterior(X, y, likelihood, prior, center=True, moments=moments)
+    full = GLMPosterior(X, y, likelihood, prior, intercept_at_mean=True, moments=moments)
     source = blocks_of(X, y, size=900, pool_size=800)
     first, _, sample, _ = first_pass(source, Numbers(likelihood=likelihood), 0)
     encoding = Encoding(Numbers(likelihood=likelihood))
     drawn, values = encoding.sampled(sample, first)
-    options = {"sample_weight": values.weight, "center": True, "moments": moments}
+    options = {"sample_weight": values.weight, "intercept_at_mean": True, "moments": moments}
     model = GLMPosterior(drawn, values.y, likelihood, prior, **options)
     found = find_posterior(model, source, encoding)
     # the first gathers the sample, which then spares one: its higher orders lead near the mode
@@ -180,7 +180,7 @@ def test_columns_that_the_sample_has_few_rows_of(monkeypatch):
     first, _, sample, _ = first_pass(source, Numbers(likelihood=Bernoulli()), 0)
     encoding = Encoding(Numbers(likelihood=Bernoulli()))
     drawn, values = encoding.sampled(sample, first)
-    model = GLMPosterior(drawn, values.y, Bernoulli(), Flat(), center=False)
+    model = GLMPosterior(drawn, values.y, Bernoulli(), Flat(), intercept_at_mean=False)
     assert model.X[:, 1:].sum(axis=0).min() < 2
     mode, precision = find_posterior(model, source, encoding).centered_normal()
     full = GLMPosterior(rare, y.astype(float), Bernoulli(), Flat())

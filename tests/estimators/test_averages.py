@@ -96,7 +96,7 @@ def test_the_conjugate_posterior_is_the_closed_form():
 def test_averages_lack_of_the_raw_rows_what_their_spread_tells_of_the_noise():
     raw, theta = np.concatenate(EACH), RNG.standard_normal((4, 4))
     within = sum(np.square(one - one.mean()).sum() for one in EACH)
-    options = {"own_priors": InverseGamma(2.0, 9.0), "center": False}
+    options = {"own_priors": InverseGamma(2.0, 9.0), "intercept_at_mean": False}
     rows = GLMPosterior(X[ROWS], raw, NormalNoise(), Normal(1.0), **options)
     averages = GLMPosterior(
         X, Y, NormalNoise().of_averages(), Normal(1.0), offset=-np.log(SIZE), **options

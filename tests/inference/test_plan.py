@@ -222,7 +222,7 @@ def test_walkers_share_only_batches_whose_size_the_plan_chose(asked, share, monk
     # batches of the user's size may be noisy: shared, they would widen the mean of a chain
     monkeypatch.setattr(noise, "batch_pays", lambda *args: True)
     monkeypatch.setattr(rows_read, "batch_pays", lambda *args: True)
-    model = GLMPosterior(X, LABELS.astype(float), Bernoulli(), Normal(1.0), center=True)
+    model = GLMPosterior(X, LABELS.astype(float), Bernoulli(), Normal(1.0), intercept_at_mean=True)
     plan = make_plan(model, Settings.of(SGLDLogisticRegression(**asked)), seed=0)
     assert plan.run.batch_size is not None and plan.n_walkers > 1
     assert plan.run.dynamics.gradient.n_sharing == (plan.n_walkers if share else 1)

@@ -51,7 +51,7 @@ def test_the_joint_figure_is_that_of_the_estimate_under_prior_and_noise(center):
     X = rng.standard_normal((40, 3)) @ rng.standard_normal((3, 3)) + 2.0
     y = X @ [0.5, -1.0, 0.7] + rng.standard_normal(40)
     sd = np.array([0.3, 0.5, 0.4])
-    posterior = GLMPosterior(X, y, FixedNormalNoise(1.0), Normal(sd), center=center)
+    posterior = GLMPosterior(X, y, FixedNormalNoise(1.0), Normal(sd), intercept_at_mean=center)
     expected, *_ = direct(X, y, sd, 1.0)
     for at in (np.zeros(4), np.array([0.1, 0.2, -0.3, 1.0])):  # whatever it is expanded at
         found = prior_conflict(posterior, at, np.ones(4))
@@ -64,7 +64,7 @@ def test_the_distance_of_one_coefficient_is_that_of_two_normal_distributions():
     x = rng.standard_normal((30, 1))
     y = 2.0 * x[:, 0] + rng.standard_normal(30)
     sd = 0.3
-    posterior = GLMPosterior(x, y, FixedNormalNoise(1.0), Normal(sd, 0.1), center=True)
+    posterior = GLMPosterior(x, y, FixedNormalNoise(1.0), Normal(sd, 0.1), intercept_at_mean=True)
     _, estimate, noise = direct(x, y, [sd], 1.0)
     moved = float(estimate[0]) - 0.1
     mean = 0.1 + moved * sd**2 / (sd**2 + noise[0, 0])

@@ -29,7 +29,7 @@ class Table:
         self.y = np.zeros(N)
         self.y = likelihood.sample(self.local(self.theta[:1]), np.random.RandomState(0))[0] * 1.0
         priors = Normal(2.0), [InverseGamma(2.0, 1.5)] * len(likelihood.own)
-        options = {"sample_weight": self.weight, "offset": self.offset, "center": center}
+        options = {"sample_weight": self.weight, "offset": self.offset, "intercept_at_mean": center}
         self.posterior = GLMPosterior(
             self.X, self.y, likelihood, *priors, intercept_prior=Normal(3.0), **options
         )

@@ -71,7 +71,7 @@ def make_posterior(case, likelihood, own_priors=(), weight=None, prior=None, dro
         own_priors=own_priors,
         noise=None,
         fit_intercept=True,
-        centers=True,
+        intercept_at_mean=True,
         class_names=None,
         prior_choice=None,
         prior_as_given="normal",

@@ -44,7 +44,7 @@ def little_noise():
     X = rng.standard_normal((100, 3))
     y = X @ [1.0, -2.0, 0.5] + 1e-3 * rng.standard_normal(100)
     noise = InverseGamma().for_data(y.var())
-    return GLMPosterior(X, y, NormalNoise(), ConjugateNormal(), noise, center=True)
+    return GLMPosterior(X, y, NormalNoise(), ConjugateNormal(), noise, intercept_at_mean=True)
 
 
 def test_a_step_of_the_coefficients_does_not_depend_on_where_the_noise_is():

@@ -8,7 +8,7 @@ from tests.posterior.test_row_sum import D, draw_theta, make_posterior
 
 C, B = 3, 7
 MODELS = {
-    "centred": ("bernoulli", {"center": True}),
+    "centred": ("bernoulli", {"intercept_at_mean": True}),
     "no intercept": ("bernoulli", {"fit_intercept": False}),
     "three classes": ("three classes", {}),
     "float32": ("bernoulli", {"dtype": np.float32}),

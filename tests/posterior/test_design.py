@@ -104,12 +104,12 @@ class Grouped(GLMPosterior):
 @pytest.mark.parametrize("center", [False, True])
 def test_labels_beside_columns_are_as_dense_columns(family, center):
     y = TARGETS[family]
-    grouped = Grouped(X, y, family(), Normal(1.0), center=center)
+    grouped = Grouped(X, y, family(), Normal(1.0), intercept_at_mean=center)
     dense = GLMPosterior(np.hstack([X, Z]), y, family(), Normal(1.0))
     theta = grouped.start() + 0.3 * RNG.standard_normal((4, grouped.n_params))
     blocks, flat = grouped.parameters, np.empty((4, dense.n_params))
     flat[:, : D + LABELS] = np.hstack([blocks.coef(theta)[:, 0], theta[:, blocks.at("effects")]])
-    shift = 0.0 if grouped.center is None else blocks.coef(theta)[:, 0] @ grouped.center
+    shift = 0.0 if grouped.x_mean is None else blocks.coef(theta)[:, 0] @ grouped.x_mean
     flat[:, D + LABELS] = blocks.intercept(theta)[:, 0, 0] - shift
     dense.parameters.own(flat)[...] = blocks.own(theta)
 

@@ -67,7 +67,9 @@ def test_float32_data_far_from_zero_have_their_mode():
 def test_large_float32_data_are_not_copied_to_float64(monkeypatch):
     monkeypatch.setattr(_linalg, "cpu_count", lambda: 1)  # each thread has a block of its own
     X, z = float32_data(200_000, 20)
-    posterior = GLMPosterior(X, (z > 0).astype(float), Bernoulli(), Normal(), center=True)
+    posterior = GLMPosterior(
+        X, (z > 0).astype(float), Bernoulli(), Normal(), intercept_at_mean=True
+    )
     theta = np.zeros((4, posterior.n_params))
     tracemalloc.start()
     posterior.value_and_grad(theta)

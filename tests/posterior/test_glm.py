@@ -41,9 +41,9 @@ PAIRS = {  # of the coefficients, of the intercept
 }
 FORMS = {
     "plain": {},
-    "centred": {"center": True},
+    "centred": {"intercept_at_mean": True},
     "no intercept": {"fit_intercept": False},
-    "beside a site": {"center": True, "beside_a_site": True},
+    "beside a site": {"intercept_at_mean": True, "beside_a_site": True},
 }
 CASES = [("gaussian", pair, form) for pair in PAIRS for form in ("plain", "centred")]
 CASES += [("three classes", "covariance, normal", form) for form in FORMS]
@@ -142,10 +142,12 @@ def test_sufficient_statistics_lose_nothing(center, offset):
     rng = np.random.default_rng(3)
     X = rng.standard_normal((200, 2)) + offset
     y = X @ [1.0, -2.0] + 1e-4 * rng.standard_normal(200)  # R^2 = 1 - 1e-8
-    posterior = GLMPosterior(X, y, NormalNoise(), Flat(), InverseGamma(1, 1), center=center)
+    posterior = GLMPosterior(
+        X, y, NormalNoise(), Flat(), InverseGamma(1, 1), intercept_at_mean=center
+    )
     theta = np.r_[1.0 + 1e-5, -2.0, 0.0, np.log(1e-8)]
     if center:
-        theta[2] = posterior.center @ theta[:2]
+        theta[2] = posterior.x_mean @ theta[:2]
     by_rows = np.sum(stats.norm(0, 1e-4).logpdf(y - X @ theta[:2]))
     got = posterior.log_density(theta[None]) - posterior.log_prior(theta[None])
     assert got[0] == pytest.approx(by_rows, rel=1e-6, abs=1e-4)

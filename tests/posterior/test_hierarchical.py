@@ -49,7 +49,9 @@ def model(likelihood, n=60):
     y = targets.get(type(likelihood), y)
     noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
     weight = np.random.default_rng(1).uniform(0.5, 2.0, n)
-    return GLMPosterior(X, y, likelihood, Normal(), noise, sample_weight=weight, center=True)
+    return GLMPosterior(
+        X, y, likelihood, Normal(), noise, sample_weight=weight, intercept_at_mean=True
+    )
 
 
 @every_prior

@@ -37,10 +37,10 @@ def density_by_scipy(pair, coef, intercept, gamma):
     ],
 )
 def test_the_prior_acts_on_the_intercept_at_zero(likelihood, pair, center):
-    posterior = make(likelihood, pair, center=center)
+    posterior = make(likelihood, pair, intercept_at_mean=center)
     theta, K = some_theta(posterior, 4), posterior.n_predictors
     linear = theta[:, : K * (D + 1)].reshape(4, K, D + 1)
-    shift = linear[..., :D] @ posterior.center if center else np.zeros((4, K))
+    shift = linear[..., :D] @ posterior.x_mean if center else np.zeros((4, K))
     expected = [
         sum(
             density_by_scipy(pair, row[:D], row[D] - shift[c, k], theta[c, -1])
@@ -57,8 +57,8 @@ def test_the_prior_acts_on_the_intercept_at_zero(likelihood, pair, center):
 @pytest.mark.parametrize(
     "options",
     [
-        {"intercept_prior": Normal(0.7), "center": True},
-        {"sample_weight": np.linspace(0.5, 2.0, 5), "center": True},
+        {"intercept_prior": Normal(0.7), "intercept_at_mean": True},
+        {"sample_weight": np.linspace(0.5, 2.0, 5), "intercept_at_mean": True},
         {"sample_weight": np.linspace(0.5, 2.0, 5), "fit_intercept": False},
     ],
     ids=["intercept prior", "weights", "no intercept"],
@@ -139,7 +139,7 @@ def test_changing_the_matrix_changes_the_prior():
 
 @pytest.mark.parametrize("likelihood", ["bernoulli", "three classes"])
 def test_draws_of_the_prior_have_its_intercept_at_zero(likelihood):
-    posterior, n = make(likelihood, "covariance, normal", center=True), 600
+    posterior, n = make(likelihood, "covariance, normal", intercept_at_mean=True), 600
     draws = posterior.draw_prior([np.random.default_rng(seed) for seed in range(n)])
     level = draws[:, [name.startswith("intercept") for name in posterior.reported.names]]
     assert level.shape[1] == posterior.n_predictors

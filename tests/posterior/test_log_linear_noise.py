@@ -32,7 +32,7 @@ def bound(prior, columns="all", **options):
 
 
 FORMS = {  # prior, columns of the noise, and how rows are bound
-    "conjugate": (ConjugateNormal(), "all", {"center": True}),
+    "conjugate": (ConjugateNormal(), "all", {"intercept_at_mean": True}),
     "one column": (Normal(0.7, 0.1), [1], {"sample_weight": None}),
     "no intercept": (Normal(0.7, 0.1), [0], {"fit_intercept": False}),
 }
@@ -237,7 +237,13 @@ def check_noise_model(name):
     X, y, weight = unequal(40)
     noise = NOISE_MODELS[name]()
     posterior = (GLMPosterior if noise.constant else noise.bind)(
-        X, y, NormalNoise(), Normal(1.0), InverseGamma(2.0, 1.0), sample_weight=weight, center=True
+        X,
+        y,
+        NormalNoise(),
+        Normal(1.0),
+        InverseGamma(2.0, 1.0),
+        sample_weight=weight,
+        intercept_at_mean=True,
     )
     theta = posterior.start() + 0.1 * np.random.default_rng(0).standard_normal(
         (2, posterior.n_params)

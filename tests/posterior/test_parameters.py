@@ -54,7 +54,9 @@ MODELS = {
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 every_intercept = pytest.mark.parametrize(
-    "options", [{}, {"center": True}, {"fit_intercept": False}], ids=lambda o: str(o or "at 0")
+    "options",
+    [{}, {"intercept_at_mean": True}, {"fit_intercept": False}],
+    ids=lambda o: str(o or "at 0"),
 )
 
 

@@ -23,7 +23,7 @@ def rounded_dynamics(posterior):
 @pytest.fixture(scope="module")
 def rounded():
     """A run, its mode, and its dynamics in single precision."""
-    return rounded_dynamics(logistic_posterior(ROWS, 20, center=True))
+    return rounded_dynamics(logistic_posterior(ROWS, 20, intercept_at_mean=True))
 
 
 def test_rounded_trajectories_propose_what_the_exact_density_accepts(rounded):
@@ -41,7 +41,7 @@ def test_columns_whose_coefficients_cancel_keep_their_precision():
     posterior = logistic_posterior(ROWS, 20)
     X = posterior.X.copy()
     X[:, 1] = X[:, 0] + 1e-7 * X[:, 1]
-    cancelling = GLMPosterior(X, posterior.y, Bernoulli(), Normal(1e7), center=True)
+    cancelling = GLMPosterior(X, posterior.y, Bernoulli(), Normal(1e7), intercept_at_mean=True)
     run, _, dynamics = rounded_dynamics(cancelling)
     assert dynamics is run.dynamics
 
@@ -62,7 +62,7 @@ def test_densities_are_rounded_where_they_agree(rounded):
 
 def test_densities_of_large_weights_stay_exact():
     weight = np.full(ROWS, 1e6)
-    posterior = logistic_posterior(ROWS, 20, center=True, sample_weight=weight)
+    posterior = logistic_posterior(ROWS, 20, intercept_at_mean=True, sample_weight=weight)
     run, mode, _ = rounded_dynamics(posterior)
     dynamics = round_gradient(run.dynamics, mode, np.inf)
     assert dynamics.rounded

@@ -38,8 +38,8 @@ def draw_theta(posterior, n_chains=CHAINS, scale=0.5):
 def reference(posterior, theta):
     """Log posterior and gradient, from scipy's densities and residuals of all rows at once."""
     design, y = posterior.X.astype(float), posterior.y
-    if posterior.center is not None:
-        design = design - posterior.center
+    if posterior.x_mean is not None:
+        design = design - posterior.x_mean
     if posterior.fit_intercept:
         design = np.column_stack([design, np.ones(len(y))])
     u = theta.reshape(len(theta), posterior.n_predictors, -1) @ design.T
@@ -71,9 +71,9 @@ def single_precision_error(posterior, theta):
 
 FORMS = {
     "plain": {},
-    "centred": {"center": True, "sample_weight": WEIGHTS["fractions"]},
+    "centred": {"intercept_at_mean": True, "sample_weight": WEIGHTS["fractions"]},
     "no intercept": {"fit_intercept": False, "sample_weight": WEIGHTS["zeros"]},
-    "float32": {"dtype": np.float32, "center": True},
+    "float32": {"dtype": np.float32, "intercept_at_mean": True},
 }
 
 
@@ -101,7 +101,7 @@ def test_densities_and_gradients_are_sums_over_the_rows(likelihood, form):
 @every_likelihood
 @pytest.mark.parametrize("precision", [np.float64, np.float32])
 def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision):
-    posterior = make_posterior(likelihood, n=701, center=True)
+    posterior = make_posterior(likelihood, n=701, intercept_at_mean=True)
     followed = single(posterior) if precision is np.float32 else posterior
     theta = draw_theta(posterior, 48)
     theta[20] *= 100.0  # whose exponentials overflow
@@ -122,7 +122,7 @@ def test_a_chain_does_not_depend_on_how_many_run_beside_it(likelihood, precision
 )
 def test_blocks_and_threads_add_up(likelihood, n):
     weight = np.random.default_rng(2).uniform(0.5, 2.0, n)
-    posterior = make_posterior(likelihood, n=n, center=True, sample_weight=weight)
+    posterior = make_posterior(likelihood, n=n, intercept_at_mean=True, sample_weight=weight)
     theta = draw_theta(posterior, 2, scale=0.2)
     expected, slope = reference(posterior, theta)
     value, grad = posterior.value_and_grad(theta)
@@ -138,7 +138,7 @@ def test_sums_in_single_precision_are_of_short_blocks():
     rng = np.random.default_rng(3)
     X = np.sort(rng.standard_normal((200_000, 2)), axis=0)
     y = (X[:, 0] > 0).astype(float)
-    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), intercept_at_mean=True)
     theta = np.array([[1.0, 0.5, 0.1]])
     error = posterior.rounded().grad(theta) - posterior.grad(theta)
     assert np.abs(error).max() < 1e-5 * np.sqrt(len(X))  # in units of a gradient's sd
@@ -164,7 +164,7 @@ def test_predictors_beyond_the_range_of_exp_keep_value_and_gradient(likelihood):
 
 
 def test_the_exact_value_and_the_softened_gradient_come_from_one_pass():
-    posterior = make_posterior(prior=Laplace(0.5), center=True)
+    posterior = make_posterior(prior=Laplace(0.5), intercept_at_mean=True)
     soft = posterior.with_rounded_kinks(np.full(posterior.n_params, 2.0))
     theta = draw_theta(posterior, scale=0.1)
     value, grad = posterior.bind_value_and_grad(soft)(theta)

@@ -41,7 +41,7 @@ def pair(family, *, prior=None, weight=None, X=X, **kwargs):
 
 FORMS = {
     "flat prior": {"prior": Flat()},
-    "weights and a centre": {"weight": np.linspace(0.5, 2.0, 60), "center": True},
+    "weights and a centre": {"weight": np.linspace(0.5, 2.0, 60), "intercept_at_mean": True},
     "float32": {"X": X.astype(np.float32)},
 }
 

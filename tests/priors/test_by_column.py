@@ -130,7 +130,7 @@ def test_coordinates_of_learned_scales_keep_the_density(known, likelihood, learn
         Part("c", np.array([2]), HierarchicalNormal(scale=1.5)),
     ]
     prior = LearnedByColumn(parts)
-    model = GLMPosterior(X, y, likelihood, prior.conditional(), center=True)
+    model = GLMPosterior(X, y, likelihood, prior.conditional(), intercept_at_mean=True)
     joint = HierarchicalPosterior(model, prior)
     theta = joint.start() + 0.3 * rng.standard_normal((3, joint.n_params))
     assert_derivative(joint.grad(theta), derivative_by_chain(joint.log_density, theta), "gradient")

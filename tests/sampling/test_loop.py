@@ -45,7 +45,7 @@ LENGTHS = {"n_draws": 40, "n_burnin": 5, "thin": 2, "seed": 9}
 @pytest.fixture(params=CASES, scope="module")
 def case(request):
     likelihood, gradient, batch_size, more = CASES[request.param]
-    posterior = posterior_of(likelihood, 101, 7, center=True)
+    posterior = posterior_of(likelihood, 101, 7, intercept_at_mean=True)
     settings = {"sampler": SGLD(), "gradient": gradient, "step_size": 0.2} | more
     if request.param == "Adam":
         from skbayes_sgld.optimizers import Adam

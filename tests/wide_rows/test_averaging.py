@@ -20,7 +20,7 @@ def wide_data(n, d):
 
 def test_the_averaged_gradient_vanishes_at_the_mean_and_the_precision_is_averaged():
     (X, y), temperature = wide_data(200, 140), 0.5
-    posterior = GLMPosterior(sparse.csr_array(X), y, Bernoulli(), Normal(), center=True)
+    posterior = GLMPosterior(sparse.csr_array(X), y, Bernoulli(), Normal(), intercept_at_mean=True)
     mode = find_mode(posterior, posterior.start())
     found = averaging.averaged_normal(posterior, mode.theta, temperature)
     assert found is not None
@@ -59,6 +59,6 @@ def test_averages_are_sums_of_the_weighted_rows(form, dtype, error):
 
 def test_it_is_left_where_the_mode_tells_enough():
     for n, d, far in ((40, 20, False), (1700, 310, False), (1400, 310, True)):
-        posterior = GLMPosterior(*wide_data(n, d), Bernoulli(), Flat(), center=True)
+        posterior = GLMPosterior(*wide_data(n, d), Bernoulli(), Flat(), intercept_at_mean=True)
         assert posterior.facts.far_from_mode == far
     assert averaging.averaged_normal(posterior, np.zeros(posterior.n_params), 1.0) is not None

@@ -27,7 +27,7 @@ SCALE = 12.0
 
 def make_posterior(n=50, d=250, **options):
     X, y = make_rows(n, d, 0.1, seed=7)
-    return GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), center=True, **options)
+    return GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), intercept_at_mean=True, **options)
 
 
 POSTERIOR = make_posterior()
@@ -108,5 +108,5 @@ def test_rows_that_depend_on_each_other_and_other_models_are_not_collapsed():
     assert collapsed_rows(make_posterior(intercept_prior=Normal(2.0)), theta) is None
     X = sparse.vstack([POSTERIOR.X, POSTERIOR.X[:5]]).tocsr()
     y = np.append(POSTERIOR.y, POSTERIOR.y[:5])
-    twice = GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), center=True)
+    twice = GLMPosterior(X, y, Bernoulli(), Normal(scale=SCALE), intercept_at_mean=True)
     assert collapsed_rows(twice, theta) is None

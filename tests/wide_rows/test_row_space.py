@@ -24,7 +24,7 @@ def pair(likelihood, prior, temperature=1.0):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((5, 9)) + 2.0, np.array([0.0, 1.0, 1.0, 1.0, 0.0])
     noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
-    options = {"sample_weight": rng.uniform(0.5, 2.0, 5), "center": True}
+    options = {"sample_weight": rng.uniform(0.5, 2.0, 5), "intercept_at_mean": True}
     full = GLMPosterior(X, y, likelihood, prior, noise, **options)
     return full, RowSpacePosterior(full, temperature)
 
@@ -57,7 +57,7 @@ def test_given_what_the_rows_see_coefficients_are_what_the_prior_says(name):
         X = np.outer(rng.uniform(0.5, 2.0, 6), X[0])
     columns = sparse.csr_array(X) if name.startswith("sparse") else X
     noise = InverseGamma(2.0, 1.0) if likelihood.infers_noise else None
-    options = {"intercept_prior": Normal(2.0), "center": True}
+    options = {"intercept_prior": Normal(2.0), "intercept_at_mean": True}
     full = GLMPosterior(columns, y, likelihood, prior, noise, **options)
     rows = RowSpacePosterior(full, temperature)
     assert rows.n_params == K * (np.linalg.matrix_rank(X) + 1) + likelihood.infers_noise

@@ -32,7 +32,13 @@ def make_posterior(n=700, d=25, intercept_prior=None):
     y = (X @ rng.standard_normal(d) / np.sqrt(d) + rng.logistic(size=n) > 0).astype(float)
     weight, prior = rng.uniform(0.0, 2.0, n), Normal(location=0.3, scale=1.5)
     return GLMPosterior(
-        X, y, Bernoulli(), prior, sample_weight=weight, intercept_prior=intercept_prior, center=True
+        X,
+        y,
+        Bernoulli(),
+        prior,
+        sample_weight=weight,
+        intercept_prior=intercept_prior,
+        intercept_at_mean=True,
     )
 
 
@@ -40,7 +46,7 @@ def make_counts(n=700, d=25):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, d))
     y = rng.poisson(np.exp(0.5 + 0.5 * X @ rng.standard_normal(d) / np.sqrt(d))).astype(float)
-    return GLMPosterior(X, y, Poisson(), Normal(), center=True)
+    return GLMPosterior(X, y, Poisson(), Normal(), intercept_at_mean=True)
 
 
 def make_sparse(**options):
@@ -57,7 +63,7 @@ MODELS = {
     "counts": make_counts(),
 }
 SPARSE = {
-    "sparse": make_sparse(center=True, sample_weight=np.linspace(0.0, 2.0, 120)),
+    "sparse": make_sparse(intercept_at_mean=True, sample_weight=np.linspace(0.0, 2.0, 120)),
     "sparse, no intercept": make_sparse(fit_intercept=False),
 }
 KINDS = pytest.mark.parametrize(
@@ -200,7 +206,7 @@ def test_curvatures_of_draws_in_two_clusters_are_those_in_the_clusters():
 @pytest.mark.parametrize("likelihood, prior", [(Bernoulli(), Flat()), (Categorical(2), Normal())])
 def test_flat_priors_and_several_predictors_have_no_sparse_rows(likelihood, prior):
     posterior = SPARSE["sparse"]
-    other = GLMPosterior(posterior.X, posterior.y, likelihood, prior, center=True)
+    other = GLMPosterior(posterior.X, posterior.y, likelihood, prior, intercept_at_mean=True)
     assert sparse_rows(other, np.zeros(other.n_params)) is None
 
 
@@ -210,7 +216,7 @@ def test_nearly_collinear_columns_and_flat_priors_are_not_whitened():
     assert whiten_rows(posterior, np.zeros(posterior.n_params), weights) is not None
     X = np.column_stack([posterior.X, posterior.X[:, 0] + 1e-7 * posterior.X[:, 1]])
     for columns, prior in ((X, Normal(scale=1e8)), (posterior.X, Flat())):
-        other = GLMPosterior(columns, posterior.y, Bernoulli(), prior, center=True)
+        other = GLMPosterior(columns, posterior.y, Bernoulli(), prior, intercept_at_mean=True)
         assert whiten_rows(other, np.zeros(other.n_params), weights) is None
 
 
@@ -240,7 +246,7 @@ def test_steps_into_walls_are_shorter_than_those_between_them():
 def test_no_probe_of_the_rounding_is_a_row_of_a_users_generator():
     # along its own row a coefficient vector has a rate that single precision cannot hold
     X = np.random.default_rng(0).standard_normal((700, 299))
-    posterior = GLMPosterior(X, np.ones(700), Poisson(), Normal(scale=0.2), center=True)
+    posterior = GLMPosterior(X, np.ones(700), Poisson(), Normal(scale=0.2), intercept_at_mean=True)
     assert whiten_rows(posterior, np.zeros(300), np.ones(700)) is not None
 
 

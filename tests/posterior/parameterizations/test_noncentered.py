@@ -35,7 +35,13 @@ def case(request):
     X = rng.standard_normal((n, d)) + 3.0
     y = X[:, 0] + rng.standard_normal(n)
     posterior = GLMPosterior(
-        X, y, NormalNoise(), prior, InverseGamma(0.5, 0.5), intercept_prior=intercept, center=True
+        X,
+        y,
+        NormalNoise(),
+        prior,
+        InverseGamma(0.5, 0.5),
+        intercept_prior=intercept,
+        intercept_at_mean=True,
     )
     return posterior, noncenter(posterior, temperature)[0], temperature
 

@@ -63,7 +63,7 @@ def test_large_shared_batches_are_rounded(unit):
     rng, n, d, B = np.random.default_rng(0), 3000, 70, 600
     X = 5.0 + rng.standard_normal((n, d))
     y = (X[:, 0] + rng.logistic(size=n) > 5.0).astype(float)
-    posterior = GLMPosterior(unit * X, y, Bernoulli(), Normal(1.0 / unit), center=True)
+    posterior = GLMPosterior(unit * X, y, Bernoulli(), Normal(1.0 / unit), intercept_at_mean=True)
     mode = mode_of(posterior, posterior.start())
     bound = replace(ControlVariate(2).bind(posterior, mode.theta), group=8, n_sharing=4)
     idx = rng.integers(0, n, (1, 2, B))

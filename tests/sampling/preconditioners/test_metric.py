@@ -152,7 +152,7 @@ def test_no_matrix_of_parameters_by_parameters_is_formed(
     if metric is Diagonal:
         monkeypatch.setattr("skbayes_sgld.posterior.glm.MAX_DENSE", 10)  # too many rows for it
     P = 1201
-    posterior = logistic_posterior(20, P - 1, prior, center=True)
+    posterior = logistic_posterior(20, P - 1, prior, intercept_at_mean=True)
     tracemalloc.start()
     try:
         mode = mode_of(posterior, posterior.start())

@@ -72,11 +72,11 @@ def test_a_leverage_is_the_curvature_times_the_variance_of_a_predictor(n_columns
     X = rng.standard_normal((3000, n_columns))
     X[7, 0] = 40.0
     y = (X[:, 1] + rng.logistic(size=3000) > 0.0).astype(float)
-    posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0), center=True)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(1.0), intercept_at_mean=True)
     mode = mode_of(posterior, posterior.start())
     moves = mode.metric.sqrt(np.eye(n_columns + 1))
     (leverages,) = posterior.leverages(mode.theta, moves, 0.0)
-    design = np.column_stack([X - posterior.center, np.ones(3000)])
+    design = np.column_stack([X - posterior.x_mean, np.ones(3000)])
     covariance = np.linalg.inv(posterior.curvature(mode.theta))
     variance = np.einsum("ij,jk,ik->i", design, covariance, design)
     u = design @ mode.theta + np.sqrt(variance) * np.array([[0.0], [2.0], [-2.0]])

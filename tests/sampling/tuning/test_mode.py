@@ -35,13 +35,15 @@ def logistic(prior=None, weighted=False, level=0.0):
     y = labels(X @ np.linspace(-1, 1, D) + level, rng)
     weight = rng.exponential(size=N) ** 3 if weighted else None
     prior = prior or Normal(scale=2.5)
-    return GLMPosterior(X, y, Bernoulli(), prior, center=True, sample_weight=weight)
+    return GLMPosterior(X, y, Bernoulli(), prior, intercept_at_mean=True, sample_weight=weight)
 
 
 def sorted_rows():
     whole = logistic()
     order = np.lexsort((whole.X[:, 0], whole.y))
-    return GLMPosterior(whole.X[order], whole.y[order], Bernoulli(), Normal(), center=True)
+    return GLMPosterior(
+        whole.X[order], whole.y[order], Bernoulli(), Normal(), intercept_at_mean=True
+    )
 
 
 def odd_columns():
@@ -51,13 +53,13 @@ def odd_columns():
     X[:, 2] = 7.0
     X[:, 3] = X[:, 0]
     X[:, 4] = 1e6 * X[:, 4] + 1e8
-    return GLMPosterior(X, y, Bernoulli(), Normal(), center=True)
+    return GLMPosterior(X, y, Bernoulli(), Normal(), intercept_at_mean=True)
 
 
 def counts_of_heavy_tails():
     X, rng = features()
     y = rng.poisson(np.exp(0.5 * X[:, 0])).astype(float)
-    return GLMPosterior(np.sinh(1.5 * X) / 1.5, y, Poisson(), Normal(), center=True)
+    return GLMPosterior(np.sinh(1.5 * X) / 1.5, y, Poisson(), Normal(), intercept_at_mean=True)
 
 
 POSTERIORS = {
@@ -66,7 +68,7 @@ POSTERIORS = {
     "kinks": lambda: logistic(Laplace(scale=0.5)),
     "sorted rows": sorted_rows,
     "odd columns": odd_columns,
-    "classes": lambda: posterior_of(Categorical(4), N, D, center=True),
+    "classes": lambda: posterior_of(Categorical(4), N, D, intercept_at_mean=True),
     "counts of heavy tails": counts_of_heavy_tails,
 }
 
@@ -105,7 +107,7 @@ def passes(estimator, likelihood, prior, noise_prior=None):
     y = labels(eta, rng) if noise_prior is None else eta + rng.standard_normal(n)
     counted = X.view(Counted)
     counted.read = {}
-    posterior = GLMPosterior(counted, y, likelihood, prior, noise_prior, center=True)
+    posterior = GLMPosterior(counted, y, likelihood, prior, noise_prior, intercept_at_mean=True)
     run_plan(make_plan(posterior, Settings.of(estimator), seed=0))
     reads = chain(*counted.read.values())
     return sum(stop - start for of, start, stop in reads if of == n) / n
@@ -172,7 +174,7 @@ def test_a_mode_is_found_at_the_end_of_a_valley_of_collinear_columns():
     u = 10.0 * (X - X.mean(axis=0)) @ rng.standard_normal(13) / np.sqrt(13.0)
     rng.standard_normal(39), rng.choice(4)  # Newton's steps crept for the counts that come next
     y = rng.poisson(np.exp(np.clip(u, -30.0, 7.5) + 0.5)).astype(float)
-    posterior = GLMPosterior(X, y, Poisson(), StudentT(scale=2.5), center=True)
+    posterior = GLMPosterior(X, y, Poisson(), StudentT(scale=2.5), intercept_at_mean=True)
     found = tuning._search(posterior, posterior.start(), tuning.TOLERANCE)
     assert np.linalg.eigvalsh(posterior.curvature(found.theta))[0] > 0
     left = found.metric.sqrt_t(posterior.grad(found.theta[None]))
