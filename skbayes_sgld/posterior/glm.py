@@ -650,9 +650,9 @@ class _StatisticsSum:
 
     def _at(self, theta: Array) -> tuple[Any, ...]:
         """Arguments of the statistics at ``theta (C, P)``."""
-        model, gamma = self._posterior, self._posterior.parameters.gamma(theta)
-        at_mean = model.x_mean is not None or not model.fit_intercept
-        return theta, model.likelihood.noise_variance(gamma), gamma, at_mean
+        posterior, gamma = self._posterior, self._posterior.parameters.gamma(theta)
+        at_mean = posterior.x_mean is not None or not posterior.fit_intercept
+        return theta, posterior.likelihood.noise_variance(gamma), gamma, at_mean
 
     def value_and_grad(self, theta: Array, group: int | None = None) -> tuple[Array, Array]:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)``; ``group`` is not used."""

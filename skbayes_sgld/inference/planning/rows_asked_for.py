@@ -9,8 +9,8 @@ from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.planning.rows_read import (
     RowsRead,
     all_rows,
+    all_rows_as_given,
     cheapest_rows,
-    every_row,
     reason_for_all_rows,
 )
 from skbayes_sgld.inference.planning.task import Task, start_as_mode
@@ -52,7 +52,7 @@ def rows_of_settings(task: Task, sampler: Sampler, mode: Mode | None) -> RowsRea
             f"batch_size={settings.batch_size!r} is not used by gradient={gradient!r}, which takes "
             "all rows; set gradient='minibatch' or batch_size='auto'."
         )
-    return every_row(task, mode)
+    return all_rows_as_given(task, mode)
 
 
 def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> RowsRead:

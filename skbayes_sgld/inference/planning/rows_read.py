@@ -58,7 +58,7 @@ def needs_mode(task: Task) -> bool:
     return settings.batch_size is not AUTO or not reason_for_all_rows(task.posterior)
 
 
-def every_row(task: Task, mode: Mode | None) -> RowsRead:
+def all_rows_as_given(task: Task, mode: Mode | None) -> RowsRead:
     """All rows, since the user chose ``gradient="full"``."""
     choices = {
         "gradient": Choice.by_user(task.settings.gradient),

@@ -16,8 +16,8 @@ from skbayes_sgld.inference.planning.plans import at_first, chosen, draft, finis
 from skbayes_sgld.inference.planning.rows_read import (
     RowsRead,
     all_rows,
+    all_rows_as_given,
     cheapest_rows,
-    every_row,
 )
 from skbayes_sgld.inference.planning.starts import choose_start
 from skbayes_sgld.inference.planning.task import Finding, Task
@@ -46,7 +46,7 @@ class Langevin(Strategy):
     def plan(cls, task: Task) -> Plan | Task:
         """Plan with the largest step size in which a pilot finds no bias."""
         is_given = task.settings.gradient is not AUTO
-        rows_read = every_row(task, task.mode) if is_given else cheapest_rows(task)
+        rows_read = all_rows_as_given(task, task.mode) if is_given else cheapest_rows(task)
         run = draft(task, SGLD(), rows_read, task.mode)
         if task.facts.steep:
             why = "the noise is too uncertain for steps that are not accepted or rejected"
@@ -63,7 +63,7 @@ def _plan(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> Plan |
 
     ``before`` is the finding about steps on batches.
     """
-    step = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, spare=True)
+    step = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, has_spare=True)
     if step is None:
         found = _OFF
     elif not pilots.holds_far_out(run, task.mode, step.size, task.seed):

@@ -280,16 +280,16 @@ def _mirrored(half: Array, axis: int = 0) -> Array:
 
 
 def choose_step_size(
-    run: Run, mode: Mode, seed: int, spare: bool = False, least: float = 0.0
+    run: Run, mode: Mode, seed: int, has_spare: bool = False, least: float = 0.0
 ) -> StepChoice | None:
     """Largest step size without visible bias, shortened until chains return from far out.
 
-    With a ``spare`` sampler it is not shortened: the caller checks whether chains return, and lets
-    the spare sampler take over if not. Parameters and results are those of
+    With a spare sampler the step is not shortened: the caller checks whether chains return, and
+    lets that sampler take over if not. Parameters and results are those of
     :func:`choose_unbiased`; the bias is that before the step was shortened.
     """
-    choice = choose_unbiased(run, mode, seed, spare, least)
-    if choice is None or spare:
+    choice = choose_unbiased(run, mode, seed, has_spare, least)
+    if choice is None or has_spare:
         return choice
     sizes = [size for size in step_sizes(run.sampler) if least <= size <= choice.size]
     stable = (size for size in sizes if holds_far_out(run, mode, size, seed))
@@ -298,7 +298,7 @@ def choose_step_size(
 
 
 def choose_unbiased(
-    run: Run, mode: Mode, seed: int, spare: bool, least: float = 0.0
+    run: Run, mode: Mode, seed: int, has_spare: bool, least: float = 0.0
 ) -> StepChoice | None:
     """Largest step size, in the metric of the curvature, whose bias is within the limit.
 
@@ -312,8 +312,8 @@ def choose_unbiased(
     run : Run
     mode : Mode
     seed : int
-    spare : bool, default=False
-        Whether another sampler can take over, so that only the largest steps are worth trying.
+    has_spare : bool, default=False
+        Whether another sampler can take over, so that only the largest steps are tried.
     least : float, default=0.0
         Step size below which the run that can take over costs less; 0 if there is none.
 
@@ -329,13 +329,13 @@ def choose_unbiased(
     limit, at, bound = THRESHOLDS.max_bias, 0, np.inf
     # HMC takes over after at most three step sizes, often after one: a trajectory costs as much as
     # four to six steps, and SGLD makes three steps between draws
-    last = 2 if spare else sum(size >= least for size in sizes) - 1
-    stands_by = spare or least > 0.0
+    last = 2 if has_spare else sum(size >= least for size in sizes) - 1
+    may_give_up = has_spare or least > 0.0
     posterior = run.dynamics.gradient.posterior
     smooth = posterior.with_rounded_kinks(mode.metric.marginal_sd) is posterior
     power = _FASTEST if smooth else _SLOWEST
     while True:
-        bias = measure_bias(run, mode, sizes[at], seed, limit, decides=stands_by and at == last)
+        bias = measure_bias(run, mode, sizes[at], seed, limit, decides=may_give_up and at == last)
         bound = min(bound, bias.upper)
         if bound <= limit and bias.size - bias.doubt <= limit:
             return StepChoice(sizes[at], bias)
@@ -347,17 +347,17 @@ def choose_unbiased(
                 bias = bias._replace(size=share * bias.size, doubt=share * bias.doubt)
                 return StepChoice(sizes[shorter], bias._replace(upper=share * bound))
         error = max(bias.size - bias.doubt, 1e-3 * limit)
-        hopeful = sizes[at] * (limit / error) ** (1.0 / power)
+        longest = sizes[at] * (limit / error) ** (1.0 / power)
         if least > 0.0 and bias.size == np.inf:
-            hopeful = sizes[at]  # slightly shorter steps may not overflow
-        worth = [i for i in range(at + 1, last + 1) if sizes[i] <= hopeful]
-        if stands_by and not worth:
+            longest = sizes[at]  # slightly shorter steps may not overflow
+        worth_trying = [i for i in range(at + 1, last + 1) if sizes[i] <= longest]
+        if may_give_up and not worth_trying:
             return None
         if least > 0.0 and bias.size - bias.doubt <= limit and bias.width > _FAR_WIDER:
             return None
         if at == last:
             return StepChoice(sizes[at], bias)
-        following = min([*worth, at + 3, last])
+        following = min([*worth_trying, at + 3, last])
         bound *= (sizes[following] / sizes[at]) ** _SLOWEST
         at = following
 

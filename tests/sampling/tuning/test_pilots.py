@@ -243,11 +243,11 @@ def test_an_error_that_a_pilot_leaves_possible_shortens_the_step(monkeypatch, do
 
 def test_with_a_spare_sampler_three_steps_are_tried_and_none_without_hope(monkeypatch):
     # errors of the fourth power: at 1 of 15 %, and so of 0.9 % at 0.5
-    found, measured = choose(monkeypatch, lambda step: (0.15 * step**4, 0.0), spare=True)
+    found, measured = choose(monkeypatch, lambda step: (0.15 * step**4, 0.0), has_spare=True)
     assert found[0] == 0.5 and measured == [1.0, 0.5]
-    found, measured = choose(monkeypatch, lambda step: (0.17 * step**4, 0.0), spare=True)
+    found, measured = choose(monkeypatch, lambda step: (0.17 * step**4, 0.0), has_spare=True)
     assert found is None and measured == [1.0]
-    found, measured = choose(monkeypatch, lambda step: (0.06 * step**1.5, 0.0), spare=True)
+    found, measured = choose(monkeypatch, lambda step: (0.06 * step**1.5, 0.0), has_spare=True)
     assert found is None and measured == [1.0, 0.5]
 
 
