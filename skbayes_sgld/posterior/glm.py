@@ -376,6 +376,7 @@ class GLMPosterior(BasePosterior):
             bounded_curvature=self.likelihood.bounded_curvature,
             cheap_full_gradient=self._statistics is not None,
             shares_batches=not (issparse(self.X) or self.n_own),
+            condensable=self._condensable(),
             thread_safe=True,
             n_predictors=self.n_predictors,
             total_weight=self.total_weight,
@@ -383,6 +384,11 @@ class GLMPosterior(BasePosterior):
             parameterizations=self._parameterizations(),
             prior_slope=self._prior_slope(),
         )
+
+    def _condensable(self) -> bool:
+        # rows of a subclass have further coordinates; of fewer rows all are as cheap
+        plain = type(self) is GLMPosterior and self._statistics is None
+        return plain and self.n_samples > 4000 and self.n_params <= MAX_DENSE
 
     def _prior_slope(self) -> Array | None:
         line = self.linear_prior.line

@@ -169,6 +169,8 @@ class Facts:
         Whether the gradient from all rows costs no more than one from a few.
     shares_batches : bool
         Whether several walkers of a chain can share each batch.
+    condensable : bool
+        Whether there are many rows, which a few of them and an expansion may replace.
     thread_safe : bool
         Whether threads may call the posterior side by side.
     user_defined : bool
@@ -205,6 +207,7 @@ class Facts:
     hierarchical: bool = False
     cheap_full_gradient: bool = False
     shares_batches: bool = False
+    condensable: bool = False
     thread_safe: bool = False
     user_defined: bool = False
     n_predictors: int = 1

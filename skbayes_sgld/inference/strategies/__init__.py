@@ -28,19 +28,22 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.accept_reject import AcceptReject
 from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.inference.strategies.given import Given
-from skbayes_sgld.inference.strategies.langevin import Langevin
+from skbayes_sgld.inference.strategies.langevin import Langevin, ShorterSteps
 from skbayes_sgld.inference.strategies.published import Published
 from skbayes_sgld.inference.strategies.several_modes import SeveralModes
 from skbayes_sgld.inference.strategies.shortened import Shortened
 from skbayes_sgld.posterior.base import Array, BasePosterior
 
 STRATEGIES: list[type[Strategy] | Door] = [
-    # for models with a certain fact: each comes before the strategies of any model
+    # for models with a certain fact
     Door("skbayes_sgld.own_models.strategy", "OwnModel", only=("user_defined", "multimodal")),
     SeveralModes,
     Door("skbayes_sgld.wide_rows.strategy", "Wide", only=("far_from_mode",)),
     # for settings that leave sampler, step size, metric and rows to the tuning; the cheapest first
     Langevin,
+    # many rows, few of which matter
+    Door("skbayes_sgld.inference.strategies.condensed", "Condensed", only=("condensable",)),
+    ShorterSteps,  # on batches of many rows, if most of the rows matter
     AcceptReject,  # also for a named sampler that accepts or rejects
     # for settings that say how to sample
     Published,  # nothing to tune, and no mode
@@ -49,8 +52,8 @@ STRATEGIES: list[type[Strategy] | Door] = [
 ]
 """All strategies, in order of preference.
 
-Those with a certain fact must come first and :class:`Given` last. The conditions of the others
-exclude each other.
+Those with a certain fact come before those that they replace, and :class:`Given` comes last. The
+conditions of the others exclude each other.
 """
 
 

@@ -31,6 +31,8 @@ from skbayes_sgld.sampling.tuning.precision import round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 
 _OFF = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
+_ON_BATCHES = f"on batches {_OFF}"
+_LONG = 0.5  # shorter steps on batches cost more than trajectories on the rows that matter
 _WIDEST = 2.0  # variance, relative to that at the mode, at which draws two steps apart count half
 
 
@@ -52,10 +54,29 @@ class Langevin(Strategy):
             why = "the noise is too uncertain for steps that are not accepted or rejected"
             return _next(task, run, rows_read, why)
         if run.batch_size is not None and run.n_samples > THRESHOLDS.few_rows:
-            return _on_batches(task, run, rows_read)
+            # the rows that matter may be few: short steps are not the first resort then
+            plan_steps = _long_steps if task.facts.condensable else _shorter_steps
+            return plan_steps(task, run, rows_read)
         if run.batch_size is None:
             run = replace(run, dynamics=round_gradient(run.dynamics, task.mode))
         return _plan(task, run, rows_read)
+
+
+class ShorterSteps(Strategy):
+    """Shorter steps on batches, or steps on all rows if those cost less or are biased too."""
+
+    only = ("condensable",)
+
+    @classmethod
+    def suits(cls, task: Task) -> bool:
+        """Whether long steps on batches are biased."""
+        return task.batches is not None
+
+    @classmethod
+    def plan(cls, task: Task) -> Plan | Task:
+        """Plan of the largest step size in which a pilot finds no bias."""
+        assert task.batches is not None
+        return _shorter_steps(task, draft(task, SGLD(), task.batches, task.mode), task.batches)
 
 
 def _plan(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> Plan | Task:
@@ -76,15 +97,27 @@ def _plan(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> Plan |
     return _next(task, run, rows_read, before + found)
 
 
-def _on_batches(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
-    """Plan of steps on batches of many rows, or on all rows if batches are biased."""
-    piloted, least = pilot_run(run, task.mode), _least_step(run)
-    step = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
+def _long_steps(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
+    """Plan of long steps on batches; or the task with their bias as a finding."""
+    least = max(_LONG, _least_step(run))
+    step = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, least=least)
     if step is not None:
         return _finish(task, run, rows_read, step)
-    wrong = f"on batches {_OFF}"
-    rows_read = all_rows(wrong, task.posterior, task.mode)
-    return _plan(task, on_all_rows(run, task.mode), rows_read, f"{wrong}; ")
+    return task.found(finding=Finding(f"{run.sampler}: {_ON_BATCHES}"), batches=rows_read)
+
+
+def _shorter_steps(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
+    """Plan of steps on batches, or on all rows if batches are biased.
+
+    If long steps are known to be biased, they are not tried again.
+    """
+    piloted, least, step = pilot_run(run, task.mode), _least_step(run), None
+    if task.batches is None or least < _LONG:
+        step = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
+    if step is not None:
+        return _finish(task, run, rows_read, step)
+    rows_read = all_rows(_ON_BATCHES, task.posterior, task.mode)
+    return _plan(task, on_all_rows(run, task.mode), rows_read, f"{_ON_BATCHES}; ")
 
 
 def _next(task: Task, run: Run, rows_read: RowsRead, why: str) -> Task:

@@ -1,0 +1,56 @@
+"""Posterior of many rows, by some of them with weights and the expansion of the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.posterior.protocol import Expansion, Facts
+
+
+class CondensedPosterior(GLMPosterior):
+    r"""Posterior of n rows that reads some of them.
+
+    With :math:`q_i` the expansion of the log likelihood :math:`\ell_i` of row i to second order,
+    and a weight :math:`w_i` of each row in the subset S, the log likelihood is
+
+    .. math:: \sum_{i=1}^n q_i(\theta) + \sum_{i \in S} w_i (\ell_i(\theta) - q_i(\theta)).
+
+    The sum of all :math:`q_i` is one expansion. The subset stands for the remainders
+    :math:`\ell_i - q_i`, which are 0 for most rows of a posterior that is nearly normal. The
+    expansion that is left counts as part of the prior.
+
+    Parameters
+    ----------
+    whole : GLMPosterior
+        Posterior of all rows.
+    rows : ndarray of int of shape (m,)
+        Subset S.
+    weights : ndarray of shape (m,)
+    at : ndarray of shape (P,)
+        Point of the expansions.
+    """
+
+    def __init__(self, whole: GLMPosterior, rows: Array, weights: Array, at: Array) -> None:
+        part = whole.with_rows(whole.X[rows], whole.values[rows].weighing(weights))
+        vars(self).update(vars(part))
+        of_all, own = whole.expand_likelihood(at), part.expand_likelihood(at)
+        self._rest = Expansion(at, of_all.grad - own.grad, of_all.curvature - own.curvature)
+        self._whole_facts = whole.facts
+
+    def _facts(self) -> Facts:
+        return replace(self._whole_facts, prior_slope=None)
+
+    def log_prior(self, theta: Array) -> Array:
+        """Log prior and expansion ``(C,)``."""
+        return super().log_prior(theta) + self._rest.log_density(theta)
+
+    def grad_log_prior(self, theta: Array) -> Array:
+        """Gradient of :meth:`log_prior` ``(C, P)``."""
+        return super().grad_log_prior(theta) + self._rest.slope(theta)
+
+    def add_prior_curvature(self, H: Array, theta: Array) -> None:
+        """Add the curvature of :meth:`log_prior` to ``H (P, P)``."""
+        super().add_prior_curvature(H, theta)
+        H += self._rest.curvature

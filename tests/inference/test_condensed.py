@@ -1,0 +1,117 @@
+"""Many rows of which few matter: the posterior of these and an expansion of the others."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from skbayes_sgld import (
+    SGLDGammaRegressor,
+    SGLDLogisticRegression,
+    SGLDNegativeBinomialRegressor,
+)
+from skbayes_sgld.inference.strategies import condensed
+from skbayes_sgld.posterior.condensed import CondensedPosterior
+from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.sampling import HMC
+
+SHORT = {"n_draws": 40, "n_burnin": 20, "thin": 1}
+
+
+def outlying(n=5000, d=6, seed=0):
+    """Normal columns, in one of which a row lies at 1,000 sds."""
+    rng = np.random.default_rng(seed)
+    X, coef = rng.standard_normal((n, d)), 0.5 * rng.standard_normal(d)
+    X[n // 2, 1], coef[1] = 1e3, 1e-3
+    return X, X @ coef, rng
+
+
+def binary(seed=0):
+    X, eta, rng = outlying(seed=seed)
+    return X, (rng.random(len(X)) < expit(eta)).astype(int)
+
+
+def log_density(X, y, theta):
+    """Log likelihood, without any code of the package."""
+    u = theta[:, :-1] @ X.T + theta[:, -1:]
+    return -np.logaddexp(0.0, np.where(y == 1, -u, u)).sum(axis=1)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_draws_of_few_rows_have_the_moments_of_all_rows(seed):
+    X, y = binary(seed)
+    model = SGLDLogisticRegression(prior="normal", random_state=seed).fit(X, y)
+    plan, draws = model.result_.plan, model.posterior_.flat
+    few = plan.run.dynamics.posterior
+    assert isinstance(few, CondensedPosterior) and few.n_samples < len(y) / 8
+    assert isinstance(plan.run.sampler, HMC)
+    assert "of 5,000 rows matter" in plan.choices["batch_size"].why
+    # weights of the draws by the density of all rows: what the few leave out
+    theta = model.result_.theta.reshape(draws.shape)
+    error = log_density(X, y, draws) - few.log_density(theta) + plan.posterior.log_prior(theta)
+    weight = np.exp(error - error.mean())
+    mean, sd = draws.mean(axis=0), draws.std(axis=0)
+    exact = np.average(draws, axis=0, weights=weight)
+    exact_sd = np.sqrt(np.average(np.square(draws - exact), axis=0, weights=weight))
+    assert np.abs((exact - mean) / sd).max() < 0.03
+    assert np.abs(exact_sd / sd - 1.0).max() < 0.02
+    assert error.std() < 2.0 * plan.bias[0] < 0.1  # the pilot's figure is that of the draws
+
+
+@pytest.mark.parametrize("family", ["logistic", "classes", "counts", "gamma"])
+def test_the_condensed_density_has_its_gradient_and_at_all_rows_is_the_whole(family):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 3))
+    eta = X @ [0.5, -0.5, 1.0]
+    mean = np.exp(np.clip(0.3 * eta, -2, 2))
+    estimator, y = {
+        "logistic": (SGLDLogisticRegression, eta > rng.logistic(size=400)),
+        "classes": (SGLDLogisticRegression, np.digitize(eta + rng.logistic(size=400), [-1, 1])),
+        "counts": (SGLDNegativeBinomialRegressor, rng.poisson(mean)),
+        "gamma": (SGLDGammaRegressor, mean * rng.gamma(2.0, 0.5, 400)),
+    }[family]
+    model = estimator(prior="normal", random_state=0, **SHORT)
+    with pytest.warns(Warning):  # of few draws
+        whole = model.fit(X, y).result_.plan.posterior
+    assert isinstance(whole, GLMPosterior)
+    at = model.result_.theta[0, -1]
+    theta = at + 1e-2 * rng.standard_normal((3, at.size))
+    every = CondensedPosterior(whole, np.arange(400), np.ones(400), at)
+    np.testing.assert_allclose(every.log_density(theta), whole.log_density(theta), rtol=1e-10)
+    np.testing.assert_allclose(every.grad(theta), whole.grad(theta), rtol=1e-7, atol=1e-7)
+    # near the point of the expansion any rows have its value, up to a constant, and its gradient
+    rows = rng.choice(400, 50, replace=False)
+    few = CondensedPosterior(whole, rows, np.full(50, 3.0), at)
+    near = at + 1e-5 * rng.standard_normal((3, at.size))
+    np.testing.assert_allclose(few.grad(near), whole.grad(near), rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(few.curvature(at), whole.curvature(at), rtol=1e-8, atol=1e-6)
+    # and it is the gradient of its density elsewhere
+    step = 1e-5 * np.eye(at.size)
+    slope = (few.log_density(theta[0] + step) - few.log_density(theta[0] - step)) / 2e-5
+    np.testing.assert_allclose(few.grad(theta[:1])[0], slope, rtol=1e-4, atol=1e-3)
+
+
+def test_remainders_are_drawn_in_proportion_and_large_ones_always():
+    size = np.append(np.full(10_000, 1e-4), [0.1, 2.0])
+    chance = condensed._chances(size)
+    assert np.all(chance[-2:] == 1.0) and np.ptp(chance[:-2]) == 0.0
+    variance = np.square(size) @ (1.0 / chance - 1.0)
+    np.testing.assert_allclose(variance, condensed._AIM**2, rtol=1e-3)
+    assert condensed._chances(np.zeros(5)).sum() <= 5.0
+
+
+def test_the_next_strategy_plans_if_most_rows_matter(monkeypatch):
+    X, y = binary()
+    monkeypatch.setattr(condensed, "_MOST", 0.0)
+    model = SGLDLogisticRegression(prior="normal", random_state=0, **SHORT)
+    with pytest.warns(Warning):  # of few draws
+        plan = model.fit(X, y).result_.plan
+    assert plan.run.dynamics.posterior.n_samples == len(y)
+    assert "matter" not in plan.choices["batch_size"].why
+
+
+def test_rows_that_are_asked_for_are_kept():
+    X, y = binary()
+    model = SGLDLogisticRegression(prior="normal", gradient="full", random_state=0, **SHORT)
+    with pytest.warns(Warning):  # of few draws
+        plan = model.fit(X, y).result_.plan
+    assert plan.run.dynamics.posterior.n_samples == len(y)
