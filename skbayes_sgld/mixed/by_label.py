@@ -11,28 +11,31 @@ same nodes (Cornish & Fisher 1938).
 
 Conventions
 -----------
-Arrays of labels are ``(..., C, L)`` for C positions, and of rows ``(C, n)``, sorted by label.
+Arrays of labels are ``(..., C, L)`` for C positions, and of rows ``(C, n)``, sorted by label; L and
+n are those of a block of labels.
 ``theta`` holds coefficients, hyperparameters and own parameters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._random import generator_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.coordinates import JointMode
 from skbayes_sgld.mixed.gram import multiply_blocks
+from skbayes_sgld.mixed.label_rows import LabelBlock
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameters import Parameters
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
-_NUMBERS = 2**16  # rows times positions of a pass
+_NUMBERS = 2**16  # rows of a block times positions
 _FARTHEST = 2.0  # step of a label's predictor to its mode
 
 
@@ -54,9 +57,9 @@ class Moments(NamedTuple):
     excess: Array
 
     @classmethod
-    def joined(cls, parts: list[Moments]) -> Moments:
-        """Moments at all positions."""
-        return cls(*(np.concatenate(each, axis=-2) for each in zip(*parts, strict=True)))
+    def joined(cls, parts: list[Moments], axis: int = -2) -> Moments:
+        """Moments at all positions, or along another axis."""
+        return cls(*(np.concatenate(each, axis=axis) for each in zip(*parts, strict=True)))
 
     @classmethod
     def normal(cls, G: Array, side: Array, factor: Array) -> Moments:
@@ -100,7 +103,7 @@ class Found(NamedTuple):
 
 
 class _Nodes(NamedTuple):
-    """Quadrature at some positions: what rows say at each of K nodes."""
+    """Quadrature for the labels of a block: what rows say at each of K nodes."""
 
     value: Array  # (C,)
     share: Array  # (K, C, L), of the posterior of the effects
@@ -129,101 +132,68 @@ class LabelQuadrature:
     def __init__(
         self, posterior: MixedPosterior, at: JointMode, n_nodes: int, n_newton: int
     ) -> None:
-        working, (covariance,) = at.working, posterior.covariances.each
-        self._covariance, self._n_newton = covariance, n_newton
+        working, (self._covariance,) = at.working, posterior.covariances.each
+        self._n_newton = n_newton
         self.q, self.n_labels = working.q, working.n_labels
-        order, starts = working.order, working.starts
-        self._starts, self._sizes = starts[:-1], np.diff(starts)
-        empty = self._sizes == 0  # labels whose rows have a weight of 0
-        self._empty = empty if empty.any() else None
-        self._X = np.ascontiguousarray(working.fixed[order])
-        self._transposed = np.ascontiguousarray(self._X.T)
-        values = working.values[order].T
-        self._values = [None if np.all(each == 1.0) else each.copy() for each in values]
-        self._kernel = posterior.model.row_sum().kernel[..., order]
+        self._blocks = working.label_blocks
         self._start = posterior.effects(at.linear[None])[0][0].T[:, None]  # (q, 1, L)
-        self.n_fixed, self.n_hyper = self._X.shape[1], covariance.n_hyper
-        self._n_own = posterior.n_own
-        self.step = max(1, _NUMBERS // len(order))
-        z, w = np.polynomial.hermite_e.hermegauss(n_nodes)
-        grid = np.array(list(product(range(n_nodes), repeat=self.q)))
-        weight = np.prod(w[grid] / w.sum(), axis=1)
-        keep = np.square(z[grid]).sum(axis=1) < 1.001 * z[-1] ** 2  # without the corners
-        self._z = z[grid[keep]]
-        # with the normal density in place of its weight function
-        self._log_weight = np.log(weight[keep]) + 0.5 * np.square(self._z).sum(axis=1)
+        self.n_fixed, self.n_hyper = working.fixed.shape[1], self._covariance.n_hyper
+        most = max(block.X.shape[1] for block in self._blocks)
+        self._step = max(1, _NUMBERS // most)
+        self._z, self._log_weight = _grid(n_nodes, self.q)
 
-    # ---- rows and labels ------------------------------------------------------------------------
+    def with_nodes(self, n_nodes: int) -> LabelQuadrature:
+        """Quadrature of the same rows with another number of nodes."""
+        other = copy(self)
+        other._z, other._log_weight = _grid(n_nodes, self.q)
+        return other
 
-    def _sum(self, rows: Array) -> Array:
-        """Sums over the rows of each label."""
-        if self._empty is None:
-            return np.add.reduceat(rows, self._starts, axis=-1)
-        sums = np.zeros((*rows.shape[:-1], self.n_labels))
-        sums[..., ~self._empty] = np.add.reduceat(rows, self._starts[~self._empty], axis=-1)
-        return sums
-
-    def _spread(self, labels: Array) -> Array:
-        """Values of the label of each row."""
-        return np.repeat(labels, self._sizes, axis=-1)
-
-    def _times(self, rows: Array, effect: int) -> Array:
-        """Rows times the numbers of an effect."""
-        values = self._values[effect]
-        return rows if values is None else rows * values
-
-    def _local(self, base: Array, own: Array, effects: Any) -> Array:
-        """Local parameters ``(C, n_local, n)`` with these effects."""
-        local = np.empty((len(base), 1 + own.shape[1], base.shape[1]))
-        local[:, 0] = base
-        for k, each in enumerate(effects):
-            local[:, 0] += self._times(self._spread(each), k)
-        local[:, 1:] = own[:, :, None]
-        return local
-
-    def _split(self, theta: Array) -> tuple[Array, Array, Array]:
+    def _split(self, theta: Array, block: LabelBlock) -> tuple[Array, Array, Array]:
         """Predictors without effects ``(C, n)``, factor ``(C, q, q)``, own parameters."""
         d, m = self.n_fixed, self.n_hyper
-        base = matmul_rows(theta[:, :d], self._transposed)
+        base = theta[:, :d] @ block.X
         return base, self._covariance.root(theta[:, d : d + m]), theta[:, d + m :]
 
     # ---- quadrature -----------------------------------------------------------------------------
 
-    def _label_modes(self, base: Array, own: Array, root: Array) -> tuple[Array, ...]:
+    def _label_modes(
+        self, block: LabelBlock, base: Array, own: Array, root: Array
+    ) -> tuple[Array, ...]:
         """Modes of effects u and of v, the inverse root of v's precision, and its log determinant.
 
         v has the precision ``I + root' G root``, where G is the curvature of a label's rows.
         """
-        q, u, R = self.q, self._start, root.transpose(1, 2, 0)[..., None]
+        q, u, R = self.q, self._start[..., block.labels], root.transpose(1, 2, 0)[..., None]
         for _ in range(self._n_newton):
-            score, curvature = self._kernel.derivatives(self._local(base, own, u), 1, 2)[:2]
+            local = block.local(base, own, u)
+            score, curvature = block.kernel.derivatives(local, 1, 2)[:2]
             weight, score = np.maximum(curvature[:, 0, 0], 0.0), score[:, 0]
             G: Any = [[None] * q for _ in range(q)]
             for i in range(q):
                 for j in range(i + 1):
-                    G[i][j] = G[j][i] = self._sum(self._times(self._times(weight, i), j))
-            side = [self._sum(self._times(score, i)) for i in range(q)]
+                    G[i][j] = G[j][i] = block.sum(block.times(block.times(weight, i), j))
+            side = [block.sum(block.times(score, i)) for i in range(q)]
             side = [side[i] + sum(G[i][j] * u[j] for j in range(q)) for i in range(q)]
             found = _normal_effects(G, side, R)
             move = found[0] - u
             u = u + move * np.minimum(1.0, _FARTHEST / np.maximum(np.abs(move), 1e-300))
         return found
 
-    def _nodes(self, theta: Array, with_scores: bool) -> _Nodes:
-        base, root, own = self._split(theta)
+    def _nodes(self, block: LabelBlock, theta: Array, with_scores: bool) -> _Nodes:
+        base, root, own = self._split(theta, block)
         q = self.q
-        center, v0, inverse, spread, log_det = self._label_modes(base, own, root)
+        center, v0, inverse, spread, log_det = self._label_modes(block, base, own, root)
         terms, scores, vs = [], list[Array](), []
         for z, log_weight in zip(self._z, self._log_weight, strict=True):
             at = [center[i] + sum(spread[i, j] * z[j] for j in range(q)) for i in range(q)]
             v = np.stack([v0[i] + sum(inverse[i, j] * z[j] for j in range(q)) for i in range(q)])
-            local = self._local(base, own, at)
+            local = block.local(base, own, at)
             if with_scores:
-                value, score = self._kernel.derivatives(local, 0, 1)
+                value, score = block.kernel.derivatives(local, 0, 1)
                 scores.append(score)
             else:
-                (value,) = self._kernel.derivatives(local, 0)
-            terms.append(self._sum(value) + (log_weight - 0.5 * np.square(v).sum(axis=0)))
+                (value,) = block.kernel.derivatives(local, 0)
+            terms.append(block.sum(value) + (log_weight - 0.5 * np.square(v).sum(axis=0)))
             vs.append(v)
         each = np.stack(terms)
         top = each.max(axis=0)
@@ -232,54 +202,73 @@ class LabelQuadrature:
         value = (top + np.log(total) - 0.5 * log_det).sum(axis=1)
         return _Nodes(value, each / total, scores, np.stack(vs), center, spread, inverse)
 
-    def _chunks(self, theta: Array) -> list[Array]:
-        return [theta[k : k + self.step] for k in range(0, len(theta), self.step)]
+    def _pieces(self, theta: Array) -> Iterator[tuple[LabelBlock, list[Array]]]:
+        """Each block of labels, and the positions that stay in cache with it."""
+        chunks = [theta[k : k + self._step] for k in range(0, len(theta), self._step)]
+        for block in self._blocks:
+            yield block, chunks
 
     def value(self, theta: Array) -> Array:
         """Log likelihood ``(C,)``; minus infinity where it is beyond floating point."""
+        total: Any = 0.0
         with np.errstate(all="ignore"):
-            values = [self._nodes(some, False).value for some in self._chunks(theta)]
-        return _finite(np.concatenate(values))
+            for block, chunks in self._pieces(theta):
+                values = [self._nodes(block, some, False).value for some in chunks]
+                total = total + np.concatenate(values)
+        return _finite(total)
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log likelihood ``(C,)`` and its gradient ``(C, P)``."""
+        total: Any = 0.0
         with np.errstate(all="ignore"):
-            parts = [self._slope(some, self._nodes(some, True)) for some in self._chunks(theta)]
-        value, grad = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return refusing(value, grad)
+            for block, chunks in self._pieces(theta):
+                nodes = [self._nodes(block, some, True) for some in chunks]
+                total = total + np.concatenate([self._slope(block, each) for each in nodes])
+            return refusing(*self._in_theta(theta, total))
 
-    def _slope(self, theta: Array, nodes: _Nodes) -> tuple[Array, Array]:
-        """Value and gradient, from the nodes."""
-        C, q, d, m = len(theta), self.q, self.n_fixed, self.n_hyper
-        of_rows, in_root = np.zeros((C, len(self._X))), np.zeros((C, q, q))
-        in_own = np.zeros((C, self._n_own))
+    def _in_theta(self, theta: Array, parts: Array) -> tuple[Array, Array]:
+        """Value ``(C,)`` and gradient ``(C, P)`` from sums over the labels."""
+        d, m, q = self.n_fixed, self.n_hyper, self.q
+        in_root = parts[:, 1 + d : 1 + d + q * q].reshape(-1, q, q)
+        in_h = self._covariance.pull_back(theta[:, d : d + m], in_root)
+        return parts[:, 0], np.hstack([parts[:, 1 : 1 + d], in_h, parts[:, 1 + d + q * q :]])
+
+    def _slope(self, block: LabelBlock, nodes: _Nodes) -> Array:
+        """Value, and gradient in the coefficients, the factor and the own parameters."""
+        C, q = len(nodes.value), self.q
+        of_rows, in_root = np.zeros((C, block.X.shape[1])), np.zeros((C, q, q))
+        in_own: Any = 0.0
         for share, score, v in zip(nodes.share, nodes.scores, nodes.v, strict=True):
-            weight = self._spread(share)
+            weight = block.spread(share)
             weighted = score[:, 0] * weight
             of_rows += weighted
             for i in range(q):
-                side = self._sum(self._times(weighted, i))
+                side = block.sum(block.times(weighted, i))
                 for j in range(i + 1):
                     in_root[:, i, j] += np.einsum("cl,cl->c", side, v[j])
-            if self._n_own:
-                in_own += np.einsum("ckn,cn->ck", score[:, 1:], weight)
-        in_h = self._covariance.pull_back(theta[:, d : d + m], in_root)
-        return nodes.value, np.hstack([matmul_rows(of_rows, self._X), in_h, in_own])
+            in_own = in_own + np.einsum("ckn,cn->ck", score[:, 1:], weight)
+        in_fixed = of_rows @ block.X.T
+        return np.hstack([nodes.value[:, None], in_fixed, in_root.reshape(C, -1), in_own])
 
     def moments(self, theta: Array) -> Moments:
         """Moments of the effects given theta."""
-        with np.errstate(all="ignore"):
-            parts = [self._moments(self._nodes(some, False)) for some in self._chunks(theta)]
-        return Moments.joined(parts)
+        return self._everything(theta, with_scores=False)[1]
 
     def everything(self, theta: Array) -> Found:
         """Log likelihood, gradient and moments, in one pass."""
-        parts = []
+        total, moments = self._everything(theta, with_scores=True)
         with np.errstate(all="ignore"):
-            for some in self._chunks(theta):
-                nodes = self._nodes(some, True)
-                parts.append(Found(*self._slope(some, nodes), self._moments(nodes)))
-        return Found.joined(parts)
+            return Found(*self._in_theta(theta, total), moments)
+
+    def _everything(self, theta: Array, with_scores: bool) -> tuple[Any, Moments]:
+        total, by_block = 0.0, []
+        with np.errstate(all="ignore"):
+            for block, chunks in self._pieces(theta):
+                nodes = [self._nodes(block, some, with_scores) for some in chunks]
+                by_block.append(Moments.joined([self._moments(each) for each in nodes]))
+                if with_scores:
+                    total = total + np.concatenate([self._slope(block, each) for each in nodes])
+        return total, Moments.joined(by_block, axis=-1)
 
     def _moments(self, nodes: _Nodes) -> Moments:
         q, z = self.q, self._z
@@ -296,6 +285,17 @@ class LabelQuadrature:
         )
         skewness, fourth = ((nodes.share * white**p).sum(axis=1) for p in (3, 4))
         return Moments(center, root, skewness, fourth - 3.0)
+
+
+def _grid(n_nodes: int, q: int) -> tuple[Array, Array]:
+    """Nodes ``(K, q)`` of a quadrature, and the logs of their weights times a normal density."""
+    z, w = np.polynomial.hermite_e.hermegauss(n_nodes)
+    grid = np.array(list(product(range(n_nodes), repeat=q)))
+    weight = np.prod(w[grid] / w.sum(), axis=1)
+    keep = np.square(z[grid]).sum(axis=1) < 1.001 * z[-1] ** 2  # without the corners
+    nodes = z[grid[keep]]
+    # with the normal density in place of its weight function
+    return nodes, np.log(weight[keep]) + 0.5 * np.square(nodes).sum(axis=1)
 
 
 def _finite(value: Array) -> Array:

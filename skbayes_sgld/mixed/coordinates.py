@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -245,21 +245,23 @@ class JointMode:
         """Mode of a posterior, by turns."""
         working, model = WorkingModel(posterior), posterior.model
         h, own = posterior.covariances.start(), model.start()[posterior.n_linear :]
-        linear = model.start()[: posterior.n_linear]
+        now = _expansion(working, model.start()[: posterior.n_linear], own)
         for _ in range(_ROUNDS):
-            linear, marginal = _mode_given(working, linear, h, own)
+            now = _mode_given(working, now, h, own)
             before = np.append(h, own)
-            h, root_h = _marginal_mode(marginal, h)
-            own, root_own = _own_mode(working, linear, h, own)
+            h, root_h = _marginal_mode(now.marginal, h)
+            own, root_own = _own_mode(working, now.linear, h, own)
+            if own.size:
+                now = _expansion(working, now.linear, own)
             moved = np.append(h, own) - before
             sds = np.append(np.sqrt(np.square(root_h).sum(1)), np.sqrt(np.square(root_own).sum(1)))
             if np.all(np.abs(moved) < _CLOSE * sds):
                 break
-        linear, marginal = _mode_given(working, linear, h, own)
+        now = _mode_given(working, now, h, own)
         m, k = len(h), len(own)
         root = np.zeros((m + k, m + k))
         root[:m, :m], root[m:, m:] = root_h, root_own
-        return cls(working, marginal, linear, np.append(h, own), root)
+        return cls(working, now.marginal, now.linear, np.append(h, own), root)
 
 
 def standardise_mixed(
@@ -278,45 +280,43 @@ def standardise_mixed(
     return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
 
 
-def _mode_given(
-    working: WorkingModel, linear: Array, h: Array, own: Array
-) -> tuple[Array, Marginal]:
-    """Mode of the coefficients given hyperparameters and own parameters, and the marginal there.
+class _Expansion(NamedTuple):
+    """Likelihood expanded about coefficients and effects: its log there, and the marginal."""
+
+    linear: Array
+    value: float
+    marginal: Marginal
+
+
+def _mode_given(working: WorkingModel, start: _Expansion, h: Array, own: Array) -> _Expansion:
+    """Mode of the coefficients given hyperparameters and own parameters, and the expansion there.
 
     Newton's steps are halved until the density rises.
     """
-    posterior = working.posterior
+    posterior, zeros = working.posterior, np.zeros((1, working.posterior.n_linear))
 
-    def value(linear: Array) -> float:
-        theta = posterior.parameters.join(np.append(linear, own)[None], h[None], "scales")
-        return float(posterior.log_density(theta)[0])
+    def log_density(at: _Expansion) -> float:
+        theta = posterior.parameters.join(np.append(at.linear, own)[None], h[None], "scales")
+        return at.value + float(posterior.log_prior(theta)[0])
 
-    now, zeros = value(linear), np.zeros((1, posterior.n_linear))
+    now, value = start, log_density(start)
     for _ in range(_NEWTON):
-        marginal = _expansion(working, linear, own)
-        step = marginal.draw(h[None], np.ones(1), zeros)[0] - linear  # zeros: the mean
-        factor, then = 1.0, value(linear + step)
-        while factor > 1e-3 and not then > now - 1e-6:
+        step = now.marginal.draw(h[None], np.ones(1), zeros)[0] - now.linear  # zeros: the mean
+        factor, then = 1.0, _expansion(working, now.linear + step, own)
+        while factor > 1e-3 and not log_density(then) > value - 1e-6:
             factor *= 0.5
-            then = value(linear + factor * step)
-        linear, gain, now = linear + factor * step, then - now, then
-        if abs(gain) < 0.01:
+            then = _expansion(working, now.linear + factor * step, own)
+        before, now, value = value, then, log_density(then)
+        if abs(value - before) < 0.01:
             break
-    return linear, _expansion(working, linear, own)
+    return now
 
 
-def _expansion(working: WorkingModel, linear: Array, own: Array) -> Marginal:
-    """Marginal density of the hyperparameters, with the likelihood expanded about coefficients."""
-    model, origin = working.posterior.model, np.zeros((1, working.posterior.n_linear))
-    rows = model.row_sum()
-    coefficients = rows.coefficient_map.coefficients(np.append(linear, own)[None])
-    u = rows.design.apply(coefficients, rows.design.block(slice(0, model.n_samples)))
-    predictor = u[0, 0].copy()
-    with np.errstate(over="ignore"):
-        score, curvature = rows.kernel.derivatives(u, 1, 2)
-    weight = np.maximum(curvature[0, 0, 0], 1e-10)
-    gram = working.gram(weight, score[0, 0] + weight * predictor)
-    return Marginal(working, gram, 0.0, origin)
+def _expansion(working: WorkingModel, linear: Array, own: Array) -> _Expansion:
+    """Likelihood expanded about coefficients, and the marginal of the hyperparameters."""
+    value, gram = working.expansion(linear, own)
+    origin = np.zeros((1, working.posterior.n_linear))
+    return _Expansion(linear, value, Marginal(working, gram, 0.0, origin))
 
 
 def _marginal_mode(marginal: Marginal, start: Array) -> tuple[Array, Array]:

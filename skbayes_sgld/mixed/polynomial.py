@@ -439,8 +439,9 @@ def _with_enough_nodes(
     z[1:, : len(at.eta)] = 2.0 * np.array([[1.0], [-1.0]]) / np.sqrt(len(at.eta))
     theta = whitening.theta(z)
     before: Any = None
+    start = LabelQuadrature(posterior, at, _NODES[0], n_newton=2)
     for n_nodes in _NODES:
-        exact = LabelQuadrature(posterior, at, n_nodes, n_newton=2)
+        exact = start.with_nodes(n_nodes)
         value, grad = exact.value_and_grad(theta)
         slope = grad @ whitening.root
         if before is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ from scipy.sparse import csr_array, issparse
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import LabelGram
+from skbayes_sgld.mixed.label_rows import LabelBlock, label_blocks
 from skbayes_sgld.mixed.posterior import MixedPosterior
+
+_LEAST_WEIGHT = 1e-10  # curvature of a row
 
 
 class WorkingModel:
@@ -60,6 +64,11 @@ class WorkingModel:
             self.is_effect[each] = True
         self.other_terms = [k for k in range(len(sizes)) if k != self.main]
 
+    @cached_property
+    def label_blocks(self) -> list[LabelBlock]:
+        """Rows in blocks of labels, of a model with one term of groups and no others."""
+        return list(label_blocks(self, self.posterior.model.row_sum().kernel))
+
     # ---- coefficients in two parts --------------------------------------------------------------
 
     def split(self, linear: Array) -> tuple[Array, Array]:
@@ -94,6 +103,47 @@ class WorkingModel:
         shared[:p, p] = shared[p, :p] = np.concatenate([each.T @ target for each in columns])
         shared[p, p] = square
         return LabelGram(labels, cross, shared)
+
+    def expansion(self, linear: Array, own: Array) -> tuple[float, LabelGram]:
+        """Log likelihood at coefficients and own parameters, and the gram of its expansion."""
+        if self.main is not None and not self.other_terms:
+            return self._by_blocks(linear, own)
+        rows = self.posterior.model.row_sum()
+        coefficients = rows.coefficient_map.coefficients(np.append(linear, own)[None])
+        u = rows.design.apply(coefficients, rows.design.block(slice(0, rows.design.shape[0])))
+        predictor = u[0, 0].copy()
+        with np.errstate(over="ignore"):
+            value, score, curvature = rows.kernel.derivatives(u, 0, 1, 2)
+        weight = np.maximum(curvature[0, 0, 0], _LEAST_WEIGHT)
+        return float(value.sum()), self.gram(weight, score[0, 0] + weight * predictor)
+
+    def _by_blocks(self, linear: Array, own: Array) -> tuple[float, LabelGram]:
+        """Expansion of a model with one term of groups and no others."""
+        L, q, p = self.n_labels, self.q, len(self.at_shared)
+        (effects,), (shared,) = self.split(linear[None])
+        value, labels, cross = 0.0, np.empty((q, q, L)), np.empty((q, L, p + 1))
+        sums = np.zeros((p + 1, p + 1))
+        for block in self.label_blocks:
+            at = block.labels
+            local = block.local((shared @ block.X)[None], own[None], effects[at].T[:, None])
+            predictor = local[0, 0].copy()
+            with np.errstate(over="ignore"):
+                of_rows, score, curvature = block.kernel.derivatives(local, 0, 1, 2)
+            value += float(of_rows.sum())
+            weight = np.maximum(curvature[0, 0, 0], _LEAST_WEIGHT)
+            weighted = np.empty((p + 1, len(predictor)))  # weighted columns, and the target
+            np.multiply(block.X, weight, out=weighted[:p])
+            weighted[p] = score[0, 0] + weight * predictor
+            products = weighted @ block.X.T
+            sums[:p, :p] += products[:p]
+            sums[p, :p] += products[p]
+            for i in range(q):
+                cross[i, at] = block.sum(block.times(weighted, i)).T
+                for j in range(i + 1):
+                    squares = block.sum(block.times(block.times(weight, i), j))
+                    labels[i, j, at] = labels[j, i, at] = squares
+        sums[:p, p] = sums[p, :p]
+        return value, LabelGram(labels, cross, sums)
 
     def _members(self, values: Array) -> csr_array:
         """Matrix ``(L, n)`` of the rows of each label, with a value for each row."""

@@ -101,7 +101,7 @@ def test_effects_are_drawn_with_the_moments_of_grids(case):
 def test_moments_are_finite_where_a_node_has_all_of_the_posterior(rest):
     """As far from the mode."""
     _, quadrature, theta = make_quadrature("slopes", n_nodes=9)
-    nodes = quadrature._nodes(theta, False)
+    nodes = quadrature._nodes(quadrature._blocks[0], theta, False)
     share = np.full_like(nodes.share, rest)
     share[7] = 1.0
     moments = quadrature._moments(nodes._replace(share=share))
