@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._random import generator_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.coordinates import JointMode
@@ -37,6 +38,7 @@ from skbayes_sgld.posterior.protocol import Facts, Reported
 
 _NUMBERS = 2**16  # rows of a block times positions
 _FARTHEST = 2.0  # step of a label's predictor to its mode
+_EFFECTS = 2**15  # effects times positions of draws that are completed at once
 
 
 class Moments(NamedTuple):
@@ -62,13 +64,14 @@ class Moments(NamedTuple):
         return cls(*(np.concatenate(each, axis=axis) for each in zip(*parts, strict=True)))
 
     @classmethod
-    def normal(cls, G: Array, side: Array, factor: Array) -> Moments:
-        """Moments of a label with the information G ``(q, q, 1, L)`` and the side ``(q, C, L)``.
+    def normal(cls, G: Array, side: Array, factor: Array) -> tuple[Array, Array]:
+        """Mean and root of a label with the information G ``(q, q, 1, L)`` and side ``(q, C, L)``.
 
         The factor of the learned covariance is ``(C, q, q)``.
         """
-        mean, _, inverse, _, _ = _normal_effects(G, side, factor.transpose(1, 2, 0)[..., None])
-        return cls(mean, inverse, np.zeros_like(mean), np.zeros_like(mean))
+        R = factor.transpose(1, 2, 0)[..., None]
+        inverse = _inverse_root(G, R)
+        return _mean(side, multiply_blocks(R, inverse))[0], inverse
 
     def draw(self, normals: Array, factor: Array) -> Array:
         """Effects ``(q, C, L)`` with these moments, from standard normals.
@@ -76,16 +79,31 @@ class Moments(NamedTuple):
         By the expansion of a quantile in cumulants, scaled so that the variance is 1. The factor of
         the learned covariance is ``(C, q, q)``.
         """
-        second = np.clip(self.skewness, -1.0, 1.0) / 6.0
-        third = np.clip(self.excess, -1.0, 1.0) / 24.0 - 2.0 * np.square(second)
-        square = np.square(normals)
-        z = normals * (third * (square - 3.0) + 1.0) + second * (square - 1.0)
-        z /= np.sqrt(1.0 + 2.0 * np.square(second) + 6.0 * np.square(third))
-        q, R = len(z), factor.transpose(1, 2, 0)[..., None]
+        second = np.clip(self.skewness, -1.0, 1.0)
+        second /= 6.0
+        third = np.clip(self.excess, -1.0, 1.0)
+        third /= 24.0
+        of_second, square = np.square(second), np.square(normals)
+        of_second *= 2.0
+        third -= of_second
+        # normals times (third (square - 3) + 1), and second times (square - 1)
+        z = square - 3.0
+        z *= third
+        z += 1.0
+        z *= normals
+        square -= 1.0
+        square *= second
+        z += square
+        np.square(third, out=third)
+        third *= 6.0
+        third += of_second
+        third += 1.0
+        z /= np.sqrt(third, out=third)
+        q, R = len(z), factor.astype(z.dtype).transpose(1, 2, 0)[..., None]
         for matrix in (self.root, R):
             z = np.stack([sum(matrix[i, j] * z[j] for j in range(q)) for i in range(q)])
-        drawn: Array = self.mean + z
-        return drawn
+        z += self.mean
+        return z
 
 
 class Found(NamedTuple):
@@ -126,7 +144,7 @@ class LabelQuadrature:
     n_nodes : int
         Nodes in each effect.
     n_newton : int
-        Steps to the mode of a label's effects, from those of the joint mode.
+        Steps to the mode of a label's effects, from that of the normal model at the joint mode.
     """
 
     def __init__(
@@ -136,17 +154,36 @@ class LabelQuadrature:
         self._n_newton = n_newton
         self.q, self.n_labels = working.q, working.n_labels
         self._blocks = working.label_blocks
-        self._start = posterior.effects(at.linear[None])[0][0].T[:, None]  # (q, 1, L)
+        self._gram = at.marginal.gram
         self.n_fixed, self.n_hyper = working.fixed.shape[1], self._covariance.n_hyper
         most = max(block.X.shape[1] for block in self._blocks)
         self._step = max(1, _NUMBERS // most)
         self._z, self._log_weight = _grid(n_nodes, self.q)
+        self._rest: Any = None
 
-    def with_nodes(self, n_nodes: int) -> LabelQuadrature:
-        """Quadrature of the same rows with another number of nodes."""
+    def changed(self, n_nodes: int, n_newton: int) -> LabelQuadrature:
+        """Quadrature of the same rows with another number of nodes and of steps."""
         other = copy(self)
-        other._z, other._log_weight = _grid(n_nodes, self.q)
+        other._n_newton, (other._z, other._log_weight) = n_newton, _grid(n_nodes, self.q)
         return other
+
+    def corrected(self, above: LabelQuadrature, theta: Array) -> LabelQuadrature:
+        """Quadrature whose gradient and moments are those of a better one at ``theta (1, P)``.
+
+        With few nodes their errors are nearly the same at all points of the posterior.
+        """
+        other, (_, better, of_better) = copy(self), above.everything(theta)
+        _, grad, moments = self.everything(theta)
+        pairs = zip(of_better, moments, strict=True)
+        other._rest = better - grad, Moments(*(a - b for a, b in pairs))
+        return other
+
+    def part(self, n_blocks: int) -> tuple[LabelQuadrature, float]:
+        """Quadrature of at least so many blocks of labels, and how often it counts for all."""
+        other = copy(self)
+        other._blocks = self._blocks[:: max(1, len(self._blocks) // n_blocks)]
+        n_labels = sum(block.labels.stop - block.labels.start for block in other._blocks)
+        return other, self.n_labels / n_labels
 
     def _split(self, theta: Array, block: LabelBlock) -> tuple[Array, Array, Array]:
         """Predictors without effects ``(C, n)``, factor ``(C, q, q)``, own parameters."""
@@ -157,13 +194,19 @@ class LabelQuadrature:
     # ---- quadrature -----------------------------------------------------------------------------
 
     def _label_modes(
-        self, block: LabelBlock, base: Array, own: Array, root: Array
+        self, block: LabelBlock, theta: Array, base: Array, own: Array, root: Array
     ) -> tuple[Array, ...]:
         """Modes of effects u and of v, the inverse root of v's precision, and its log determinant.
 
         v has the precision ``I + root' G root``, where G is the curvature of a label's rows.
         """
-        q, u, R = self.q, self._start[..., block.labels], root.transpose(1, 2, 0)[..., None]
+        q, d, R = self.q, self.n_fixed, root.transpose(1, 2, 0)[..., None]
+        labels, cross = (
+            self._gram.labels[:, :, None, block.labels],
+            self._gram.cross[:, block.labels],
+        )
+        found = _normal_effects(labels, [F[:, d] - theta[:, :d] @ F[:, :d].T for F in cross], R)
+        u = found[0]
         for _ in range(self._n_newton):
             local = block.local(base, own, u)
             score, curvature = block.kernel.derivatives(local, 1, 2)[:2]
@@ -175,14 +218,13 @@ class LabelQuadrature:
             side = [block.sum(block.times(score, i)) for i in range(q)]
             side = [side[i] + sum(G[i][j] * u[j] for j in range(q)) for i in range(q)]
             found = _normal_effects(G, side, R)
-            move = found[0] - u
-            u = u + move * np.minimum(1.0, _FARTHEST / np.maximum(np.abs(move), 1e-300))
+            u = u + np.clip(found[0] - u, -_FARTHEST, _FARTHEST)
         return found
 
     def _nodes(self, block: LabelBlock, theta: Array, with_scores: bool) -> _Nodes:
         base, root, own = self._split(theta, block)
         q = self.q
-        center, v0, inverse, spread, log_det = self._label_modes(block, base, own, root)
+        center, v0, inverse, spread, log_det = self._label_modes(block, theta, base, own, root)
         terms, scores, vs = [], list[Array](), []
         for z, log_weight in zip(self._z, self._log_weight, strict=True):
             at = [center[i] + sum(spread[i, j] * z[j] for j in range(q)) for i in range(q)]
@@ -224,7 +266,10 @@ class LabelQuadrature:
             for block, chunks in self._pieces(theta):
                 nodes = [self._nodes(block, some, True) for some in chunks]
                 total = total + np.concatenate([self._slope(block, each) for each in nodes])
-            return refusing(*self._in_theta(theta, total))
+            value, grad = self._in_theta(theta, total)
+            if self._rest is not None:
+                grad = grad + self._rest[0]
+            return refusing(value, grad)
 
     def _in_theta(self, theta: Array, parts: Array) -> tuple[Array, Array]:
         """Value ``(C,)`` and gradient ``(C, P)`` from sums over the labels."""
@@ -258,7 +303,12 @@ class LabelQuadrature:
         """Log likelihood, gradient and moments, in one pass."""
         total, moments = self._everything(theta, with_scores=True)
         with np.errstate(all="ignore"):
-            return Found(*self._in_theta(theta, total), moments)
+            value, grad = self._in_theta(theta, total)
+        if self._rest is not None:
+            in_theta, of_moments = self._rest
+            pairs = zip(moments, of_moments, strict=True)
+            grad, moments = grad + in_theta, Moments(*(a + b for a, b in pairs))
+        return Found(value, grad, moments)
 
     def _everything(self, theta: Array, with_scores: bool) -> tuple[Any, Moments]:
         total, by_block = 0.0, []
@@ -309,7 +359,7 @@ def _cholesky(A: Any) -> Array:
     mode all but one node of a label have the share 0.
     """
     q = len(A)
-    K = np.zeros((q, q, *np.shape(A[0][0])))
+    K = np.zeros((q, q, *A[0][0].shape), A[0][0].dtype)
     for i in range(q):
         for j in range(i + 1):
             entry = A[i][j] - sum(K[i, k] * K[j, k] for k in range(j))
@@ -322,16 +372,23 @@ def _normal_effects(G: Any, side: Any, R: Array) -> tuple[Array, ...]:
 
     ``G (q, q)`` and ``side (q,)`` hold the information and the side of each label.
     """
-    q, (inverse, log_det) = len(G), _inverse_root(G, R)
+    q, inverse = len(G), _inverse_root(G, R)
     spread = multiply_blocks(R, inverse)
-    half = [sum(spread[i, k] * side[i] for i in range(q)) for k in range(q)]
-    center = np.stack([sum(spread[i, k] * half[k] for k in range(q)) for i in range(q)])
+    center, half = _mean(side, spread)
     v = np.stack([sum(inverse[i, k] * half[k] for k in range(q)) for i in range(q)])
-    return center, v, inverse, spread, log_det
+    log_det = -2.0 * sum(np.log(inverse[i, i]) for i in range(q))
+    return center, v, inverse, spread, np.asarray(log_det)
 
 
-def _inverse_root(G: Any, R: Array) -> tuple[Array, Array]:
-    """Root ``(q, q, C, L)`` of the inverse of ``I + R' G R``, and the log of its determinant."""
+def _mean(side: Any, spread: Array) -> tuple[Array, list[Array]]:
+    """Means of effects with the covariance ``spread spread'``, and ``spread' side``."""
+    q = len(spread)
+    half = [sum(spread[i, k] * side[i] for i in range(q)) for k in range(q)]
+    return np.stack([sum(spread[i, k] * half[k] for k in range(q)) for i in range(q)]), half
+
+
+def _inverse_root(G: Any, R: Array) -> Array:
+    """Root ``(q, q, C, L)`` of the inverse of ``I + R' G R``."""
     q = len(G)
     GR = [[sum(G[i][k] * R[k, j] for k in range(j, q)) for j in range(q)] for i in range(q)]
     A = [
@@ -344,8 +401,7 @@ def _inverse_root(G: Any, R: Array) -> tuple[Array, Array]:
         inverse[j, j] = 1.0 / K[j, j]
         for i in reversed(range(j)):
             inverse[i, j] = -sum(inverse[i, k] * K[j, k] for k in range(i, j)) / K[j, j]
-    log_det = 2.0 * sum(np.log(K[i, i]) for i in range(q))
-    return inverse, np.asarray(log_det)
+    return inverse
 
 
 class ByLabelPosterior(BasePosterior):
@@ -410,16 +466,23 @@ class ByLabelPosterior(BasePosterior):
     def _complete(self, theta: Array) -> Array:
         """Reported parameters ``(S, n_reported)``: the draw of effects belongs to theta."""
         q, L = self._likelihood.q, self._likelihood.n_labels
-        whole = np.empty((len(theta), self.model.n_params))
+        out, to_reported = np.empty((len(theta), self.model.n_params)), self.model.reported.values
         first, end = self._first, self._first + self._n_effects
-        whole[:, :first], whole[:, end:] = theta[:, :first], theta[:, first:]
-        for k in range(0, len(theta), step := max(1, 2**18 // self._n_effects)):
+        # few positions at a time, so that arrays stay in cache: whole groups of a product
+        step = GROUP * max(1, _EFFECTS // (GROUP * self._n_effects))
+        for k in range(0, len(theta), step):
             some = theta[k : k + step]
-            normals = np.array([generator_of(row).standard_normal((q, L)) for row in some])
+            moments = self._likelihood.moments(some)
+            normals = np.empty((len(some), q, L), moments.mean.dtype)
+            for row, seeded in zip(normals, some, strict=True):
+                generator_of(seeded).standard_normal(dtype=normals.dtype, out=row)
             factor = self.model.covariances.each[0].root(some[:, self._scales])
-            effects = self._likelihood.moments(some).draw(normals.swapaxes(0, 1), factor)
-            whole[k : k + step, first:end] = effects.transpose(1, 2, 0).reshape(len(some), -1)
-        return self.model.reported.values(whole)
+            effects = moments.draw(normals.swapaxes(0, 1), factor)
+            whole = np.empty((len(some), self.model.n_params))
+            whole[:, :first], whole[:, end:] = some[:, :first], some[:, first:]
+            whole[:, first:end] = effects.transpose(1, 2, 0).reshape(len(some), -1)
+            out[k : k + step] = to_reported(whole)
+        return out
 
     def _sampled(self, values: Array) -> Array:
         """Theta ``(S, P)`` of reported parameters."""

@@ -62,7 +62,7 @@ class LabelBlock:
     def local(self, base: Array, own: Array, effects: Any) -> Array:
         """Local parameters ``(C, n_local, n)`` at predictors without effects, with these effects.
 
-        ``base`` is ``(C, n)``, ``own (C, n_own)``, and each of the effects ``(C, L)`` or ``(1, L)``.
+        ``base`` is ``(C, n)``, ``own (C, n_own)``, and each effect ``(C, L)`` or ``(1, L)``.
         """
         local = np.empty((len(base), 1 + own.shape[1], base.shape[1]))
         local[:, 0] = base

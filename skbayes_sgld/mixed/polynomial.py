@@ -36,11 +36,15 @@ _NORMAL_DEGREE, _NORMAL_POINTS = 4, 6  # of the normal model; points for each te
 _EQUATIONS = 2.2  # for each term of a polynomial
 _WIDTH = 1.25  # sd of the points of the fit
 _BEYOND = 2.5  # sds from the typical distance, the farthest points of the fit
-_TESTS, _CLOSE = (6, 60), 0.04  # draws of a check, and the largest error there
+_TESTS, _CLOSE = (3, 60), 0.04  # draws of a check, and the largest error there
 _ROUNDS = 3  # refits with the points of checks
 _PROPOSALS, _HEAVY = 4000, 3.0  # draws of a t distribution and its degrees of freedom
 _NEGLIGIBLE = 8.0  # fall of a log density
-_NODES = (3, 5, 7, 9, 13, 19)
+# numbers of nodes and of Newton's steps, and those with which they are compared
+_LEVELS = ((3, 0), (3, 1), (5, 1), (7, 2), (9, 2), (13, 2))
+_ABOVE = ((9, 2), (9, 2), (9, 2), (9, 2), (13, 2), (19, 2))
+_FAR_FROM_ZERO = 6.0  # sds of a scale that is not 0
+_BLOCKS = 16  # blocks of labels at which they are compared
 
 
 class Whitening:
@@ -172,6 +176,11 @@ class NormalLikelihood:
         design = self._terms.design(z[:, : self._m])[0]
         self._entries = np.linalg.lstsq(design, flat, rcond=1e-12)[0]
         self._transposed = np.ascontiguousarray(self._entries[:, :-1].T)
+        # information of each label, and its side, linear in the coefficients
+        cross, at = self._gram.cross, np.append(-self._center, 1.0)
+        self._information = _single(self._gram.labels[:, :, None])
+        self._side = _single(cross @ at).ravel()
+        self._of_side = _single(-cross[:, :, : self._d]).reshape(-1, self._d).T.copy()
 
     def _factor(self, theta: Array) -> Array:
         """Factor of the learned covariance ``(C, q, q)``."""
@@ -191,11 +200,11 @@ class NormalLikelihood:
         grad[:, :m] += np.einsum("cmk,ck->cm", slopes, of_terms)
         return np.einsum("ck,ck->c", terms, of_terms), grad
 
-    def moments(self, theta: Array) -> Moments:
-        """Moments of the effects given theta."""
-        w = np.column_stack([-theta[:, : self._d], np.ones(len(theta))])
-        side = np.stack([matmul_rows(w, F.T) for F in self._gram.cross])
-        return Moments.normal(self._gram.labels[:, :, None], side, self._factor(theta))
+    def moments(self, theta: Array) -> tuple[Array, Array]:
+        """Mean and root of the effects given theta, in single precision."""
+        side = self._side + matmul_rows(_single(theta[:, : self._d] - self._center), self._of_side)
+        side = side.reshape(len(theta), self._gram.q, -1).swapaxes(0, 1)
+        return Moments.normal(self._information, side, _single(self._factor(theta)))
 
 
 class PolynomialLikelihood:
@@ -264,13 +273,13 @@ class PolynomialLikelihood:
         value, in_z = self._normal.value_and_grad(z)
         grad = found.grad @ unit - np.einsum("cp,cpr->cr", in_z, jacobian)
         self._polynomial.fit(z, found.value - value, grad, jacobian, weight)
-        responses, self._of_products = list[Array](), degree > _DEGREES[0]
-        for exact, normal in zip(found.moments, self._normal.moments(theta), strict=True):
-            each = (exact - normal).reshape(-1, len(z), self.n_labels)
-            responses += [one * weight[:, None] for one in each]
-        flat = np.stack(responses, axis=1).reshape(len(z), -1)
+        self._of_products = degree > _DEGREES[0]
+        rest = np.concatenate([each.reshape(-1, len(z), self.n_labels) for each in found.moments])
+        normal = [each.reshape(-1, *rest.shape[1:]) for each in self._normal.moments(theta)]
+        rest[: self.q + self.q**2] -= np.concatenate(normal)
+        flat = (rest.swapaxes(0, 1) * weight[:, None, None]).reshape(len(z), -1)
         of_z = np.linalg.lstsq(self._features(z) * weight[:, None], flat, rcond=1e-10)[0]
-        self._moments = of_z.reshape(len(of_z), -1, self.n_labels)
+        self._moments = _single(of_z)
 
     def _features(self, z: Array) -> Array:
         features = [np.ones((len(z), 1)), z]
@@ -307,11 +316,17 @@ class PolynomialLikelihood:
         """Moments of the effects given theta."""
         z, q = self._whitening.z(self._even(theta)[0]), self.q
         features = self._features(self._inside(z)[0])
-        each = [matmul_rows(features, one) for one in self._moments.swapaxes(0, 1)]
-        normal, rest = self._normal.moments(theta), q + q * q
-        mean, root = normal.mean + np.stack(each[:q]), normal.root
-        root = root + np.stack(each[q:rest]).reshape(root.shape)
-        return Moments(mean, root, np.stack(each[rest : rest + q]), np.stack(each[rest + q :]))
+        rest = matmul_rows(_single(features), self._moments)
+        rest = rest.reshape(len(z), -1, self.n_labels).swapaxes(0, 1)
+        mean, root = self._normal.moments(theta)
+        mean += rest[:q]
+        root += rest[q : q + q * q].reshape(root.shape)
+        return Moments(mean, root, *np.split(rest[q + q * q :], 2))
+
+
+def _single(values: Array) -> Array:
+    """Values in single precision, which is enough for moments and takes half the time."""
+    return values.astype(np.float32)
 
 
 def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Array] | None:
@@ -331,10 +346,10 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
     root = np.zeros((P, P))
     root[d:, : P - d], root[:d, P - d :] = at.root, normal.shared_root.T
     whitening = Whitening(np.append(at.linear[:d], at.eta), root)
-    exact = _with_enough_nodes(posterior, at, whitening)
+    scales = slice(d, d + m - len(covariance.pairs))
+    exact = _with_enough_nodes(posterior, at, whitening, scales)
     if exact is None:
         return None
-    scales = slice(d, d + m - len(covariance.pairs))
 
     def positive(theta: Array) -> Array:
         """Point with positive scales, unless correlations depend on their signs."""
@@ -429,26 +444,36 @@ def _design(rng: np.random.Generator, n: int, P: int, n_first: int) -> Array:
 
 
 def _with_enough_nodes(
-    posterior: MixedPosterior, at: JointMode, whitening: Whitening
+    posterior: MixedPosterior, at: JointMode, whitening: Whitening, scales: slice
 ) -> LabelQuadrature | None:
     """Quadrature with the fewest nodes that are enough two sds from the mode.
 
-    Gradients need more than values: they are means of scores, which vary more between nodes.
+    Gradients need more than values: they are means of scores, which vary more between nodes. Most
+    of their error is the same everywhere, and is removed, unless a scale may be 0.
     """
-    z = np.zeros((3, len(whitening.center)))
-    z[1:, : len(at.eta)] = 2.0 * np.array([[1.0], [-1.0]]) / np.sqrt(len(at.eta))
-    theta = whitening.theta(z)
-    before: Any = None
-    start = LabelQuadrature(posterior, at, _NODES[0], n_newton=2)
-    for n_nodes in _NODES:
-        exact = start.with_nodes(n_nodes)
-        value, grad = exact.value_and_grad(theta)
-        slope = grad @ whitening.root
-        if before is not None:
-            change = np.append(np.ptp(value - before[1]), np.abs(slope - before[2]))
-            if np.max(change) < 0.5 * _CLOSE:
-                return before[0]
-        before = exact, value, slope
+    z, m = np.ones((3, len(whitening.center))), len(at.eta)
+    z[0], z[1:, :m], z[2] = 0.0, 2.0 / np.sqrt(m), -z[1]
+    theta, distance = whitening.theta(z), 2.0 * np.linalg.norm(z[1])
+    sds = np.linalg.norm(whitening.root[scales], axis=1)
+    corrects = bool(np.all(theta[0, scales] > _FAR_FROM_ZERO * sds))
+    start = LabelQuadrature(posterior, at, *_LEVELS[0])
+    some, times = start.part(_BLOCKS)
+    found = dict[tuple[int, int], Array]()
+
+    def at_level(level: tuple[int, int]) -> Array:
+        if level not in found:
+            value, grad = some.changed(*level).value_and_grad(theta)
+            found[level] = times * np.column_stack([value, grad @ whitening.root])
+        return found[level]
+
+    for level, above in zip(_LEVELS, _ABOVE, strict=True):
+        change = at_level(level) - at_level(above)
+        if corrects:
+            change -= change[0]
+        error = max(np.ptp(change[:, 0]) / distance, np.abs(change[:, 1:]).max())
+        if error < 0.5 * _CLOSE:
+            exact = start.changed(*level)
+            return exact.corrected(start.changed(*above), theta[:1]) if corrects else exact
     return None
 
 
