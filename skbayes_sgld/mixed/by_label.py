@@ -421,6 +421,8 @@ class ByLabelPosterior(BasePosterior):
         self.n_params, self.param_names = self.parameters.size, self.parameters.names
         effects, self._scales = posterior.parameters.at("effects"), self.parameters.at("scales")
         self._first, self._n_effects = effects.start, effects.stop - effects.start
+        name = posterior.parameters.names[effects.start]
+        self._first_reported = posterior.parameters.reported_names.index(name)
 
     @property
     def own_parameters(self) -> tuple[Any, ...]:  # type: ignore[override]
@@ -466,8 +468,10 @@ class ByLabelPosterior(BasePosterior):
     def _complete(self, theta: Array) -> Array:
         """Reported parameters ``(S, n_reported)``: the draw of effects belongs to theta."""
         q, L = self._likelihood.q, self._likelihood.n_labels
-        out, to_reported = np.empty((len(theta), self.model.n_params)), self.model.reported.values
-        first, end = self._first, self._first + self._n_effects
+        others, first = self.parameters.to_reported(theta), self._first_reported
+        end = first + self._n_effects
+        out = np.empty((len(theta), self.model.n_params))
+        out[:, :first], out[:, end:] = others[:, :first], others[:, first:]
         # few positions at a time, so that arrays stay in cache: whole groups of a product
         step = GROUP * max(1, _EFFECTS // (GROUP * self._n_effects))
         for k in range(0, len(theta), step):
@@ -478,10 +482,7 @@ class ByLabelPosterior(BasePosterior):
                 generator_of(seeded).standard_normal(dtype=normals.dtype, out=row)
             factor = self.model.covariances.each[0].root(some[:, self._scales])
             effects = moments.draw(normals.swapaxes(0, 1), factor)
-            whole = np.empty((len(some), self.model.n_params))
-            whole[:, :first], whole[:, end:] = some[:, :first], some[:, first:]
-            whole[:, first:end] = effects.transpose(1, 2, 0).reshape(len(some), -1)
-            out[k : k + step] = to_reported(whole)
+            out[k : k + step, first:end].reshape(len(some), L, q)[...] = effects.transpose(1, 2, 0)
         return out
 
     def _sampled(self, values: Array) -> Array:
