@@ -311,7 +311,8 @@ class LabelQuadrature:
         return Found(value, grad, moments)
 
     def _everything(self, theta: Array, with_scores: bool) -> tuple[Any, Moments]:
-        total, by_block = 0.0, []
+        total: Any = 0.0
+        by_block = list[Moments]()
         with np.errstate(all="ignore"):
             for block, chunks in self._pieces(theta):
                 nodes = [self._nodes(block, some, with_scores) for some in chunks]

@@ -177,9 +177,9 @@ class NormalLikelihood:
         self._entries = np.linalg.lstsq(design, flat, rcond=1e-12)[0]
         self._transposed = np.ascontiguousarray(self._entries[:, :-1].T)
         # information of each label, and its side, linear in the coefficients
-        cross, at = self._gram.cross, np.append(-self._center, 1.0)
+        cross = self._gram.cross
         self._information = _single(self._gram.labels[:, :, None])
-        self._side = _single(cross @ at).ravel()
+        self._side = _single(cross @ np.append(-self._center, 1.0)).ravel()
         self._of_side = _single(-cross[:, :, : self._d]).reshape(-1, self._d).T.copy()
 
     def _factor(self, theta: Array) -> Array:
