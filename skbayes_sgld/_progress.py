@@ -15,7 +15,7 @@ from typing import Self
 # Takes the number of steps since the last call; True asks to end the run
 Progress = Callable[[int], bool]
 
-_PATIENCE = 5.0  # seconds before the first line of a named stage, and between lines
+_PATIENCE = 2.0  # seconds before the first line of a named stage, and between lines
 
 
 class TextProgress:
@@ -68,7 +68,7 @@ def progress_bar(verbose: bool | int, total: int, description: str) -> Iterator[
 def stages(task: str, unit: str, total: int = 0) -> Iterator[Callable[..., None]]:
     """Context with a function that takes the name of each stage as it begins.
 
-    Once the task has taken five seconds, lines on standard error show its progress:
+    Once the task has taken two seconds, lines on standard error show its progress:
     ``effects: column 5 of 39: hour, 7 s``. A task that finds its stages on the way passes their
     current number with each name.
     """

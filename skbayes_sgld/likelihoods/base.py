@@ -485,6 +485,17 @@ class LabelLikelihood(Likelihood):
         known = np.broadcast_to(own.T, (len(eta), *own.T.shape))
         return self.probabilities(np.concatenate([eta, known], axis=1))[0] @ share
 
+    def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
+        """Weighted sums over rows of each class's probability ``(M, n_classes, B)``.
+
+        ``eta (C, n_predictors, B)`` may be in single precision, ``own`` is ``(B, n_own)``, and each
+        of the M columns of ``weight (C, M)`` is for one sum. A tiny sum has the rounding error of
+        the sum over all classes.
+        """
+        known = np.broadcast_to(own.T.astype(eta.dtype), (len(eta), *own.T.shape))
+        p = self.mean(np.concatenate([eta, known], axis=1))
+        return np.tensordot(weight.T.astype(eta.dtype), p, 1)
+
     def decided(self, mean: Array, variance: Array, own: Array, share: Array) -> Array:
         """Code of the most probable class ``(C,)``; -1 where these moments do not decide.
 

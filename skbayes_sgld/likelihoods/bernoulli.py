@@ -99,6 +99,11 @@ class Bernoulli(LabelLikelihood):
         p = expit(np.concatenate([-u, u], axis=1))
         return p, p[:, ::-1]
 
+    def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
+        """Sums of p, and of all weights without them."""
+        second = weight.T.astype(eta.dtype) @ expit(eta[:, 0])
+        return np.stack([weight.sum(axis=0)[:, None] - second, second], axis=1)
+
     def decided(self, mean: Array, variance: Array, own: Array, share: Array) -> Array:
         """Class by the sign of the mean predictor, if the mean of ``p - 1/2`` has its sign."""
         certain = np.abs(expit(mean[0]) - 0.5) > 0.5 * STEEPEST_BEND * variance[0]

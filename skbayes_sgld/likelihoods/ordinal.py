@@ -196,6 +196,25 @@ class Ordinal(LabelLikelihood):
         means[:, -1] = before @ (falls[-1] * share).astype(dtype)
         return means
 
+    def total_probabilities(self, eta: Array, own: Array, weight: Array) -> Array:
+        """Differences between sums of the probabilities below each cut point.
+
+        They take one exponential for each draw: these probabilities are ``1 / (1 + o_k)``, and the
+        odds ``o_k`` fall from cut point to cut point by a factor that is the same in all rows.
+        """
+        gap = np.exp(np.minimum(own.T, _LARGEST))
+        falls = np.exp(-np.cumsum(np.vstack([np.zeros(eta.shape[2]), gap]), axis=0))
+        falls, share = falls.astype(eta.dtype), weight.T.astype(eta.dtype)
+        odds = np.exp(np.minimum(eta[:, 0], np.log(np.finfo(eta.dtype).max) - 1.0))
+        totals = np.zeros((self.n_classes + 1, weight.shape[1], eta.shape[2]))
+        for fall, total in zip(falls, totals[1:-1], strict=True):
+            below = odds * fall
+            below += 1
+            np.reciprocal(below, out=below)
+            total[:] = share @ below
+        totals[-1] = weight.sum(axis=0)[:, None]
+        return np.diff(totals, axis=0).swapaxes(0, 1)
+
     def log_probabilities(self, u: Array) -> tuple[Array, Array]:
         """Logs of the probabilities, from the log odds."""
         at, gap = self._ends(u)

@@ -750,7 +750,7 @@ class PartialDependenceDisplay(Display):
         factors: Any = None,
         coverage: float = 0.9,
         grid_resolution: int = 50,
-        n_rows: int | None = 2000,
+        n_rows: int | None = 500,
         random_state: Any = 0,
         groups: str | None = None,
         y_name: str | None = None,
@@ -776,8 +776,9 @@ class PartialDependenceDisplay(Display):
         coverage : float, default=0.9
         grid_resolution : int, default=50
             Number of values, at most 1,000, evenly spaced over the range of a numeric column.
-        n_rows : int or None, default=2000
-            Number of rows to predict under all draws, as in :func:`skbayes_sgld.effects`.
+        n_rows : int or None, default=500
+            Number of rows to predict under all draws, as in :func:`skbayes_sgld.effects`: the
+            means and bands are those of all rows.
         random_state : int, RandomState, Generator or None, default=0
             Seed of the choice of rows.
         groups : {"population"} or None, default=None

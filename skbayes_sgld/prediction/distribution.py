@@ -616,6 +616,15 @@ class PredictiveDistribution:
         p = self._by_blocks(lambda X: likelihood.probabilities(self.local(X))[0], 2, X)
         return self._among_all(p, 0.0)
 
+    def total_probabilities(self, eta: Array, weight: Array) -> Array:
+        """Sums over rows as ``LabelLikelihood.total_probabilities`` ``(M, n_classes, S)``.
+
+        ``eta (K, n, S)`` are the predictors of the rows, and ``weight (n, M)`` their weights.
+        """
+        likelihood, eta = self._label_likelihood(), eta.swapaxes(0, 1)
+        totals = likelihood.total_probabilities(eta, self._own_draws, weight)
+        return self._among_all(totals, 0.0)
+
     def probability_quantiles(self, X: Array, q: Array) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
         likelihood = self._label_likelihood()

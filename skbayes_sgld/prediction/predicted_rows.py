@@ -104,6 +104,24 @@ class PredictedRows:
         """Mean under each draw ``(n, S)``."""
         return self.predictive.mean_draws(self.X, self.row_values)
 
+    def predictors(self) -> Array:
+        """Predictors under each draw ``(K, n, S)``."""
+        row_values = self.row_values if self.classes is None else NO_VALUES
+        return self.predictive.predictors(self.X, row_values)
+
+    def totals(self, eta: Array, weight: Array, of_mean: Callable[[Array], Array]) -> Array:
+        """Weighted sums over the rows of a function of the mean, under each draw ``(M, S)``.
+
+        For labels they are sums of the probability of each class ``(M, n_classes, S)``. ``weight
+        (n, M)`` has a column for each sum, and ``eta`` are the predictors. Sums of means that
+        overflow are infinite.
+        """
+        law = self.predictive
+        if self.classes is not None:
+            return law.total_probabilities(eta, weight)
+        u = law.at_predictors(eta, self.row_values)
+        return cast(Array, weight.T @ of_mean(law.likelihood.mean(u)))
+
     def probability(self) -> Array:
         """Probability of each class ``(n, n_classes)``."""
         return self.point.probability(self.X)
@@ -129,22 +147,22 @@ class PredictedRows:
 class PredictedOutputs:
     """Predictions of several outputs: each method's arrays have the outputs as their second axis.
 
-    The methods are those of :class:`PredictedRows`. Random numbers come from one stream, which
-    makes the draws of the outputs independent.
+    The methods are those of :class:`PredictedRows`, the objects in ``each``. Random numbers come
+    from one stream, which makes the draws of the outputs independent.
     """
 
     def __init__(self, each: Sequence[PredictedRows]) -> None:
-        self._each = each
+        self.each = each
 
     def __getattr__(self, name: str) -> Callable[..., Array]:
         """A method that calls those of all outputs."""
-        methods = [getattr(predictions, name) for predictions in self._each]
+        methods = [getattr(predictions, name) for predictions in self.each]
         return lambda *given: stacked(method(*given) for method in methods)
 
     def cdf(self, t: Array) -> Array:
         """Probability of an observation of at most ``t (n, n_outputs)``."""
-        points = split_columns(t, len(self._each))
-        return cast(Array, stacked(one.cdf(p) for one, p in zip(self._each, points, strict=True)))
+        points = split_columns(t, len(self.each))
+        return cast(Array, stacked(one.cdf(p) for one, p in zip(self.each, points, strict=True)))
 
 
 def of_outputs(each: Iterable[PredictedRows]) -> PredictedRows:

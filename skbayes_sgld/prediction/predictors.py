@@ -103,7 +103,7 @@ class LinearPredictor(Predictor):
 
     def __init__(self, coef: Array, intercept: Array) -> None:
         self.n_draws, self.n_predictors, self._width = coef.shape
-        self._coef, self._intercept = coef, intercept
+        self.coef, self._intercept = coef, intercept
 
     def __call__(self, X: Array) -> Array:
         """Linear predictors ``(K, n, S)``."""
@@ -112,18 +112,18 @@ class LinearPredictor(Predictor):
     @cached_property
     def _by_draw(self) -> tuple[Array, Array]:
         """Slopes ``(K, d, S)`` and intercepts ``(K, 1, S)``, contiguous along the draws."""
-        slopes = np.ascontiguousarray(self._coef.transpose(1, 2, 0))
+        slopes = np.ascontiguousarray(self.coef.transpose(1, 2, 0))
         return slopes, np.ascontiguousarray(self._intercept.T)[:, None]
 
     def at_mean(self, share: Array) -> LinearPredictor:
         """Predictor of the means of coefficients and intercepts."""
-        coef, intercept = (np.tensordot(share, each, 1) for each in (self._coef, self._intercept))
+        coef, intercept = (np.tensordot(share, each, 1) for each in (self.coef, self._intercept))
         return LinearPredictor(coef[None], intercept[None])
 
     def centered(self) -> LinearPredictor:
         """Predictors minus their mean over the K classes, which a prior alone may determine."""
         coef, intercept = (
-            each - each.mean(axis=1, keepdims=True) for each in (self._coef, self._intercept)
+            each - each.mean(axis=1, keepdims=True) for each in (self.coef, self._intercept)
         )
         return LinearPredictor(coef, intercept)
 
@@ -131,7 +131,7 @@ class LinearPredictor(Predictor):
         """Mean and deviations; for many rows the draws are factored."""
         enough = n_rows >= max(_FEWEST_ROWS, _ROWS_PER_COLUMN * self._width)
         if enough and self._width <= MAX_DENSE and self.n_draws >= _FEWEST_DRAWS:
-            return _Factored(self._coef, self._intercept, share)
+            return _Factored(self.coef, self._intercept, share)
         return Spread(self, share)
 
 

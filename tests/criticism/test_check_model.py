@@ -878,7 +878,7 @@ def test_a_long_check_names_each_remedy_before_it_is_fitted(capsys, try_only, mo
     y = FAULTS["heavy tails"][1](np.random.default_rng(5))
     model = clone(LINEAR).fit(X, y)
     check_model(model, X, y)
-    assert capsys.readouterr().err == ""  # it takes less than five seconds
+    assert capsys.readouterr().err == ""  # it takes less than two seconds
     monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
     found = check_model(model, X, y)
     lines = capsys.readouterr().err.splitlines()

@@ -72,21 +72,21 @@ def test_without_tqdm_progress_is_a_line_of_text_at_every_tenth(monkeypatch, cap
 
 @pytest.mark.parametrize("terminal", [False, True])
 def test_a_long_task_names_the_stage_that_it_is_in(monkeypatch, capsys, terminal):
-    clock = iter([0.0, 1.0, 5.5, 7.0, 12.0])
+    clock = iter([0.0, 1.0, 2.5, 4.0, 12.0])
     monkeypatch.setattr(_progress.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     with _progress.stages("effects", "column", 4) as begin:
         for name in ("age", "body mass", "sex", "bp"):
             begin(name)
     lines = [
-        "effects: column 2 of 4: body mass, 6 s",
-        "effects: column 3 of 4: sex, 7 s      ",
+        "effects: column 2 of 4: body mass, 2 s",
+        "effects: column 3 of 4: sex, 4 s      ",
         "effects: column 4 of 4: bp, 12 s",
     ]
     found = capsys.readouterr().err
     if terminal:
         assert found == "".join(f"\r{line}" for line in lines) + "\n"
-    else:  # a line every five seconds
+    else:  # a line every two seconds
         assert found.splitlines() == [lines[0], lines[2]]
 
 

@@ -173,6 +173,14 @@ def check_labels(likelihood):
     if likelihood.n_classes == 2:
         variance = likelihood.variance(u)
         np.testing.assert_allclose(variance, p[:, 0] * p[:, 1], rtol=1e-9, err_msg="variance")
+    own = u[:1, likelihood.n_predictors :]
+    eta = u[:, : likelihood.n_predictors]
+    p_shared, _ = likelihood.probabilities(np.hstack([eta, np.repeat(own, len(u), axis=0)]))
+    weight = np.random.default_rng(3).normal(size=(len(u), 2))
+    for dtype, error in ((np.float64, 1e-12), (np.float32, 1e-5)):
+        found = likelihood.total_probabilities(eta.astype(dtype), own[0].T, weight)
+        total = np.einsum("nm,nks->mks", weight, p_shared)
+        np.testing.assert_allclose(found, total, atol=error * np.abs(weight).sum())
     y, p = some_y(likelihood, np.repeat(u[..., :1], S, axis=2)), p[..., 0]
     for k in range(likelihood.n_classes):
         assert_shares(y == k, p[:, k])

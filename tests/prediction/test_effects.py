@@ -17,12 +17,14 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from skbayes_sgld import (
     SGLDLinearRegression,
     SGLDLogisticRegression,
+    SGLDOrdinalClassifier,
     SGLDPoissonRegressor,
     _progress,
     effects,
     summary,
 )
-from skbayes_sgld.prediction import effects as module
+from skbayes_sgld.prediction import response as responses
+from skbayes_sgld.prediction import slopes
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -269,8 +271,48 @@ def test_sparse_rows_float32_blocks_of_rows_and_one_row_have_effects(monkeypatch
     found = estimates(effects(model, sparse.csc_array(X), kind="at_mean"))
     assert_allclose(found, at_mean, rtol=1e-8)
     assert_allclose(estimates(effects(model, X.astype(np.float32))), expected, rtol=1e-5)
-    monkeypatch.setattr(module, "_NUMBERS", 7 * 200)
+    monkeypatch.setattr(responses, "_NUMBERS", 7 * 200)
     assert_allclose(estimates(effects(model, X)), expected, rtol=1e-8)
+
+
+def test_slopes_follow_all_columns_that_the_steps_make_of_one():
+    def seen(rows):
+        return np.column_stack([rows[:, 0] ** 2, np.exp(rows[:, 0] * rows[:, 1]), rows[:, 1]])
+
+    model = make_pipeline(FunctionTransformer(seen), clone(LABELS)).fit(X, Z > 0)
+    coef, intercept = parameters(model[-1])
+    p, product = expit(coef @ seen(X).T + intercept), np.exp(X[:, 0] * X[:, 1])
+    by_first = coef[:, :2] @ np.stack([2.0 * X[:, 0], X[:, 1] * product])
+    by_second = coef[:, 1:] @ np.stack([X[:, 0] * product, np.ones(N)])
+    table = effects(model, X, [0, 1])
+    for j, slope in enumerate((by_first, by_second)):
+        expected = summarised((p * (1.0 - p) * slope).mean(axis=1))
+        assert_allclose(estimates(table)[2 * j + 1], expected[0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("together", [1, 1000])
+def test_slopes_in_one_pass_are_those_of_differences(monkeypatch, together):
+    monkeypatch.setattr(slopes, "_TOGETHER", together)
+    y = np.digitize(Z + np.random.default_rng(4).logistic(size=N), [-1.0, 0.0, 1.0])
+    holes = X.copy()
+    holes[::4, 1] = np.nan
+    steps = make_pipeline(SimpleImputer(), StandardScaler())
+    both = np.column_stack([Z + 5.0, 7.0 - Z])
+    log = {"func": np.log, "inverse_func": np.exp}
+    for model, target in (
+        (SGLDOrdinalClassifier(**DRAWS), y),
+        (LABELS, y),
+        (clone(LINEAR).set_params(noise_model="log_linear"), Z),
+        (LINEAR, both),
+        (TransformedTargetRegressor(clone(LINEAR), **log), Z + 5.0),
+    ):
+        fitted = make_pipeline(*steps, clone(model)).fit(holes, target)
+        found = effects(fitted, holes, [0, 1])
+        with monkeypatch.context() as differences:
+            differences.setattr(slopes, "follows_lines", lambda model: False)
+            expected = effects(fitted, holes, [0, 1])
+        scale = expected["sd"].to_numpy()[:, None]
+        assert_allclose(estimates(found) / scale, estimates(expected) / scale, atol=1e-4)
 
 
 def test_differences_stay_in_the_range_of_positive_columns():
@@ -301,7 +343,7 @@ def test_a_screen_of_80_columns_shows_estimate_and_interval(monkeypatch):
 
 def test_what_is_linear_in_the_parameters_is_known_at_all_draws_from_some_of_them():
     draws = clone(LINEAR).set_params(n_draws=500).fit(X, Z + RNG.normal(size=N)).posterior_
-    matrix, theta = module._to_all_draws(draws), draws.flat
+    matrix, theta = responses._to_all_draws(draws), draws.flat
     values = theta @ np.arange(1.0, theta.shape[1] + 1.0) + 3.0
     near = np.all(np.abs(theta - theta.mean(axis=0)) < 4.0 * theta.std(axis=0), axis=1)
     known = matrix @ values[draws.choose(matrix.shape[1])]

@@ -1,0 +1,332 @@
+"""Weighted sums of the expected response of a fitted model over the rows of a table.
+
+They are functions of every draw,
+
+    F_s(X, w) = sum_i w_i mu_s(x_i),    mu_s(x) = E[y | x, theta_s],
+
+whatever the model, its link and the transformers before it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from scipy import linalg, sparse
+
+from skbayes_sgld._checks import as_numbers, check_choice, check_lengths, check_number
+from skbayes_sgld._linalg import one_blas_thread, sum_in_threads
+from skbayes_sgld._random import draw_seed
+from skbayes_sgld._typing import Array
+from skbayes_sgld.prediction.distribution import PredictiveDistribution
+from skbayes_sgld.prediction.factors import Columns, different, numbers_of
+from skbayes_sgld.prediction.predicted_rows import PredictedRows
+from skbayes_sgld.prediction.tables import Table
+from skbayes_sgld.prediction.wrappers import Unwrapped, components, layers, unwrap, unwrap_for
+
+# of the response in a part of the rows: with more, most of the time is spent on memory
+_NUMBERS = 2**20
+_FEWEST = 32  # draws that predict all rows if not all draws do, besides two for each parameter
+
+# sums over some rows, with weights, under all draws (None) or a few
+Total = Callable[[Array, Array, int | None], Array]
+# sums over a block of these rows, from the wrapped model and the predictions of each output
+OfBlock = Callable[[Array, Unwrapped, list[PredictedRows]], Array]
+
+
+@dataclass(frozen=True)
+class Response:
+    """Expected response of a fitted model at the rows of a table, under every draw.
+
+    Attributes
+    ----------
+    estimator : estimator
+        Model, or wrappers around it.
+    table : Table
+        Rows as the outermost wrapper takes them.
+    by_row : dict of str to ndarray of shape (n,)
+        Arguments by row, such as exposures.
+    n_rows : int or None
+        Rows that are predicted under all draws, chosen at random; None: all.
+    seed : int
+        Seed of the choice of rows.
+    to_all_draws : ndarray of shape (S, k) or None
+        Matrix that maps corrections of the mean (all rows instead of a part of them) under some
+        draws to corrections under all draws.
+    rows : ndarray of int of shape (n,) or None
+        Positions of the rows in the user's X; None: those of the table.
+    groups : str or None
+        ``"population"`` to leave effects of groups out.
+    """
+
+    estimator: Any
+    table: Table
+    by_row: dict[str, Array] = field(default_factory=dict)
+    n_rows: int | None = None
+    seed: int = 0
+    to_all_draws: Array | None = None
+    rows: Array | None = None
+    groups: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        caller: str,
+        estimator: Any,
+        X: Any,
+        by_row: dict[str, Any],
+        n_rows: Any,
+        random_state: Any,
+        groups: Any = None,
+    ) -> Self:
+        """Response at checked rows."""
+        if n_rows is not None:
+            check_number(n_rows, "n_rows", low=1, closed="left", integer=True)
+        by_row = {name: value for name, value in by_row.items() if value is not None}
+        params = [*by_row, "groups"] if groups is not None else by_row
+        unwrap_for(caller, "posterior_mean_draws", estimator, params=params)
+        table = Table.of(X)
+        if not table.n_rows:
+            raise ValueError("X has no rows; give one at least.")
+        for name, value in by_row.items():
+            numbers = as_numbers(value, name)
+            by_row[name] = numbers if numbers.ndim else np.full(table.n_rows, numbers)
+            check_lengths(X=table.X, **{name: by_row[name]})
+        is_part = n_rows is not None and table.n_rows > n_rows
+        matrix = _to_all_draws(unwrap(estimator).model.posterior_) if is_part else None
+        seed = draw_seed(random_state)
+        return cls(estimator, table, by_row, n_rows, seed, matrix, groups=groups)
+
+    def columns(self, factors: Any) -> Columns:
+        """The columns: numbers or factors; ``factors`` names some of the latter."""
+        prepared = any(layer.is_step and len(outer) > 1 for outer, layer in layers(self.estimator))
+        # no encoder takes sparse rows
+        see = self.seen if prepared and not sparse.issparse(self.table.X) else None
+        if self._mixed is not None:
+            see = self._encoded
+        named = [] if factors is None else self.positions(factors, "factors")
+        return Columns(self.table, see, frozenset(named))
+
+    def seen(self, table: Table) -> Any:
+        """Rows as the model sees them."""
+        return unwrap(self.estimator, table.X).X
+
+    @property
+    def _mixed(self) -> Any:
+        """Columns of a mixed model; None of other models."""
+        model = unwrap(self.estimator).model
+        of_output = vars(model).get("estimators_", [model])[0]
+        return getattr(vars(of_output).get("_fitted"), "mixed", None)
+
+    def _encoded(self, table: Table) -> Any:
+        """Rows as the model sees them, with codes in place of labels of groups."""
+        return self._mixed.encoded(self.seen(table), self.groups)
+
+    def labels(self, known: Columns) -> list[int]:
+        """Positions of the columns that a mixed model sees as labels of groups alone."""
+        mixed = self._mixed
+        if mixed is None:
+            return []
+        numbers = replace(known, see=lambda table: mixed.numbers(self.seen(table)))
+        labels = replace(known, see=lambda table: mixed.labels.marks(self.seen(table)))
+        return [
+            j
+            for j in range(len(known.table.names))
+            if numbers.is_left_out(j) and not labels.is_left_out(j)
+        ]
+
+    def by(self, column: Any, known: Columns) -> Iterator[tuple[Any, Self, Columns]]:
+        """Rows of each value of a column, with the value and the columns there."""
+        values = self.table.column(self.position(column, "by"))
+        for j in range(len(self.table.names)):
+            known.jumps(j)  # what the steps do to numbers is found from all rows
+        for value in different(values):
+            keep = (values == value).to_numpy(dtype=bool, na_value=False)
+            if keep.any():
+                some = self.some(keep)
+                yield value, some, replace(known, table=some.table)
+
+    def at_kind(self, kind: Any, columns: Columns) -> Self:
+        """Response at the rows, or at one row of mean numbers and most frequent levels."""
+        check_choice(kind, "kind", ("average", "at_mean"))
+        if kind == "average":
+            return self
+        with np.errstate(over="ignore", invalid="ignore"):  # the model raises for infinities
+            by_row = {name: value.mean(keepdims=True) for name, value in self.by_row.items()}
+            if "n_trials" in by_row:  # trials are whole numbers
+                by_row["n_trials"] = by_row["n_trials"].round()
+            return replace(self, table=columns.typical(), by_row=by_row)
+
+    def positions(self, columns: Any, argument: str) -> list[int]:
+        """Positions of columns, given one or several by name or position."""
+        if isinstance(columns, np.ndarray):
+            columns = np.atleast_1d(columns)
+        elif not isinstance(columns, (list, pd.Index)):
+            columns = [columns]
+        return [self.position(column, argument) for column in columns]
+
+    def position(self, column: Any, argument: str) -> int:
+        """Position of the column that has this name or position."""
+        names = self.table.names
+        if isinstance(column, (str, int, np.integer, tuple)) and column in names:
+            return names.index(column)
+        whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
+        if whole and -len(names) <= column < len(names):
+            return int(column) % len(names)
+        listed = ", ".join(map(repr, names[:8])) + ", ..." * (len(names) > 8)
+        several = isinstance(column, (list, tuple, np.ndarray, pd.Index))
+        one = "; give the name or position of one column" * several
+        raise ValueError(f"{argument}={column!r} is not a column of X, which has {listed}{one}.")
+
+    def at(self, table: Table) -> Self:
+        """Response at the same rows with other values in a column."""
+        return replace(self, table=table)
+
+    def at_level(self, j: int, level: Any) -> Self:
+        """Response at the rows with one value in a column."""
+        return self.at(self.table.replaced(j, [level] * self.table.n_rows))
+
+    def at_number(self, j: int, number: float) -> Self:
+        """Response at the rows with one number in a column."""
+        return self.at(self.table.moved(j, np.full(self.table.n_rows, number)))
+
+    def some(self, keep: Array) -> Self:
+        """Response at the rows that a mask keeps."""
+        if keep.all():
+            return self
+        rows = np.flatnonzero(keep)
+        by_row = {name: value[rows] for name, value in self.by_row.items()}
+        origin = rows if self.rows is None else self.rows[rows]
+        return replace(self, table=self.table.take(rows), by_row=by_row, rows=origin)
+
+    def without_gaps(self, j: int) -> tuple[Self, Array]:
+        """Response at the rows whose number in a column is not missing, and these numbers."""
+        x = numbers_of(self.table.column(j))
+        known = np.isfinite(x)
+        return self.some(known), x[known]
+
+    def mean(self, scale: Array | None = None) -> Array:
+        """Mean over the rows under every draw ``(S, K)``, of K classes or outputs.
+
+        ``scale (n,)`` multiplies the rows' responses, for differences between neighbours. Other
+        probabilities of many rows are computed in single precision: the error is 1e-7.
+        """
+        if scale is not None:
+            return self.over_rows(self._total, scale)
+        many = self.n_rows is not None and self.table.n_rows > self.n_rows
+        return self.over_rows(partial(self._total, single=many), np.ones(self.table.n_rows))
+
+    def over_rows(self, total: Total, scale: Array) -> Array:
+        """Mean over the rows, each multiplied by its ``scale (n,)``, under every draw ``(S, ...)``.
+
+        If there are very many rows, all draws predict a part of them, and some of the draws predict
+        all. The difference between the two means is nearly linear in the parameters, so it is known
+        under every draw by least squares.
+        """
+        n, size, matrix = self.table.n_rows, self.n_rows, self.to_all_draws
+        if size is None or n <= size or matrix is None:
+            return total(np.arange(n), scale / n, None)
+        part = np.sort(np.random.RandomState(self.seed).choice(n, size, replace=False))
+        of_part = np.zeros(n)
+        of_part[part] = scale[part] / size
+        added = total(np.arange(n), scale / n - of_part, matrix.shape[1])
+        return total(part, of_part[part], None) + np.tensordot(matrix, added, 1)
+
+    def _total(
+        self, rows: Array, weight: Array, n_draws: int | None, single: bool = False
+    ) -> Array:
+        """Weighted sum over some rows ``(S, K)``, under all draws or under a few."""
+
+        def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
+            sums = []
+            for one in each:
+                eta, w = one.predictors(), weight[block][:, None]
+                if single and one.classes is not None:
+                    eta = eta.astype(np.float32)
+                sums.append(one.totals(eta, w, unwrapped.from_model)[0])
+            return np.vstack(sums).T
+
+        return self.add_up(rows, n_draws, of_block)
+
+    def add_up(self, rows: Array, n_draws: int | None, of_block: OfBlock) -> Array:
+        """Sum over blocks of some rows, under all draws or under a few.
+
+        ``of_block`` takes positions in ``rows``, the model with its wrappers, and the predictions
+        of each output.
+        """
+        unwrapped = unwrap(self.estimator, self.table.take(rows).X)
+        seen, model = Table.of(unwrapped.X), unwrapped.model
+        n_all = n_draws or len(model.posterior_.flat)
+        size = max(1, _NUMBERS // (n_all * len(components(model)[1])))
+
+        def predicted(block: Array) -> list[PredictedRows]:
+            return self.predictions(model, seen.take(block).X, rows[block], n_draws)
+
+        laws = [one.predictive for one in predicted(np.arange(1))]  # made once for all blocks
+
+        def total(start: int) -> Array:
+            block = np.arange(start, min(start + size, len(rows)))
+            each = [
+                replace(one, of_draws=partial(_same, law))
+                for one, law in zip(predicted(block), laws, strict=True)
+            ]
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = of_block(block, unwrapped, each)
+                if not np.isfinite(sums).all():
+                    means = [unwrapped.from_model(one.mean_draws()) for one in each]
+                    self._refuse(rows[block], np.hstack(means))
+            return sums
+
+        with warnings.catch_warnings():  # for a row whose response is infinite, or nearly so
+            warnings.filterwarnings("ignore", ".*whose square is out of the range", UserWarning)
+            return sum_in_threads(total, range(0, len(rows), size))
+
+    def predictions(
+        self, model: Any, X: Any, rows: Array, n_draws: int | None
+    ) -> list[PredictedRows]:
+        """Predictions of each output, at rows X that the model sees in place of ``rows``."""
+        by_row: dict[str, Any] = {name: value[rows] for name, value in self.by_row.items()}
+        if self.groups is not None:
+            by_row["groups"] = self.groups
+        found = model._predictions(X, by_row, model._choose_draws(n_draws, 0))
+        return getattr(found, "each", [found])
+
+    def _refuse(self, rows: Array, draws: Array) -> None:
+        """Raise for the first of the rows whose response is not finite under a draw."""
+        row = int(rows[np.isfinite(draws).all(axis=1).argmin()])
+        row = row if self.rows is None else int(self.rows[row])
+        raise ValueError(
+            f"the expected response at row {row} of X (from 0) is out of the range of floating "
+            "point numbers under a draw, so no mean over rows is known; check the units of its "
+            "columns, or leave it out."
+        )
+
+
+def _same(law: PredictiveDistribution) -> PredictiveDistribution:
+    return law
+
+
+def _to_all_draws(draws: Any) -> Array | None:
+    """Matrix ``(S, k)`` that maps values at some draws to values at all draws.
+
+    It is that of least squares, for functions that are nearly linear in the parameters. None if two
+    draws for each parameter would be most of the draws.
+    """
+    k = 2 * len(draws.names) + _FEWEST
+    if 2 * k > len(draws.flat):
+        return None
+    theta = draws.flat - draws.flat.mean(axis=0)
+    sd = theta.std(axis=0)
+    # so that a heavy tail has no leverage
+    z = (theta / np.where(sd > 0.0, sd, 1.0)).clip(-4.0, 4.0)
+    z = np.column_stack([np.ones(len(z)), z])
+    given, wanted = (z[draws.choose(size)] for size in (k, None))
+    with one_blas_thread():
+        # the ridge is for dependent parameters
+        gram = given.T @ given + 1e-9 * k * np.eye(z.shape[1])
+        return wanted @ linalg.solve(gram, given.T, assume_a="pos")

@@ -1,0 +1,139 @@
+"""Mean derivatives of the response by columns of numbers; in one pass if predictors are linear.
+
+By the chain rule the derivative by column j of the user's table, in row i and under draw s, is
+
+    sum_k rate_iks sum_m beta_skm D_im,
+
+with the derivative ``rate`` of the response in predictor k, the coefficients beta, and the slopes D
+in x_j of the columns that the model sees. Only D differs between the columns of the table: the
+response is computed twice for each predictor, whatever the number of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+from scipy import sparse
+
+from skbayes_sgld._typing import Array
+from skbayes_sgld.prediction.factors import Columns, close_by, numbers_of, reactions, spread_of
+from skbayes_sgld.prediction.predicted_rows import PredictedRows
+from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.prediction.response import Response
+from skbayes_sgld.prediction.tables import Table
+from skbayes_sgld.prediction.wrappers import Unwrapped, unwrap
+
+_TOGETHER = 128  # columns of the model whose sums are computed together
+_NUDGE = 6e-6  # of the largest predictor: the cube root of the rounding error
+
+Change = tuple[Array, Array]  # positions of the model's columns that change, and by how much
+
+
+def slopes(response: Response, known: Columns, columns: list[int]) -> dict[int, Array]:
+    """Mean derivatives by columns of numbers over the rows, under every draw ``(S, K)``.
+
+    K is the number of classes or outputs. Rows without a number are left out, and so are rows at
+    which a step before the model jumps, as at the edge of a bin. The range of each column is that
+    in ``known``.
+    """
+    alike = dict[bytes, tuple[Array, dict[int, float]]]()  # columns that are known in equal rows
+    for j in columns:
+        x = numbers_of(response.table.column(j))
+        used, spread = np.isfinite(x), spread_of(numbers_of(known.table.column(j)))
+        if known.jumps(j):
+            table, at = response.some(used).table, x[used]
+            used[used] = reactions(response.seen, table, j, at, close_by(at, spread)) >= 0
+        alike.setdefault(used.tobytes(), (used, {}))[1][j] = spread
+    of_lines = follows_lines(unwrap(response.estimator).model)
+    found = dict[int, Array]()
+    for used, spreads in alike.values():
+        some = response.some(used)
+        if of_lines:
+            found |= _slopes_of_lines(some, spreads)
+        else:
+            found |= {j: _slope(some, j, spread) for j, spread in spreads.items()}
+    return found
+
+
+def _slope(response: Response, j: int, spread: float) -> Array:
+    """Mean derivative by a column, from the mean responses at two neighbours of each number."""
+    low, high = _ends(response.table, j, spread)
+    scale = 1.0 / (high - low)
+    ends = [response.at(response.table.moved(j, at)).mean(scale) for at in (high, low)]
+    return ends[0] - ends[1]
+
+
+def follows_lines(model: Any) -> bool:
+    """Whether the model's predictors are linear in the rows that it sees."""
+    each = vars(model).get("estimators_", [model])
+    return all(isinstance(one._predictor(slice(0, 1)), LinearPredictor) for one in each)
+
+
+def _ends(table: Table, j: int, spread: float) -> tuple[Array, Array]:
+    """Numbers next to those of a column with this range, below and above."""
+    x = numbers_of(table.column(j))
+    width = close_by(x, spread)
+    return x - width, x + width
+
+
+def _slopes_of_lines(response: Response, spreads: dict[int, float]) -> dict[int, Array]:
+    """Mean derivatives by columns, whose ranges are given, in one pass."""
+
+    def total(rows: Array, weight: Array, n_draws: int | None) -> Array:
+        def of_block(block: Array, unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
+            some = rows[block]
+            table, parts, waiting = response.table.take(some), list[Array](), list[Change]()
+            for j, spread in spreads.items():
+                ends = _ends(table, j, spread)
+                seen = (unwrap(response.estimator, table.moved(j, x).X).X for x in ends)
+                low, high = (
+                    response.predictions(unwrapped.model, X, some, n_draws)[0].X for X in seen
+                )
+                waiting.append(_change(high - low, weight[block] / (ends[1] - ends[0])))
+                if sum(len(columns) for columns, _ in waiting) >= _TOGETHER:
+                    parts.append(_along(waiting, unwrapped, each))
+                    waiting = []
+            if waiting:
+                parts.append(_along(waiting, unwrapped, each))
+            return np.concatenate(parts, axis=1)
+
+        return response.add_up(rows, n_draws, of_block)
+
+    of_all = response.over_rows(total, np.ones(response.table.n_rows))
+    return dict(zip(spreads, of_all.swapaxes(0, 1), strict=True))
+
+
+def _change(difference: Any, scale: Array) -> Change:
+    """Columns in which two tables differ, with scaled differences ``(n, m)``."""
+    if sparse.issparse(difference):
+        columns = np.unique(difference.nonzero()[1])
+        return columns, difference[:, columns].toarray() * scale[:, None]
+    columns = np.flatnonzero(np.any(difference != 0.0, axis=0))
+    return columns, difference[:, columns] * scale[:, None]
+
+
+def _along(changes: Sequence[Change], unwrapped: Unwrapped, each: list[PredictedRows]) -> Array:
+    """Sums over rows of the response's derivatives along each change ``(S, J, K)``."""
+    weight = np.hstack([change for _, change in changes])
+    ends = np.cumsum([len(columns) for columns, _ in changes])[:-1]
+    outputs = []
+    for one in each:
+        eta, in_each = one.predictors(), []
+        coef = cast(LinearPredictor, one.predictive.predictor).coef
+        for k in range(len(eta)):
+            nudge = np.zeros((len(eta), 1, 1))
+            nudge[k] = _NUDGE * float(np.abs(eta[k]).max()) or _NUDGE
+            high, low = (
+                one.totals(eta + to, weight, unwrapped.from_model) for to in (nudge, -nudge)
+            )
+            rates = np.split((high - low) / (2.0 * nudge[k, 0, 0]), ends)  # (m, K, S), or (m, S)
+            along = [
+                np.einsum("sm,m...s->s...", coef[:, k, columns], rate)
+                for (columns, _), rate in zip(changes, rates, strict=True)
+            ]
+            in_each.append(np.stack(along, axis=1))
+        whole = np.sum(in_each, axis=0)
+        outputs.append(whole.reshape(*whole.shape[:2], -1))
+    return np.concatenate(outputs, axis=2)
