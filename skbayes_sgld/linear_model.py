@@ -1,4 +1,17 @@
-"""Linear models: Bayesian regression and classification as scikit-learn estimators."""
+"""Linear models: Bayesian regression and classification as scikit-learn estimators.
+
+``estimators.base.BayesianEstimator`` has ``fit`` and the predictions, which call these methods:
+
+- ``_settings``: sampler and run, of ``sampled``; priors, of ``linear`` and of the models below
+- ``_target``, with ``_likelihood`` or ``_label_likelihood``: what y is and its distribution, of
+  ``regression``, ``counts``, ``classification`` and ``ordinal``
+- ``_model``: priors and columns, of ``linear``, with ``_choose_prior``
+- ``_bind``, ``_infer``: posterior of the rows, and its draws, of ``sampled``
+- ``_predictive``: mixture over the draws, of ``base``; for normal noise of ``regression``, for
+  classes without rows of ``classification``. ``linear`` has its ``_predictor`` and ``_own_draws``
+
+``outputs.SeveralOutputs`` stands before them, and calls them once for each column of y.
+"""
 
 from __future__ import annotations
 

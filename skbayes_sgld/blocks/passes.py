@@ -69,10 +69,9 @@ def _sums(
     if not len(block.y):
         return None, None, None
     values, X = target.of_block(block.values), block.X
-    size = target.likelihood.averaged(values)
+    size = values.n_averaged
     moments = None if size is None else Moments.from_block(block, np.zeros(1), None)
-    assert values.y is not None
-    sums = GaussianStatistics.from_rows(X, values.y, values.weight, size=size)
+    sums = GaussianStatistics.from_rows(X, values.y_less_offset, values.weight, size=size)
     return sums, Extent.from_rows(X), moments
 
 

@@ -21,8 +21,14 @@ from skbayes_sgld.rows.fingerprint import Fingerprint
 Value = TypeVar("Value")
 
 POOL_SIZE = 50_000
-# the fourth array of a block is a size that has no name
-_ACCEPTED_SIZES = "exposures and n_averaged must be positive, and n_trials 1 or more"
+# what y is made over, accepted with the row of the block that is wrong; all other arguments have
+# the check of their entry alone. "" is the fourth array of a block, which has no name
+_SIZES = {
+    "exposure": "exposures must be positive",
+    "n_trials": "numbers of trials must be 1 or more",
+    "n_averaged": "sizes of averages must be positive",
+    "": "exposures and n_averaged must be positive, and n_trials 1 or more",
+}
 _KINDS = {**dict.fromkeys("biuf", "numbers"), **dict.fromkeys("UTO", "text"), "S": "bytes"}
 
 
@@ -205,9 +211,9 @@ class BlockWork:
             )
         checked = {}
         for name, each in by_row.items():
-            if not name:
-                label = f"{called(name)},"
-                each = _one_a_row(each, label, len(X), where, np.less_equal, _ACCEPTED_SIZES)
+            if name in _SIZES:
+                label = called(name) if name else f"{called(name)},"
+                each = _one_a_row(each, label, len(X), where, np.less_equal, _SIZES[name])
             else:
                 try:
                     each = ROW_ARGUMENTS[name].check(each, X)

@@ -105,7 +105,7 @@ class LeftOut:
         row's observation.
         """
         if self.family == "labels":
-            return np.asarray(self.predictive.probability(self.data[0]))
+            return np.asarray(self.predictive.probability(self.data[0], self.data[2]))
         return np.asarray(self.predictive.mean(self.data[0], self.data[2]))
 
     def _average(self, function: Callable[[Array, Array], tuple[Array, ...]]) -> Array:
@@ -154,9 +154,9 @@ class LeftOut:
 
     def probability(self) -> Array:
         """Probability of each class ``(m, n_classes)``."""
-        X, parts = self.data[0], []
+        X, row_values, parts = self.data[0], self.data[2], []
         for rows in _blocks(*self.weight.shape):
-            draws = self.predictive.probability_draws(X[rows])
+            draws = self.predictive.probability_draws(X[rows], row_values[rows])
             parts.append(np.einsum("ikj,ij->ik", draws, self.weight[rows]))
         return np.concatenate(parts)
 

@@ -27,7 +27,9 @@ def screen_fit(model: Any, rows: Any) -> None:
     if rows is None:
         return
     weighted = rows.weight is not None
-    if weighted and (rows.values.offset is not None or "n_averaged" not in model._row_arguments):
+    if weighted and (
+        rows.values.n_averaged is not None or "n_averaged" not in model._row_arguments
+    ):
         return
     # without a class, the rows have codes of those present
     if result.temperature != 1.0 or result.problems or target.present is not None:

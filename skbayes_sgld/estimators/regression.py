@@ -51,11 +51,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         return Numbers(likelihood=self._likelihood())
 
     def _likelihood(self) -> Likelihood:
-        return self._of_rows(LIKELIHOODS[self._family]())
-
-    def _of_rows(self, family: Likelihood) -> Likelihood:
-        """Likelihood of the estimator's rows, which may be averages."""
-        return family.of_averages() if "n_averaged" in self._row_arguments else family
+        return LIKELIHOODS[self._family]()
 
     # ---- predictions --------------------------------------------------------------------------
 
@@ -325,13 +321,13 @@ class NormalModel(RegressionModel):
     def _likelihood(self) -> Likelihood:
         if not isinstance(self.noise_variance, str):
             FixedNormalNoise(self.noise_variance).check()
-            return self._of_rows(FixedNormalNoise(float(self.noise_variance)))
+            return FixedNormalNoise(float(self.noise_variance))
         if self.noise_variance != "infer":
             raise ValueError(
                 f"noise_variance={self.noise_variance!r} is not accepted; give 'infer' or a "
                 "positive number."
             )
-        return self._of_rows(NormalNoise())
+        return NormalNoise()
 
 
 @parameters

@@ -205,9 +205,8 @@ class SampledEstimator(RunSettings, LinearEstimator):
     def _inputs(self, posterior: Any, rows: FitRows, target: Target) -> dict[str, Any]:
         """Parameters and data by which a checkpoint recognises its run."""
         data = {"X": posterior.X, "y": posterior.y, "sample_weight": posterior.weight}
-        # trials are in the posterior's y, so that there is no offset
-        data[target.size_argument or "offset"] = posterior.offset
-        data |= posterior.values.others
+        values = posterior.values
+        data |= {"offset": values.offset, "n_averaged": values.n_averaged, **values.others}
         return {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
 
     # ---- effects of groups ----------------------------------------------------------------------

@@ -23,8 +23,7 @@ increasing cut points, overrides :meth:`Likelihood.constrain_own` and
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import sparray
@@ -33,7 +32,12 @@ from scipy.special import ndtri
 from skbayes_sgld._checks import LARGEST, SMALLEST
 from skbayes_sgld._components import Component
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods.kernel import GivenKernel, RowKernel, with_offset_and_weight
+from skbayes_sgld.likelihoods.kernel import (
+    GivenKernel,
+    OffsetKernel,
+    RowKernel,
+    with_offset_and_weight,
+)
 from skbayes_sgld.likelihoods.mixture import Mixture, solve_quantile
 from skbayes_sgld.likelihoods.own import OwnParameter
 from skbayes_sgld.likelihoods.row_values import RowValues
@@ -53,7 +57,8 @@ class Likelihood(Component):
 
     A new family defines :meth:`check_target`, :meth:`log_density`, :meth:`score`,
     :meth:`curvature`, :meth:`mean`, :meth:`variance`, :meth:`cdf` and :meth:`sample`; everything
-    else has a default.
+    else has a default. If y has a unit, it also defines :meth:`typical_effect` and
+    :meth:`own_units`, the units of automatic priors.
 
     Attributes
     ----------
@@ -103,9 +108,6 @@ class Likelihood(Component):
     spread_at : int or None
         Position among the local parameters of the log of a variance, or of a dispersion, that falls
         by log k for the mean of k observations; None if such a mean has another distribution.
-    offset_at : int
-        Position of the local parameter to which a row's offset is added: the first predictor, or
-        for :meth:`of_averages` the log spread.
     kernel : type of RowKernel
         Functions of the rows that sums over rows call. A family with its own kernel defines
         log density, score and curvature only there.
@@ -129,21 +131,8 @@ class Likelihood(Component):
     exponential: ClassVar[str] = ""
     takes_rates: ClassVar[bool] = False
     sizes: ClassVar[tuple[float, float]] = SMALLEST, LARGEST
-    spread_at: ClassVar[int | None] = None
-    offset_at = 0
+    spread_at: int | None = None
     kernel: ClassVar[type[RowKernel]] = RowKernel
-
-    def of_averages(self) -> Self:
-        """Likelihood of means of k observations each, whose offset is ``-log k``.
-
-        Without an offset it is the likelihood of one observation. A family whose means have
-        another distribution stays as it is.
-        """
-        if self.spread_at is None:
-            return self
-        other = copy(self)
-        other.offset_at = self.spread_at
-        return other
 
     def with_inferred_noise(self) -> Likelihood:
         """Same family, whose noise variance is an own parameter even if it is known."""
@@ -305,7 +294,11 @@ class Likelihood(Component):
         kernel = self._kernel(values.y, dtype)
         if taken := self.taken(values):
             kernel = GivenKernel(kernel, np.stack(taken, axis=-2).astype(dtype, copy=False))
-        return with_offset_and_weight(kernel, values.offset, values.weight, dtype, self.offset_at)
+        if values.n_averaged is not None:
+            log_size: Array = np.log(values.n_averaged).astype(dtype, copy=False)
+            assert self.spread_at is not None
+            kernel = OffsetKernel(kernel, -log_size, self.spread_at)
+        return with_offset_and_weight(kernel, values.offset, values.weight, dtype)
 
     def taken(self, values: RowValues) -> list[Array]:
         """Values of the rows that are their last local parameters; none if none are given."""
@@ -318,12 +311,6 @@ class Likelihood(Component):
         """Whether sufficient statistics replace these rows."""
         return self.quadratic and not values.others
 
-    def averaged(self, values: RowValues) -> Array | None:
-        """Number of observations that each y is the mean of; None of single observations."""
-        if values.offset is None or self.offset_at == 0:
-            return None
-        return np.exp(-values.offset)
-
     def own_units(self, values: RowValues) -> list[float]:
         """Unit of the automatic scale of each own parameter's prior, given these rows.
 
@@ -332,7 +319,7 @@ class Likelihood(Component):
         """
         units = [own.unit for own in self.own]
         if self.infers_noise:
-            y, weight, size = values.y, values.weight, self.averaged(values)
+            y, weight, size = values.y, values.weight, values.n_averaged
             assert y is not None
             size = np.ones(len(y)) if size is None else size
             level = np.average(y, weights=size if weight is None else size * weight)

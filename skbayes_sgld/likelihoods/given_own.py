@@ -28,10 +28,10 @@ class GivenOwn(Likelihood):
         self.likelihood, self.own_values = likelihood, own
         self.n_predictors = likelihood.n_predictors
         self.bounded_curvature = likelihood.bounded_curvature
-        self.totals, self.offset_at = likelihood.totals, likelihood.offset_at
+        self.totals, self.spread_at = likelihood.totals, likelihood.spread_at
 
     def bind(self, values: RowValues, dtype: type = np.float64) -> RowKernel:
-        """Kernel of rows; offsets may be added to own parameters."""
+        """Kernel of rows; sizes of averages change own parameters."""
         assert values.y is not None
         *stack, n = values.y.shape
         own: Array = self.own_values.astype(dtype)[:, None]

@@ -112,15 +112,13 @@ def with_offset_and_weight(
     offset: Array | None,
     weight: Array | None,
     dtype: type,
-    position: int = 0,
 ) -> RowKernel:
     """Kernel whose rows have these offsets and weights ``(..., B)``, in ``dtype``; None for none.
 
-    The kernel adds a row's offset to its local parameter at ``position``, by default the first
-    predictor.
+    The kernel adds a row's offset to its first predictor.
     """
     if offset is not None:
-        kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False), position)
+        kernel = OffsetKernel(kernel, offset.astype(dtype, copy=False))
     if weight is not None:
         kernel = WeightedKernel(kernel, weight.astype(dtype, copy=False))
     return kernel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ class _Normal(Likelihood):
 
     quadratic = True
     increasing = True
-    spread_at: ClassVar[int | None] = 1
+    spread_at: int | None = 1
 
     def check_target(self, y: Array) -> Array:
         """Observations as floats; any finite number is accepted."""
@@ -112,7 +112,7 @@ class NormalNoise(_Normal):
 
     def with_unequal_noise(self) -> Likelihood:
         """Normal observations whose log variance differs from row to row."""
-        return _of_same_rows(UnequalNormalNoise(), self) if self.quadratic else self
+        return UnequalNormalNoise() if self.quadratic else self
 
     def noise_variance(self, gamma: Array | None) -> Array:
         """``exp(gamma)``."""
@@ -145,14 +145,13 @@ class FixedNormalNoise(_Normal):
 
     def bind(self, values: RowValues, dtype: type = np.float64) -> RowKernel:
         """Kernel of rows; the mean of k observations has weight k."""
-        size = self.averaged(values)
-        if size is not None:
-            values = values.without_offset().weighing(size)
+        if values.n_averaged is not None:
+            values = replace(values, n_averaged=None).weighing(values.n_averaged)
         return super().bind(values, dtype)
 
     def with_inferred_noise(self) -> Likelihood:
         """Normal observations of inferred variance."""
-        return _of_same_rows(NormalNoise(), self)
+        return NormalNoise()
 
     def noise_variance(self, gamma: Array | None) -> float:
         """``sigma2``, the known variance."""
@@ -170,9 +169,3 @@ class FixedNormalNoise(_Normal):
     def curvature(self, u: Array, y: Array) -> Array:
         """``1 / sigma2``."""
         return np.full((u.shape[0], 1, 1, u.shape[2]), 1.0 / self.sigma2)
-
-
-def _of_same_rows(likelihood: Likelihood, other: Likelihood) -> Likelihood:
-    """Likelihood whose offsets mean what those of the other mean."""
-    likelihood.offset_at = other.offset_at
-    return likelihood

@@ -19,7 +19,8 @@ class OwnParameter:
     """A parameter that a likelihood has besides its linear predictors.
 
     The last entries of theta are the own parameters, as unbounded coordinates t that ``transform``
-    maps to their values. The prior, a :class:`~skbayes_sgld.priors.NoisePrior`, is a density of t.
+    maps to their values. The prior, a :class:`~skbayes_sgld.priors.NoisePrior`, is a density of t:
+    that of the log of a positive value, or of the log of the odds x / (1 - x) of a value in (0, 1).
 
     Parameters
     ----------

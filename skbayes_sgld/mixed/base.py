@@ -36,6 +36,14 @@ class Term:
         """Number of effects ``L q``."""
         return len(self.labels) * len(self.effects)
 
+    def codes(self, X: Any) -> Array:
+        """Code ``(n,)`` of the label of each row; of terms ``by_label``."""
+        raise NotImplementedError
+
+    def values(self, X: Any) -> Array:
+        """What the effects of the row's label are multiplied by ``(n, q)``; ``by_label``."""
+        raise NotImplementedError
+
     def matrix(self, X: Any) -> Any:
         """Columns of the effects ``(n, L q)``, those of a label side by side; dense or sparse."""
         raise NotImplementedError

@@ -29,7 +29,7 @@ def warn_of_groups(posterior: Any, X: Any, weight: Array | None, prior: GroupPri
     prior : GroupPrior
         One with a scale that the user knows needs no warning.
     """
-    of_groups = [term for term in posterior.terms if isinstance(term, GroupEffects)]
+    of_groups = [term for term in posterior.terms if term.by_label]
     counted = slice(None) if weight is None else weight > 0
     each = []
     for term in of_groups:
@@ -53,7 +53,7 @@ def _nothing_said(
     if n_labels < 2:
         return f"has one label, {labels[0]!r}, so that its scale comes from its prior; {_KNOWN}"
     likelihood = model.likelihood
-    own = bool(likelihood.own) and model.size is None
+    own = bool(likelihood.own) and model.n_averaged is None
     q, n = len(term.effects), len(codes)
     told_apart = n - np.minimum(np.bincount(codes), q).sum() >= _FEW
     if not told_apart and (own or hasattr(likelihood, "n_classes")):

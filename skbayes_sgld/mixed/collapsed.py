@@ -148,11 +148,12 @@ class CollapsedPosterior(BasePosterior):
         self._own = model.own_priors[0] if model.n_own else None
         weight = np.ones(model.n_samples) if model.weight is None else model.weight
         self._n_total = float(weight.sum())
-        if model.size is not None:
-            weight = weight * model.size
+        if model.n_averaged is not None:
+            weight = weight * model.n_averaged
         # about the mean of y, so that its level costs no precision
-        level = float(np.average(model.y, weights=weight)) if model.fit_intercept else 0.0
-        y, working = model.y - level, WorkingModel(posterior)
+        known = model.values.y_less_offset
+        level = float(np.average(known, weights=weight)) if model.fit_intercept else 0.0
+        y, working = known - level, WorkingModel(posterior)
         origin = np.zeros((1, posterior.n_linear))
         origin[0, model.n_features : model.linear_prior.width] = level
         self._square = float(weight @ np.square(y))

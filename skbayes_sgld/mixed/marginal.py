@@ -23,7 +23,6 @@ import numpy as np
 from skbayes_sgld._linalg import inverse_factors
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.row_values import RowValues
-from skbayes_sgld.mixed.columns import GroupEffects
 
 _NODES = {1: 15, 2: 9, 3: 5, 4: 3, 5: 3}  # for each effect of a block; 1 beyond: Laplace's formula
 _NEWTON = 30
@@ -55,7 +54,7 @@ def marginal_log_likelihood(
     predictor = predictive.predictor
     blocks, nested = [], []
     for k, term in enumerate(predictor.terms):
-        if not isinstance(term, GroupEffects):  # a curve
+        if not term.by_label:  # a curve
             continue
         codes = term.codes(X)
         values = term.values(X) * ((codes < -1.0) if new else np.ones(len(codes)))[:, None]

@@ -190,7 +190,7 @@ class MixedPosterior(WithScales):
         self.likelihood, self.own_priors = model.likelihood, model.own_priors
         self.linear_prior, self.prior = model.linear_prior, model.prior
         self.X, self.y = model.X, model.y
-        self.weight, self.offset = model.weight, model.offset
+        self.weight = model.weight
         effects = {f"effects of {t.name}": e for t, e in zip(terms, model.effects, strict=True)}
         others = {**model.values.others, **effects}
         self.values = replace(model.values, others=others)

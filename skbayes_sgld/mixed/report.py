@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import effective_sample_size, moments_of_draws, quantiles, tails
 from skbayes_sgld.mixed.base import Term
-from skbayes_sgld.mixed.columns import GroupEffects, MixedColumns
+from skbayes_sgld.mixed.columns import MixedColumns
 from skbayes_sgld.priors.group import GroupPrior, LearnedCovariance
 
 COVERAGE = 0.9
@@ -37,7 +37,7 @@ def table_of_effects(columns: MixedColumns, draws: Any) -> pd.DataFrame:
         for effect in term.effects
     ]
     of_groups = np.repeat(
-        [isinstance(term, GroupEffects) for term in columns.terms],
+        [term.by_label for term in columns.terms],
         [term.size for term in columns.terms],
     )
     labels = pd.Index([label for _, label, _ in index], tupleize_cols=False)
@@ -64,7 +64,7 @@ def priors_by_term(columns: MixedColumns) -> dict[str, GroupPrior]:
     """Prior of the scales and correlations of each term, with numbers as scales."""
     found = {}
     for term, covariance in zip(columns.terms, columns.covariances, strict=True):
-        if isinstance(term, GroupEffects):
+        if term.by_label:
             found[term.name] = covariance.prior
     return found
 

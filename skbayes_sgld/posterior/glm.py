@@ -69,9 +69,9 @@ class GLMPosterior(BasePosterior):
     sample_weight : ndarray of shape (n,) or None, default=None
         Weight of each row: a weight of w counts as w rows.
     offset : ndarray of shape (n,) or None, default=None
-        Known part of each row's first linear predictor, such as the log of an exposure. For a
-        likelihood ``of_averages()``: minus the log of the number of observations of which each y
-        is the mean.
+        Known part of each row's first linear predictor, such as the log of an exposure.
+    n_averaged : ndarray of shape (n,) or None, default=None
+        Number of observations that each y is the mean of; None of single observations.
     fit_intercept : bool, default=True
         Whether the model has an intercept.
     intercept_at_mean : bool, default=False
@@ -109,6 +109,7 @@ class GLMPosterior(BasePosterior):
         intercept_prior: CoefficientPrior | None = None,
         sample_weight: Array | None = None,
         offset: Array | None = None,
+        n_averaged: Array | None = None,
         fit_intercept: bool = True,
         intercept_at_mean: bool = False,
         feature_names: Sequence[str] | None = None,
@@ -117,7 +118,7 @@ class GLMPosterior(BasePosterior):
         others: Mapping[str, Array] | None = None,
     ) -> None:
         self.X: Any = as_rows(X) if issparse(X) else X
-        self.values = RowValues(y, sample_weight, offset, others or {})
+        self.values = RowValues(y, sample_weight, offset, n_averaged, others or {})
         self.n_samples, self.n_features = X.shape
         self.likelihood, self.n_predictors = likelihood, likelihood.n_predictors
         by_trial = likelihood.trial_weight(y, sample_weight)
@@ -148,10 +149,8 @@ class GLMPosterior(BasePosterior):
         """Sums of products of the rows, if the likelihood needs nothing else."""
         if not self.likelihood.has_sums(self.values) or self.n_features > MAX_DENSE:
             return None
-        known = self.offset if self.size is None else None
-        y = self.y if known is None else self.y - known
-        rows = self.X, y, self.weight, self.fit_intercept
-        return GaussianStatistics.from_rows(*rows, refine=True, size=self.size)
+        rows = self.X, self.values.y_less_offset, self.weight, self.fit_intercept
+        return GaussianStatistics.from_rows(*rows, refine=True, size=self.n_averaged)
 
     def _mean(self) -> Array:
         """Mean of the columns ``(d,)``."""
@@ -177,7 +176,7 @@ class GLMPosterior(BasePosterior):
 
     @property
     def offset(self) -> Array | None:
-        """Offsets ``(n,)`` of one local parameter; None without any."""
+        """Offsets ``(n,)`` of the first linear predictor; None without any."""
         return self.values.offset
 
     # ---- theta, a list of blocks ----------------------------------------------------------------
@@ -331,9 +330,9 @@ class GLMPosterior(BasePosterior):
         return self.own_priors[0] if self.likelihood.infers_noise else None
 
     @property
-    def size(self) -> Array | None:
+    def n_averaged(self) -> Array | None:
         """Number of observations ``(n,)`` averaged in each y; None if y are single observations."""
-        return self.likelihood.averaged(self.values)
+        return self.values.n_averaged
 
     @property
     def _moments(self) -> tuple[Array, Array]:
@@ -408,13 +407,13 @@ class GLMPosterior(BasePosterior):
     def start(self) -> Array:
         """Starting point ``(P,)`` of a search: coefficients 0, the others estimated from y."""
         theta = np.zeros(self.n_params)
-        size, weight = self.size, self.weight
+        size, weight = self.n_averaged, self.weight
         if size is not None:  # weights, for starts by single observations
             weight = size if weight is None else weight * size
         local = self.likelihood.start(self.y, weight, self.fit_intercept)
         if size is not None:
-            local[self.likelihood.offset_at :] += np.log(np.average(size, weights=self.weight))
-        elif self.offset is not None:  # under a log link the mean is then that of y
+            local[self.likelihood.spread_at :] += np.log(np.average(size, weights=self.weight))
+        if self.offset is not None:  # under a log link the mean is then that of y
             weight = np.ones(self.n_samples) if weight is None else weight
             local[0] -= logsumexp(self.offset, b=weight) - np.log(weight.sum())
         self.parameters.intercept(theta[None])[0] = local[: self.n_predictors, None]
@@ -526,7 +525,6 @@ class GLMPosterior(BasePosterior):
         given: Likelihood = GivenOwn(likelihood, own)
         if likelihood.quadratic:
             given = FixedNormalNoise(float(np.exp(own[0])))
-            given.offset_at = likelihood.offset_at
         parameters = self.parameters.given_own(given, noise_variance)
         return self._with(likelihood=given, parameters=parameters, _sums=SharedSums())
 

@@ -283,8 +283,8 @@ class LogLinearNoisePosterior(GLMPosterior):
         Z = design.take([*self.slopes.columns, -1], axis=1)
         Z[:, :-1] -= self._shift
         log_variance = Z @ theta[self.parameters.n_linear :]
-        if self.offset is not None:
-            log_variance += self.offset
+        if self.n_averaged is not None:
+            log_variance -= np.log(self.n_averaged)
         return design[:, : self.linear_prior.width], Z, log_variance
 
     def prior_precision(self, theta: Array) -> Array:

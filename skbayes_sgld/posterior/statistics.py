@@ -156,7 +156,7 @@ class GaussianStatistics:
         X: Array = np.ascontiguousarray(rows[:, :-1])
         size = None if self.count is None else np.full(n, self.total / self.count)
         brought = RowValues(rows[:, -1].copy(), np.full(n, self.n_rows / n))
-        return X, brought.beside(RowValues.of_averages(size))
+        return X, replace(brought, n_averaged=size)
 
     # ---- the log likelihood ---------------------------------------------------------------------
 

@@ -132,9 +132,8 @@ class PredictiveDistribution:
     def predictors(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Predictors ``(K, n, S)`` of the rows."""
         eta = self.predictor(X)
-        of_predictor = self._of_predictor(row_values)
-        if of_predictor is not None:
-            eta += of_predictor[:, None]
+        if row_values.offset is not None:
+            eta[0] += row_values.offset[:, None]
         return eta
 
     def local(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
@@ -147,20 +146,11 @@ class PredictiveDistribution:
         """Local parameters ``(n, n_local, S)``, given the predictors ``(K, n, S)``."""
         return self._beside(self._with_own(eta), row_values)
 
-    def _of_predictor(self, row_values: RowValues) -> Array | None:
-        """Offset of the predictors ``(n,)``; None without one."""
-        return None if self.likelihood.offset_at else row_values.offset
-
-    def _of_spread(self, row_values: RowValues) -> Array | None:
-        """Offset of the log spread ``(n,)``, that of averages; None without one."""
-        return row_values.offset if self.likelihood.offset_at else None
-
     def _beside(self, u: Array, row_values: RowValues) -> Array:
-        """Local parameters with an offset of the log spread, and values the likelihood takes."""
-        of_spread = self._of_spread(row_values)
-        if of_spread is not None:
+        """Local parameters with the log spread of averages, and values the likelihood takes."""
+        if row_values.n_averaged is not None:
             u = u.copy()
-            u[:, self.likelihood.offset_at] += of_spread[:, None]
+            u[:, self.likelihood.spread_at] -= np.log(row_values.n_averaged)[:, None]
         if taken := self.likelihood.taken(row_values):
             known = np.stack(taken, axis=1)[:, :, None]
             u = np.concatenate([u, np.broadcast_to(known, (*known.shape[:2], u.shape[2]))], axis=1)
@@ -209,14 +199,12 @@ class PredictiveDistribution:
             return np.column_stack([mean, variance + likelihood.variance(u) @ share])
 
         def normal_moments_of(X: Array, row_values: RowValues) -> Array:
-            coordinates = spread.coordinates(X)[0]
+            coordinates = _moved(spread.coordinates(X), row_values)[0]
             noise = share @ self._noise_variance * self._noise_share(row_values)
             variance = spread.variance(coordinates) + noise
-            mean, of_predictor = coordinates[:, -1], self._of_predictor(row_values)
-            mean = mean if of_predictor is None else mean + of_predictor
-            return np.column_stack([mean, variance])
+            return np.column_stack([coordinates[:, -1], variance])
 
-        if likelihood.quadratic:
+        if likelihood.has_sums(row_values):
             return self._by_blocks(normal_moments_of, 2, X, row_values, each=spread.n_coordinates)
         return self._by_blocks(moments_of, 4, X, row_values)
 
@@ -242,8 +230,8 @@ class PredictiveDistribution:
 
         def transformed_quantiles_of(X: Array, row_values: RowValues) -> Array:
             center, deviation = spread.deviations(X, unit)
-            if (of_predictor := self._of_predictor(row_values)) is not None:
-                center += of_predictor
+            if row_values.offset is not None:
+                center += row_values.offset
             if likelihood.log_link:
                 likelihood.check_predictors(center + deviation.max(axis=1))
 
@@ -260,12 +248,11 @@ class PredictiveDistribution:
     def quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Quantiles of an observation under the mixture over all draws ``(n, len(q))``."""
         likelihood = self.likelihood
-        if likelihood.quadratic:
+        if likelihood.has_sums(row_values):
             t = self._mixture_values(
                 lambda mixtures, *rows: mixtures.quantiles(*rows, q), X, row_values
             )
-            of_predictor = self._of_predictor(row_values)
-            return t if of_predictor is None else t + of_predictor[:, None]
+            return t if row_values.offset is None else t + row_values.offset[:, None]
 
         def quantiles_of(mixture: Mixture) -> Array:
             quantiles = np.empty((len(mixture), len(q)))
@@ -278,8 +265,7 @@ class PredictiveDistribution:
 
     def _noise_share(self, row_values: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
-        of_spread = self._of_spread(row_values)
-        return 1.0 if of_spread is None else np.exp(of_spread)
+        return 1.0 if row_values.n_averaged is None else 1.0 / row_values.n_averaged
 
     def _mixture_values(
         self, function: Callable[..., Array], X: Array, row_values: RowValues, *more: Array
@@ -412,10 +398,8 @@ class PredictiveDistribution:
         self, spread: Spread, X: Array, row_values: RowValues
     ) -> tuple[Array, Array, Array]:
         """Coordinates of rows, and means and sds ``(K, n)`` of their predictors."""
-        coordinates = spread.coordinates(X)
+        coordinates = _moved(spread.coordinates(X), row_values)
         center, sd = coordinates[..., -1].copy(), np.sqrt(spread.variance(coordinates))
-        if (of_predictor := self._of_predictor(row_values)) is not None:
-            center += of_predictor
         return coordinates, center, sd
 
     def _rates(self, center: Array, row_values: RowValues) -> Array:
@@ -427,9 +411,9 @@ class PredictiveDistribution:
         if self.own is not None:
             mean_own = (self.share @ self.own)[:, None]
             u = np.concatenate([center, np.broadcast_to(mean_own, (len(mean_own), len(u[0])))])
-        if (of_spread := self._of_spread(row_values)) is not None:
+        if row_values.n_averaged is not None:
             u = u.copy()
-            u[likelihood.offset_at] += of_spread
+            u[likelihood.spread_at] -= np.log(row_values.n_averaged)
         y = likelihood.mean(u[None])[0]
         if likelihood.totals:  # the likelihood's mean is that of one trial
             trials = np.ones(y.shape) if row_values.trials is None else row_values.trials
@@ -490,9 +474,8 @@ class PredictiveDistribution:
             cdf, every = mixture.cdf(likelihood.cdf), np.arange(len(mixture))
             return np.column_stack([cdf(at, every) for at in t.T])
 
-        if many and likelihood.quadratic:
-            of_predictor = self._of_predictor(row_values)
-            at = t if of_predictor is None else t - of_predictor[:, None]
+        if many and likelihood.has_sums(row_values):
+            at = t if row_values.offset is None else t - row_values.offset[:, None]
             values = self._mixture_values(
                 lambda mixtures, *rows: mixtures.cdf(*rows), X, row_values, at
             )
@@ -537,24 +520,24 @@ class PredictiveDistribution:
         extended[:, self.present] = values
         return extended
 
-    def probability(self, X: Array) -> Array:
+    def probability(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Posterior mean of the probability of each class ``(n, n_classes)``.
 
-        A tiny probability is as precise as others.
+        A tiny probability is as precise as others. Probabilities are of one trial.
         """
-        return self._among_all(self._probability(X), 0.0)
+        return self._among_all(self._probability(X, _of_one_trial(row_values)), 0.0)
 
-    def _probability(self, X: Array) -> Array:
+    def _probability(self, X: Array, row_values: RowValues) -> Array:
         """Probabilities of the classes that have rows."""
         likelihood, share, spread = self._label_likelihood(), self.share, self._spread(X)
         own = self._own_draws
 
-        def means_of(X: Array) -> Array:
-            eta = spread.predictors(spread.coordinates(X)).swapaxes(0, 1)
+        def means_of(X: Array, row_values: RowValues) -> Array:
+            eta = spread.predictors(_moved(spread.coordinates(X), row_values)).swapaxes(0, 1)
             return likelihood.mean_probabilities(eta, own, share)
 
-        def means_of_two(X: Array) -> Array:
-            coordinates = spread.coordinates(X)[0]
+        def means_of_two(X: Array, row_values: RowValues) -> Array:
+            coordinates = _moved(spread.coordinates(X), row_values)[0]
             negative = coordinates[:, -1:] < 0.0
             eta = spread.predictors(np.where(negative, -coordinates, coordinates))
             smaller = likelihood.mean_smaller(eta, share)
@@ -562,44 +545,45 @@ class PredictiveDistribution:
             return np.where(negative, p[:, ::-1], p)
 
         if likelihood.symmetric:
-            p = self._by_blocks(means_of_two, 1, X)
+            p = self._by_blocks(means_of_two, 1, X, row_values)
         else:
-            p = self._by_blocks(means_of, 4, X)
+            p = self._by_blocks(means_of, 4, X, row_values)
         return p / p.sum(axis=1, keepdims=True)
 
-    def labels(self, X: Array) -> Array:
+    def labels(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Position ``(n,)``, among all classes, of the most probable class.
 
         Means and variances of the predictors decide nearly all rows.
         """
-        likelihood, share = self._label_likelihood(), self.share
-        own = self._own_draws
+        likelihood, share, own = self._label_likelihood(), self.share, self._own_draws
+        row_values = _of_one_trial(row_values)
         predictor = self.predictor.centered() if likelihood.shift_invariant else self.predictor
         spread = predictor.spread(share, X.shape[0])
 
-        def decided(X: Array) -> Array:
-            coordinates = spread.coordinates(X)
+        def decided(X: Array, row_values: RowValues) -> Array:
+            coordinates = _moved(spread.coordinates(X), row_values)
             variance = spread.variance(coordinates)
             return likelihood.decided(coordinates[..., -1], variance, own, share)
 
-        labels = self._by_blocks(decided, 1, X, each=spread.n_coordinates)
+        labels = self._by_blocks(decided, 1, X, row_values, each=spread.n_coordinates)
         if len(rest := np.flatnonzero(labels < 0)):
-            labels[rest] = self._probability(X[rest]).argmax(axis=1)
+            labels[rest] = self._probability(X[rest], row_values[rest]).argmax(axis=1)
         return labels if self.present is None else self.present[labels]
 
-    def log_probability(self, X: Array) -> Array:
+    def log_probability(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Logs ``(n, n_classes, 2)`` of the mean probability of each class, and of all others.
 
         Each is accurate even if the other is near log 1.
         """
         likelihood, share = self._label_likelihood(), self.share
+        row_values = _of_one_trial(row_values)
         log_share = np.log(share, where=share > 0, out=np.full_like(share, -np.inf))
 
-        def logs_of(X: Array) -> Array:
-            logs = (p + log_share for p in likelihood.log_probabilities(self.local(X)))
+        def logs_of(*rows: Any) -> Array:
+            logs = (p + log_share for p in likelihood.log_probabilities(self.local(*rows)))
             return np.stack([np.logaddexp.reduce(p, axis=-1) for p in logs], axis=-1)
 
-        p = self._probability(X)
+        p = self._probability(X, row_values)
         rest = p @ (1.0 - np.eye(p.shape[1]))  # 1 - p would lose precision where p is near 1
         both = np.stack([p, rest], axis=-1)
         # single precision has rounded draws to 0 that matter
@@ -607,14 +591,17 @@ class PredictiveDistribution:
         with np.errstate(divide="ignore"):
             log_mean = np.log(both)
         if tiny.any():
-            log_mean[tiny] = self._by_blocks(logs_of, 4, X[tiny])
+            log_mean[tiny] = self._by_blocks(logs_of, 4, X[tiny], row_values[tiny])
         return self._among_all(log_mean, [-np.inf, 0.0])
 
-    def probability_draws(self, X: Array) -> Array:
+    def probability_draws(self, X: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Probability of each class under every draw ``(n, n_classes, S)``."""
-        likelihood = self._label_likelihood()
-        p = self._by_blocks(lambda X: likelihood.probabilities(self.local(X))[0], 2, X)
-        return self._among_all(p, 0.0)
+        likelihood, row_values = self._label_likelihood(), _of_one_trial(row_values)
+
+        def probabilities_of(*rows: Any) -> Array:
+            return likelihood.probabilities(self.local(*rows))[0]
+
+        return self._among_all(self._by_blocks(probabilities_of, 2, X, row_values), 0.0)
 
     def total_probabilities(self, eta: Array, weight: Array) -> Array:
         """Sums over rows as ``LabelLikelihood.total_probabilities`` ``(M, n_classes, S)``.
@@ -625,31 +612,43 @@ class PredictiveDistribution:
         totals = likelihood.total_probabilities(eta, self._own_draws, weight)
         return self._among_all(totals, 0.0)
 
-    def probability_quantiles(self, X: Array, q: Array) -> Array:
+    def probability_quantiles(self, X: Array, q: Array, row_values: RowValues = NO_VALUES) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
-        likelihood = self._label_likelihood()
+        likelihood, row_values = self._label_likelihood(), _of_one_trial(row_values)
         if likelihood.increasing:
             # Two classes, both with rows. The mean of a label, 0 or 1, is the probability of the
             # second class; that of a total would be a number of successes. The quantile q of the
             # first class's probability is 1 - the quantile 1 - q of the second's.
             of_labels = replace(self, likelihood=likelihood)
-            second = of_labels.mean_quantiles(X, np.concatenate([q, 1.0 - q]))
+            second = of_labels.mean_quantiles(X, np.concatenate([q, 1.0 - q]), row_values)
             at_q, at_rest = np.split(second, 2, axis=1)
             return np.stack([1.0 - at_rest, at_q], axis=1)
         spread = self._spread(X)
 
-        def quantiles_of(X: Array) -> Array:
-            eta = spread.predictors(spread.coordinates(X))
+        def quantiles_of(X: Array, row_values: RowValues) -> Array:
+            eta = spread.predictors(_moved(spread.coordinates(X), row_values))
             p = likelihood.mean(self._with_own(eta))
             if p.ndim == 2:  # two classes: p is the probability of the second
                 p = np.stack([1.0 - p, p], axis=1)
             each = [draw_quantiles(values, q, self.weights) for values in p.swapaxes(0, 1)]
             return np.stack(each, axis=1)
 
-        return self._among_all(self._by_blocks(quantiles_of, 2, X), 0.0)
+        return self._among_all(self._by_blocks(quantiles_of, 2, X, row_values), 0.0)
 
     def _label_likelihood(self) -> LabelLikelihood:
         if self.likelihood.totals:  # probabilities are of one trial
             return Bernoulli()
         assert isinstance(self.likelihood, LabelLikelihood)
         return self.likelihood
+
+
+def _of_one_trial(row_values: RowValues) -> RowValues:
+    """Values of rows whose probabilities are asked for: their offsets."""
+    return RowValues(offset=row_values.offset)
+
+
+def _moved(coordinates: Array, row_values: RowValues) -> Array:
+    """Coordinates of predictors ``(K, n, D)`` whose first predictor has the offset added."""
+    if row_values.offset is not None:
+        coordinates[0, :, -1] += row_values.offset
+    return coordinates

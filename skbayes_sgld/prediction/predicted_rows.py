@@ -106,8 +106,7 @@ class PredictedRows:
 
     def predictors(self) -> Array:
         """Predictors under each draw ``(K, n, S)``."""
-        row_values = self.row_values if self.classes is None else NO_VALUES
-        return self.predictive.predictors(self.X, row_values)
+        return self.predictive.predictors(self.X, self.row_values)
 
     def totals(self, eta: Array, weight: Array, of_mean: Callable[[Array], Array]) -> Array:
         """Weighted sums over the rows of a function of the mean, under each draw ``(M, S)``.
@@ -124,24 +123,24 @@ class PredictedRows:
 
     def probability(self) -> Array:
         """Probability of each class ``(n, n_classes)``."""
-        return self.point.probability(self.X)
+        return self.point.probability(self.X, self.row_values)
 
     def labels(self) -> Array:
         """Most probable class ``(n,)``."""
         assert self.classes is not None
-        return cast(Array, self.classes[self.point.labels(self.X)])
+        return cast(Array, self.classes[self.point.labels(self.X, self.row_values)])
 
     def log_probability(self) -> Array:
         """Logs ``(n, n_classes, 2)`` of the probabilities of each class and of all others."""
-        return self.point.log_probability(self.X)
+        return self.point.log_probability(self.X, self.row_values)
 
     def probability_quantiles(self, q: Array) -> Array:
         """Posterior quantiles of the probability of each class ``(n, n_classes, len(q))``."""
-        return self.predictive.probability_quantiles(self.X, q)
+        return self.predictive.probability_quantiles(self.X, q, self.row_values)
 
     def probability_draws(self) -> Array:
         """Probability of each class under each draw ``(n, n_classes, S)``."""
-        return self.predictive.probability_draws(self.X)
+        return self.predictive.probability_draws(self.X, self.row_values)
 
 
 class PredictedOutputs:

@@ -87,7 +87,7 @@ ROW_ARGUMENTS = {
     ),
     "n_averaged": RowArgument(
         check_n_averaged,
-        RowValues.of_averages,
+        lambda size: RowValues(n_averaged=size),
         is_size=True,
         fitted_to="averages of several observations",
         elsewhere="means of several observations are of SGLDLinearRegression and "

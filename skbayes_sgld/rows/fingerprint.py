@@ -50,7 +50,8 @@ class Fingerprint:
         """Fingerprint of rows with a weight above 0; y may hold successes among trials."""
         y, weight = values.y, values.weight
         assert y is not None
-        brought = [v for v in (values.offset, *values.others.values()) if v is not None]
+        more = values.offset, values.n_averaged, *values.others.values()
+        brought = [v for v in more if v is not None]
         if y.dtype.names is not None:
             y, brought = y["successes"], [*brought, y["trials"]]
         n, d = X.shape

@@ -86,6 +86,7 @@ class LinearModel:
             intercept_prior=intercept,
             sample_weight=values.weight,
             offset=values.offset,
+            n_averaged=values.n_averaged,
             others=values.others,
             fit_intercept=self.fit_intercept,
             intercept_at_mean=self.intercept_at_mean,

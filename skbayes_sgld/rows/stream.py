@@ -175,8 +175,8 @@ class BatchRows(RowsInPart):
             stream = replace(
                 stream, priors=_priors_of(replace(model, intercept_at_mean=False).posterior(rows))
             )
-        size = model.likelihood.averaged(rows.values)
-        statistics = GaussianStatistics.from_rows(rows.X, rows.y, rows.weight, size=size)
+        y, size = rows.values.y_less_offset, rows.values.n_averaged
+        statistics = GaussianStatistics.from_rows(rows.X, y, rows.weight, size=size)
         if stream.summary is not None:
             assert isinstance(stream.summary, GaussianStatistics)
             statistics = stream.summary.tempered(self.forgetting).plus(statistics)

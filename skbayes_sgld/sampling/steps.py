@@ -34,7 +34,7 @@ def advance_together(
     kept = KeptDraws(state["theta"].shape, steps)
     most = block_size or block_length(run, *state["theta"].shape)
     make: MakeSteps = make_steps
-    if dynamics.gradient.posterior.facts.normal_but_last is not None:  # of some linear models
+    if dynamics.gradient.posterior.facts.normal_but_last is not None:  # the noise scales the priors
         make = at_once_if_independent(run, dynamics, make_steps)
     # products are small: more threads gain nothing, and change the rounding
     with one_blas_thread(), np.errstate(all="ignore"):

@@ -78,6 +78,7 @@ class RowSpacePosterior(GLMPosterior):
             intercept_prior=posterior.linear_prior.intercept,
             sample_weight=posterior.weight,
             offset=posterior.offset,
+            n_averaged=posterior.n_averaged,
             others=posterior.values.others,
             fit_intercept=posterior.fit_intercept,
             intercept_at_mean=posterior.x_mean is not None,

@@ -170,7 +170,7 @@ FAMILIES = {
     ),
     "gamma_of_averages": Family(
         SGLDGammaRegressor,
-        Gamma().of_averages(),
+        Gamma(),
         positive_averages,
         lambda eta, t, size: stats.gamma(size * np.exp(-t), scale=np.exp(eta + t) / size),
         {"dispersion_prior": EXPONENTIAL},
@@ -179,7 +179,7 @@ FAMILIES = {
     ),
     "normal_of_averages": Family(
         SGLDLinearRegression,
-        NormalNoise().of_averages(),
+        NormalNoise(),
         averages,
         lambda eta, gamma, size: stats.norm(eta, np.exp(0.5 * gamma) / np.sqrt(size)),
         {"noise_prior": (InverseGamma(2.0, 1.5), log_inverse_gamma)},

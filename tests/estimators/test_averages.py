@@ -19,8 +19,8 @@ from skbayes_sgld import (
     SGLDPoissonRegressor,
     predict_interval,
 )
-from skbayes_sgld.likelihoods import FixedNormalNoise, Gamma, NormalNoise
-from skbayes_sgld.likelihoods.row_values import NO_VALUES, RowValues
+from skbayes_sgld.likelihoods import FixedNormalNoise, NormalNoise
+from skbayes_sgld.likelihoods.row_values import NO_VALUES
 from skbayes_sgld.posterior import GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.glm import SharedSums
 from skbayes_sgld.posterior.statistics import GaussianStatistics
@@ -98,27 +98,21 @@ def test_averages_lack_of_the_raw_rows_what_their_spread_tells_of_the_noise():
     within = sum(np.square(one - one.mean()).sum() for one in EACH)
     options = {"own_priors": InverseGamma(2.0, 9.0), "intercept_at_mean": False}
     rows = GLMPosterior(X[ROWS], raw, NormalNoise(), Normal(1.0), **options)
-    averages = GLMPosterior(
-        X, Y, NormalNoise().of_averages(), Normal(1.0), offset=-np.log(SIZE), **options
-    )
+    averages = GLMPosterior(X, Y, NormalNoise(), Normal(1.0), n_averaged=SIZE, **options)
     lost = np.zeros((4, 4))
     lost[:, 3] = 0.5 * (within * np.exp(-theta[:, 3]) - (len(raw) - N))
     np.testing.assert_allclose(rows.grad(theta), averages.grad(theta) + lost, rtol=1e-9)
     # with a known variance they are all that the rows tell
     options.pop("own_priors")
     rows = GLMPosterior(X[ROWS], raw, FixedNormalNoise(9.0), Normal(1.0), **options)
-    averages = GLMPosterior(
-        X, Y, FixedNormalNoise(9.0).of_averages(), Normal(1.0), offset=-np.log(SIZE), **options
-    )
+    averages = GLMPosterior(X, Y, FixedNormalNoise(9.0), Normal(1.0), n_averaged=SIZE, **options)
     for each in (averages, averages._with(_statistics=None, _sums=SharedSums())):
         np.testing.assert_allclose(rows.grad(theta[:, :3]), each.grad(theta[:, :3]), rtol=1e-8)
 
 
 def test_sums_over_rows_and_sufficient_statistics_agree():
-    weight, offset = RNG.uniform(0.5, 2.0, N), -np.log(SIZE)
-    model = GLMPosterior(
-        X, Y, NormalNoise().of_averages(), Normal(1.0), sample_weight=weight, offset=offset
-    )
+    weight = RNG.uniform(0.5, 2.0, N)
+    model = GLMPosterior(X, Y, NormalNoise(), Normal(1.0), sample_weight=weight, n_averaged=SIZE)
     by_row, theta = model._with(_statistics=None, _sums=SharedSums()), RNG.standard_normal((4, 4))
     apart = model.log_density(theta) - by_row.log_density(theta)  # logs of the sizes
     np.testing.assert_allclose(apart, apart[0], rtol=1e-9)
@@ -132,8 +126,7 @@ def test_sums_over_rows_and_sufficient_statistics_agree():
     ]
     all_rows = parts[0].plus(parts[1])
     rows, values = all_rows.as_rows()
-    size = NormalNoise().of_averages().averaged(values)
-    again = GaussianStatistics.from_rows(rows, values.y, values.weight, size=size)
+    again = GaussianStatistics.from_rows(rows, values.y, values.weight, size=values.n_averaged)
     for name in ("total", "n_rows", "mean", "products"):
         np.testing.assert_allclose(getattr(again, name), getattr(all_rows, name), rtol=1e-9)
 
@@ -426,13 +419,3 @@ def test_a_log_of_averages_is_fitted_as_it_is_given():
         model.fit(X, COSTS, n_averaged=SIZE)
     narrow, wide = (np.diff(predict_interval(model, X[:3], n_averaged=k)) for k in (25.0, 1.0))
     assert np.all(narrow < wide)
-
-
-def test_gamma_offsets_are_of_the_log_dispersion():
-    likelihood, y = Gamma().of_averages(), np.array([0.5, 2.0])
-    u = np.array([[[0.1, 0.4], [-0.3, -0.3]]])
-    at = u - np.array([[[0.0, 0.0], np.log([2.0, 7.0])]])
-    found = likelihood.bind(
-        RowValues.of_averages(np.array([2.0, 7.0])).beside(RowValues(y))
-    ).derivatives(u.copy(), 0)[0]
-    np.testing.assert_allclose(found, Gamma().log_density(at, y))

@@ -30,10 +30,10 @@ def test_trials_multiply_the_mean_of_one_and_offsets_are_added(n):
     np.testing.assert_allclose(totals.cdf(X[rows], TRIALS[rows, None], trials), 1.0, rtol=1e-12)
 
 
-def test_the_offset_of_averages_is_of_their_spread():
+def test_the_noise_of_averages_falls_with_their_size():
     own = np.full((50, 1), np.log(4.0))
-    law = PredictiveDistribution(LinearPredictor(COEF, LEVEL), NormalNoise().of_averages(), own)
-    mean, variance = law.moments(X, RowValues(offset=-np.log([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]))).T
+    law = PredictiveDistribution(LinearPredictor(COEF, LEVEL), NormalNoise(), own)
+    mean, variance = law.moments(X, RowValues(n_averaged=2.0 ** np.arange(6))).T
     np.testing.assert_allclose(mean, ETA.mean(axis=0), atol=1e-6)
     np.testing.assert_allclose(variance - ETA.var(axis=0), 4.0 / 2.0 ** np.arange(6), rtol=1e-5)
     np.testing.assert_allclose(law.moments(X, NO_VALUES)[:, 1] - ETA.var(axis=0), 4.0, rtol=1e-5)

@@ -1,18 +1,29 @@
 """A new argument by row that is no offset: one entry, and a likelihood that takes its values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
-from sklearn import config_context
+from sklearn import clone, config_context
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold, cross_validate
 
-from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld import (
+    RowBlocks,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDOrdinalClassifier,
+    predict_interval,
+    predict_proba_interval,
+)
 from skbayes_sgld.likelihoods import Bernoulli
+from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
+from skbayes_sgld.rows.checks import one_a_row
 from tests.pieces import load
 
 RNG = np.random.default_rng(0)
@@ -170,3 +181,69 @@ def test_scores_of_arrays_and_blocks_are_of_its_predictions(monkeypatch):
     assert model.score(X, Y, **FIT) == pytest.approx(expected)
     rows = RowBlocks(lambda: iter([(X, Y, None, FIT)]))
     assert model.score(rows) == pytest.approx(expected)
+
+
+def brings_offset(monkeypatch, cls):
+    """Class that takes ``head_start``, a known part of the first predictor."""
+    entry = replace(
+        PIECE.NOISE_SCALE,
+        check=lambda known, rows: one_a_row(known, "head_start", rows),
+        brings=lambda known: RowValues(offset=known),
+    )
+    monkeypatch.setitem(ROW_ARGUMENTS, "head_start", entry)
+    return type(
+        f"{cls.__name__}WithStart",
+        (cls,),
+        {"_row_arguments": (*cls._row_arguments, "head_start")},
+    )
+
+
+HEAD_START = RNG.normal(0.0, 2.0, 120)
+
+
+def test_an_offset_reaches_a_linear_model_whose_rows_may_be_averages(monkeypatch):
+    model = brings_offset(monkeypatch, SGLDLinearRegression)(**SETTINGS)
+    y = X @ [1.0, -0.5] + HEAD_START + 0.7 * RNG.standard_normal(120)
+    expected = SGLDLinearRegression(**SETTINGS).fit(X, y - HEAD_START)
+    assert_same_posterior(model.fit(X, y, head_start=HEAD_START), expected)
+    moved = predict_interval(expected, X) + HEAD_START[:, None]
+    np.testing.assert_allclose(predict_interval(model, X, head_start=HEAD_START), moved, atol=0.1)
+    rows = RowBlocks(lambda: iter([(X, y, None, {"head_start": HEAD_START})]))
+    assert_same_posterior(clone(model).fit(rows), expected)
+    by_batch = clone(model).partial_fit(X, y, head_start=HEAD_START)
+    assert_same_posterior(by_batch, expected)
+
+
+@pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDOrdinalClassifier])
+def test_an_offset_reaches_every_prediction_of_labels(monkeypatch, cls):
+    grade = np.digitize(X[:, 0] + HEAD_START + RNG.logistic(size=120), [-1.0, 1.0])
+    y = grade if cls is SGLDOrdinalClassifier else np.minimum(grade, 1)
+    model = brings_offset(monkeypatch, cls)(n_draws=200, random_state=0)
+    beside = {"head_start": HEAD_START}
+    model.fit(X, y, **beside)
+    of_class = [model.log_likelihood(X, np.full(120, k), **beside) for k in model.classes_]
+    draws = np.exp(np.stack(of_class, axis=1))
+    p = draws.mean(axis=2)
+    np.testing.assert_allclose(model.posterior_mean_draws(X, **beside), draws, atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(X, **beside), p, atol=1e-5)
+    np.testing.assert_allclose(model.predict_log_proba(X, **beside), np.log(p), atol=1e-4)
+    np.testing.assert_array_equal(model.predict(X, **beside), model.classes_[p.argmax(axis=1)])
+    ends = predict_proba_interval(model, X, 0.5, **beside)
+    expected = np.quantile(draws, [0.25, 0.75], axis=2, method="inverted_cdf").transpose(1, 2, 0)
+    np.testing.assert_allclose(ends, expected, atol=0.02)
+    density = np.log(np.take_along_axis(p, y[:, None], axis=1)[:, 0])
+    np.testing.assert_allclose(model.log_predictive_density(X, y, **beside), density, atol=1e-4)
+    assert model.score(X, y, **beside) == np.mean(p.argmax(axis=1) == y)
+
+
+def test_values_of_a_likelihood_with_sums_reach_its_predictions(monkeypatch):
+    monkeypatch.setattr(PIECE.ScaledNoise, "quadratic", True)
+    model = Scaled(**SETTINGS).fit(X, Y, **FIT)
+    draws = model.sample_posterior()
+    mean = X @ draws.coef.T + draws.intercept
+    sd = SCALE[:, None] * np.sqrt(draws.noise_variance)
+    for end, level in zip(predict_interval(model, X, 0.9, **FIT).T, (0.05, 0.95), strict=True):
+        below = norm.cdf(end[:, None], mean, sd).mean(axis=1)
+        np.testing.assert_allclose(below, level, atol=1e-3)
+    _, std = model.predict(X, return_std=True, **FIT)
+    np.testing.assert_allclose(std, np.sqrt((sd**2).mean(axis=1) + mean.var(axis=1)), rtol=1e-4)

@@ -8,10 +8,10 @@ For example, a default logistic regression of 569 rows and 30 columns (breast ca
 1. The first three strategies are not asked. Each is for models with a certain fact (``only``), such
    as several modes or few rows a column, and this model has none of these.
 2. :class:`Langevin` suits, since the settings leave sampler, step size, metric and rows to the
-   tuning, and nothing has been found against it. A pilot runs SGLD on all rows at a step size of 1:
-   its moments are off by so much that no shorter step worth trying would be right to 1 %. So it
-   hands on this finding. (With 300 rows and 4 columns the pilot finds no bias, and the plan is SGLD
-   with a step size of 1.)
+   tuning, and nothing has been found against it. The mode is found, and the noise of a batch
+   measured: all rows cost less. A pilot runs SGLD on them at a step size of 1: its moments are off
+   by so much that no shorter step worth trying would be right to 1 %. So it hands on this finding.
+   (With 300 rows and 4 columns the pilot finds no bias: the plan is SGLD with a step size of 1.)
 3. :class:`AcceptReject` suits, since there is a finding against SGLD. Its plan is HMC, which is
    exact at any step size. Another pilot adapts the metric and the step size.
 

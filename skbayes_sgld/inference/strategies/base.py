@@ -30,5 +30,9 @@ class Strategy:
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
-        """Plan of a run; or the task with a finding, for the next strategy that suits."""
+        """Plan of a run; or the task, for the next strategy that suits.
+
+        A finding added to the task rules out :class:`Langevin`; to leave all the others their
+        turn, return the task as it is.
+        """
         raise NotImplementedError(f"{cls.__name__} must define plan.")

@@ -38,8 +38,8 @@ class NormalGivenUnequalNoise(Map):
         self._design, L = design, design.shape[1]
         self._products = (design[:, :, None] * design[:, None, :]).reshape(-1, L * L)
         self._weight = np.ones(len(design)) if posterior.weight is None else posterior.weight
-        if posterior.size is not None:
-            self._weight = self._weight * posterior.size
+        if posterior.n_averaged is not None:
+            self._weight = self._weight * posterior.n_averaged
         self.origin = np.zeros(L)
         # the prior precision is U + S / sigma^2, sigma being the noise at the centre
         theta = np.zeros(posterior.n_params)
