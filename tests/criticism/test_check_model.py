@@ -556,6 +556,7 @@ def test_a_wave_along_a_column_gets_a_curve_whose_bend_is_learned(try_only):
     assert list(found.remedies.index) == ["curves of columns", "squares of columns"]
 
 
+@pytest.mark.slow
 def test_products_go_beside_curves_and_groups_by_position(try_only):
     """Terms before the model move its columns, and the keys move with them."""
     try_only("products")

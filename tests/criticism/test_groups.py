@@ -20,7 +20,7 @@ from skbayes_sgld.criticism.groups import (
     varying_slopes,
 )
 from skbayes_sgld.criticism.interactions import product_tests
-from tests.marks import SHORT, short_chains
+from tests.marks import SHORT, short_chains, slow
 
 pl = pytest.importorskip("polars")
 
@@ -86,8 +86,11 @@ def test_labels_of_one_row_and_missing_residuals_are_left_out():
 @short_chains
 @pytest.mark.parametrize(
     "kind",
-    [lambda X: X, pl.from_pandas, lambda X: X.to_numpy().tolist()],
-    ids=["pandas", "polars", "list"],
+    [
+        pytest.param(lambda X: X, id="pandas"),
+        slow(pl.from_pandas, id="polars"),
+        slow(lambda X: X.to_numpy().tolist(), id="list"),
+    ],
 )
 def test_the_subjects_of_repeated_measures_are_found_and_suggested(kind):
     X, y = kind(SLEEP[["Days"]]), SLEEP["Reaction"]

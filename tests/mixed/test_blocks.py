@@ -10,7 +10,7 @@ from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.pooled import pool_rows
 from skbayes_sgld.rows.reading import read_rows
-from tests.marks import SHORT, short_chains
+from tests.marks import SHORT, short_chains, slow
 
 GROUPS = {"shop": ["intercept", "price"]}
 
@@ -110,7 +110,7 @@ def test_fits_and_predictions_of_blocks_are_those_of_rows_in_an_array():
 
 
 @short_chains
-@pytest.mark.parametrize("model", [SGLDLogisticRegression, SGLDPoissonRegressor])
+@pytest.mark.parametrize("model", [SGLDLogisticRegression, slow(SGLDPoissonRegressor)])
 def test_other_likelihoods_keep_rows(model):
     X, y = make_rows(600, 5)
     y = np.where(y > 2, "yes", "no") if model is SGLDLogisticRegression else np.rint(abs(y))

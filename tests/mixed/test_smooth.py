@@ -236,6 +236,7 @@ def test_outside_the_range_of_the_fit_each_draw_goes_on_as_a_line():
         np.testing.assert_allclose(np.diff(near, 2, axis=1) / 1e-5, 0.0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_curves_do_not_depend_on_units_types_or_repeated_rows():
     x, truth, rng = smooth_rows(60)
     y = truth + 0.3 * rng.normal(size=len(x))
