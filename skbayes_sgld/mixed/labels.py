@@ -53,7 +53,7 @@ class Labels:
         found = {}
         for j in columns:
             values = _values(X, j)
-            _check_none_missing(values, names[j], fitting=True)
+            _check_values(values, names[j], fitting=True)
             found[j] = _distinct(values, names[j])
         return cls(found, names)
 
@@ -62,7 +62,7 @@ class Labels:
         found = dict(self.of_columns)
         for j, labels in self.of_columns.items():
             values = _values(X, j)
-            _check_none_missing(values, self.names[j], fitting=True)
+            _check_values(values, self.names[j], fitting=True)
             known = pd.Index(labels, tupleize_cols=False)
             distinct = pd.Index(_distinct(values, self.names[j]), tupleize_cols=False)
             new = known.get_indexer(distinct) < 0
@@ -101,7 +101,7 @@ class Labels:
             if population:
                 codes[j] = np.full(len(values), POPULATION)
             else:
-                _check_none_missing(values, self.names[j], fitting=False)
+                _check_values(values, self.names[j], fitting=False)
                 codes[j] = self.codes(j, values)
         return _with_columns(X, codes)
 
@@ -224,10 +224,20 @@ def _distinct(values: Any, name: str) -> Array:
     return numbers + 0.0 if numbers.dtype.kind == "f" else numbers  # 0.0 for -0.0
 
 
-def _check_none_missing(values: Any, name: str, fitting: bool) -> None:
+def _check_values(values: Any, name: str, fitting: bool) -> None:
+    """Raise if a label is missing, infinite, or so large that its type has rounded it."""
     missing = pd.isna(values)
-    if isinstance(values, np.ndarray) and values.dtype.kind == "f" and np.isinf(values).any():
-        raise ValueError(f"X has the label inf or -inf in column {name!r}; give finite numbers.")
+    if getattr(values.dtype, "kind", "") == "f":
+        largest = np.max(np.abs(np.asarray(values)[~missing]), initial=0.0)
+        if largest == np.inf:
+            raise ValueError(
+                f"X has the label inf or -inf in column {name!r}; give finite numbers."
+            )
+        if largest >= 2.0 / np.finfo(values.dtype).eps:
+            raise ValueError(
+                f"X has the label {largest:.16g} in column {name!r} as {values.dtype}, which does "
+                "not tell whole numbers of this size apart; give labels as integers or text."
+            )
     if not missing.any():
         return
     first = int(np.argmax(missing))

@@ -311,6 +311,20 @@ def test_the_coordinates_that_an_error_names_are_accepted():
         SGLDLinearRegression(parameterization="integrated").fit(FRAME[["x"]], Y)
 
 
+@short_chains
+@pytest.mark.parametrize(("dtype", "first"), [(np.float64, 2**53), (np.float32, 2**24)])
+def test_whole_numbers_that_floats_do_not_tell_apart_are_refused(dtype, first):
+    # labels of a column with gaps, or of a list beside fractions: pairs of them were one label
+    ids = first + pd.factorize(FRAME["g"])[0]
+    model = linear(group_effects={"id": "intercept"}, **SHORT)
+    rounded = FRAME[["x"]].assign(id=ids.astype(dtype))
+    with pytest.raises(ValueError, match=f"column 'id' as {dtype.__name__}, which .* or text"):
+        model.fit(rounded, Y)
+    assert len(model.fit(FRAME[["x"]].assign(id=ids), Y).group_effects_) == FRAME["g"].nunique()
+    with pytest.raises(ValueError, match="give labels as integers or text"):
+        model.predict(rounded)
+
+
 def test_rows_of_other_shapes_and_infinite_labels_are_refused():
     codes = np.column_stack([pd.factorize(FRAME["g"])[0], FRAME["x"]]).astype(float)
     model = linear(group_effects={0: "intercept"}, n_draws=300)
