@@ -403,7 +403,7 @@ class Likelihood(Component):
     def averaged_quantile(self, mixture: Mixture, q: float) -> Array:
         """Quantile ``(n,)`` of each row's observation under a mixture of local parameters."""
         start, unit = self.quantile_start(mixture.center(), q)
-        return solve_quantile(mixture.cdf(self.cdf), q, start, unit, self.whole)
+        return mixture.quantile(self.cdf, q, start, unit, self.whole)
 
 
 class LabelLikelihood(Likelihood):

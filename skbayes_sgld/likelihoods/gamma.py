@@ -11,7 +11,7 @@ from scipy.special import gammainc, gammaincinv, gammaln, ndtri
 
 from skbayes_sgld.likelihoods.base import Array, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
-from skbayes_sgld.likelihoods.mixture import Mixture, log_normal, solve_quantile
+from skbayes_sgld.likelihoods.mixture import Mixture, log_normal
 from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -120,7 +120,7 @@ class Gamma(Likelihood):
             with np.errstate(over="ignore"):  # an overflow gives 1
                 return self.cdf(u, np.exp(s))
 
-        return np.exp(solve_quantile(mixture.cdf(cdf), q, start, unit))
+        return np.exp(mixture.quantile(cdf, q, start, unit))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of an observation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,6 +12,9 @@ from skbayes_sgld._typing import Array
 
 _BEND = 2.0  # relative change of the slope over one unit: error of a secant step
 _SMALLEST = np.finfo(float).tiny
+_EACH = 16  # every so many draws are a mixture whose quantiles are near those of all
+_FEWEST = 50  # draws of such a mixture
+_DOUBT = 0.1  # relative error of the slope at its quantiles
 
 
 def log_normal(z: float) -> float:
@@ -90,6 +94,52 @@ class Mixture:
 
         return cdf
 
+    def thinned(self) -> Mixture | None:
+        """Mixture over every sixteenth component; None of few."""
+        weights = self.weights[::_EACH]
+        if len(weights) < _FEWEST or not weights.sum() > 0.0:
+            return None
+        return Mixture(self.u[..., ::_EACH], weights / weights.sum())
+
+    def quantile(
+        self,
+        of: Callable[[Array, Array], Array],
+        q: float,
+        start: Array,
+        unit: Array,
+        whole: bool = False,
+    ) -> Array:
+        """Quantiles ``(n,)``, for the distribution function of a component as :meth:`cdf` takes it.
+
+        They are searched from those of a thinned mixture, which are within a Monte Carlo error.
+        The other arguments are those of :func:`solve_quantile`.
+        """
+        doubt = None
+        few = None if whole else self.thinned()
+        if few is not None:
+            near, slope, _ = solve(few.cdf(of), q, start, unit, whole)
+            usable = np.isfinite(near) & np.isfinite(slope) & (slope > 0)
+            start, unit = np.where(usable, near, start), np.where(usable, 1.0 / slope, unit)
+            doubt = np.where(usable, _DOUBT, 1.0)
+        return solve(self.cdf(of), q, start, unit, whole, doubt).quantile
+
+
+class Solution(NamedTuple):
+    """Quantiles as :func:`solve` finds them, each of shape (n,).
+
+    Attributes
+    ----------
+    quantile : ndarray
+    slope : ndarray
+        Last slope of the normal score.
+    margin : ndarray
+        Least distance of the level from the probabilities at the ends of the bracket.
+    """
+
+    quantile: Array
+    slope: Array
+    margin: Array
+
 
 def solve_quantile(
     cdf: Callable[[Array, Array], Array],
@@ -99,6 +149,18 @@ def solve_quantile(
     whole: bool = False,
     doubt: Array | None = None,
 ) -> Array:
+    """Quantile of each row, as :func:`solve` finds it."""
+    return solve(cdf, q, start, unit, whole, doubt).quantile
+
+
+def solve(
+    cdf: Callable[[Array, Array], Array],
+    q: float,
+    start: Array,
+    unit: Array,
+    whole: bool = False,
+    doubt: Array | None = None,
+) -> Solution:
     """Solve ``cdf(t) = q`` for each row, by the secant method for the normal score of the cdf.
 
     The normal score, the normal quantile of ``cdf(t)``, is nearly linear in t. A bracket is kept
@@ -123,10 +185,12 @@ def solve_quantile(
 
     Returns
     -------
-    quantile : ndarray of shape (n,)
-        Accurate to 1e-5 units, and exact for whole numbers. Not finite if start or unit are not.
+    solution : Solution
+        Quantiles accurate to 1e-5 units, and exact for whole numbers. Not finite if start or unit
+        are not.
     """
     level, n = ndtri(q), len(start)
+    over, under = np.full(n, 1.0 - q), np.full(n, q)  # distances of the level from the ends'
     low, high = np.full(n, -1.0 if whole else -np.inf), np.full(n, np.inf)
     t = np.maximum(np.ceil(start), 0.0) if whole else start.astype(float)
     begin = t.copy()
@@ -146,6 +210,8 @@ def solve_quantile(
         excess = p - q
         score = ndtri(np.clip(p, _SMALLEST, 1.0 - 1e-16)) - level
         saturated = (p < 1e-15) | (p > 1.0 - 1e-15)  # its score says nothing
+        over[active] = np.where(excess >= 0, excess, over[active])
+        under[active] = np.where(excess < 0, -excess, under[active])
         high[active] = np.where(excess >= 0, at, high[active])
         low[active] = np.where(excess < 0 if whole else excess <= 0, at, low[active])
         if previous is not None:
@@ -179,10 +245,11 @@ def solve_quantile(
                 error = step if far_out else step * (doubt[active] + bend)
             # if nearly all mass is within a few units, secants across it are not slopes
             reached = ~halved & (np.abs(excess) < 0.01 * min(q, 1.0 - q))
-            far = np.where(reached, error > 1e-5, above - below > 1e-12 * each)
+            far = np.where(reached, error > 3e-5, above - below > 1e-12 * each)
         t[active] = proposal
         active, previous = active[far], (at[far], score[far], saturated[far])
-    return np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
+    found = np.where(np.isfinite(t), high, t) + 0.0 if whole else t  # no -0.0
+    return Solution(found, slope, np.minimum(over, under))
 
 
 def _between(below: Array, above: Array, begin: Array, unit: Array) -> Array:

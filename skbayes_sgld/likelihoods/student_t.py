@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import ndtri, stdtrit
 
 from skbayes_sgld.likelihoods.base import Array
+from skbayes_sgld.likelihoods.distribution_functions import student_cdf
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import log_normal
 from skbayes_sgld.likelihoods.normal import NormalNoise
@@ -151,7 +152,7 @@ class StudentTNoise(NormalNoise):
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of an observation of at most y."""
-        return stdtr(self._degrees(u), (y - u[:, 0]) * np.exp(-0.5 * u[:, 1]))
+        return student_cdf(self._degrees(u), (y - u[:, 0]) * np.exp(-0.5 * u[:, 1]))
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""

@@ -26,9 +26,11 @@ from skbayes_sgld.prediction.quadrature import Nodes, OwnNodes, Quadrature, coun
 _NODES = 0.1  # nodes for each draw; with more, sums over all draws cost less
 _MANY = 200
 # estimates of errors from which on rows have more nodes: nearly all errors are a fifth of these
-_OF_QUANTILE, _OF_CDF, _OF_DENSITY = 2e-5, 4e-6, 4e-6
+_OF_QUANTILE, _OF_COUNT, _OF_CDF, _OF_DENSITY = 5e-5, 5e-4, 4e-6, 4e-6
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
-_MOST_OVER = 30.0  # a few more nodes do not mend larger errors
+_MOST_OVER = 5.0  # a few more nodes do not mend larger errors
+_PROBE = 16  # rows whose errors tell those of others with as many nodes
+_OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
 _DONE = -1
 
 # rare: under a log link the mean of a row far out may overflow
@@ -261,7 +263,8 @@ class PredictiveDistribution:
                 quantiles[:, number] = likelihood.averaged_quantile(mixture, p)
             return quantiles
 
-        return self._averages(quantiles_of, _OF_QUANTILE, X, row_values)
+        error = _OF_COUNT if likelihood.whole else _OF_QUANTILE
+        return self._averages(quantiles_of, error, X, row_values)
 
     def _noise_share(self, row_values: RowValues) -> Array | float:
         """Noise variance of each row over that of one observation ``(n,)``: 1 but for averages."""
@@ -296,7 +299,9 @@ class PredictiveDistribution:
         The function takes a :class:`Mixture` and the block's part of ``more``. An error of 0 stands
         for mixtures over all draws.
         """
-        if error and self.allows_quadrature:
+        # two predictors of few rows: nodes take longer to make than sums over all draws
+        pays = self.predictor.n_predictors == 1 or self._many(X)
+        if error and self.allows_quadrature and pays:
             return self._by_nodes(function, error, X, row_values, *more)
         return self._by_sums(function, X, row_values, *more)
 
@@ -347,20 +352,28 @@ class PredictiveDistribution:
                 likelihood.check_predictors(center[0] + sd[0] * z[0].max(axis=1))
             return quadrature(center, sd, z)
 
-        def values_of(part: slice) -> Array:
-            at = rows[part]
-            X_at, values_at = X[at], row_values[at]
-            size = block_size(2 * spread.n_coordinates + 4 * z_size)
-            blocks = [slice(i, i + size) for i in range(0, len(at), size)]
-            parts = [nodes_of(X_at[block], values_at[block]) for block in blocks]
-            u, weights, last = (np.concatenate(each) for each in zip(*parts, strict=True))
-            mixture = Nodes(self._beside(u, values_at), weights, last, quadrature)
-            values = function(mixture, *(each[at] for each in more))
-            return np.column_stack([values, mixture.error])
+        def values_at(rows: Array) -> Array:
+            """Values of some rows, and last their estimated errors."""
+
+            def values_of(part: slice) -> Array:
+                at = rows[part]
+                X_at, values_at = X[at], row_values[at]
+                size = block_size(2 * spread.n_coordinates + 4 * z_size)
+                blocks = [slice(i, i + size) for i in range(0, len(at), size)]
+                parts = [nodes_of(X_at[block], values_at[block]) for block in blocks]
+                u, weights, last = (np.concatenate(each) for each in zip(*parts, strict=True))
+                mixture = Nodes(self._beside(u, values_at), weights, last, quadrature)
+                values = function(mixture, *(each[at] for each in more))
+                return np.column_stack([values, mixture.error])
+
+            with one_blas_thread():
+                return map_blocks(values_of, len(rows), block_size(4 * quadrature.n_nodes))
 
         K, n_rows = self.predictor.n_predictors, X.shape[0]
         z_size = K * len(share)
         counts: Array = self._by_blocks(counts_of, 1, X, row_values, each=spread.n_coordinates)
+        if not self._many(X):  # each number of nodes has a fixed cost
+            counts[counts > 0] = _OF_FEW[np.searchsorted(_OF_FEW, counts[counts > 0])]
         values = None
         for extra in _EXTRA:
             own, before = OwnNodes(draws, share, error, extra), counts.copy()
@@ -372,8 +385,12 @@ class PredictiveDistribution:
                 if quadrature.n_nodes > _NODES * len(share):
                     counts[rows] = 0
                     continue
-                with one_blas_thread():
-                    found = map_blocks(values_of, len(rows), block_size(4 * quadrature.n_nodes))
+                if len(rows) > 4 * _PROBE:  # a few rows tell whether all are worth their time
+                    over = values_at(rows[:: len(rows) // _PROBE])[:, -1] / error
+                    if not np.mean(over <= 1.0) > 0.5:
+                        counts[rows] = n + extra + 1 if np.median(over) < _MOST_OVER else 0
+                        continue
+                found = values_at(rows)
                 if values is None:
                     values = np.empty((n_rows, found.shape[1] - 1))
                 values[rows] = found[:, :-1]

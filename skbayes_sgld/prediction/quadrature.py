@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods.mixture import Mixture
+from skbayes_sgld.likelihoods.mixture import Mixture, solve
 
 _LEAST = 0.02  # least size of a moment that is not known
 _MOMENT = 0.1  # mean of an orthonormal polynomial of the draws: its expected size
@@ -27,6 +27,7 @@ _COUNTS = (2, 3, 4, 5, 6, 8, 10, 13)
 _CORRELATED = 0.05  # below it coordinates are left as they are: their moments are kept
 _FEW_COLUMNS = 8  # of a matrix: with fewer, products with each of them take less time
 _MOST_OWN = 8  # nodes of an own parameter that varies more: errors are estimated
+_SURE = 4.0  # estimates of errors whose sum none exceeds
 _REACH = 3.2  # sds that nodes of predictors reach: most rows have draws beyond
 
 
@@ -178,6 +179,25 @@ class Nodes(Mixture):
         self.error[part] = np.maximum(self.error[part], error / self.scale)
         return np.einsum("ij,ij->i", values, self.weights[part])
 
+    def quantile(
+        self,
+        of: Callable[[Array, Array], Array],
+        q: float,
+        start: Array,
+        unit: Array,
+        whole: bool = False,
+    ) -> Array:
+        """Quantiles ``(n,)`` as those of a mixture, whose errors are added to the others.
+
+        A whole number has no error if that of its level cannot move it.
+        """
+        before, self.error = self.error, np.zeros(len(self))
+        quantile, _, margin = solve(self.cdf(of), q, start, unit, whole)
+        if whole:
+            self.error[_SURE * self.error * self.scale < margin] = 0.0
+        self.error = np.maximum(before, self.error)
+        return quantile
+
     def center(self) -> Array:
         """Mean local parameters ``(n, n_local, 1)``."""
         return np.einsum("ijk,ik->ij", self.u, self.weights)[..., None]
@@ -267,7 +287,7 @@ class Quadrature:
         nodes[:, K:] = own.nodes.T[:, None]
         nodes[beyond] = nodes[beyond][..., :1, :1]
         last = moments[:, self._degree >= max(len(self._rule.nodes) - 2, 3)]
-        size = np.where(beyond, np.nan, np.sqrt(np.square(last).sum(axis=(1, 2))))
+        size = np.where(beyond, np.nan, np.sqrt(np.square(last).sum(axis=1).max(axis=1)))
         return nodes.reshape(n, nodes.shape[1], -1), weights, size
 
     def _moments(self, z: Array, values: Array) -> Array:

@@ -188,3 +188,19 @@ def test_levels_are_those_of_the_mixture_over_all_draws(name, spread):
             assert np.all(cdf(t - 1.0, every) < level + 1e-3)
         else:
             np.testing.assert_allclose(cdf(t, every), level, rtol=0, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["Poisson", "negative binomial", "mostly zeros", "beta-binomial"])
+def test_quantiles_of_counts_by_nodes_are_those_of_all_draws(name, monkeypatch):
+    """Nodes with a larger error are enough if it cannot move the level past the quantile's."""
+    likelihood, centers, sds = FAMILIES[name]
+    rng = np.random.default_rng(1)
+    X, S = rng.standard_normal((300, 3)), 1000
+    coef, level = 0.3 * rng.standard_normal((S, 1, 3)), 1.0 + 0.2 * rng.standard_normal((S, 1))
+    own = np.array(centers) + np.array(sds) * rng.standard_normal((S, len(sds))) if sds else None
+    predictive = PredictiveDistribution(LinearPredictor(coef, level), likelihood, own)
+    trials = RowValues(others={"trials": np.full(300, 20.0)}) if likelihood.totals else RowValues()
+    q = np.array([0.02, 0.5, 0.95])
+    found = predictive.quantiles(X, q, trials)
+    monkeypatch.setattr(PredictiveDistribution, "allows_quadrature", False)
+    np.testing.assert_array_equal(found, predictive.quantiles(X, q, trials))
