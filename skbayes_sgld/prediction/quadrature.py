@@ -28,6 +28,7 @@ _CORRELATED = 0.05  # below it coordinates are left as they are: their moments a
 _FEW_COLUMNS = 8  # of a matrix: with fewer, products with each of them take less time
 _MOST_OWN = 8  # nodes of an own parameter that varies more: errors are estimated
 _SURE = 4.0  # estimates of errors whose sum none exceeds
+_UNSURE = 10.0  # weight of an error that may move a count: nodes are made for ten times the error
 _REACH = 3.2  # sds that nodes of predictors reach: most rows have draws beyond
 
 
@@ -194,7 +195,8 @@ class Nodes(Mixture):
         before, self.error = self.error, np.zeros(len(self))
         quantile, _, margin = solve(self.cdf(of), q, start, unit, whole)
         if whole:
-            self.error[_SURE * self.error * self.scale < margin] = 0.0
+            sure = _SURE * self.error * self.scale < margin
+            self.error = np.where(sure, 0.0, _UNSURE * self.error)
         self.error = np.maximum(before, self.error)
         return quantile
 
