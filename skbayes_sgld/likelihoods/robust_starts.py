@@ -36,7 +36,8 @@ def regressions(design: Array, y: Array, weight: Array | None) -> list[Array]:
     w = np.ones(n) if weight is None else weight
     if n < 2 * width + 2:
         return []
-    ridge = _RIDGE * (w @ np.square(design))
+    size = w @ np.square(design)
+    ridge = np.where(size > 0.0, _RIDGE * size, 1.0)  # a column of zeros has the coefficient 0
 
     def solve(w: Array) -> Array:
         gram = (design.T * w) @ design

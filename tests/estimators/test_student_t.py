@@ -10,6 +10,7 @@ from skbayes_sgld.posterior import LogLinearNoise
 from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling.tuning.mode import newton_mode
 from tests.estimators.families import FAMILIES, heavy, mode_by_scipy
+from tests.marks import SHORT, short_chains
 
 
 def student_t(**settings):
@@ -84,3 +85,16 @@ def test_a_check_of_heavy_tails_suggests_it():
     assert found.suggestion.noise_distribution == "student_t"
     better = found.suggestion.fit(X, y)
     assert not check_model(better, X, y).table["verdict"].eq("misfit").any()
+
+
+@short_chains
+@pytest.mark.parametrize("noise_model", ["constant", "log_linear"])
+@pytest.mark.parametrize("column", ["zeros", "constant", "zeros but for rows without weight"])
+def test_a_column_without_information_is_fitted(column, noise_model):
+    X, y, _ = heavy(20)
+    weight = np.ones(20)
+    X[:, 1] = 3.0 if column == "constant" else 0.0
+    if "weight" in column:
+        X[:3, 1], weight[:3] = [1.0, 2.0, 3.0], 0.0
+    model = student_t(noise_model=noise_model, **SHORT).fit(X, y, sample_weight=weight)
+    assert np.isfinite(model.coef_).all()
