@@ -24,6 +24,7 @@ from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.posterior.row_sum import RowSum
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
+from skbayes_sgld.wide_rows.collapsed_gram import CollapsedGram
 from skbayes_sgld.wide_rows.collapsed_rows import collapsed_rows
 from skbayes_sgld.wide_rows.whitened import sparse_rows, whiten_rows
 
@@ -87,13 +88,16 @@ def averaged_normal(
     normal : AveragedNormal or None
         None if the rounds do not converge.
     """
-    if theta.size > MAX_DENSE:
-        rows: WhitenedPosterior | None = None
-        if issparse(posterior.X):
-            # at another temperature the tempered likelihood would have to be integrated
-            collapse = collapse and temperature == 1.0
-            rows = collapsed_rows(posterior, theta) if collapse else None
-            rows = rows or sparse_rows(posterior, theta)
+    rows: WhitenedPosterior | None = None
+    # at another temperature the tempered likelihood would have to be integrated
+    if collapse and temperature == 1.0:
+        if posterior.n_samples <= MAX_DENSE:
+            rows = collapsed_rows(posterior, theta, CollapsedGram)
+        elif issparse(posterior.X):
+            rows = collapsed_rows(posterior, theta)
+    if rows is None and theta.size > MAX_DENSE and issparse(posterior.X):
+        rows = sparse_rows(posterior, theta)
+    if rows is not None or theta.size > MAX_DENSE:
         return None if rows is None else AveragedNormal(theta, rows.inverse, rows)
     # single precision is enough for a metric, in a third of the time
     for dtype in (np.float32, np.float64):

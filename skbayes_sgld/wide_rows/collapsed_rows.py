@@ -68,7 +68,7 @@ class CollapsedRows(CollapsedPosterior):
         flat = own <= 0.0  # the intercept's
         self.inverse = np.where(flat, 1.0, own)
         self.center = theta + np.where(flat, 0.0, pull / self.inverse)
-        d, design = posterior.n_features, posterior.design_rows(slice(0, n))
+        d, design = posterior.n_features, self._rows_of(posterior)
         at_center = design.apply(self.center[None, None], design)[0, 0].astype(np.float32)
         unit = 1.0 / np.sqrt(self.inverse[:d])
         # Rows minus their mean add up to 0; without that they have a direction in common, which
@@ -77,11 +77,12 @@ class CollapsedRows(CollapsedPosterior):
         mean = design.x_mean * unit
         steepness = np.sqrt(np.sum(1.0 / design.lengths(unit))) * np.linalg.norm(mean)
         share = 1.0 / max(1.0, steepness)
-        scaled = SparseDesign(scale_columns(design.X, unit), (1.0 - share) * mean, False)
-        self._design = SparseDesign(scaled.X.astype(np.float32), scaled.x_mean, False)
+        scaled = self._scaled(design, unit, (1.0 - share) * mean, float)
+        self._design = self._scaled(design, unit, (1.0 - share) * mean, np.float32)
         self._norms = np.sqrt(scaled.lengths(np.ones(d))).astype(np.float32)
         self._signs = (2.0 * posterior.y - 1.0).astype(np.float32)
         self._unit, self._offset = self._signs / self._norms, self._signs * at_center
+        self._hold()
         gram = LinearOperator((n, n), lambda x: self._gram(x.reshape(1, n))[0], dtype=np.float32)
         probes = probe_generator().standard_normal((_PROBES, n), dtype=np.float32)
         # at most ten restarts of 40 products; the computed eigenvalues are inside the spectrum
@@ -92,11 +93,10 @@ class CollapsedRows(CollapsedPosterior):
         # it does not pay with an eigenvalue below 0.02, or noise below 4 logits in some row
         if low < 0.02 or np.sqrt(self._own) * self._norms.min() < 4.0:
             raise ValueError("the rows are too dependent on each other, or too short")
-        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), low, high, _ERROR)
-        self._inverse_terms = _terms(lambda x: 1.0 / x, low, high, _ERROR)
+        self._prepare_functions()
         # eigsh may miss eigenvalues of 0, such as those of duplicate rows. In their directions the
         # series are wrong, and one of 16 normal vectors has a component there that is not small
-        error = self._gram(self._polynomial(self._inverse_terms, probes)) - probes
+        error = self._gram(self._solved(probes)) - probes
         if np.any(_sums(np.square(error)) > np.square(1.5 * _ERROR) * _sums(np.square(probes))):
             raise ValueError("the rows are dependent on each other")
         self._noise = np.float32(np.sqrt(self._own)) * self._norms
@@ -110,8 +110,28 @@ class CollapsedRows(CollapsedPosterior):
         self._level = np.float32(self.root[-1] * (d < P))  # unit of the intercept, if there is one
         self._slope = (share * mean * self.inverse_t[-1]).astype(np.float32)
         self.softness = float(np.sqrt(self._own))
+        self.work = self._product_work()
+
+    def _rows_of(self, posterior: GLMPosterior) -> Any:
+        """Design of all rows."""
+        return posterior.design_rows(slice(0, posterior.n_samples))
+
+    def _scaled(self, design: Any, unit: Array, x_mean: Array, dtype: type) -> Any:
+        """Design with columns times ``unit (d,)``, minus another mean, without a column of ones."""
+        return SparseDesign(scale_columns(design.X, unit).astype(dtype), x_mean, False)
+
+    def _hold(self) -> None:
+        """Prepare products with K."""
+
+    def _prepare_functions(self) -> None:
+        """Prepare functions of K."""
+        self._root_terms = _terms(lambda x: 1.0 / np.sqrt(x - self._own), *self._bounds, _ERROR)
+        self._inverse_terms = _terms(lambda x: 1.0 / x, *self._bounds, _ERROR)
+
+    def _product_work(self) -> float:
+        """Cost of a product with K, in multiplications of a dense product."""
         # in products with 16 columns a sparse multiplication takes 9 times as long as a dense one
-        self.work = 9.0 * 2.0 * posterior.X.nnz
+        return 9.0 * 2.0 * self._design.X.nnz
 
     def work_of(self, n_steps: int) -> float:
         """Cost of a trajectory, its momentum and the draw at its end, in multiplications."""
@@ -136,6 +156,14 @@ class CollapsedRows(CollapsedPosterior):
         pair = np.stack([dual, dual])
         pair[1, :, :-1] = self._gram(dual[:, :-1]) - np.float32(self._own) * dual[:, :-1]
         return pair
+
+    def _solved(self, x: Array) -> Array:
+        """``K^{-1} x``, for x ``(C, n)``."""
+        return self._polynomial(self._inverse_terms, x)
+
+    def _momenta(self, normals: Array) -> Array:
+        """Normals ``(C, n)`` of covariance ``(K - D)^{-1}``, from standard normals."""
+        return self._polynomial(self._root_terms, normals)
 
     def _polynomial(self, terms: list[float], x: Array) -> Array:
         """Chebyshev series in K, applied to ``x (C, n)``."""
@@ -178,7 +206,7 @@ class CollapsedRows(CollapsedPosterior):
         a whole step between two kicks.
         """
         normals = self._normals(generators, self.n_rows + 1)
-        normals[:, :-1] = self._polynomial(self._root_terms, normals[:, :-1])
+        normals[:, :-1] = self._momenta(normals[:, :-1])
         normals[:, -1] *= self._level > 0
         place, momentum = self._pair(dual.astype(np.float32)), self._pair(normals)
         energy, step = self._energy(place, momentum), step[:, None].astype(np.float32)
@@ -210,7 +238,7 @@ class CollapsedRows(CollapsedPosterior):
         noise = (np.square(self._noise) * both + other) / self._total
         z = normals[:, 2 * n :]
         residual = value[:, :-1] + noise / self._norms - self._predictors(z)
-        z = (z + self._back(self._polynomial(self._inverse_terms, residual))).astype(float)
+        z = (z + self._back(self._solved(residual))).astype(float)
         level = value[:, -1] + _sums(self._slope * z)
         return np.column_stack([z, level]) if self._level > 0 else z
 
@@ -223,8 +251,10 @@ class CollapsedRows(CollapsedPosterior):
         return self
 
 
-def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | None:
-    """Sparse rows with independent noise integrated out; None if that is impossible or useless."""
+def collapsed_rows(
+    posterior: GLMPosterior, theta: Array, kind: type[CollapsedRows] = CollapsedRows
+) -> CollapsedRows | None:
+    """Rows with independent noise integrated out; None if that is impossible or useless."""
     prior = posterior.prior
     alike = posterior.weight is None and posterior.offset is None
     separate = isinstance(prior, Normal) and prior.covariance is None and prior.proper
@@ -233,8 +263,8 @@ def collapsed_rows(posterior: GLMPosterior, theta: Array) -> CollapsedRows | Non
     if not (few and alike and type(posterior.likelihood) is Bernoulli and separate and flat):
         return None
     try:
-        return CollapsedRows(posterior, theta)
-    except (ValueError, ArpackNoConvergence):
+        return kind(posterior, theta)
+    except (ValueError, ArpackNoConvergence, np.linalg.LinAlgError):
         return None
 
 
