@@ -28,14 +28,15 @@ class CondensedPosterior(GLMPosterior):
     rows : ndarray of int of shape (m,)
         Subset S.
     weights : ndarray of shape (m,)
-    at : ndarray of shape (P,)
-        Point of the expansions.
+    of_all : Expansion
+        Expansion of the log likelihood of all rows.
     """
 
-    def __init__(self, whole: GLMPosterior, rows: Array, weights: Array, at: Array) -> None:
+    def __init__(self, whole: GLMPosterior, rows: Array, weights: Array, of_all: Expansion) -> None:
         part = whole.with_rows(whole.X[rows], whole.values[rows].weighing(weights))
         vars(self).update(vars(part))
-        of_all, own = whole.expand_likelihood(at), part.expand_likelihood(at)
+        at = of_all.theta
+        own = part.expand_likelihood(at)
         self._rest = Expansion(at, of_all.grad - own.grad, of_all.curvature - own.curvature)
         self._whole_facts = whole.facts
 

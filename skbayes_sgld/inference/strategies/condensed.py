@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtr
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import ChainStreams, start_normals
@@ -31,11 +30,11 @@ from skbayes_sgld.sampling.samplers import HMC
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Center
 
-# Standard deviation of the error of the log density over the posterior. By Cauchy and Schwarz a
-# mean is off by at most as many sds; it is aimed at, and the largest that a pilot may find
-_AIM, _LIMIT = 0.01, 0.03
-_MOST = 0.25  # largest share of the rows
-_MOVES, _TESTS = 8, 32  # draws at which remainders are measured, and at which the error is
+# Error of a mean, in sds, or of an sd, relative, that is aimed at, and the largest that a pilot may
+# find. An error of the log density with an sd of 0.1 makes one of 0.03 by chance
+_AIM, _LIMIT = 0.025, 0.04
+_FEWEST, _MOST = 250, 0.25  # rows that are tried first, and their largest share
+_MOVES, _TESTS = 8, 64  # draws at which remainders are measured, and at which the error is
 
 
 class Condensed(Strategy):
@@ -57,8 +56,8 @@ class Condensed(Strategy):
         tau, n = task.settings.tau, task.posterior.n_samples
         assert isinstance(posterior, GLMPosterior) and task.finding is not None
         choices = {k: v for k, v in task.choices.items() if k not in ("gradient", "batch_size")}
-        # the second time about the pilot's centre, since rows far from the mode may matter
-        for number in range(2):
+        # the next times about the pilot's centre, since rows far from the mode may matter
+        for number in range(3):
             few = condensed(posterior, center, tau, task.seed + number)
             if few is None:
                 break
@@ -69,14 +68,16 @@ class Condensed(Strategy):
             theta = tuned.found.ends
             if len(theta) < _TESTS:
                 theta = center.theta + _moves(center, tau, task.seed, _MOVES, _TESTS)
-            off = error_of(posterior, few, theta, tau)
+            with np.errstate(all="ignore"):
+                off = _error(few, theta, posterior.log_density(theta), tau, np.ones(len(theta)))
             if off < _LIMIT:
                 why = f"{few.n_samples:,} of {n:,} rows matter; the others by their expansion, "
-                why += f"which moves means by {off:.1%} of an sd at most"
+                why += f"which moves no mean or sd by more than {off:.1%} of an sd"
                 read = {name: each._replace(why=why) for name, each in rows_read.choices.items()}
                 rows_read = rows_read._replace(choices=read)
                 plan = finish_adapted(inner, rows_read, tuned)
-                return replace(plan, posterior=posterior, bias=(off, 0.0))
+                # the bias is measured after the run, by the gradient of all rows
+                return replace(plan, posterior=posterior, bias=(np.nan, np.nan))
         return task
 
 
@@ -85,44 +86,93 @@ def condensed(
 ) -> CondensedPosterior | None:
     """Posterior by the rows that matter; None if they are too many.
 
-    A row is drawn with a probability in proportion to its remainder, at most 1.
+    Rows are drawn with probabilities in proportion to their remainders, at most 1, and in an order
+    in which neighbours have similar remainders, at equal distances. Their number is doubled until
+    the error is small enough.
     """
-    size = remainders(posterior, center, tau, seed) / tau
-    if not np.isfinite(size).all():
+    remainders = _remainders(posterior, center, tau, seed) / tau
+    if not np.isfinite(remainders).all():
         return None
-    chance = _chances(size)
-    if chance.sum() > _MOST * len(chance):
-        return None
-    uniform = ndtr(ChainStreams(seed, FIRST_CHAIN).normals(1, len(chance))[0])
-    rows = np.flatnonzero(uniform < chance)
-    return CondensedPosterior(posterior, rows, 1.0 / chance[rows], center.theta)
+    size = np.sqrt(np.square(remainders).mean(axis=0))
+    order = np.argsort(_likeness(remainders, size))
+    theta = center.theta + _moves(center, tau, seed, _MOVES, _TESTS)
+    with one_blas_thread(), np.errstate(all="ignore"):
+        expansion, exact = posterior.expand_likelihood(center.theta), posterior.log_density(theta)
+        # a draw of the normal distribution may be beyond all of the posterior
+        level = (
+            exact / tau
+            + 0.5 * np.square(center.metric.whiten(theta - center.theta)).sum(axis=1) / tau
+        )
+        weight = np.exp(np.minimum(level - np.median(level), 0.0))
+    uniform = float(ChainStreams(seed, FIRST_CHAIN).rows(1, 2**30, 1, True)[0, 0]) / 2.0**30
+    n_rows = _FEWEST
+    while n_rows <= _MOST * len(size):
+        chance = _chances(size, n_rows)
+        rows = _at_equal_distances(chance, order, uniform)
+        few = CondensedPosterior(posterior, rows, 1.0 / chance[rows], expansion)
+        if _error(few, theta, exact, tau, weight) < _AIM:
+            return few
+        n_rows *= 2
+    return None
 
 
-def remainders(posterior: GLMPosterior, center: Center, tau: float, seed: int) -> Array:
-    """Root mean square ``(n,)`` of the remainder of each row, over moves from the centre.
+def _remainders(posterior: GLMPosterior, center: Center, tau: float, seed: int) -> Array:
+    """Remainders ``(2 n_moves, n)`` of the rows at moves from the centre.
 
-    Of the cubic and the quartic term, from differences of the log likelihood at moves of both signs
-    and half the length.
+    They are the cubic and the quartic term, from differences of the log likelihood at moves of both
+    signs and half the length.
     """
-    moves = _moves(center, tau, seed, 0, _MOVES)
-    total = np.zeros(posterior.n_samples)
+    found = np.empty((2 * _MOVES, posterior.n_samples))
     with one_blas_thread(), np.errstate(all="ignore"):
         (at_center,) = posterior.log_likelihood(center.theta[None])
-        for move in moves:
+        for number, move in enumerate(_moves(center, tau, seed, 0, _MOVES)):
             steps = np.outer([1.0, -1.0, 0.5, -0.5], move)
             ahead, back, near, near_back = posterior.log_likelihood(center.theta + steps)
-            odd = 0.5 * (ahead - back) - (near - near_back)
+            # of each term, three quarters are left
+            found[2 * number] = (0.5 * (ahead - back) - (near - near_back)) / 0.75
             even = 0.5 * (ahead + back) - 2.0 * (near + near_back) + 3.0 * at_center
-            # three quarters of the terms
-            total += np.square(odd / 0.75) + np.square(even / 0.75)
-    return np.sqrt(total / len(moves))
+            found[2 * number + 1] = even / 0.75
+    return found
 
 
-def error_of(posterior: GLMPosterior, few: CondensedPosterior, theta: Array, tau: float) -> float:
-    """Standard deviation of the error of the log density over draws ``theta (S, P)``."""
+def _likeness(remainders: Array, size: Array) -> Array:
+    """Coordinate ``(n,)`` in which rows whose remainders are alike are neighbours."""
+    shapes = remainders / np.maximum(size, 1e-300)
+    vectors = np.linalg.eigh((remainders * size) @ remainders.T)[1]
+    return vectors[:, -1] @ shapes
+
+
+def _chances(size: Array, n_rows: int) -> Array:
+    """Probabilities in proportion to the sizes, at most 1, of an expected number of rows."""
+    unit = size / max(float(size.max()), 1e-300)
+    low, high = 0.0, 60.0  # logarithms of the factor
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        enough = np.minimum(np.exp(middle) * unit, 1.0).sum() > n_rows
+        low, high = (low, middle) if enough else (middle, high)
+    return np.minimum(np.exp(low) * unit, 1.0)
+
+
+def _at_equal_distances(chance: Array, order: Array, uniform: float) -> Array:
+    """Rows, each drawn with its chance, at equal distances along an order."""
+    passed = np.floor(np.cumsum(chance[order]) + uniform)
+    return np.sort(order[np.diff(passed, prepend=0.0) > 0])
+
+
+def _error(few: CondensedPosterior, theta: Array, exact: Array, tau: float, weight: Array) -> float:
+    """Largest error of a mean, in sds, or of an sd, relative; over weighted draws ``(S, P)``.
+
+    To first order, they are covariances with the error of the log density, which is ``exact``.
+    """
     with one_blas_thread(), np.errstate(all="ignore"):
-        off = (posterior.log_density(theta) - few.log_density(theta)) / tau
-    return float(off.std()) if np.isfinite(off).all() else np.inf
+        off = (exact - few.log_density(theta)) / tau
+    if not np.isfinite(off).all():
+        return np.inf
+    weight = weight / weight.sum()
+    z = theta - weight @ theta
+    z /= np.sqrt(weight @ np.square(z))
+    both = np.concatenate([z, 0.5 * (np.square(z) - 1.0)], axis=1)
+    return float(np.abs((weight * (off - weight @ off)) @ both).max())
 
 
 def _moves(center: Center, tau: float, seed: int, first: int, n_moves: int) -> Array:
@@ -130,16 +180,3 @@ def _moves(center: Center, tau: float, seed: int, first: int, n_moves: int) -> A
     chains = range(FIRST_CHAIN + first, FIRST_CHAIN + first + n_moves)
     normals = start_normals(seed, chains, center.theta.size)
     return np.sqrt(tau) * center.metric.sqrt(normals)
-
-
-def _chances(size: Array) -> Array:
-    """Probabilities in proportion to the sizes, at most 1, of an error of the aimed variance."""
-    low, high = 0.0, 60.0  # logarithms of the factor, in units of the largest size
-    unit = size / max(float(size.max()), 1e-300)
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        chance = np.minimum(np.exp(middle) * unit, 1.0)
-        with np.errstate(all="ignore"):
-            variance = float(np.nansum(np.square(size) * (1.0 / chance - 1.0)))
-        low, high = (middle, high) if variance > _AIM**2 else (low, middle)
-    return np.minimum(np.exp(high) * unit, 1.0)
