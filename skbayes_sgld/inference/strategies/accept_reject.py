@@ -138,7 +138,7 @@ def adapt_run(task: Task, run: Run, center: Center, why: str, pilot: Pilot = USU
         run,
         adapted,
         min(max(1.0, spacing, 0.5 * expected), max(1.0, most)),
-        affordable(run),
+        affordable(run, adapted.autocorrelation),
         why,
         f"pilot acceptance {adapted.acceptance:.0%} near this step size",
     )
