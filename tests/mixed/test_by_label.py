@@ -7,8 +7,10 @@ from scipy.special import expit, logsumexp
 
 from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.likelihoods import Bernoulli, NegativeBinomial, Poisson
+from skbayes_sgld.mixed import label_rows
 from skbayes_sgld.mixed.by_label import ByLabelPosterior, LabelQuadrature
 from skbayes_sgld.mixed.coordinates import JointMode
+from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.priors import HalfNormal
 
 from .test_density import make_posterior
@@ -131,6 +133,15 @@ def test_draws_have_the_scale_of_exact_weights(sd):
     weight /= weight.sum()
     # a share of draws that the polynomials should not have, or too few, would show
     assert 1.0 / np.square(weight).sum() > 0.98 * len(theta)
+    if sd > 0.0:  # three nodes have the gradients and moments of many, after correction
+        few, some, sds = exact.changed(3, 1), theta[::100], theta.std(axis=0)
+        corrected = few.corrected(exact, theta.mean(axis=0, keepdims=True)).everything(some)
+        found, expected = few.everything(some), exact.everything(some)
+        poor, good = (np.abs((x.grad - expected.grad) * sds).max() for x in (found, corrected))
+        assert good < 0.4 * poor
+        moments = zip(expected.moments, found.moments, corrected.moments, strict=True)
+        for each, before, after in moments:
+            assert np.square(after - each).mean() < 0.2 * np.square(before - each).mean()
 
 
 def test_draws_of_a_chain_do_not_depend_on_other_chains():
@@ -142,3 +153,36 @@ def test_draws_of_a_chain_do_not_depend_on_other_chains():
         )
         draws.append(model.fit(frame, y).posterior_["effect[g=25, intercept]"][:2])
     np.testing.assert_array_equal(*draws)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocks_of_labels_add_up(case, monkeypatch):
+    _, whole, theta = make_quadrature(case, 7)
+    monkeypatch.setattr(label_rows, "_ROWS", 7)
+    _, parts, _ = make_quadrature(case, 7)
+    assert len(parts._blocks) > len(whole._blocks) == 1
+    expected, found = whole.everything(theta), parts.everything(theta)
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-9)
+    np.testing.assert_allclose(found.grad, expected.grad, rtol=1e-7, atol=1e-7)
+    for each, moments in zip(found.moments, expected.moments, strict=True):
+        np.testing.assert_allclose(each, moments, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_expansion_by_blocks_is_that_of_all_rows(case):
+    posterior, *_ = make_quadrature(case)
+    working, rng = WorkingModel(posterior), np.random.default_rng(1)
+    linear = 0.3 * rng.standard_normal(posterior.n_linear)
+    own = 0.3 * rng.standard_normal(posterior.n_own)
+    value, gram = working.expansion(linear, own)
+    theta = np.append(linear, own)[None]
+    np.testing.assert_allclose(value, posterior.model.log_likelihood(theta).sum(), rtol=1e-10)
+    rows = posterior.model.row_sum()
+    u = rows.design.apply(rows.coefficient_map.coefficients(theta), rows.design.block(np.s_[:60]))
+    predictor = u[0, 0].copy()
+    score, curvature = rows.kernel.derivatives(u, 1, 2)
+    weight = np.maximum(curvature[0, 0, 0], 1e-10)
+    expected = working.gram(weight, score[0, 0] + weight * predictor)
+    np.testing.assert_allclose(gram.labels, expected.labels, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(gram.cross, expected.cross, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(gram.shared, expected.shared, rtol=1e-10, atol=1e-10)
