@@ -10,6 +10,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.mixed.by_label import ByLabelPosterior
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.coordinates import standardise_mixed
+from skbayes_sgld.mixed.cubic import with_cubic
 from skbayes_sgld.mixed.given_scales import MOST_EFFECTS
 from skbayes_sgld.mixed.polynomial import fit_polynomials
 from skbayes_sgld.posterior.base import BasePosterior
@@ -69,7 +70,8 @@ class Standardised(Parameterization):
     def apply(cls, posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None]:
         """Posterior in these coordinates, and its mode there."""
         check_settings(settings)
-        return standardise_mixed(posterior, settings.tau)
+        standardised, mode = standardise_mixed(posterior, settings.tau)
+        return with_cubic(standardised), mode
 
 
 def check_settings(settings: Settings) -> None:

@@ -145,13 +145,24 @@ class EffectsModel(GLMPosterior):
     terms : sequence of Term
     effects : sequence of csr_array or ndarray
         Columns of the effects of each term.
+
+    Attributes
+    ----------
+    cubic : CubicSum or None
+        Polynomial in place of the sum over rows, if that is close.
     """
+
+    cubic: Any = None
 
     def __init__(self, model: GLMPosterior, terms: Sequence[Term], effects: Sequence[Any]) -> None:
         vars(self).update(vars(model))
         block = Effects(terms, super()._design(float).shape[1])
         self.effects, self.parameters = tuple(effects), model.parameters.plus(block)
         self._statistics, self._sums = None, SharedSums()
+
+    def _sum(self, dtype: type = np.float64) -> Any:
+        """Log likelihood of all rows, or the polynomial in its place."""
+        return super()._sum(dtype) if self.cubic is None else self.cubic
 
     def _design(self, dtype: type) -> Design:
         """Columns of numbers, a column of ones, and the columns of the effects."""
