@@ -223,6 +223,14 @@ def rare_block(results: Results) -> str:
     return markdown(head, rows)
 
 
+def tables_block(results: Results) -> str:
+    """Fits of wide tables, text and tables with the troubles of real ones, a line each."""
+    from benchmarks import tables
+
+    kept = json.loads(tables.RESULTS.read_text())["cells"] if tables.RESULTS.exists() else {}
+    return markdown(tables.HEAD, tables.lines(kept))
+
+
 def jumps(cells: Sequence[dict[str, Any]]) -> list[tuple[float, int, int, int]]:
     """Times that fits cost what one of the same columns and more rows does, the largest first.
 
@@ -257,6 +265,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "growth": growth_block,
     "grid": grid_block,
     "rare": rare_block,
+    "tables": tables_block,
     "bounds-figure": image("bounds", "", "Every measurement as a multiple of its bound"),
     "floor-figure": image("floor", "sizes", "Least time and time taken by default logistic fits"),
     "growth-figure": image("growth", "growth in n", "Seconds by rows, columns and chains"),

@@ -98,15 +98,16 @@ def prices(rng: Rng) -> Sample:
 
 
 def films(rng: Rng) -> Sample:
-    """A class that one column with a long tail nearly separates; another has a longer tail."""
+    """A class that one column nearly separates; two have long tails in the other class alone."""
     n = 58_788
     length = np.exp(rng.normal(4.3, 0.7, n))
-    votes = np.exp(rng.normal(3.5, 2.0, n))
+    y = (0.25 * (45.0 - length) + rng.logistic(size=n) > 0).astype(int)
+    votes = np.exp(np.where(y == 1, rng.normal(2.5, 1.0, n), rng.normal(4.0, 2.3, n)))
     shares = rng.dirichlet(np.full(11, 0.5), n)[:, :10] * 100.0
     flags = (rng.random((n, 10)) < rng.uniform(0.03, 0.4, 10)).astype(float)
+    budget = np.where(y == 1, 0.0, rng.random(n) < 0.002) * rng.lognormal(3.0, 1.0, n)
     X = np.column_stack([length, votes, rng.uniform(1893, 2005, n), rng.normal(6, 1.5, n)])
-    X = np.hstack([X, shares, flags, rng.standard_normal((n, 1))])
-    return X, (0.25 * (45.0 - length) + rng.logistic(size=n) > 0).astype(int)
+    return np.hstack([X, shares, flags, budget[:, None]]), y
 
 
 def jobs(rng: Rng) -> Sample:

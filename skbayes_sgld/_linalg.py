@@ -30,7 +30,7 @@ from skbayes_sgld._typing import Array
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
-MAX_DENSE = 3000  # parameters; with more, no P by P matrix is formed
+MAX_DENSE = 4000  # parameters; with more, no P by P matrix is formed
 BLOCK_NUMBERS = 2**17  # numbers of X in a block of rows, so that it stays in cache
 ROW_BLOCK = 8192  # most rows in a block, so that temporaries of a few chains stay in cache
 _FEWEST_ROWS = 32

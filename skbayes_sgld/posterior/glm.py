@@ -548,7 +548,7 @@ class GLMPosterior(BasePosterior):
         diagonal : ndarray of shape (P,)
         factor : ndarray of shape (n, P) or (n + 1, P), or None
             One row per row of X, and one for the intercept's prior. None if it does not pay: with
-            more rows than parameters or than 3,000, several linear predictors, or sparse rows.
+            more rows than parameters or than 4,000, several linear predictors, or sparse rows.
             ``diagonal`` is then the whole diagonal of the curvature.
         """
         n, P, K, width = self.n_samples, self.n_params, self.n_predictors, self.linear_prior.width

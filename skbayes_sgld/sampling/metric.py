@@ -284,7 +284,7 @@ def preconditioned_eigenvalues(metric: Metric, curvature: Metric) -> Array:
 
     H is the inverse of the second metric. On a normal distribution a step of size eta is stable
     while eta times the largest is below 2, and the chain forgets its start at the rate of eta
-    times the smallest. Above 3,000 parameters only these two are computed; the values between
+    times the smallest. Above 4,000 parameters only these two are computed; the values between
     them are spaced evenly in the logarithm.
     """
     if metric.n_params <= MAX_DENSE:

@@ -35,8 +35,8 @@ class Curvature(Preconditioner):
     """The inverse curvature at the mode, ``G = H^{-1}``: Newton's metric.
 
     A step size in this metric has no unit: 0.2 moves a fifth of the way to the mode, on any data.
-    Up to 3,000 parameters G is a matrix; above, it is diagonal. With one linear predictor and at
-    most 3,000 rows, fewer than the parameters, it is exact at any width: the prior's diagonal and
+    Up to 4,000 parameters G is a matrix; above, it is diagonal. With one linear predictor and at
+    most 4,000 rows, fewer than the parameters, it is exact at any width: the prior's diagonal and
     a term for each row.
 
     Examples

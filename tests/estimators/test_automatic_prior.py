@@ -70,7 +70,7 @@ def test_a_scale_is_learned_of_as_many_parameters_as_take_little_time():
     assert of((most, 3000), Bernoulli()) == of((most + 1, most), Poisson()) == "hierarchical_normal"
     assert of((most + 1, 3000), Bernoulli()) == of((most, most), Categorical(3)) == "normal"
     assert of((3000, 10_000), NormalNoise()) == "hierarchical_normal"
-    assert of((3001, 10_000), NormalNoise()) == "normal"
+    assert of((4001, 10_000), NormalNoise()) == "normal"
 
 
 def test_several_classes_count_the_rows_for_each_free_coefficient():

@@ -35,7 +35,7 @@ NEARER = 0.1  # share of the way from the mode to a start that is too far out
 _ACCEPTED = 0.01  # log acceptance ratios change by about as much as the whitened gradient
 _CHANCE = 5.0  # nats, and some a parameter: a larger fall of the log density is not chance
 _TYPICAL = 3.0  # a start is too far out if its log density is this many sds below normal draws'
-_EXPENSIVE = 2.5e6  # multiplications of a step, of which 4,000 take half a second
+_EXPENSIVE = 1.5e6  # multiplications of a step, of which 4,000 take half a second or more
 _MANY = 300  # parameters beyond which few draws do not determine a covariance
 
 
@@ -407,7 +407,7 @@ def affordable(run: Run, time: float = np.inf) -> int:
     P = run.dynamics.metric.n_params
     # the cost of a user's own gradient is not known
     rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
-    work = 2 * (run.batch_size or rows) * P + (P * P if P <= MAX_DENSE else P)
+    work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
     work *= run.sampler.gradients(run.step_size)
     most = max(1, round(5e7 / work))
     return most if work < _EXPENSIVE else min(most, int(np.ceil(min(0.4 * time, 1e6))))

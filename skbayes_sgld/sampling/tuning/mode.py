@@ -27,7 +27,7 @@ _MAX_CLIMBS, _CLIMB_STEPS, _CLIMB_TOLERANCE = 20, 200, 1e-8
 class Center(NamedTuple):
     """A point and a metric about it: a mode and the curvature there, or moments of a pilot's draws.
 
-    The metric is a dense matrix up to 3,000 parameters. Above it is diagonal, or diagonal plus a
+    The metric is a dense matrix up to 4,000 parameters. Above it is diagonal, or diagonal plus a
     term for each row of the data if rows are fewer than parameters; no matrix of
     parameters by parameters is formed.
 
@@ -90,7 +90,7 @@ def newton_mode(
     ends once Newton's decrement, which is that distance, is below ``tolerance``, or after two
     consecutive steps from points where it was below 2.5e-3.
 
-    The method is Newton's up to 3,000 parameters; up to 2,000 if the curvature has to be computed
+    The method is Newton's up to 4,000 parameters; up to 2,000 if the curvature has to be computed
     by central differences of the gradient. Above, it is L-BFGS (Liu & Nocedal 1989) in coordinates
     whitened by the curvature at the last stop, to a squared distance of 1e-8.
 
@@ -226,7 +226,7 @@ def _search(posterior: BasePosterior, start: Array, tolerance: float) -> Mode:
 
 
 def has_matrix(posterior: BasePosterior) -> bool:
-    """Whether the curvature is taken as a matrix: up to 3,000 parameters, or 2,000 by differences.
+    """Whether the curvature is taken as a matrix: up to 4,000 parameters, or 2,000 by differences.
 
     Beyond, :func:`structured_metric` takes another form.
     """
