@@ -122,7 +122,16 @@ def _bias(plan: Plan, chains: Chains) -> tuple[float, float]:
     if plan.mode is not None and not isinstance(plan.settings.schedule, Constant):
         uses_curvature = plan.settings.uses_curvature
         bias = step_bias(plan.run, plan.mode, chains.weights, uses_curvature, plan.seed)
-    return bias if np.isfinite(bias[0]) else _bias_of_draws(plan, chains)
+    if not np.isfinite(bias[0]):
+        return (0.0, 0.0) if plan.run.sampler.adjusted else _bias_of_draws(plan, chains)
+    if (
+        plan.run.sampler.adjusted
+        and plan.run.dynamics.posterior.n_samples < plan.posterior.n_samples
+    ):
+        # chains of rows that stand for all may have been where these are wrong
+        found = _bias_of_draws(plan, chains)
+        return found if found[0] - found[1] > bias[0] else bias
+    return bias
 
 
 def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
@@ -139,7 +148,7 @@ def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
     # largest number of multiplications for gradients at the draws
     affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
     each = min(max(affordable, 2), n_draws // n_batches)
-    if plan.run.sampler.adjusted or each < 2:
+    if each < 2:
         return 0.0, 0.0
     # a random draw from each of equal parts of the total weight: means over them are weighted, and
     # do not meet a cycle of the step sizes always at the same phase

@@ -76,8 +76,7 @@ class Condensed(Strategy):
                 read = {name: each._replace(why=why) for name, each in rows_read.choices.items()}
                 rows_read = rows_read._replace(choices=read)
                 plan = finish_adapted(inner, rows_read, tuned)
-                # the bias is measured after the run, by the gradient of all rows
-                return replace(plan, posterior=posterior, bias=(np.nan, np.nan))
+                return replace(plan, posterior=posterior, bias=(off, 0.0))
         return task
 
 
