@@ -148,7 +148,9 @@ class StudentTNoise(NormalNoise):
         """``sigma^2 nu / (nu - 2)``; infinite if nu is at most 2."""
         nu = self._degrees(u)
         finite = nu > 2.0
-        return np.exp(u[:, 1]) * np.where(finite, nu / np.where(finite, nu - 2.0, 1.0), np.inf)
+        inflation = np.where(finite, nu / np.where(finite, nu - 2.0, 1.0), np.inf)
+        variance = np.exp(first_if_equal(u[:, 1], axis=0)) * inflation
+        return np.broadcast_to(variance, u[:, 0].shape)
 
     def cdf(self, u: Array, y: Array) -> Array:
         """Probability of an observation of at most y."""
@@ -156,15 +158,16 @@ class StudentTNoise(NormalNoise):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""
-        T = np.clip(rng.standard_t(self._degrees(u)), -1e100, 1e100)  # the squares are finite
+        T = np.clip(rng.standard_t(self._degrees(u), u[:, 0].shape), -1e100, 1e100)  # the squares are finite
         return u[:, 0] + T * np.exp(0.5 * u[:, 1])
 
     def quantile_start(self, u: Array, q: float) -> tuple[Array, Array]:
         """Quantile ``(C,)``, and the unit in which the normal score of y has slope 1 there."""
         nu = self._degrees(u)
-        start = u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(first_if_equal(nu, axis=0), q)
+        start = u[:, 0] + np.exp(0.5 * u[:, 1]) * stdtrit(nu, q)
         return start[:, 0], np.exp(log_normal(ndtri(q)) - self.log_density(u, start))[:, 0]
 
     def _degrees(self, u: Array) -> Array:
+        """Degrees of freedom ``(C, B)``, or ``(1, B)`` if they are the same in all rows."""
         # from 1e10 on the t distribution function is the normal one
-        return np.minimum(np.exp(clip_log(u[:, 2])), 1e10)
+        return np.minimum(np.exp(clip_log(first_if_equal(u[:, 2], axis=0))), 1e10)
