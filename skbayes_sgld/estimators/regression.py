@@ -234,7 +234,7 @@ class RegressionModel(RegressorMixin, BayesianEstimator):
         -------
         probability : ndarray of the shape of y
             Probability of an observation of at most ``y``. For 200 or more rows it is accurate to
-            3e-6, for fewer up to rounding.
+            3e-6, or with more than 16 points a row to 1e-4, and for fewer rows up to rounding.
         """
         check_by_row_given(self, by_row, "predict_cdf")
         predictions, points = self._predictions(X, by_row), as_array(y, "y", (1, 2))

@@ -158,7 +158,8 @@ class StudentTNoise(NormalNoise):
 
     def sample(self, u: Array, rng: np.random.RandomState) -> Array:
         """Draws of y."""
-        T = np.clip(rng.standard_t(self._degrees(u), u[:, 0].shape), -1e100, 1e100)  # the squares are finite
+        T = rng.standard_t(self._degrees(u), u[:, 0].shape)
+        T = np.clip(T, -1e100, 1e100)  # the squares are finite
         return u[:, 0] + T * np.exp(0.5 * u[:, 1])
 
     def quantile_start(self, u: Array, q: float) -> tuple[Array, Array]:
