@@ -78,17 +78,45 @@ class Marginal:
         value = np.where(np.isfinite(value), value, -np.inf)
         return value, in_h, in_gamma
 
-    def _value_and_grad(self, h: Array, variance: Array) -> tuple[Array, Array, Array]:
-        covariances, working = self._covariances, self.working
-        value, in_h = covariances.value_and_grad(h)
-        roots, scale, p = self.roots(h), 1.0 / variance, len(self.pull)
-        main = working.main_root(roots)
-        N, log_det, U = self.gram.eliminate(main, scale)
+    def _eliminate(self, roots: list[Array], scale: Array) -> tuple[Array, Array, Any]:
+        """Matrix N of the shared coefficients, log determinants ``(C,)``, and what slopes take."""
+        return self.gram.eliminate(self.working.main_root(roots), scale)
+
+    def _slopes(
+        self, moments: Array, found: Any, roots: list[Array], scale: Array
+    ) -> dict[int, Array]:
+        """Gradient in the factor ``(C, q, q)`` of each eliminated term.
+
+        ``found`` is the last of the results of :meth:`_eliminate`.
+        """
+        main = self.working.main
+        if main is None:
+            return {}
+        return {main: self.gram.slope(moments, found, roots[main], scale)}
+
+    def _integrated(
+        self, variance: Array, roots: list[Array], N: Array, log_det: Array
+    ) -> tuple[Array, ...]:
+        """Log likelihood ``(C,)`` without the shared coefficients, and the parts of its gradient.
+
+        They are the inverse factor of the precision of these, its product with their side, their
+        factor T, and the quadratic form in the observations.
+        """
+        scale, p = 1.0 / variance, len(self.pull)
         S, side, T = self._shared(N, roots, scale)
         inverse, log_root = inverse_factors(S)
         half = np.einsum("cij,cj->ci", inverse, side)
         quadratic = N[:, p, p] * scale - np.einsum("ci,ci->c", half, half)
-        value = value + log_root - 0.5 * (log_det + quadratic + self._n_total * np.log(variance))
+        value = log_root - 0.5 * (log_det + quadratic + self._n_total * np.log(variance))
+        return value, inverse, half, T, quadratic
+
+    def _value_and_grad(self, h: Array, variance: Array) -> tuple[Array, Array, Array]:
+        covariances, working = self._covariances, self.working
+        value, in_h = covariances.value_and_grad(h)
+        roots, scale, p = self.roots(h), 1.0 / variance, len(self.pull)
+        N, log_det, found = self._eliminate(roots, scale)
+        of_rows, inverse, half, T, quadratic = self._integrated(variance, roots, N, log_det)
+        value = value + of_rows
         # moments of the shared coefficients, standardised and then as they are
         covariance, mean = inverse.swapaxes(1, 2) @ inverse, np.einsum("cji,cj->ci", inverse, half)
         of_prior = np.einsum("pr,crp->c", self._of_fixed, covariance)
@@ -98,9 +126,7 @@ class Marginal:
         moments[:, :p, :p] = TV @ T.swapaxes(1, 2) + w[:, :, None] * w[:, None]
         moments[:, :p, p] = moments[:, p, :p] = -w
         moments[:, p, p] = 1.0
-        slopes: dict[int, Array] = {}
-        if working.main is not None:
-            slopes[working.main] = self.gram.slope(moments, U, main, scale)
+        slopes = self._slopes(moments, found, roots, scale)
         for k, at in zip(working.other_terms, working.at_others, strict=True):
             q = roots[k].shape[1]
             blocks = (len(h), (at.stop - at.start) // q, q)
@@ -119,15 +145,19 @@ class Marginal:
     def draw(self, h: Array, variance: Array, normals: Array) -> Array:
         """Linear parameters ``(C, n)`` given h, from standard normals ``(C, n)``."""
         roots, scale, working = self.roots(h), 1.0 / variance, self.working
-        main = working.main_root(roots)
-        N, _, _ = self.gram.eliminate(main, scale)
+        N, _, _ = self._eliminate(roots, scale)
+        labels, shared = working.split(normals)
+        w = self._draw_shared(N, shared, roots, scale)
+        side = self.gram.side(w, scale)
+        effects = self.gram.draw(side, labels, working.main_root(roots), scale)
+        return working.join(effects, w) + self.origin
+
+    def _draw_shared(self, N: Array, normals: Array, roots: list[Array], scale: Array) -> Array:
+        """Shared coefficients ``(C, p)`` given h, from standard normals."""
         S, side, T = self._shared(N, roots, scale)
         inverse, _ = inverse_factors(S)
-        labels, shared = working.split(normals)
-        half = np.einsum("cij,cj->ci", inverse, side) + shared
-        w = np.einsum("cij,cj->ci", T, np.einsum("cji,cj->ci", inverse, half))
-        effects = self.gram.draw(w, labels, main, scale)
-        return working.join(effects, w) + self.origin
+        half = np.einsum("cij,cj->ci", inverse, side) + normals
+        return np.einsum("cij,cj->ci", T, np.einsum("cji,cj->ci", inverse, half))
 
 
 class CollapsedPosterior(BasePosterior):
@@ -153,12 +183,15 @@ class CollapsedPosterior(BasePosterior):
         # about the mean of y, so that its level costs no precision
         known = model.values.y_less_offset
         level = float(np.average(known, weights=weight)) if model.fit_intercept else 0.0
-        y, working = known - level, WorkingModel(posterior)
-        origin = np.zeros((1, posterior.n_linear))
+        y, origin = known - level, np.zeros((1, posterior.n_linear))
         origin[0, model.n_features : model.linear_prior.width] = level
         self._square = float(weight @ np.square(y))
+        self.marginal = self._marginal_of(weight, y, origin)
+
+    def _marginal_of(self, weight: Array, y: Array, origin: Array) -> Marginal:
+        working = WorkingModel(self.model)
         gram = working.gram(weight, weight * y, self._square)
-        self.marginal = Marginal(working, gram, self._n_total, origin)
+        return Marginal(working, gram, self._n_total, origin)
 
     @property
     def own_parameters(self) -> tuple[Any, ...]:  # type: ignore[override]

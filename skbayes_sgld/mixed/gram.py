@@ -133,15 +133,17 @@ class LabelGram:
             out[i, j] = out[j, i] = packed[:, k]
         return out
 
-    def draw(self, shared: Array, normals: Array, root: Array, scale: Array) -> Array:
-        """Effects ``(C, L, q)`` given the shared coefficients, from standard normals."""
-        U, V, _ = label_blocks(self.distinct, root, scale)
-        U, V = U[..., self._of_distinct], V[..., self._of_distinct]
+    def side(self, shared: Array, scale: Array) -> list[Array]:
+        """Products of rows with residuals of the shared coefficients, ``(C, L)`` each effect."""
         with_y = np.column_stack([shared, np.full(len(shared), -1.0)])
-        q, phi = self.q, scale[:, None]
-        rest = [-phi * matmul_rows(with_y, F.T) for F in self.cross]
+        return [-scale[:, None] * matmul_rows(with_y, F.T) for F in self.cross]
+
+    def draw(self, side: list[Array], normals: Array, root: Array, scale: Array) -> Array:
+        """Effects ``(C, L, q)`` given their side, from standard normals."""
+        U, V, _ = label_blocks(self.distinct, root, scale)
+        U, V, q = U[..., self._of_distinct], V[..., self._of_distinct], self.q
         effects = [
-            sum(U[i, j] * rest[j] + V[j, i] * normals[..., j] for j in range(q)) for i in range(q)
+            sum(U[i, j] * side[j] + V[j, i] * normals[..., j] for j in range(q)) for i in range(q)
         ]
         return np.stack(effects, axis=-1)
 

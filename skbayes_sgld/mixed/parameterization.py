@@ -10,6 +10,7 @@ from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.mixed.by_label import ByLabelPosterior
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.coordinates import standardise_mixed
+from skbayes_sgld.mixed.crossed_fit import crossed_terms, fit_crossed
 from skbayes_sgld.mixed.cubic import with_cubic
 from skbayes_sgld.mixed.given_scales import MOST_EFFECTS
 from skbayes_sgld.mixed.polynomial import fit_polynomials
@@ -31,7 +32,9 @@ class Integrated(Parameterization):
     def apply(cls, posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None]:
         """Posterior of scales and noise variance."""
         check_settings(settings)
-        return CollapsedPosterior(posterior), None
+        crossed = crossed_terms(posterior)
+        fitted = fit_crossed(posterior, crossed) if crossed else None
+        return fitted or CollapsedPosterior(posterior), None
 
 
 class ByLabel(Parameterization):

@@ -11,6 +11,7 @@ closed form, and few exact values are enough for what is left, a polynomial of l
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations_with_replacement
 from math import comb
 from typing import Any
@@ -84,8 +85,8 @@ def ordered_root(covariance: Array, first: Array) -> Array:
     return root
 
 
-class Polynomial:
-    """Polynomial of degree 1 to 4 in P variables, as a quadratic form in their products.
+class Terms:
+    """Terms of a polynomial in P variables, up to a degree.
 
     Parameters
     ----------
@@ -97,14 +98,7 @@ class Polynomial:
         powers = range(degree + 1)
         self._terms = [t for k in powers for t in combinations_with_replacement(range(P), k)]
         self._exponents = np.array([[t.count(j) for j in range(P)] for t in self._terms])
-        self._pairs = np.array(list(combinations_with_replacement(range(P), 2))).T
-        place: dict[tuple[int, ...], int] = {(): 0} | {(j,): 1 + j for j in range(P)}
-        place |= {(int(a), int(b)): 1 + P + k for k, (a, b) in enumerate(self._pairs.T)}
-        # a term is the product of one or two entries of (1, z, products of pairs)
-        half = [(t[:2], t[2:]) if len(t) > 2 else ((), t) for t in self._terms]
-        self._place = np.array([(place[a], place[b]) for a, b in half]).T
-        self.n_terms, self._size = len(self._terms), len(place)
-        self._matrix = np.zeros((self._size, self._size))
+        self.n_terms = len(self._terms)
 
     def design(self, z: Array) -> tuple[Array, Array]:
         """Values ``(C, n_terms)`` and derivatives ``(C, P, n_terms)`` of the terms."""
@@ -116,6 +110,21 @@ class Polynomial:
             lower = powers[:, np.maximum(exponents[:, j] - 1, 0), j] * exponents[:, j]
             slopes.append(np.delete(each, j, axis=2).prod(axis=2) * lower)
         return each.prod(axis=2), np.stack(slopes, axis=1)
+
+
+class Polynomial(Terms):
+    """Polynomial of degree 1 to 4, as a quadratic form in products of its variables."""
+
+    def __init__(self, P: int, degree: int) -> None:
+        super().__init__(P, degree)
+        self._pairs = np.array(list(combinations_with_replacement(range(P), 2))).T
+        place: dict[tuple[int, ...], int] = {(): 0} | {(j,): 1 + j for j in range(P)}
+        place |= {(int(a), int(b)): 1 + P + k for k, (a, b) in enumerate(self._pairs.T)}
+        # a term is the product of one or two entries of (1, z, products of pairs)
+        half = [(t[:2], t[2:]) if len(t) > 2 else ((), t) for t in self._terms]
+        self._place = np.array([(place[a], place[b]) for a, b in half]).T
+        self._size = len(place)
+        self._matrix = np.zeros((self._size, self._size))
 
     def fit(self, z: Array, value: Array, grad: Array, jacobian: Array, weight: Array) -> None:
         """Fit the coefficients to values, and to gradients in parameters of ``jacobian``.
@@ -171,7 +180,7 @@ class NormalLikelihood:
         self._d, self._m = at.working.fixed.shape[1], covariance.n_hyper
         self._center, self._root = whitening.center[: self._d], whitening.root[: self._d]
         N, log_det, _ = self._gram.eliminate(self._factor(theta), np.ones(len(theta)))
-        self._terms = Polynomial(self._m, _NORMAL_DEGREE)
+        self._terms = Terms(self._m, _NORMAL_DEGREE)
         flat = -0.5 * np.column_stack([N.reshape(len(N), -1), log_det])
         design = self._terms.design(z[:, : self._m])[0]
         self._entries = np.linalg.lstsq(design, flat, rcond=1e-12)[0]
@@ -394,6 +403,11 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
     n_normal = _NORMAL_POINTS * max(comb(m + _NORMAL_DEGREE, m), P)
     of_normal = near(n_normal, P - d)
     fitted = PolynomialLikelihood(covariance, scales, exact.n_labels, first, P - d, of_normal, at)
+
+    def density(theta: Array) -> Array:
+        """Log density by the polynomials."""
+        return fitted.value(theta) + prior.log_prior(theta)
+
     for degree in [*degrees, *degrees[-1:] * _ROUNDS]:
         n = int(np.ceil(_EQUATIONS * comb(P + degree, degree) / (1 + P)))
         n_features = 1 + P + (P - d) * (P + d + 1) // 2 * (degree > _DEGREES[0])
@@ -407,7 +421,7 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
             return None
         lower = found.value + prior.log_prior(points) - highest + 0.5 * P
         fitted.fit(degree, points, found, whitening.root, lower)
-        tests = _draws(fitted, prior, whitening, rng, n_tests)
+        tests = draws_by_weight(density, whitening, rng, n_tests)
         tests = positive(np.vstack([tests, whitening.theta(rng.standard_normal(tests.shape))]))
         parts.append(exact.everything(tests))
         if _is_close(fitted, tests, parts[-1], covariance.root(tests[:, d : d + m])):
@@ -488,20 +502,16 @@ def _heights(
     return float(density[0]), float(density[1:].max())
 
 
-def _draws(
-    fitted: PolynomialLikelihood,
-    prior: Parameters,
-    whitening: Whitening,
-    rng: np.random.Generator,
-    n: int,
+def draws_by_weight(
+    log_density: Callable[[Array], Array], whitening: Whitening, rng: np.random.Generator, n: int
 ) -> Array:
-    """Draws of the posterior by polynomials, of proposals by their weights."""
+    """Draws ``(n, P)`` of a density, of proposals by their weights."""
     P = len(whitening.center)
     z = rng.standard_normal((_PROPOSALS, P))
     z /= np.sqrt(rng.chisquare(_HEAVY, (_PROPOSALS, 1)) / _HEAVY)
     theta = whitening.theta(z)
-    log_weight = fitted.value(theta) + prior.log_prior(theta)
-    log_weight += 0.5 * (_HEAVY + P) * np.log1p(np.square(z).sum(axis=1) / _HEAVY)
+    log_weight = log_density(theta)
+    log_weight = log_weight + 0.5 * (_HEAVY + P) * np.log1p(np.square(z).sum(axis=1) / _HEAVY)
     weight = np.exp(log_weight - log_weight.max())
     drawn: Array = theta[rng.choice(_PROPOSALS, n, p=weight / weight.sum())]
     return drawn

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, hstack, issparse
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import LabelGram
@@ -26,9 +27,12 @@ class WorkingModel:
     Parameters
     ----------
     posterior : MixedPosterior
+    crossed : sequence of int
+        Other terms whose effects are eliminated together after those of the labels, and are not
+        among the shared coefficients.
     """
 
-    def __init__(self, posterior: MixedPosterior) -> None:
+    def __init__(self, posterior: MixedPosterior, crossed: Sequence[int] = ()) -> None:
         self.posterior, model = posterior, posterior.model
         sizes = [term.size * term.by_label for term in posterior.terms]
         self.main = int(np.argmax(sizes)) if any(sizes) else None
@@ -36,7 +40,12 @@ class WorkingModel:
         if self.main is not None:
             term, self._at_labels = posterior.terms[self.main], posterior.at[self.main]
             self.n_labels, self.q = len(term.labels), len(term.effects)
-        self.at_shared = np.delete(np.arange(posterior.n_linear), self._at_labels)
+        places = np.arange(posterior.n_linear)
+        empty = np.arange(0)
+        self.crossed = list(crossed)
+        self.at_crossed = np.concatenate([empty, *(places[posterior.at[k]] for k in crossed)])
+        """Places of the effects of crossed terms among the linear parameters."""
+        self.at_shared = np.delete(places, np.append(places[self._at_labels], self.at_crossed))
         """Places of the shared coefficients among the linear parameters."""
         fixed = model.X
         fixed = fixed.toarray() if issparse(fixed) else fixed.astype(float)
@@ -45,7 +54,8 @@ class WorkingModel:
         # the intercept stands after the coefficients
         ones = np.ones((len(fixed), int(model.fit_intercept)))
         self._columns: list[Any] = [np.hstack([fixed, ones])]
-        self._columns += [each for k, each in enumerate(model.effects) if k != self.main]
+        eliminated = {self.main, *crossed}
+        self._columns += [each for k, each in enumerate(model.effects) if k not in eliminated]
         self.fixed: Array = self._columns[0]
         """Columns of the coefficients and the intercept ``(n, d)``, and of effects ``(n, q)``."""
         self.values, codes = np.zeros((len(fixed), 1)), np.arange(0)
@@ -62,7 +72,7 @@ class WorkingModel:
         self.is_effect = np.zeros(len(self.at_shared), bool)
         for each in self.at_others:
             self.is_effect[each] = True
-        self.other_terms = [k for k in range(len(sizes)) if k != self.main]
+        self.other_terms = [k for k in range(len(sizes)) if k not in eliminated]
 
     @cached_property
     def label_blocks(self) -> list[LabelBlock]:
@@ -144,6 +154,22 @@ class WorkingModel:
                     labels[i, j, at] = labels[j, i, at] = squares
         sums[:p, p] = sums[p, :p]
         return value, LabelGram(labels, cross, sums)
+
+    def crossed_sums(
+        self, weight: Array, target: Array
+    ) -> tuple[list[csr_array], csr_array, Array]:
+        """Products of the columns of crossed terms, P in all, with weights ``(n,)``.
+
+        They are those with the columns of each effect of the labels ``(L, P)``, with themselves,
+        and with the shared columns and ``target`` ``(P, p + 1)``.
+        """
+        effects = self.posterior.model.effects
+        columns = hstack([effects[k] for k in self.crossed], format="csr")
+        labels = [self._members(weight * values) @ columns for values in self.values.T]
+        weighted = _times(columns, weight)
+        beside = [_dense(weighted.T @ each) for each in self._columns]
+        beside.append((columns.T @ target)[:, None])
+        return labels, csr_array(weighted.T @ columns), np.hstack(beside)
 
     def _members(self, values: Array) -> csr_array:
         """Matrix ``(L, n)`` of the rows of each label, with a value for each row."""

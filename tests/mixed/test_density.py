@@ -55,13 +55,22 @@ def make_posterior(case, likelihood, own_priors=(), weight=None, prior=None, dro
         y = (predictor > 0.5).astype(float)
     else:
         y = rng.poisson(np.exp(0.3 * predictor)).astype(float)
+    return bind_rows(
+        frame, y, terms, likelihood, own_priors, weight, prior, drops, CURVES.get(case)
+    )
+
+
+def bind_rows(
+    frame, y, terms, likelihood, own_priors=(), weight=None, prior=None, drops=False, curves=None
+):
+    """Posterior of the rows of a frame, X and y."""
     columns, encoded = MixedColumns.learned(frame, terms or None, list(frame))
     # a column of labels that no term has would be text
-    text = [k for k in ("g", "h") if not pd.api.types.is_numeric_dtype(encoded[k])]
+    text = [k for k in encoded if not pd.api.types.is_numeric_dtype(encoded[k])]
     encoded = encoded.assign(**dict.fromkeys(text, 0.0))
     X = encoded.to_numpy(dtype=float)
-    if case in CURVES:
-        columns = columns.with_bends(CURVES[case], X, weight, list(frame))
+    if curves:
+        columns = columns.with_bends(curves, X, weight, list(frame))
     rows = MixedRows(X, RowValues(y=y, weight=weight), names=list(frame), mixed=columns)
     rows = rows.weighing(weight) if drops else rows
     model = LinearModel(
@@ -123,14 +132,9 @@ def test_the_density_with_coefficients_integrated_out_is_that_of_a_dense_normal(
     check_gradient(collapsed, theta)
 
 
-def test_coefficients_are_drawn_from_their_normal_distribution_given_the_scales():
-    posterior, _, _ = make_posterior("crossed", NormalNoise(), (InverseGamma(1.0, 1.0),))
-    collapsed = CollapsedPosterior(posterior)
-    theta = np.tile(collapsed.start(), (4000, 1))
-    theta[:, 0] += 1e-6 * np.arange(4000)  # each draw of the coefficients belongs to its theta
-    draws = collapsed.reported.values(theta)
-    np.testing.assert_array_equal(draws[:7], collapsed.reported.values(theta[:7]))
-    n = posterior.n_linear
+def check_coefficients(posterior, draws):
+    """Check the distribution of coefficients and effects of draws at one point of the others."""
+    n, n_draws = posterior.n_linear, len(draws)
     linear = posterior.reported.theta(draws)[:, :n]
     # mean and precision, from the gradient of the joint density, which is linear in these
     whole = posterior.reported.theta(draws[:1])
@@ -144,9 +148,19 @@ def test_coefficients_are_drawn_from_their_normal_distribution_given_the_scales(
     precision = at_zero - slope(np.eye(n))
     mean, cov = np.linalg.solve(precision, at_zero), np.linalg.inv(precision)
     sds = np.sqrt(np.diag(cov))
-    assert np.abs((linear.mean(axis=0) - mean) / sds).max() < 4.5 / np.sqrt(4000)
+    assert np.abs((linear.mean(axis=0) - mean) / sds).max() < 4.5 / np.sqrt(n_draws)
     whitened = (linear - mean) @ np.linalg.cholesky(precision)
-    assert np.abs(np.cov(whitened.T) - np.eye(n)).max() < 6.0 / np.sqrt(4000)
+    assert np.abs(np.cov(whitened.T) - np.eye(n)).max() < 6.0 / np.sqrt(n_draws)
+
+
+def test_coefficients_are_drawn_from_their_normal_distribution_given_the_scales():
+    posterior, _, _ = make_posterior("crossed", NormalNoise(), (InverseGamma(1.0, 1.0),))
+    collapsed = CollapsedPosterior(posterior)
+    theta = np.tile(collapsed.start(), (4000, 1))
+    theta[:, 0] += 1e-6 * np.arange(4000)  # each draw of the coefficients belongs to its theta
+    draws = collapsed.reported.values(theta)
+    np.testing.assert_array_equal(draws[:7], collapsed.reported.values(theta[:7]))
+    check_coefficients(posterior, draws)
     np.testing.assert_allclose(collapsed.reported.theta(draws), theta, atol=1e-8)
 
 

@@ -1,0 +1,121 @@
+"""Crossed terms with many labels, by polynomials in ratios of scales, against exact elimination."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+from skbayes_sgld import SGLDLinearRegression
+from skbayes_sgld.likelihoods import NormalNoise
+from skbayes_sgld.mixed.collapsed import CollapsedPosterior
+from skbayes_sgld.mixed.crossed_fit import crossed_terms, fit_crossed
+from skbayes_sgld.mixed.polynomial import Whitening, draws_by_weight
+from skbayes_sgld.priors import InverseGamma
+from tests.mixed.test_density import bind_rows, check_coefficients, check_gradient
+
+CASES = {
+    "crossed": {"g": "intercept", "h": "intercept"},
+    "slopes": {"g": "intercept", "h": ["intercept", "x"]},
+    "of the main term": {"g": ["intercept", "x"], "h": "intercept"},
+    "nested": {"h": "intercept", "h:k": "intercept"},
+    "three": {"g": "intercept", "h": "intercept", "k": "intercept"},
+    "no such effects": {"g": "intercept", "u": "intercept"},
+}
+
+
+def make_rows(n=500, seed=0):
+    """Rows of 50 and 35 labels, others of 4, and labels that say nothing."""
+    rng = np.random.default_rng(seed)
+    share = rng.dirichlet(np.full(35, 2.0))
+    codes = {
+        "g": rng.integers(50, size=n),
+        "h": rng.choice(35, size=n, p=share),
+        "k": rng.integers(4, size=n),
+        "u": rng.integers(40, size=n),
+    }
+    x = rng.normal(2.0, 1.5, n)
+    y = 3.0 + 0.4 * x + rng.normal(size=n) + rng.normal(size=50)[codes["g"]]
+    y += rng.normal(size=35)[codes["h"]] + 0.4 * rng.normal(size=35)[codes["h"]] * x
+    frame = pd.DataFrame({name: each.astype(str) for name, each in codes.items()})
+    return frame.assign(x=x, z=rng.normal(size=n)), y + rng.normal(size=4)[codes["k"]]
+
+
+def make_posterior(case, weighted=False, n=500):
+    frame, y = make_rows(n)
+    columns = {name for key in CASES[case] for name in key.split(":")} | {"x", "z"}
+    weight = np.random.default_rng(2).integers(0, 4, n).astype(float) if weighted else None
+    noise = NormalNoise(), (InverseGamma(1.0, 1.0),)
+    rows = frame[sorted(columns)], y
+    return bind_rows(*rows, CASES[case], *noise, weight, drops=weighted)[0]
+
+
+def fitted_and_draws(posterior, n=40):
+    """Posterior by polynomials, the exact one, and draws about the exact mode."""
+    fitted, exact = fit_crossed(posterior, crossed_terms(posterior)), CollapsedPosterior(posterior)
+    assert fitted is not None
+    found = minimize(
+        lambda theta: tuple(-each[0] for each in exact.value_and_grad(theta[None])),
+        fitted.start(),
+        jac=True,
+        method="BFGS",
+    )
+    values, vectors = np.linalg.eigh(found.hess_inv)
+    whitening = Whitening(found.x, vectors * np.sqrt(np.clip(values, 1e-6, 1.0)))
+    draws = draws_by_weight(fitted.log_density, whitening, np.random.default_rng(4), n)
+    return fitted, exact, draws
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_density_by_polynomials_is_the_exact_one(case, weighted):
+    posterior = make_posterior(case, weighted)
+    fitted, exact, theta = fitted_and_draws(posterior)
+    error = fitted.log_density(theta) - exact.log_density(theta)
+    assert np.std(error) < 0.05
+    assert np.ptp(theta, axis=0).min() > 0.1  # positions are those of a posterior
+
+
+@pytest.mark.parametrize("case", ["crossed", "slopes", "of the main term", "nested"])
+@pytest.mark.parametrize("distance", [0.0, 4.0])
+def test_the_gradient_is_that_of_the_density(case, distance):
+    fitted, _, theta = fitted_and_draws(make_posterior(case))
+    move = distance * np.random.default_rng(3).normal(size=theta[:3].shape)
+    check_gradient(fitted, theta[:3] + move, atol=2e-3)
+
+
+@pytest.mark.parametrize("case", ["crossed", "slopes", "nested", "no such effects"])
+def test_effects_are_drawn_from_their_normal_distribution_given_the_scales(case):
+    posterior = make_posterior(case)
+    fitted, _, theta = fitted_and_draws(posterior)
+    near = np.tile(theta[0], (8000, 1))
+    near[:, 0] += 1e-6 * np.arange(8000)  # each draw of the coefficients belongs to its theta
+    draws = fitted.reported.values(near)
+    np.testing.assert_array_equal(draws[:7], fitted.reported.values(near[:7]))
+    np.testing.assert_array_equal(draws[70:75], fitted.reported.values(near[70:75]))
+    check_coefficients(posterior, draws)
+
+
+def test_far_from_all_rows_the_density_falls():
+    fitted, _, theta = fitted_and_draws(make_posterior("crossed"))
+    way = np.array([1.0, 0.5, 0.0])
+    values = fitted.log_density(theta[:1] + np.linspace(2.0, 8.0, 20)[:, None] * way)
+    assert np.all(np.diff(values) < 0.0)
+
+
+def test_few_labels_are_integrated_out_with_the_coefficients():
+    frame, y = make_rows()
+    terms = {"g": "intercept", "k": "intercept"}
+    posterior, _, _ = bind_rows(
+        frame[["g", "k", "x"]], y, terms, NormalNoise(), (InverseGamma(1.0, 1.0),)
+    )
+    assert crossed_terms(posterior) == []
+
+
+def test_a_fit_reports_effects_of_all_labels():
+    frame, y = make_rows()
+    terms = {"g": "intercept", "h": ["intercept", "x"]}
+    model = SGLDLinearRegression(group_effects=terms, random_state=0)
+    model.fit(frame[["g", "h", "x", "z"]], y)
+    effects = model.group_effects_
+    assert len(effects) == 50 + 2 * 35
+    assert model.score(frame[["g", "h", "x", "z"]], y) > 0.6
