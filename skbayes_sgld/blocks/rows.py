@@ -16,7 +16,7 @@ from skbayes_sgld.blocks.scores import score_blocks
 from skbayes_sgld.blocks.source import RowSource, called, kind_of
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.posterior.propriety import check_proper, check_weights
-from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, size_argument
+from skbayes_sgld.rows.arguments import size_argument
 from skbayes_sgld.rows.checks import check_ranges, warn_of_fraction, warn_of_light_rows
 from skbayes_sgld.rows.fingerprint import Fingerprint
 from skbayes_sgld.rows.model import LinearModel, check_sums
@@ -48,8 +48,8 @@ class Blocks:
             )
         target = target.with_arguments(self.arguments)
         check_sums(estimator, self.source.n_features, "a pass over blocks")
-        sizes = all(ROW_ARGUMENTS[name].is_size for name in self.arguments)
-        if not target.has_labels and target.likelihood.quadratic and sizes:
+        has_sums = not target.has_labels and target.likelihood.quadratic
+        if has_sums and not target.likelihood.takes:
             return target, self._summed(target)
         own = estimator.random_state
         return self._sampled(target, int(own) if isinstance(own, Integral) else 0)

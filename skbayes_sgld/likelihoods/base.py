@@ -58,7 +58,8 @@ class Likelihood(Component):
     A new family defines :meth:`check_target`, :meth:`log_density`, :meth:`score`,
     :meth:`curvature`, :meth:`mean`, :meth:`variance`, :meth:`cdf` and :meth:`sample`; everything
     else has a default. If y has a unit, it also defines :meth:`typical_effect` and
-    :meth:`own_units`, the units of automatic priors.
+    :meth:`own_units`, the units of automatic priors. :meth:`start`, :meth:`level_weight` and
+    :meth:`gains` have defaults that suit few families.
 
     Attributes
     ----------
@@ -82,8 +83,8 @@ class Likelihood(Component):
     shift_invariant : bool
         Whether adding one number to all predictors of a row changes nothing.
     increasing : bool
-        Whether the mean increases with the only linear predictor: its quantiles are then the
-        predictor's, transformed.
+        Whether the mean depends on the only linear predictor alone, and increases with it: its
+        quantiles are then the predictor's, transformed.
     log_concave : bool
         Whether the log density is concave in eta, so that it adds no mode to a posterior.
     several_modes : bool
@@ -151,6 +152,11 @@ class Likelihood(Component):
     def infers_noise(self) -> bool:
         """Whether the first own parameter is the noise variance."""
         return bool(self.own) and self.own[0].is_noise
+
+    @property
+    def in_units_of_y(self) -> bool:
+        """Whether the first predictor is a location of y, and has its unit."""
+        return self.quadratic or self.infers_noise
 
     def constrain_own(self, theta: Array) -> Array:
         """Own parameters ``(S, n_own)``, as reported, from their coordinates."""
@@ -296,7 +302,11 @@ class Likelihood(Component):
             kernel = GivenKernel(kernel, np.stack(taken, axis=-2).astype(dtype, copy=False))
         if values.n_averaged is not None:
             log_size: Array = np.log(values.n_averaged).astype(dtype, copy=False)
-            assert self.spread_at is not None
+            if self.spread_at is None:
+                raise ValueError(
+                    f"n_averaged is given, and a mean of several observations of {self!r} has "
+                    "another distribution; leave it out, or define spread_at."
+                )
             kernel = OffsetKernel(kernel, -log_size, self.spread_at)
         return with_offset_and_weight(kernel, values.offset, values.weight, dtype)
 
@@ -309,7 +319,7 @@ class Likelihood(Component):
 
     def has_sums(self, values: RowValues) -> bool:
         """Whether sufficient statistics replace these rows."""
-        return self.quadratic and not values.others
+        return self.quadratic and not self.taken(values)
 
     def own_units(self, values: RowValues) -> list[float]:
         """Unit of the automatic scale of each own parameter's prior, given these rows.
@@ -319,8 +329,7 @@ class Likelihood(Component):
         """
         units = [own.unit for own in self.own]
         if self.infers_noise:
-            y, weight, size = values.y, values.weight, values.n_averaged
-            assert y is not None
+            y, weight, size = values.y_less_offset, values.weight, values.n_averaged
             size = np.ones(len(y)) if size is None else size
             level = np.average(y, weights=size if weight is None else size * weight)
             units[0] = float(np.average(size * np.square(y - level), weights=weight))

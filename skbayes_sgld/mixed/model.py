@@ -59,8 +59,9 @@ def bind_mixed(
     wide = EffectsModel(posterior, columns.terms, effects)
     unit = 1.0
     if model.likelihood.infers_noise:
-        level = np.average(posterior.y, weights=rows.weight)
-        unit = float(np.sqrt(np.average(np.square(posterior.y - level), weights=rows.weight)))
+        y = posterior.values.y_less_offset
+        level = np.average(y, weights=rows.weight)
+        unit = float(np.sqrt(np.average(np.square(y - level), weights=rows.weight)))
     covariances = []
     for term, each in zip(columns.terms, effects, strict=True):
         least = unit / _information(each, len(term.effects), rows.weight)

@@ -131,7 +131,7 @@ class GLMPosterior(BasePosterior):
             prior,
             intercept_prior or Flat(),
             likelihood,
-            (self.X, y, sample_weight),
+            (self.X, self._known_apart, sample_weight),
             self.column_spread if prior.automatic else None,
             self.x_mean,
             self.fit_intercept,
@@ -151,6 +151,11 @@ class GLMPosterior(BasePosterior):
             return None
         rows = self.X, self.values.y_less_offset, self.weight, self.fit_intercept
         return GaussianStatistics.from_rows(*rows, refine=True, size=self.n_averaged)
+
+    @property
+    def _known_apart(self) -> Array:
+        """Observations, less the offset if the predictor has their unit."""
+        return self.values.y_less_offset if self.likelihood.in_units_of_y else self.y
 
     def _mean(self) -> Array:
         """Mean of the columns ``(d,)``."""
@@ -410,10 +415,11 @@ class GLMPosterior(BasePosterior):
         size, weight = self.n_averaged, self.weight
         if size is not None:  # weights, for starts by single observations
             weight = size if weight is None else weight * size
-        local = self.likelihood.start(self.y, weight, self.fit_intercept)
+        local = self.likelihood.start(self._known_apart, weight, self.fit_intercept)
         if size is not None:
             local[self.likelihood.spread_at :] += np.log(np.average(size, weights=self.weight))
-        if self.offset is not None:  # under a log link the mean is then that of y
+        if self.offset is not None and not self.likelihood.in_units_of_y:
+            # under a log link the mean is then that of y
             weight = np.ones(self.n_samples) if weight is None else weight
             local[0] -= logsumexp(self.offset, b=weight) - np.log(weight.sum())
         self.parameters.intercept(theta[None])[0] = local[: self.n_predictors, None]

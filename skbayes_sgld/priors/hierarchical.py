@@ -249,7 +249,7 @@ class HierarchicalNormal(HierarchicalPrior):
         return ["prior_scale"]
 
     def _set_for(self, spread: Array, likelihood: Likelihood, y: Array, weight: Any) -> None:
-        if not (likelihood.quadratic or likelihood.infers_noise):  # not in units of y
+        if not likelihood.in_units_of_y:
             # 2.5 is the scale of the linear predictor's sd
             self._log_unit = float(np.log(2.5 / np.sqrt(len(self.scale))))
             self._half_normal = True

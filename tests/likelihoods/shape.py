@@ -51,3 +51,7 @@ def check_increasing(name, likelihood):
     eta = np.linspace(-8.0, 8.0, 161)
     mean = likelihood.mean(eta[None, None])  # without own parameters, as predictions call it
     assert np.all(np.diff(mean) > 0), "increasing=True, and the mean does not increase"
+    for t in (-1.0, 1.0):
+        own = np.full((1, len(likelihood.own), len(eta)), t)
+        beside = likelihood.mean(np.concatenate([eta[None, None], own], axis=1))
+        assert np.all(beside == mean), "increasing=True, and the mean depends on own parameters"

@@ -201,17 +201,24 @@ def brings_offset(monkeypatch, cls):
 HEAD_START = RNG.normal(0.0, 2.0, 120)
 
 
-def test_an_offset_reaches_a_linear_model_whose_rows_may_be_averages(monkeypatch):
-    model = brings_offset(monkeypatch, SGLDLinearRegression)(**SETTINGS)
-    y = X @ [1.0, -0.5] + HEAD_START + 0.7 * RNG.standard_normal(120)
-    expected = SGLDLinearRegression(**SETTINGS).fit(X, y - HEAD_START)
-    assert_same_posterior(model.fit(X, y, head_start=HEAD_START), expected)
-    moved = predict_interval(expected, X) + HEAD_START[:, None]
-    np.testing.assert_allclose(predict_interval(model, X, head_start=HEAD_START), moved, atol=0.1)
-    rows = RowBlocks(lambda: iter([(X, y, None, {"head_start": HEAD_START})]))
+@pytest.mark.parametrize(
+    "settings", [{}, {"noise_distribution": "student_t"}, {"prior": "hierarchical_normal"}], ids=str
+)
+def test_an_offset_of_a_linear_model_is_taken_from_y(monkeypatch, settings):
+    # scales of automatic priors too: the known part may be far larger than the rest
+    y, known = X @ [1.0, -0.5] + 0.7 * RNG.standard_normal(120), 100.0 * HEAD_START
+    expected = SGLDLinearRegression(random_state=0, **settings).fit(X, y)
+    model = brings_offset(monkeypatch, SGLDLinearRegression)(random_state=0, **settings)
+    model.fit(X, y + known, head_start=known)
+    draws = expected.posterior_.values
+    np.testing.assert_allclose(model.posterior_.values, draws, rtol=1e-5, atol=1e-6)
+    moved = predict_interval(expected, X) + known[:, None]
+    np.testing.assert_allclose(predict_interval(model, X, head_start=known), moved, atol=1e-4)
+    if settings:
+        return
+    rows = RowBlocks(lambda: iter([(X, y + known, None, {"head_start": known})]))
     assert_same_posterior(clone(model).fit(rows), expected)
-    by_batch = clone(model).partial_fit(X, y, head_start=HEAD_START)
-    assert_same_posterior(by_batch, expected)
+    assert_same_posterior(clone(model).partial_fit(X, y + known, head_start=known), expected)
 
 
 @pytest.mark.parametrize("cls", [SGLDLogisticRegression, SGLDOrdinalClassifier])

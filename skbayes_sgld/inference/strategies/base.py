@@ -24,7 +24,8 @@ class Strategy:
     def suits(cls, task: Task) -> bool:
         """Whether the strategy suits the settings and the findings so far; by default it does.
 
-        It is called only for models with one of the facts ``only``.
+        One that would override what the user gave asks for ``task.settings.left_to_tuning``. It is
+        called only for models with one of the facts ``only``.
         """
         return True
 
