@@ -27,11 +27,14 @@ from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
 from skbayes_sgld.criticism.settings import can_set, takes_curves, variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.tables import Table
-from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_namer, wrapped
+from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_namer, unwrap, wrapped
 
 Data = tuple[Any, Any, dict[str, Any]]  # X, y and arguments by row
 
 SMALL = 4.0  # difference of log densities too small to prefer a model
+_DRAWS = 400  # draws of a chain of a trial: checks use a thousand of all chains
+_BASES = 2  # best trials of a round that get another remedy
+_ROUNDS = 3  # most remedies of a combination
 MOST_ROWS = 5_000  # most rows to fit a remedy to: gains err by d / 10,000 per left-out row
 
 
@@ -181,6 +184,11 @@ class Remedy:
     curves: bool = False
     groups: bool = False
     slopes: bool = False
+
+    @property
+    def learns_scales(self) -> bool:
+        """Whether scales of effects are learned: such a fit may take ten times as long."""
+        return self.curves or self.groups
 
     def columns(self, misfit: Misfit) -> list[tuple[int, ...]]:
         """Sets of columns that a transformer each, or a curve each, is made for."""
@@ -563,6 +571,7 @@ def try_remedies(
     """Fit the remedies that apply, and combine the best with others while misfits remain.
 
     Combinations have at most three remedies; in each round the best two trials get another one.
+    Remedies whose scales are learned come after the others of a round, and are added to one trial.
 
     Parameters
     ----------
@@ -584,8 +593,9 @@ def try_remedies(
     baseline = Trial(each=np.zeros(len(rows)), wrong=len(misfit.checks))
     trials, tried, best = list[Trial](), set[frozenset[str]](), [(baseline, misfit)]
     useful = [remedy for remedy in REMEDIES if remedy.family in ("", family)]
-    for _ in range(3):
-        candidates, step, harmful = [], [], set[str]()
+    for number in range(_ROUNDS):
+        candidates, harmful = list[tuple[Trial, Trial]](), set[str]()
+        step = list[tuple[Trial, Misfit]]()
         for last, last_misfit in best:
             for remedy in useful:
                 remedies = (*last.remedies, remedy)
@@ -603,7 +613,15 @@ def try_remedies(
                 one = Trial(remedies, estimator, added=added, group=group)
                 candidates.append((last, one))
         total = len(trials) + len(candidates)
+        candidates.sort(key=lambda pair: pair[1].remedies[-1].learns_scales)  # these last
         for last, one in candidates:
+            if _is_settled(one, last, trials):
+                continue
+            if one.remedies[-1].learns_scales and (
+                _has_better_base(one, last, best, trials)
+                or (number + 1 < _ROUNDS and _can_wait(one, last, [each for each, _ in step]))
+            ):
+                continue
             begin(one.name, total)
             of_fit = _with_sizes(data) if any(each.sizes for each in one.remedies) else data
             if one.group is not None:
@@ -633,8 +651,60 @@ def try_remedies(
         step.sort(key=lambda one: -one[0].gain)
         if not step or step[0][0].wrong == 0:
             break
-        best = [one for one in step if one[0].wrong][:2]
+        best = [one for one in step if one[0].wrong][:_BASES]
     return trials
+
+
+def _is_settled(one: Trial, last: Trial, trials: list[Trial]) -> bool:
+    """Whether squares of the columns have left no curvature, so that curves have none to find."""
+    remedy = one.remedies[-1]
+    if not (remedy.curves or remedy.terms is _splines):
+        return False
+    squared = [
+        trial
+        for trial in trials
+        if trial.remedies[:-1] == last.remedies and trial.remedies[-1].terms is _squares
+    ]
+    return any(
+        trial.helps(last)
+        and not {check.kind for check in trial.checks if check.verdict == "misfit"} & remedy.kinds
+        for trial in squared
+    )
+
+
+def _can_wait(one: Trial, last: Trial, step: list[Trial]) -> bool:
+    """Whether a remedy of the trial ``last`` is better tried in the next round.
+
+    It is if a trial of this round is clearly better than ``last``, will be one of those that get
+    another remedy, and leaves room for this one.
+    """
+    ahead = sorted(step, key=lambda trial: -trial.gain)[:_BASES]
+    return any(
+        not any(one.remedies[-1].parts & each.parts for each in trial.remedies)
+        and trial.gain - last.gain > max(SMALL, 2.0 * _error(trial.each - last.each))
+        for trial in ahead
+    )
+
+
+def _has_better_base(
+    one: Trial, last: Trial, bases: list[tuple[Trial, Misfit]], trials: list[Trial]
+) -> bool:
+    """Whether another base is the better one for a remedy whose scales are learned.
+
+    It is if it is better with a simpler remedy of the same part, such as squares for curves; or,
+    without one, by itself.
+    """
+    remedy = one.remedies[-1]
+
+    def gain(base: Trial) -> float:
+        simpler = [
+            trial.gain
+            for trial in trials
+            if trial.remedies[:-1] == base.remedies and trial.remedies[-1].parts & remedy.parts
+        ]
+        return max([each for each in simpler if np.isfinite(each)], default=base.gain)
+
+    return any(gain(base) > gain(last) for base, _ in bases)
 
 
 def near_ties(trials: list[Trial], choice: Trial) -> list[Trial]:
@@ -713,7 +783,7 @@ def _scored(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by its warnings
-            fitted = fit_like(clone(estimator), X, y, row_data)
+            fitted = _fit_shortly(estimator, X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
             loo = fit.leave_out(rows, draws_to_check(len(rows)))
             names = names_of(fitted, loo.data[0].shape[1])
@@ -722,8 +792,7 @@ def _scored(
             checks = find_checks(loo, names, labels, seed, None, more, groups, numbers)
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
         return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0, []
-    result = vars(fit.unwrapped.model).get("result_")
-    problems = () if result is None else result.problems
+    problems = _problems(fitted)
     failed = printable(parameter_namer(fitted)(problems[0])) if problems else ""
     each = loo.log_density - fit.log_slope[rows] - pointwise
     if not failed and not np.isfinite(each).all():
@@ -732,6 +801,25 @@ def _scored(
     if loo.family == "numbers" and not fit.unwrapped.transformers and loo.y.min() > 0.0:
         below_zero = float(np.mean(loo.zero() > 0.05))
     return each, checks, failed, fit, below_zero, names
+
+
+def _fit_shortly(estimator: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
+    """Copy that is fitted with few draws, or with all if the few are not usable."""
+
+    def shorten(model: Any) -> Any:
+        n_draws = model.get_params(deep=False).get("n_draws", 0)
+        return model.set_params(n_draws=_DRAWS) if n_draws > _DRAWS else model
+
+    fitted = fit_like(with_model(estimator, shorten), X, y, params)
+    if not _problems(fitted):
+        return fitted
+    return fit_like(clone(estimator), X, y, params)
+
+
+def _problems(fitted: Any) -> Sequence[str]:
+    """Reasons not to rely on the draws of a fitted estimator."""
+    result = vars(unwrap(fitted).model).get("result_")
+    return () if result is None else result.problems
 
 
 def names_of(fitted: Any, n_columns: int) -> list[str]:

@@ -199,8 +199,8 @@ def check_model(
     sets from the model itself (Holm 1979). If they find one, the remedies that apply are
     fitted to at most 5,000 of the rows, and ranked by leave-one-out log density in the units of y.
     Remedies that help are combined with others while a misfit remains. There may be twenty fits,
-    each about as long as the user's: after two seconds, lines on standard error name the remedy
-    that is being fitted.
+    each with 400 draws of a chain and about as long as the user's: after two seconds, lines on
+    standard error name the remedy that is being fitted.
 
     Parameters
     ----------

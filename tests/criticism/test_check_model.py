@@ -615,8 +615,8 @@ def test_remedies_are_combined_while_a_misfit_remains(try_only):
         changed = [part for remedy in each for part in remedy.parts]
         assert len(set(changed)) == len(changed)
     try_only("noise", "columns")
-    y = 0.5 * age**2 + np.exp(size) * np.random.default_rng(0).standard_normal(N)
-    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    y = np.sin(2.0 * age) + 0.5 * np.exp(size) * np.random.default_rng(0).standard_normal(N)
+    found = check_model(clone(LINEAR).fit(X, y), X, y)  # no square sees the wave
     names = [frozenset(each.name.split(", ")) for each in found._trials]
     assert {"noise_model='log_linear'", "splines of columns"} in names
     assert len(set(names)) == len(names)  # a combination is tried in one order
@@ -673,6 +673,63 @@ def test_remedies_are_fitted_to_a_part_of_many_rows(monkeypatch, try_only):
     assert len(found.rows) == 150
     assert found.suggestion.noise_model == "log_linear"
     assert "remedy that was tried, on 250 rows" in str(found)
+
+
+def test_no_curves_are_tried_where_squares_leave_no_curvature(try_only):
+    try_only("columns")
+    rng = np.random.default_rng(2)
+    y = ETA + 0.5 * X["age"].to_numpy() ** 2 + rng.standard_normal(N)
+    found = check_model(clone(LINEAR).fit(X, y), X, y)
+    assert list(found.remedies.index) == ["squares of columns"]
+    assert found.remedies["misfits"].tolist() == [0]
+
+
+def test_learned_scales_wait_for_a_model_that_is_clearly_better():
+    squares, curves, noise, slopes = (
+        next(one for one in remedies.REMEDIES if one.name == name)
+        for name in (
+            "squares of columns",
+            "curves of columns",
+            "noise_model='log_linear'",
+            "slopes of groups",
+        )
+    )
+    gains = np.random.default_rng(0).normal(size=400)
+    base = Trial(each=np.zeros(400), wrong=3)
+    better = Trial((noise,), each=gains + 1.0, wrong=2)
+    bent = Trial((squares,), each=gains + 2.0, wrong=2)
+    again = Trial((noise, squares), each=gains + 3.0, wrong=2)
+    one = Trial((curves,))
+    assert remedies._can_wait(one, base, [better])  # until curves are added to the other noise
+    assert not remedies._can_wait(one, base, [bent])  # which has no room for curves
+    assert not remedies._can_wait(one, base, [replace(better, each=0.001 * gains)])
+    assert not remedies._can_wait(one, base, [better, bent, again])  # which leave it behind
+    bases = [(base, None), (better, None)]
+    assert remedies._has_better_base(Trial((slopes,)), base, bases, [])
+    assert not remedies._has_better_base(Trial((noise, slopes)), better, bases, [])
+    worse = [bent, replace(again, each=gains)]  # with squares the first is the better one
+    assert remedies._has_better_base(Trial((noise, curves)), better, bases, worse)
+    assert not remedies._has_better_base(one, base, bases, worse)
+
+
+def test_a_remedy_is_fitted_with_few_draws_unless_they_are_not_usable(monkeypatch, try_only):
+    try_only("noise")
+    y = FAULTS["unequal noise"][1](np.random.default_rng(5))
+    model = clone(LINEAR).set_params(n_draws=1000).fit(X, y)
+    lengths, few = [], []
+
+    def watched(estimator, *data):
+        lengths.append(estimator.n_draws)
+        return fit_like(estimator, *data)
+
+    fit_like = remedies.fit_like
+    monkeypatch.setattr(remedies, "fit_like", watched)
+    found = check_model(model, X, y)
+    assert lengths == [400] and found.suggestion.n_draws == 1000
+    monkeypatch.setattr(remedies, "_problems", lambda fitted: few.pop() if few else ())
+    few.append(["too few"])
+    found = check_model(model, X, y)
+    assert lengths == [400, 400, 1000] and found.remedies["failed"].tolist() == [""]
 
 
 def test_no_remedy_of_the_noise_is_tried_where_the_mean_can_fit_every_row():
