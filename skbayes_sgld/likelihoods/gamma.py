@@ -12,7 +12,7 @@ from scipy.special import gammainc, gammaincinv, gammaln, ndtri
 from skbayes_sgld.likelihoods.base import Array, Likelihood
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import Mixture, log_normal
-from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
+from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal, first_of_equal
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
 
@@ -47,7 +47,7 @@ class GammaKernel(RowKernel):
 
 def _shape_terms(k: Array, order: int) -> Array:
     """Remainders of Stirling's formula for the shapes ``k (C, B)``, often equal in all rows."""
-    return remainder(first_if_equal(k), order).astype(k.dtype)
+    return remainder(first_of_equal(k), order).astype(k.dtype)
 
 
 @dataclass(eq=False, repr=False)

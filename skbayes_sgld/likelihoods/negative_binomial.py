@@ -12,7 +12,7 @@ from scipy.special import expit, fdtrc
 
 from skbayes_sgld.likelihoods.base import Array
 from skbayes_sgld.likelihoods.kernel import as_matrices
-from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
+from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_of_equal
 from skbayes_sgld.likelihoods.poisson import Poisson, PoissonKernel
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
 
@@ -44,7 +44,7 @@ class NegativeBinomialKernel(PoissonKernel):
     def derivatives(self, u: Array, *orders: int) -> Sequence[Array]:
         """Log density, and its derivatives in eta and in the log dispersion."""
         # r is ``(C, 1)`` if it is the same in all rows
-        y, r, values = self.y, np.exp(-first_if_equal(clip_log(u[:, 1]))), []
+        y, r, values = self.y, np.exp(-first_of_equal(clip_log(u[:, 1]))), []
         # mu from the same rounded ratio to y as in the log density
         mu = np.exp(u[:, 0] - self.log_y) * np.maximum(y, y == 0)
         away = mu - y

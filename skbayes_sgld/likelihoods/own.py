@@ -76,3 +76,12 @@ def first_if_equal(values: Array, axis: int = 1) -> Array:
     """
     first = values[:, :1] if axis else values[:1]
     return first if (values == first).all() else values
+
+
+def first_of_equal(values: Array) -> Array:
+    """Values ``(C, B)`` with length 1 along the first of both axes that has equal ones.
+
+    In a fit they are often the same in all columns, its rows, and in predictions in all C rows.
+    """
+    first = first_if_equal(values)
+    return first_if_equal(values, axis=0) if first is values else first

@@ -14,7 +14,7 @@ from skbayes_sgld.likelihoods.distribution_functions import student_cdf
 from skbayes_sgld.likelihoods.kernel import RowKernel, as_matrices
 from skbayes_sgld.likelihoods.mixture import log_normal
 from skbayes_sgld.likelihoods.normal import NormalNoise
-from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal
+from skbayes_sgld.likelihoods.own import OwnParameter, clip_log, first_if_equal, first_of_equal
 from skbayes_sgld.likelihoods.robust_starts import regressions
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.likelihoods.stirling import LOG_2_PI, remainder
@@ -64,7 +64,7 @@ class StudentTKernel(RowKernel):
 
 def _degree_terms(nu: Array, order: int) -> Array:
     """Constant c of the log density at ``nu (C, B)``, or a derivative of it in log nu."""
-    exact = first_if_equal(nu).astype(float)
+    exact = first_of_equal(nu).astype(float)
     half = 0.5 * exact
     if order == 0:
         value = 0.5 * (exact * np.log1p(1.0 / exact) - 1.0 - LOG_2_PI)

@@ -32,6 +32,7 @@ _OF_INTEGRAL, _MOST_POINTS = 2e-4, 16
 _EXTRA = 0, 1, 3  # nodes more of each coordinate, for rows whose errors are too large
 _MOST_OVER = 5.0  # a few more nodes do not mend larger errors
 _PROBE = 16  # rows whose errors tell those of others with as many nodes
+_FAR_OUT = 1e-3  # level of a quantile
 _OF_FEW = np.array([5, 8, 13])  # numbers of nodes of few rows
 _DONE = -1
 
@@ -261,7 +262,9 @@ class PredictiveDistribution:
         def quantiles_of(mixture: Mixture) -> Array:
             quantiles = np.empty((len(mixture), len(q)))
             for number, p in enumerate(q):
-                mixture.scale = min(1.0, 4.0 * p, 4.0 * (1.0 - p))
+                tail = min(p, 1.0 - p)
+                # far out the nodes' errors are larger than their estimates
+                mixture.scale = min(1.0, 4.0 * tail * (0.03 if tail < _FAR_OUT else 1.0))
                 quantiles[:, number] = likelihood.averaged_quantile(mixture, p)
             return quantiles
 
