@@ -109,8 +109,11 @@ def with_cubic(standardised: StandardisedPosterior) -> StandardisedPosterior:
         return found
 
     draws, tests = (parameters(rng.standard_normal((k, P + m))) for k in (_DRAWS * P, _TESTS))
-    center, root = parameters(np.zeros((1, P + m)))[0], np.linalg.cholesky(np.cov(draws.T))
-    cubic = CubicSum(posterior.model, center, root)
+    center = parameters(np.zeros((1, P + m)))[0]
+    try:
+        cubic = CubicSum(posterior.model, center, np.linalg.cholesky(np.cov(draws.T)))
+    except np.linalg.LinAlgError:  # parameters without a variance of their own
+        return standardised
     with np.errstate(all="ignore"):
         error = cubic.value(tests) - posterior.model.row_sum().value(tests)
     if not np.std(error) < _CLOSE:

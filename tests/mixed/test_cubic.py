@@ -64,3 +64,15 @@ def test_draws_have_the_density_of_the_rows(kind):
 def test_rows_are_read_where_they_are_few():
     _, posterior = fitted(SGLDLogisticRegression, 200)
     assert posterior.model.cubic is None
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_copied_columns_and_raw_units_are_no_error():
+    X, y = make_rows(SGLDLogisticRegression, 1500)
+    raw = 1e6 * np.random.default_rng(1).standard_normal(len(X))
+    raw[0] = 1e9
+    X = np.column_stack([X, X[:, 1], raw])
+    model = SGLDLogisticRegression(smooth_effects={0: 8}, random_state=0, n_draws=200)
+    posterior = model.fit(X, y).posterior_
+    assert np.isfinite(posterior.flat).all()
+    assert 0.4 < posterior["sd"].mean() < 1.6
