@@ -37,7 +37,9 @@ def clock() -> np.ndarray:
 # Names are those of all libraries: intercept, slope K, sd K, correlation, sigma.
 
 
-def of_skbayes_sgld(space: dict[str, Any]) -> dict[str, np.ndarray]:
+def of_skbayes_sgld(space: dict[str, Any]) -> dict[str, Any]:
+    if getattr(space["model"], "smooth_effects", None) is not None:
+        return curve_of(space)
     posterior = space["model"].posterior_
     found = {"intercept": posterior["intercept"]}
     found |= {f"slope {k}": v for k, v in enumerate(np.moveaxis(posterior["coef"], 2, 0))}
@@ -48,6 +50,22 @@ def of_skbayes_sgld(space: dict[str, Any]) -> dict[str, np.ndarray]:
         if name.startswith("correlation["):
             found["correlation"] = posterior[name]
     return found
+
+
+def curve_of(space: dict[str, Any]) -> dict[str, list[float]]:
+    """Mean of y along the first column, and its standard deviation."""
+    model, names = space["model"], list(space["data"].columns.drop("y"))
+    rows = pd.DataFrame(np.zeros((7, len(names))), columns=names)
+    rows["x0"] = np.linspace(-0.9, 0.9, len(rows))
+    if hasattr(model, "confidence_intervals"):  # pygam
+        mean, ends = model.predict_mu(rows), model.confidence_intervals(rows, width=0.9)
+    elif hasattr(model, "predict_proba_interval"):
+        mean, ends = model.predict_proba(rows)[:, 1], model.predict_proba_interval(rows)[:, 1]
+    else:
+        mean, ends = model.predict(rows), model.predict_interval(rows, kind="mean")
+    sds = np.ptp(ends, axis=1) / (2.0 * 1.6449)
+    pairs = np.column_stack([mean, sds]).astype(float).tolist()
+    return {f"curve {k}": pair for k, pair in enumerate(pairs)}
 
 
 def of_bambi(space: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -119,6 +137,7 @@ READ = {
     "numpyro": of_numpyro,
     "statsmodels": of_statsmodels,
     "gpboost": of_gpboost,
+    "pygam": curve_of,
 }
 
 

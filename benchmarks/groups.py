@@ -30,13 +30,17 @@ def make_rows(family: str, n: int, n_groups: int, seed: int = 0) -> tuple[np.nda
     rng = np.random.default_rng(seed)
     labels, X = rng.integers(n_groups, size=n), rng.standard_normal((n, 5))
     predictor = 0.3 * X.sum(axis=1) + rng.standard_normal(n_groups)[labels]
+    return np.column_stack([labels, X]), response(family, predictor, rng)
+
+
+def response(family: str, predictor: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Normal, binary or count y with a linear predictor."""
+    n = len(predictor)
     if family == "normal":
-        y = predictor + rng.standard_normal(n)
-    elif family == "binary":
-        y = (rng.random(n) < expit(predictor)).astype(float)
-    else:
-        y = rng.poisson(np.exp(predictor)).astype(float)
-    return np.column_stack([labels, X]), y
+        return predictor + rng.standard_normal(n)
+    if family == "binary":
+        return (rng.random(n) < expit(predictor)).astype(float)
+    return rng.poisson(np.exp(predictor)).astype(float)
 
 
 def rival(family: str, rows: np.ndarray, y: np.ndarray) -> tuple[float, float]:

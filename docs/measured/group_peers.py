@@ -30,10 +30,13 @@ _RACES = {
     "normal": "normal, 100,000 x 1,000",
 }
 _BESIDE_ESTIMATES = {
-    "normal": "normal",
-    "binary, 100,000 rows": "binary",
-    "counts, 100,000 rows": "counts",
+    "normal": "normal, 100,000 x 1,000",
+    "binary, 100,000 rows": "binary, 100,000 x 1,000",
+    "counts, 100,000 rows": "counts, 100,000 x 1,000",
+    "binary, 1,000,000 rows": "binary, 1,000,000 x 10,000",
+    "counts, 1,000,000 rows": "counts, 1,000,000 x 10,000",
 }
+_CURVES = "curves, normal", "curves, binary", "curves, counts"
 _PROCESSOR = 1  # of the two times that are kept, on the clock and of the processor
 
 
@@ -87,8 +90,19 @@ def beside_estimate(title, methods):
     ours, theirs = (methods[name]["processor"] for name in (OURS, "gpboost"))
     sides = digits(ours, " s"), digits(theirs, " s")
     met = ours <= 4.0 * theirs
-    work = f"{title}, 100,000 x 1,000, seconds"
+    work = f"{title}, seconds"
     return line(work, "GPBoost's estimate", sides, ours / theirs, "at most 4", met)
+
+
+def curve(task, methods):
+    """Seconds of two curves, and the distance of the first one from that of pygam."""
+    ours, theirs = methods[OURS], methods["pygam"]
+    cells = {"y": task.removeprefix("curves, "), "ours": digits(ours["processor"], " s")}
+    cells["pygam"] = digits(theirs["processor"], " s")
+    cells["ratio"] = digits(ours["processor"] / theirs["processor"])
+    for part, show in (("means", ".2f sd"), ("sds", ".0f %")):
+        cells[part] = measured(theirs["agreement"][part], 0.0, show)
+    return cells
 
 
 def line(work, beside, sides, ratio, bound, met):
@@ -114,6 +128,7 @@ def main(arguments=None):
     for task, title in _BESIDE_ESTIMATES.items():
         if task in kept["tasks"]:
             bounds[f"{title}, seconds"] = beside_estimate(title, kept["tasks"][task]["methods"])
+    curves = {t: curve(t, kept["tasks"][t]["methods"]) for t in _CURVES if t in kept["tasks"]}
     versions = {}
     for found in kept["tasks"].values():
         versions |= {library(m): about["version"] for m, about in found["methods"].items()}
@@ -122,7 +137,7 @@ def main(arguments=None):
         for task, found in kept["tasks"].items()
         for method, why in found["missing"].items()
     }
-    return tables | {"bounds": bounds, "versions": versions, "missing": missing}
+    return tables | {"bounds": bounds, "curves": curves, "versions": versions, "missing": missing}
 
 
 if __name__ == "__main__":
