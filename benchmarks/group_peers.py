@@ -40,7 +40,7 @@ ROOT = Path(__file__).parents[1]
 SNIPPETS = ROOT / "docs" / "guide" / "snippets" / "groups"
 RESULTS = Path(__file__).parent / "results" / "group_peers.json"
 OURS, REFERENCE = "skbayes_sgld", "numpyro"
-_ONE_THREAD = "gpboost", "pygam"
+_ONE_THREAD = OURS, "gpboost", "pygam"
 ROUNDS, ONCE = 3, 40.0  # rounds, and seconds of a run that has one
 
 # NumPyro's programs with other coordinates or another mass matrix; the first is the snippet
