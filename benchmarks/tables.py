@@ -6,7 +6,7 @@
 
 A fit is measured in a process of its own, which stops it after three minutes of processor time. The
 peer is fitted before, in the same process. A bound is in times of the peer or in seconds; it is met
-if the smallest R-hat of the draws is below 1.05 too. All tables are made: those after "text" have
+if the largest R-hat of the draws is below 1.05 too. All tables are made: those after "text" have
 the shapes of tables that people have, and what made fits of those slow.
 
 What is measured is kept in ``benchmarks/results/tables.json``, and shown in ``docs/benchmarks.md``.
