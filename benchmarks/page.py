@@ -231,6 +231,19 @@ def tables_block(results: Results) -> str:
     return markdown(tables.HEAD, tables.lines(kept))
 
 
+def checks_block(results: Results) -> str:
+    """Seconds of checks, effects and displays, a line for each family."""
+    path = RESULTS / "checks.json"
+    cells = json.loads(path.read_text())["cells"] if path.exists() else []
+    names = "check", "remedies", "effects", "dependence", "display"
+    rows = [
+        [cell["family"], *(f"{number(cell[name])} s" for name in names), str(cell["tried"])]
+        for cell in cells
+    ]
+    head = ["family", "check", "with remedies", "effects", "dependence", "display", "tried"]
+    return markdown(head, rows)
+
+
 def jumps(cells: Sequence[dict[str, Any]]) -> list[tuple[float, int, int, int]]:
     """Times that fits cost what one of the same columns and more rows does, the largest first.
 
@@ -264,6 +277,7 @@ BLOCKS: dict[str, Callable[[Results], str]] = {
     "sizes": sizes_block,
     "growth": growth_block,
     "grid": grid_block,
+    "checks": checks_block,
     "rare": rare_block,
     "tables": tables_block,
     "bounds-figure": image("bounds", "", "Every measurement as a multiple of its bound"),
