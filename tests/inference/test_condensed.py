@@ -11,9 +11,13 @@ from skbayes_sgld import (
     SGLDNegativeBinomialRegressor,
 )
 from skbayes_sgld.inference.strategies import condensed
+from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
+from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC
+from skbayes_sgld.sampling.metric import Diagonal
+from skbayes_sgld.sampling.tuning.mode import Center
 
 SHORT = {"n_draws": 40, "n_burnin": 20, "thin": 1}
 
@@ -90,6 +94,22 @@ def test_the_condensed_density_has_its_gradient_and_at_all_rows_is_the_whole(fam
     step = 1e-5 * np.eye(at.size)
     slope = (few.log_density(theta[0] + step) - few.log_density(theta[0] - step)) / 2e-5
     np.testing.assert_allclose(few.grad(theta[:1])[0], slope, rtol=1e-4, atol=1e-3)
+
+
+def test_remainders_of_short_moves_are_the_third_and_fourth_terms_of_taylor():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 3)), (np.arange(50) % 2).astype(float)
+    posterior = GLMPosterior(X, y, Bernoulli(), Normal(), fit_intercept=False)
+    center = Center(np.array([1.0, -0.5, 0.3]), Diagonal(np.full(3, 0.02**2)))
+    found = condensed._remainders(posterior, center, 1.0, seed=0)
+    moved = condensed._moves(center, 1.0, 0, 0, len(found) // 2) @ X.T
+    p = expit(X @ center.theta)
+    third, fourth = -p * (1 - p) * (1 - 2 * p), -p * (1 - p) * (1 - 6 * p * (1 - p))
+    for terms, expected in (
+        (found[::2], third * moved**3 / 6.0),
+        (found[1::2], fourth * moved**4 / 24.0),
+    ):
+        np.testing.assert_allclose(terms, expected, rtol=0, atol=0.01 * np.abs(expected).max())
 
 
 def test_rows_are_drawn_in_proportion_to_their_remainders_at_equal_distances():

@@ -90,3 +90,15 @@ def test_draws_of_a_huge_dispersion_are_above_zero():
     # an observation is below 1e-250 as often as the distribution says
     expected = stats.gamma.cdf(1e-250 / 500.0, 1.0 / 500.0)
     assert abs(np.mean(y < 1e-250) - expected) < 4.0 * np.sqrt(expected * (1 - expected) / 2000)
+
+
+@pytest.mark.parametrize("q", [0.01, 0.5, 0.8])
+def test_the_search_for_a_quantile_of_student_begins_at_that_of_scipy(q):
+    center, sd, nu = 1.5, 3.0, 4.0
+    u = np.array([[[center], [2.0 * np.log(sd)], [np.log(nu)]]])
+    start, unit = StudentTNoise().quantile_start(u, q)
+    noise = stats.t(nu, center, sd)
+    assert_allclose(start, noise.ppf(q), rtol=1e-10)
+    near = start + 1e-4 * sd * np.array([-1.0, 1.0])
+    slope = np.diff(stats.norm.ppf(noise.cdf(near))) / np.diff(near)
+    assert_allclose(unit, 1.0 / slope, rtol=1e-6)

@@ -76,15 +76,18 @@ def test_a_prior_of_many_columns_makes_the_structured_metric_exact(options):
     np.testing.assert_allclose(whole, np.diagonal(H), rtol=1e-7)
 
 
-def test_a_smoothed_intercept_prior_is_rounded_over_the_intercept_s_own_width():
-    posterior = make("bernoulli", "normal, laplace")
+@pytest.mark.parametrize("center", [False, True])
+def test_a_smoothed_intercept_prior_is_rounded_over_the_width_of_the_intercept_at_zero(center):
+    posterior = make("bernoulli", "normal, laplace", intercept_at_mean=center)
     spread = np.array([0.1, 0.1, 0.1, 0.4])
     smooth = posterior.averaged_over(spread)
     theta = some_theta(posterior, 1)
     difference = (smooth.log_prior(theta) - posterior.log_prior(theta))[0]
-    at, b = theta[0, -1] - 0.1, 0.3
+    x_mean = posterior.x_mean if center else np.zeros(D)
+    at, b = theta[0, -1] - theta[0, :D] @ x_mean - 0.1, 0.3
+    width = np.sqrt(0.4**2 + np.sum(np.square(0.1 * x_mean)))
     z = np.linspace(-9, 9, 20_001)
-    folded = np.average(np.abs(at + 0.4 * z), weights=np.exp(-0.5 * z**2))
+    folded = np.average(np.abs(at + width * z), weights=np.exp(-0.5 * z**2))
     assert difference == pytest.approx((np.abs(at) - folded) / b, abs=1e-6)
 
 

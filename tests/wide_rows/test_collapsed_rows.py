@@ -43,6 +43,7 @@ ALL = {
 
 def test_polynomials_are_the_functions_of_the_kernel():
     K = ROWS._gram(np.eye(POSTERIOR.n_samples, dtype=np.float32)).astype(float)
+    np.testing.assert_allclose(np.diagonal(K), 1.0, rtol=1e-5)  # rows of length 1
     values, vectors = np.linalg.eigh(K)
     assert ROWS._bounds == pytest.approx((0.9 * values[0], 1.05 * values[-1]), rel=1e-3)
     x = np.random.default_rng(1).standard_normal((2, len(K))).astype(np.float32)

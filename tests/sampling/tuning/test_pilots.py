@@ -136,6 +136,17 @@ def test_an_unstable_step_has_infinite_bias_and_an_undeclared_variance_falls_wit
     assert normal_inflation(BAOAB(), 1e-4, 2) == pytest.approx(1.0, abs=1e-4)
 
 
+@pytest.mark.parametrize("width, left", [(0.9e4, False), (1.1e4, True)])
+def test_chains_far_wider_than_the_mode_s_variance_have_left_the_posterior(width, left):
+    sums = pilots._Sums(np.zeros((5, 2, 1)), 1.0, 0.0)
+    sides = np.array([[1.0], [1.1], [-1.0], [-1.1]])
+    u = sides * np.sqrt(width / np.square(sides).mean())
+    sums.add(u, -sides / u, sides)
+    found = sums.bias(1.0)
+    assert np.isinf(found.size) == np.isinf(found.upper) == left
+    assert left or found.width == pytest.approx(width, rel=1e-3)
+
+
 def test_step_sizes_fall_by_about_a_third_at_a_time():
     ratios = np.divide(pilots.STEP_SIZES[1:], pilots.STEP_SIZES[:-1])
     assert np.all((ratios > 0.6) & (ratios < 0.75))
