@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-1.5, 1.5, (N, 1))
 
 
-def probability(X):
+def probability(X, row_values=NO_VALUES):
     p = expit(0.3 + 0.8 * X[:, 0])
     return np.column_stack([1.0 - p, p])
 
@@ -28,7 +28,7 @@ def probability(X):
 LABELS = SimpleNamespace(
     likelihood=Bernoulli(),
     probability=probability,
-    probability_draws=lambda X: np.repeat(probability(X)[..., None], S, axis=2),
+    probability_draws=lambda X, _: np.repeat(probability(X)[..., None], S, axis=2),
 )
 NORMAL = SimpleNamespace(
     likelihood=FixedNormalNoise(1.0),
