@@ -59,7 +59,8 @@ class Likelihood(Component):
     :meth:`curvature`, :meth:`mean`, :meth:`variance`, :meth:`cdf` and :meth:`sample`; everything
     else has a default. If y has a unit, it also defines :meth:`typical_effect` and
     :meth:`own_units`, the units of automatic priors. :meth:`start`, :meth:`level_weight` and
-    :meth:`gains` have defaults that suit few families.
+    :meth:`gains` have defaults that suit few families: a search starts at zeros, and improper
+    posteriors are told by the others.
 
     Attributes
     ----------
@@ -78,8 +79,8 @@ class Likelihood(Component):
         of both; in predictions it is a number, and the family takes the trials.
     takes : dict of str to float
         Names of further values of a row that the family takes, each with the number that stands
-        for a value that is not given. If a row brings one, they are the last rows of u, after the
-        own parameters, in this order.
+        for a value that is missing beside another. If a row brings one, they are the last rows of
+        u, after the own parameters, in this order; if it brings none, u ends with these.
     shift_invariant : bool
         Whether adding one number to all predictors of a row changes nothing.
     increasing : bool
@@ -322,7 +323,7 @@ class Likelihood(Component):
         return self.quadratic and not self.taken(values)
 
     def own_units(self, values: RowValues) -> list[float]:
-        """Unit of the automatic scale of each own parameter's prior, given these rows.
+        """Unit of each own parameter, of which automatic scales are made, given these rows.
 
         For the noise variance it is the variance of y, or if y are means that of a single
         observation. Parameters without a unit name theirs.

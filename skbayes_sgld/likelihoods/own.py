@@ -39,7 +39,9 @@ class OwnParameter:
         :data:`~skbayes_sgld.transforms.TRANSFORMS`. It has no default: under a wrong one nothing
         but the meaning of the reported value is wrong.
     unit : float, default=1.0
-        Unit of the automatic scale of its prior; that of the noise variance comes from y.
+        Unit of the parameter, of which automatic scales of priors are made; that of the noise
+        variance comes from y. Priors ``half_normal``, ``half_student_t``, ``half_cauchy`` and
+        ``exponential`` are of the square root of a positive value, and in its unit.
     """
 
     name: str

@@ -94,7 +94,8 @@ class CoefficientPrior(Prior):
     normal : bool
         Whether the density is normal, given the noise.
     nonsmooth : bool
-        Whether the gradient jumps somewhere, as at the kink of a Laplace density.
+        Whether the gradient jumps somewhere, as at the kink of a Laplace density. Such a prior
+        defines :meth:`averaged_over`, by which modes and metrics are found.
     log_concave : bool
         Whether the log density is concave, so that it adds no mode to a posterior.
     """
@@ -117,7 +118,7 @@ class CoefficientPrior(Prior):
 
         Returns
         -------
-        of_coef : ndarray of shape (K, d) or (1, d, d)
+        of_coef : ndarray of shape (K, d), (K, d, d) or (1, d, d)
             The diagonal if the columns are independent, otherwise the matrix of each predictor.
         cross : ndarray of shape (K, d) or None
             Minus the mixed derivatives in coefficients and gamma; None stands for zeros.
@@ -163,4 +164,6 @@ class CoefficientPrior(Prior):
         of the average over the width of the posterior does. With ``spread=None`` the errors have
         the width of the prior. A prior without kinks is returned unchanged.
         """
+        if self.nonsmooth:
+            raise self._undefined("averaged_over")
         return self

@@ -36,7 +36,7 @@ class RowsRead(NamedTuple):
 
 
 def cheapest_rows(task: Task) -> RowsRead:
-    """Batches without visible noise or all rows, whichever costs less."""
+    """Batches without visible noise or all rows, whichever costs less, if need be by measuring."""
     posterior, n_walkers = task.posterior, expected_walkers(task)
     if why := reason_for_all_rows(posterior, n_walkers):
         return all_rows(why, posterior, task.mode)

@@ -15,7 +15,7 @@ class Strategy:
     ----------
     only : tuple of str
         Facts of a model, by their names in :class:`~skbayes_sgld.posterior.protocol.Facts`, one of
-        which must hold; empty for a strategy of any model.
+        which must hold; empty for a strategy of any model. A door has them instead of its class.
     """
 
     only: ClassVar[tuple[str, ...]] = ()

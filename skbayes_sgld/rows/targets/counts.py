@@ -19,7 +19,7 @@ class Counts(Numbers):
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
-        exposed = "exposure" in self.arguments
+        exposed = bool(self.size_argument)
         weighted_rates = self.likelihood.takes_rates and not exposed and rows.weight is not None
         target, rows = super().encode(rows)
         if not weighted_rates:
