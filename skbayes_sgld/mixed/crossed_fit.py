@@ -192,7 +192,7 @@ class _Search:
         for k in marginal.eliminated:
             term, covariance = fitted.model.terms[k], fitted.model.covariances.each[k]
             sd = 1.0 / np.sqrt(2.0 * len(term.labels))
-            width[first : first + len(term.effects)] = np.clip(2.0 * sd, 0.02, 0.4)
+            width[first : first + len(term.effects)] = np.clip(2.0 * sd, 0.1, 0.4)
             first += covariance.n_hyper
         self._inner, one = np.diag(width), np.eye(m)
         pairs = [one[i] + one[j] for i in range(m) for j in range(i)]
