@@ -136,3 +136,15 @@ def test_shares_of_thirds_that_the_rows_own_labels_sort_are_no_misfit(kind):
     thirds = [check for check in checks if "third" in check.name]
     assert len(thirds) == 3
     assert all(check.verdict == "fits" for check in thirds)
+
+
+def test_a_product_is_tested_as_a_further_column_of_least_squares():
+    rng = np.random.default_rng(0)
+    columns, z = rng.uniform(-1.0, 1.0, (9, 2)), 0.3 * rng.standard_normal(9)
+    (found,) = product_tests([(z, np.ones(9), "y")], columns, normal=True)
+    standard = (columns - columns.mean(axis=0)) / columns.std(axis=0)
+    design = np.column_stack([np.ones(9), columns, standard.prod(axis=1)])
+    coef = np.linalg.lstsq(design, z)[0][-1]
+    t = coef / np.sqrt(np.linalg.inv(design.T @ design)[-1, -1])  # of residuals with an sd of 1
+    assert found.t == pytest.approx(t)
+    assert found.p_value == pytest.approx(2.0 * stats.t.sf(abs(t), 9 - design.shape[1]))
