@@ -65,7 +65,7 @@ def student_cdf(nu: Array, z: Array) -> Array:
 
     Its normal score is ``u (1 + p(t, 1 / nu) / nu)``, with ``u = sqrt(nu L)``,
     ``L = log(1 + z^2 / nu)``, ``t = L / (10 + L)`` and a polynomial p: Wallace (1959) has the
-    constant ``-1 / 4``. The error is 1e-7, and 5e-7 relative to a tail probability; in single
+    constant ``-1 / 4``. The error is 1e-7, and 7e-7 relative to a tail probability; in single
     precision that of :func:`normal_cdf`. Below one degree of freedom, and beyond normal scores of
     8, SciPy's function takes its place, which takes ten times as long.
     """
