@@ -97,19 +97,20 @@ class Terms:
     def __init__(self, P: int, degree: int) -> None:
         powers = range(degree + 1)
         self._terms = [t for k in powers for t in combinations_with_replacement(range(P), k)]
-        self._exponents = np.array([[t.count(j) for j in range(P)] for t in self._terms])
         self.n_terms = len(self._terms)
+        # the variables that a term is the product of; P stands for a factor of 1
+        factors = [(*t, *[P] * (degree - len(t))) for t in self._terms]
+        self._factors = np.array(factors, dtype=np.intp)
 
     def design(self, z: Array) -> tuple[Array, Array]:
         """Values ``(C, n_terms)`` and derivatives ``(C, P, n_terms)`` of the terms."""
-        exponents, slopes = self._exponents, []
-        powers = z[:, None] ** np.arange(exponents.max() + 1)[None, :, None]  # (C, degree + 1, P)
-        columns = np.arange(z.shape[1])
-        each = powers[:, exponents, columns]  # (C, n_terms, P)
-        for j in columns:
-            lower = powers[:, np.maximum(exponents[:, j] - 1, 0), j] * exponents[:, j]
-            slopes.append(np.delete(each, j, axis=2).prod(axis=2) * lower)
-        return each.prod(axis=2), np.stack(slopes, axis=1)
+        (C, P), (n_terms, degree) = z.shape, self._factors.shape
+        factors = np.column_stack([z, np.ones(C)])[:, self._factors]  # (C, n_terms, degree)
+        slopes, terms = np.zeros((C, P + 1, n_terms)), np.arange(n_terms)
+        for k in range(degree):
+            others = np.delete(factors, k, axis=2).prod(axis=2)
+            slopes[:, self._factors[:, k], terms] += others
+        return factors.prod(axis=2), slopes[:, :P]
 
 
 class Polynomial(Terms):
@@ -408,7 +409,9 @@ def fit_polynomials(posterior: MixedPosterior) -> tuple[PolynomialLikelihood, Ar
         """Log density by the polynomials."""
         return fitted.value(theta) + prior.log_prior(theta)
 
-    for degree in [*degrees, *degrees[-1:] * _ROUNDS]:
+    # with many columns a quadratic that is not close would be refitted for longer than rows take
+    rounds = _ROUNDS if degrees[-1] > 2 else 0
+    for degree in [*degrees, *degrees[-1:] * rounds]:
         n = int(np.ceil(_EQUATIONS * comb(P + degree, degree) / (1 + P)))
         n_features = 1 + P + (P - d) * (P + d + 1) // 2 * (degree > _DEGREES[0])
         n = max(n, 2 * n_features) - len(points)
