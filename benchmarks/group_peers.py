@@ -13,8 +13,8 @@ takes more than 40 seconds has one round, as has a variant of NUTS that is half 
 
 NumPyro's programs have the priors of the package, so that their draws are the reference of the
 agreement; this package is, if none of them ends. In the race for effective draws they run centred
-and not, with the default mass and a dense one. Time without compilation is that of a second run, of
-programs that JAX has kept.
+and not, with the default mass and a dense one. Time without compilation is what more draws
+take, by the difference of two runs; a step of the warm-up counts as one.
 """
 
 from __future__ import annotations
