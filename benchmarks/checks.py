@@ -145,7 +145,7 @@ def main() -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     cells = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # checks are timed, whatever the fits say
         for family in options.families or FAMILIES:
             cells.append(measure(family))
             if options.save:

@@ -408,7 +408,7 @@ class Likelihood(Component):
         """
         mean, sd = self.mean(u)[:, 0], np.sqrt(self.variance(u)[:, 0])
         cdf = Mixture(u, np.ones(1)).cdf(self.cdf)
-        return solve_quantile(cdf, q, mean + sd * ndtri(q), sd, self.whole), sd
+        return solve_quantile(cdf, q, mean + sd * ndtri(q), sd, self.whole).quantile, sd
 
     def averaged_quantile(self, mixture: Mixture, q: float) -> Array:
         """Quantile ``(n,)`` of each row's observation under a mixture of local parameters."""

@@ -117,15 +117,15 @@ class Mixture:
         doubt = None
         few = None if whole else self.thinned()
         if few is not None:
-            near, slope, _ = solve(few.cdf(of), q, start, unit, whole)
+            near, slope, _ = solve_quantile(few.cdf(of), q, start, unit, whole)
             usable = np.isfinite(near) & np.isfinite(slope) & (slope > 0)
             start, unit = np.where(usable, near, start), np.where(usable, 1.0 / slope, unit)
             doubt = np.where(usable, _DOUBT, 1.0)
-        return solve(self.cdf(of), q, start, unit, whole, doubt).quantile
+        return solve_quantile(self.cdf(of), q, start, unit, whole, doubt).quantile
 
 
 class Solution(NamedTuple):
-    """Quantiles as :func:`solve` finds them, each of shape (n,).
+    """Quantiles as :func:`solve_quantile` finds them, each of shape (n,).
 
     Attributes
     ----------
@@ -142,18 +142,6 @@ class Solution(NamedTuple):
 
 
 def solve_quantile(
-    cdf: Callable[[Array, Array], Array],
-    q: float,
-    start: Array,
-    unit: Array,
-    whole: bool = False,
-    doubt: Array | None = None,
-) -> Array:
-    """Quantile of each row, as :func:`solve` finds it."""
-    return solve(cdf, q, start, unit, whole, doubt).quantile
-
-
-def solve(
     cdf: Callable[[Array, Array], Array],
     q: float,
     start: Array,

@@ -41,7 +41,7 @@ class Term:
         raise NotImplementedError
 
     def values(self, X: Any) -> Array:
-        """What the effects of the row's label are multiplied by ``(n, q)``; ``by_label``."""
+        """Numbers ``(n, q)`` that multiply the effects of the row's label; ``by_label``."""
         raise NotImplementedError
 
     def matrix(self, X: Any) -> Any:

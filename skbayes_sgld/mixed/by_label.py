@@ -63,16 +63,6 @@ class Moments(NamedTuple):
         """Moments at all positions, or along another axis."""
         return cls(*(np.concatenate(each, axis=axis) for each in zip(*parts, strict=True)))
 
-    @classmethod
-    def normal(cls, G: Array, side: Array, factor: Array) -> tuple[Array, Array]:
-        """Mean and root of a label with the information G ``(q, q, 1, L)`` and side ``(q, C, L)``.
-
-        The factor of the learned covariance is ``(C, q, q)``.
-        """
-        R = factor.transpose(1, 2, 0)[..., None]
-        inverse = _inverse_root(G, R)
-        return _mean(side, multiply_blocks(R, inverse))[0], inverse
-
     def draw(self, normals: Array, factor: Array) -> Array:
         """Effects ``(q, C, L)`` with these moments, from standard normals.
 
@@ -379,6 +369,16 @@ def _normal_effects(G: Any, side: Any, R: Array) -> tuple[Array, ...]:
     v = np.stack([sum(inverse[i, k] * half[k] for k in range(q)) for i in range(q)])
     log_det = -2.0 * sum(np.log(inverse[i, i]) for i in range(q))
     return center, v, inverse, spread, np.asarray(log_det)
+
+
+def normal_mean_and_root(G: Array, side: Array, factor: Array) -> tuple[Array, Array]:
+    """Mean and root of labels with the information G ``(q, q, 1, L)`` and side ``(q, C, L)``.
+
+    The factor of the learned covariance is ``(C, q, q)``.
+    """
+    R = factor.transpose(1, 2, 0)[..., None]
+    inverse = _inverse_root(G, R)
+    return _mean(side, multiply_blocks(R, inverse))[0], inverse
 
 
 def _mean(side: Any, spread: Array) -> tuple[Array, list[Array]]:

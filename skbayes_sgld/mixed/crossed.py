@@ -93,7 +93,7 @@ class RatioCoordinates:
 
 
 class Node(NamedTuple):
-    """What the elimination leaves at one position.
+    """Result of the elimination at one position.
 
     Attributes
     ----------
@@ -286,7 +286,7 @@ class CrossedMarginal(Marginal):
         self.coordinates = RatioCoordinates(least)
         self._middle = np.empty((0, 0)), 0.0
         self.undivided: Marginal | None = None
-        """The same density, whose coefficients are drawn by a factor for each draw; if needed."""
+        """Gram for coefficients that are drawn by a factor for each draw; empty until needed."""
         self._alone: list[LabelGram] = []
         self._polynomial: Any = None
         self._of_root: Any = None

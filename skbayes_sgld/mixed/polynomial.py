@@ -24,6 +24,7 @@ from skbayes_sgld.mixed.by_label import (
     Found,
     LabelQuadrature,
     Moments,
+    normal_mean_and_root,
     parameters_without_effects,
 )
 from skbayes_sgld.mixed.coordinates import JointMode, StandardNormals
@@ -214,7 +215,7 @@ class NormalLikelihood:
         """Mean and root of the effects given theta, in single precision."""
         side = self._side + matmul_rows(_single(theta[:, : self._d] - self._center), self._of_side)
         side = side.reshape(len(theta), self._gram.q, -1).swapaxes(0, 1)
-        return Moments.normal(self._information, side, _single(self._factor(theta)))
+        return normal_mean_and_root(self._information, side, _single(self._factor(theta)))
 
 
 class PolynomialLikelihood:

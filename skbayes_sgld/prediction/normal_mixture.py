@@ -252,4 +252,4 @@ def search(deviation: Array, scale: Array, share: Array, q: float, start: Array)
     usable = (t > center - width / np.sqrt(q)) & (t < center + width) & (density > 0) & (doubt < 1)
     unit = np.divide(np.exp(log_normal(ndtri(q))), density, where=usable, out=width.copy())
     t, doubt = np.where(usable, t, center + width * ndtri(q)), np.where(usable, doubt, 1.0)
-    return solve_quantile(cdf, q, t, unit, doubt=doubt)
+    return solve_quantile(cdf, q, t, unit, doubt=doubt).quantile

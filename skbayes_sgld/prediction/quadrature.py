@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from skbayes_sgld._typing import Array
-from skbayes_sgld.likelihoods.mixture import Mixture, solve
+from skbayes_sgld.likelihoods.mixture import Mixture, solve_quantile
 
 _LEAST = 0.02  # least size of a moment that is not known
 _MOMENT = 0.1  # mean of an orthonormal polynomial of the draws: its expected size
@@ -193,7 +193,7 @@ class Nodes(Mixture):
         A whole number has no error if that of its level cannot move it.
         """
         before, self.error = self.error, np.zeros(len(self))
-        quantile, _, margin = solve(self.cdf(of), q, start, unit, whole)
+        quantile, _, margin = solve_quantile(self.cdf(of), q, start, unit, whole)
         if whole:
             sure = _SURE * self.error * self.scale < margin
             self.error = np.where(sure, 0.0, _UNSURE * self.error)

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from scipy.stats import norm, poisson
 
 from skbayes_sgld.likelihoods import BetaBinomial, Gamma, NegativeBinomial, Poisson, StudentTNoise
-from skbayes_sgld.likelihoods.mixture import Mixture, solve
+from skbayes_sgld.likelihoods.mixture import Mixture, solve_quantile
 from skbayes_sgld.likelihoods.normal import UnequalNormalNoise
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.prediction.distribution import PredictiveDistribution
@@ -211,7 +211,9 @@ def test_quantiles_of_counts_by_nodes_are_those_of_all_draws(name):
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.93])
 def test_the_margin_of_a_count_is_the_distance_of_its_level_from_the_nearest_probability(q):
     mean = np.array([0.02, 0.7, 3.0, 12.0, 80.0])
-    found = solve(lambda t, rows: poisson.cdf(t, mean[rows]), q, mean, np.sqrt(mean), whole=True)
+    found = solve_quantile(
+        lambda t, rows: poisson.cdf(t, mean[rows]), q, mean, np.sqrt(mean), whole=True
+    )
     count = poisson.ppf(q, mean)
     np.testing.assert_array_equal(found.quantile, count)
     ends = poisson.cdf([count - 1.0, count], mean)
