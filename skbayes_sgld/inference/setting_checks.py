@@ -24,6 +24,7 @@ PARAMETERIZATION_NAMES = (  # that a user may give
     "centered",
     "noncentered",
     "row_space",
+    "quantiles",
     "integrated",
     "standardised",
 )

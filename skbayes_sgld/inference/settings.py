@@ -84,9 +84,10 @@ class RunSettings:
         Coordinates that the chains move in: ``"centered"`` are the model's own; in
         ``"noncentered"`` ones noise and coefficients are independent (a normal likelihood with
         inferred noise); ``"row_space"`` is the space of the rows (a normal prior and fewer rows
-        than columns). Models with effects of groups have two others: ``"integrated"``, the scales
-        alone (a normal likelihood and a normal prior), and ``"standardised"``. The posterior is
-        the same. ``"auto"`` changes coordinates only if the
+        than columns); in ``"quantiles"`` a dispersion of counts, or a correlation of totals, is
+        nearly normal even if it may be 0. Models with effects of groups have two others:
+        ``"integrated"``, the scales alone (a normal likelihood and a normal prior), and
+        ``"standardised"``. The posterior is the same. ``"auto"`` changes coordinates only if the
         preconditioner is the curvature and every step takes all rows.
     init : {"auto", "mode", "prior", "zeros"} or array-like, default="auto"
         Starting points of the chains. ``"mode"``: overdispersed around the mode. ``"prior"``: draws

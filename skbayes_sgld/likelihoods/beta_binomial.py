@@ -78,7 +78,11 @@ class BetaBinomial(Binomial):
     inverse of the beta distribution's precision.
     """
 
-    own = (OwnParameter("correlation", "correlation_prior", "exponential", transform=Interval()),)
+    own = (
+        OwnParameter(
+            "correlation", "correlation_prior", "exponential", transform=Interval(), has_limit=True
+        ),
+    )
     kernel = BetaBinomialKernel
     has_error_averaged = False
 

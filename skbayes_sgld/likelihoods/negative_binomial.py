@@ -106,7 +106,11 @@ def _cdf_by_sum(y: Array, none: Array, share: Array, r: Array) -> Array:
 class NegativeBinomial(Poisson):
     r"""Counts of mean :math:`\mu = e^\eta` and variance :math:`\mu + \alpha \mu^2` (NB2)."""
 
-    own = (OwnParameter("dispersion", "dispersion_prior", "exponential", transform="positive"),)
+    own = (
+        OwnParameter(
+            "dispersion", "dispersion_prior", "exponential", transform="positive", has_limit=True
+        ),
+    )
     kernel = NegativeBinomialKernel
     has_error_averaged = False
     takes_rates = False

@@ -42,6 +42,10 @@ class OwnParameter:
         Unit of the parameter, of which automatic scales of priors are made; that of the noise
         variance comes from y. Priors ``half_normal``, ``half_student_t``, ``half_cauchy`` and
         ``exponential`` are of the square root of a positive value, and in its unit.
+    has_limit : bool, default=False
+        Whether the likelihood has a limit as the coordinate falls, as that of counts becomes
+        Poisson's as their dispersion falls to 0. The posterior of the coordinate may then have a
+        long tail, which its quantiles do not have.
     """
 
     name: str
@@ -50,6 +54,7 @@ class OwnParameter:
     is_noise: bool = False
     unit: float = 1.0
     transform: Any = field(kw_only=True)
+    has_limit: bool = field(default=False, kw_only=True)
 
     def __post_init__(self) -> None:
         """Raise if the transform is not known, or the argument is not named after a prior."""

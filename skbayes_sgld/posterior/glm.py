@@ -407,6 +407,8 @@ class GLMPosterior(BasePosterior):
         normal = isinstance(self.prior, Normal) and self.prior.normal and self.prior.proper
         if normal and self.n_samples < self.n_features and self.n_samples <= MAX_DENSE:
             names.append("row_space")
+        if type(self) is GLMPosterior and [own.has_limit for own in self.own_parameters] == [True]:
+            names.append("quantiles")
         return tuple(names)
 
     def start(self) -> Array:

@@ -30,6 +30,7 @@ PARAMETERIZATIONS: list[tuple[str, Kind | Door]] = [
     ("noncentered", LearnedScales),
     ("noncentered", UnequalNoise),
     ("noncentered", Noncentered),
+    ("quantiles", Door("skbayes_sgld.inference.parameterizations.quantiles", "Quantiles")),
     ("centered", Centered),
 ]
 """All parameterizations by their names, in order of preference."""
@@ -61,9 +62,9 @@ def reparameterize(posterior: Any, settings: Settings) -> tuple[BasePosterior, M
             continue
         if given is not AUTO:
             return *kind.apply(posterior, settings), Choice.by_user(given)
-        reason = kind.reason(posterior, settings)
-        if reason is not None:
-            return *kind.apply(posterior, settings), Choice(name, reason)
+        chosen = kind.choose(name, posterior, settings)
+        if chosen is not None:
+            return chosen
     raise RuntimeError(f"no parameterization of {offered} suits {posterior.called}.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.mode import Mode
@@ -24,6 +25,16 @@ class Parameterization:
     def suits(cls, posterior: Any) -> bool:
         """Whether a model that offers the name of these coordinates is of their kind."""
         return True
+
+    @classmethod
+    def choose(
+        cls, name: str, posterior: Any, settings: Settings
+    ) -> tuple[BasePosterior, Mode | None, Choice] | None:
+        """What "auto" takes, with its reason; None if other coordinates are better."""
+        reason = cls.reason(posterior, settings)
+        if reason is None:
+            return None
+        return *cls.apply(posterior, settings), Choice(name, reason)
 
     @classmethod
     def reason(cls, posterior: Any, settings: Settings) -> str | None:

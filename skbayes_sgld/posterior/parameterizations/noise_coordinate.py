@@ -42,22 +42,29 @@ class NormalQuantiles(Map):
         straight = np.stack([np.zeros(2), np.zeros(2), spline(ends, 1), spline(ends)])
         straight[3, 0] -= straight[2, 0]
         pieces = np.hstack([straight[:, :1], spline.c, straight[:, 1:]])
-        self._gamma = PPoly(pieces, np.r_[ends[0] - 1.0, spline.x, ends[1] + 1.0])
-        self._slope, self._bend = self._gamma.derivative(), self._gamma.derivative(2)
-        self.knots = spline.x
+        self.knots, orders = spline.x, [pieces]
+        for _ in range(3):  # highest powers first
+            powers = np.array([[0.0], [3.0], [2.0], [1.0]])
+            orders.append(powers * np.vstack([np.zeros_like(pieces[:1]), orders[-1][:-1]]))
+        breaks = np.r_[ends[0] - 1.0, spline.x, ends[1] + 1.0]
+        self._pieces = PPoly(np.stack(orders, axis=-1), breaks)
+
+    def derivatives(self, x: Array) -> Array:
+        """Value at x and its first three derivatives ``(4, ...)``."""
+        return np.moveaxis(self._pieces(x), -1, 0)
 
     def expand(self, phi: Array) -> Expanded:
         """Log noise variance ``(C, 1)`` at ``phi (C, 1)``, the log Jacobian and the chain rule."""
-        slope = self._slope(phi)
+        gamma, slope, bend, _ = self.derivatives(phi)
 
         def pull_back(grad: Array, tau: float) -> Array:
-            return slope * grad + tau * self._bend(phi) / slope
+            return slope * grad + tau * bend / slope
 
-        return Expanded(self._gamma(phi), np.log(slope[:, 0]), pull_back)
+        return Expanded(gamma, np.log(slope[:, 0]), pull_back)
 
     def inverse(self, theta: Array) -> Array:
         """Coordinate of the log noise variance, by Newton steps from the knots."""
-        x = np.interp(theta, self._gamma(self.knots), self.knots)
+        x = np.interp(theta, self.derivatives(self.knots)[0], self.knots)
         for _ in range(20):
             at = self.expand(x)
             x = x - (at.theta - theta) / np.exp(at.log_jacobian)[:, None]
