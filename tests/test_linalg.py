@@ -12,6 +12,7 @@ from skbayes_sgld import _linalg
 from skbayes_sgld._linalg import (
     BLOCK_NUMBERS,
     in_threads,
+    inverse_factors,
     inverse_root,
     one_blas_thread,
     row_blocks,
@@ -146,3 +147,22 @@ def test_a_root_is_that_of_the_inverse_in_any_units():
     np.testing.assert_allclose((inverse @ H) * units / units[:, None], np.eye(4), atol=1e-6)
     with pytest.raises(np.linalg.LinAlgError):
         inverse_root(-H)
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("size", [1, 2, 6, 7])
+def test_factors_of_many_inverses_are_those_of_each(size, many):
+    rng = np.random.default_rng(0)
+    half = rng.standard_normal((9, size, size + 2)) * np.logspace(-20, 20, size)[:, None]
+    P = half @ half.swapaxes(1, 2)
+    P[4] *= -1.0
+    with np.errstate(invalid="ignore"):
+        factors, log_det = inverse_factors(P, many)
+    assert np.isnan(log_det[4]) and np.isnan(factors[4][np.tril_indices(size)]).all()
+    P, factors, log_det = (np.delete(each, 4, axis=0) for each in (P, factors, log_det))
+    assert np.all(factors == np.tril(factors))
+    products = factors @ P @ factors.swapaxes(1, 2)
+    np.testing.assert_allclose(products, np.broadcast_to(np.eye(size), P.shape), atol=1e-9)
+    np.testing.assert_allclose(log_det, -0.5 * np.linalg.slogdet(P)[1], rtol=1e-9)
+    alone = inverse_factors(P[3:4], many)  # no rounding depends on the others
+    assert np.array_equal(alone[0][0], factors[3]) and alone[1][0] == log_det[3]

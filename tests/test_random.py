@@ -14,7 +14,7 @@ from skbayes_sgld import (
     _random,
     datasets,
 )
-from skbayes_sgld._random import as_random_state, check_seed
+from skbayes_sgld._random import as_random_state, check_seed, normals_of
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.variational import BayesByBackprop
 
@@ -93,3 +93,15 @@ def test_a_users_seed_draws_no_probe():
     assert np.array_equal(probe, _random.probe_generator().standard_normal(8))
     users = [np.random.default_rng(seed).standard_normal(8) for seed in range(1000)]
     assert np.abs(users - probe).max(axis=1).min() > 0.1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normals_that_numbers_seed_depend_on_their_row_alone(dtype):
+    seeds = np.random.default_rng(0).standard_normal((400, 3))
+    out, alone = np.empty((400, 11), dtype), np.empty((1, 11), dtype)
+    normals_of(seeds, out)
+    normals_of(seeds[7:8] * (1.0 + 1e-15), alone)
+    assert np.array_equal(alone[0], out[7])
+    assert len(np.unique(out)) > 0.99 * out.size  # no row repeats another
+    assert abs(out.mean()) < 4.0 / np.sqrt(out.size)
+    assert abs(np.square(out).mean() - 1.0) < 4.0 * np.sqrt(2.0 / out.size)

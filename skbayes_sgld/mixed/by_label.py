@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skbayes_sgld._linalg import GROUP
-from skbayes_sgld._random import generator_of
+from skbayes_sgld._random import normals_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.coordinates import JointMode
 from skbayes_sgld.mixed.gram import multiply_blocks
@@ -437,6 +437,7 @@ class ByLabelPosterior(BasePosterior):
             has_mode=True,
             one_mode=True,
             hierarchical=True,
+            many_at_once=True,
             thread_safe=True,
             total_weight=self.model.model.total_weight,
         )
@@ -479,8 +480,7 @@ class ByLabelPosterior(BasePosterior):
             some = theta[k : k + step]
             moments = self._likelihood.moments(some)
             normals = np.empty((len(some), q, L), moments.mean.dtype)
-            for row, seeded in zip(normals, some, strict=True):
-                generator_of(seeded).standard_normal(dtype=normals.dtype, out=row)
+            normals_of(some, normals)
             factor = self.model.covariances.each[0].root(some[:, self._scales])
             effects = moments.draw(normals.swapaxes(0, 1), factor)
             out[k : k + step, first:end].reshape(len(some), L, q)[...] = effects.transpose(1, 2, 0)

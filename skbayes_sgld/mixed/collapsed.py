@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from skbayes_sgld._linalg import inverse_factors
-from skbayes_sgld._random import generator_of
+from skbayes_sgld._random import normals_of
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.gram import LabelGram
 from skbayes_sgld.mixed.posterior import MixedPosterior
@@ -23,6 +23,7 @@ from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.protocol import Facts, Reported
 
 _NUMBERS = 2**21  # of the largest array of a pass over positions
+_FEW_NUMBERS = 2048  # that an evaluation reads, so that many positions cost little more than one
 
 
 class Marginal:
@@ -85,7 +86,7 @@ class Marginal:
     def _slopes(
         self, moments: Array, found: Any, roots: list[Array], scale: Array
     ) -> dict[int, Array]:
-        """Gradient in the factor ``(C, q, q)`` of each eliminated term.
+        """Gradient in the lower triangle of the factor ``(C, q, q)`` of each eliminated term.
 
         ``found`` is the last of the results of :meth:`_eliminate`.
         """
@@ -104,7 +105,7 @@ class Marginal:
         """
         scale, p = 1.0 / variance, len(self.pull)
         S, side, T = self._shared(N, roots, scale)
-        inverse, log_root = inverse_factors(S)
+        inverse, log_root = inverse_factors(S, many=True)
         half = np.einsum("cij,cj->ci", inverse, side)
         quadratic = N[:, p, p] * scale - np.einsum("ci,ci->c", half, half)
         value = log_root - 0.5 * (log_det + quadratic + self._n_total * np.log(variance))
@@ -135,7 +136,7 @@ class Marginal:
             rows = N[:, at, :p].reshape(*blocks, p)
             columns = TV[:, :, at].reshape(len(h), p, *blocks[1:])
             slope -= np.einsum("clad,cdlb->cab", rows, columns)
-            slopes[k] = np.tril(slope) * scale[:, None, None]
+            slopes[k] = slope * scale[:, None, None]
         residual = quadratic + self._n_fixed - of_prior + 2.0 * np.vecdot(mean, self.pull)
         for k, (covariance_, at) in enumerate(zip(covariances.each, covariances.at, strict=True)):
             in_h[:, at] += covariance_.pull_back(h[:, at], slopes[k])
@@ -155,7 +156,7 @@ class Marginal:
     def _draw_shared(self, N: Array, normals: Array, roots: list[Array], scale: Array) -> Array:
         """Shared coefficients ``(C, p)`` given h, from standard normals."""
         S, side, T = self._shared(N, roots, scale)
-        inverse, _ = inverse_factors(S)
+        inverse, _ = inverse_factors(S, many=True)
         half = np.einsum("cij,cj->ci", inverse, side) + normals
         return np.einsum("cij,cj->ci", T, np.einsum("cji,cj->ci", inverse, half))
 
@@ -205,6 +206,7 @@ class CollapsedPosterior(BasePosterior):
             has_mode=True,
             one_mode=True,
             hierarchical=True,
+            many_at_once=self.marginal.gram.size <= _FEW_NUMBERS,
             thread_safe=True,
             total_weight=self._n_total,
         )
@@ -213,10 +215,10 @@ class CollapsedPosterior(BasePosterior):
 
     def _split(self, theta: Array) -> tuple[Array, Array]:
         """Hyperparameters ``(C, m)`` and noise variance ``(C,)``."""
-        h, gamma = np.split(theta, [self._n_hyper], axis=1)
+        h = theta[:, : self._n_hyper]
         if self._own is None:
             return h, np.full(len(theta), self.model.likelihood.noise_variance(None))
-        return h, np.exp(gamma[:, 0])
+        return h, np.exp(theta[:, self._n_hyper])
 
     def value_and_grad(self, theta: Array) -> tuple[Array, Array]:
         """Log posterior density ``(C,)`` and its gradient ``(C, P)``."""
@@ -257,8 +259,7 @@ class CollapsedPosterior(BasePosterior):
         for first in range(0, len(theta), self.marginal.step):
             some = theta[first : first + self.marginal.step]
             normals = np.empty((len(some), self.model.n_linear))
-            for row, seeded in zip(normals, some, strict=True):
-                generator_of(seeded).standard_normal(out=row)
+            normals_of(some, normals)
             linear = self.marginal.draw(*self._split(some), normals)
             h, own = np.split(some, [self._n_hyper], axis=1)
             whole = self.model.parameters.join(np.hstack([linear, own]), h, "scales")

@@ -116,7 +116,7 @@ class LabelGram:
             for j in range(q):
                 each = sum(product[i, k] * B[j, k] for k in range(q)) - alone[i, j]
                 gamma[:, i, j] = each.sum(axis=1)
-        slope: Array = np.tril(gamma @ root)
+        slope: Array = gamma @ root
         return slope
 
     def _contract(self, moments: Array) -> Array:
@@ -177,5 +177,10 @@ def label_blocks(A: Array, root: Array, scale: Array) -> tuple[Array, Array, Arr
 def multiply_blocks(A: Array, B: Array) -> Array:
     """Products of small blocks with their components first."""
     q = len(A)
-    rows = [[sum(A[i, k] * B[k, j] for k in range(q)) for j in range(q)] for i in range(q)]
-    return np.array(rows)
+    out = np.empty((q, q, *np.broadcast_shapes(A.shape[2:], B.shape[2:])), B.dtype)
+    for i in range(q):
+        for j in range(q):
+            np.multiply(A[i, 0], B[0, j], out=out[i, j])
+            for k in range(1, q):
+                out[i, j] += A[i, k] * B[k, j]
+    return out

@@ -167,6 +167,8 @@ class Facts:
         Whether hyperparameters of a prior are among the parameters.
     cheap_full_gradient : bool
         Whether the gradient from all rows costs no more than one from a few.
+    many_at_once : bool
+        Whether hundreds of positions are evaluated at little more than the cost of one.
     shares_batches : bool
         Whether several walkers of a chain can share each batch.
     condensable : bool
@@ -206,6 +208,7 @@ class Facts:
     bounded_curvature: bool = True
     hierarchical: bool = False
     cheap_full_gradient: bool = False
+    many_at_once: bool = False
     shares_batches: bool = False
     condensable: bool = False
     thread_safe: bool = False

@@ -199,7 +199,7 @@ class LearnedCovariance:
             return slope * np.einsum("cii->ci", in_root)
         y = h[:, self._n_scales :]
         root, left = self._correlation_root(y)
-        in_x = slope * np.einsum("cij,cij->ci", np.tril(in_root), root)
+        in_x = slope * np.einsum("cij,cij->ci", in_root, root)
         in_L, in_y = self._scales(h)[:, :, None] * in_root, np.zeros_like(y)
         in_left = np.zeros_like(left)
         at = np.arange(self.n_effects)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skbayes_sgld import SGLDLogisticRegression
-from skbayes_sgld.inference.planning.lengths import choose_thin, usual_lengths
+from skbayes_sgld.inference.planning.lengths import choose_thin, most_walkers, usual_lengths
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies.accept_reject import AdaptedRun, adapted_lengths
@@ -65,6 +65,17 @@ def test_burn_in_and_spacing_follow_the_time_to_an_independent_draw(
     time, findings, given, expected
 ):
     assert lengths(time, findings, given) == expected
+
+
+@pytest.mark.parametrize(
+    ("n_burnin", "n_steps", "most", "walkers"),
+    [(40, 4000, 100, 64), (20, 1000, 100, 4), (40, 4000, 20, 16), (40, 100, 100, 1)],
+)
+def test_chains_have_more_walkers_where_an_evaluation_takes_many_positions(
+    n_burnin, n_steps, most, walkers
+):
+    assert most_walkers(n_burnin, n_steps, most, many_at_once=True) == walkers
+    assert most_walkers(n_burnin, n_steps, most) == min(walkers, 16)
 
 
 @pytest.mark.parametrize(
