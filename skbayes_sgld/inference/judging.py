@@ -124,18 +124,20 @@ def _bias(plan: Plan, chains: Chains) -> tuple[float, float]:
         bias = step_bias(plan.run, plan.mode, chains.weights, uses_curvature, plan.seed)
     if not np.isfinite(bias[0]):
         return (0.0, 0.0) if plan.run.sampler.adjusted else _bias_of_draws(plan, chains)
-    if (
-        plan.run.sampler.adjusted
-        and plan.run.dynamics.posterior.n_samples < plan.posterior.n_samples
-    ):
+    if plan.run.dynamics.posterior.n_samples < plan.posterior.n_samples:
         # chains of rows that stand for all may have been where these are wrong
-        found = _bias_of_draws(plan, chains)
+        found = _bias_of_draws(plan, chains, plan.run.dynamics.posterior)
         return found if found[0] - found[1] > bias[0] else bias
     return bias
 
 
-def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
+def _bias_of_draws(
+    plan: Plan, chains: Chains, followed: BasePosterior | None = None
+) -> tuple[float, float]:
     """Largest relative error of the draws' sds, and the part that chance explains.
+
+    The error is that of a posterior that the chains have ``followed`` in place of the plan's, if
+    it is given: the difference of both gradients has little noise.
 
     It includes the effects of step size and minibatch noise. Under every density
     ``E[-(theta_j - c) d log p / d theta_j] = tau`` (integration by parts). For steps that are too
@@ -147,7 +149,7 @@ def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
     n_batches = max(1, 20 // n_chains)  # for the Monte Carlo error by batch means
     # largest number of multiplications for gradients at the draws
     affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
-    each = min(max(affordable, 2), n_draws // n_batches)
+    each = min(max(affordable, 2), n_draws // n_batches, n_draws if followed is None else 5)
     if each < 2:
         return 0.0, 0.0
     # a random draw from each of equal parts of the total weight: means over them are weighted, and
@@ -162,7 +164,9 @@ def _bias_of_draws(plan: Plan, chains: Chains) -> tuple[float, float]:
     parts = [flat[a : a + size] for a in range(0, len(flat), size)]
     grad = posterior.bind_grad(None)  # one product for each part
     gradient = np.concatenate([grad(part) for part in parts]).reshape(some.shape)
-    virial = -(some - some.mean(axis=(0, 1))) * gradient / tau
+    if followed is not None:
+        gradient -= followed.bind_grad(None)(flat).reshape(some.shape)
+    virial = -(some - some.mean(axis=(0, 1))) * gradient / tau + (followed is not None)
     batches = virial.reshape(n_chains * n_batches, each, P).mean(axis=1)
     # one false alarm in a thousand fits over all parameters
     quantile = student_t.isf(1e-3 / P, len(batches) - 1)

@@ -15,7 +15,7 @@ from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
 from skbayes_sgld.priors import Normal
-from skbayes_sgld.sampling import HMC
+from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Center
 
@@ -156,3 +156,35 @@ def test_draws_where_the_few_rows_are_wrong_are_warned_of(monkeypatch):
     model = SGLDLogisticRegression(prior="normal", random_state=0)
     with pytest.warns(ConvergenceWarning, match="bias means or standard deviations"):
         model.fit(X, y)
+
+
+def test_steps_follow_the_rows_that_matter_if_batches_have_many_rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 3))
+    y = rng.poisson(np.exp(0.5 + X @ [0.2, -0.2, 0.1]))
+    model = SGLDNegativeBinomialRegressor(prior="normal", random_state=0).fit(X, y)
+    plan = model.result_.plan
+    assert isinstance(plan.run.sampler, SGLD)
+    assert isinstance(plan.run.dynamics.posterior, CondensedPosterior)
+    assert "of 6,000 rows matter" in plan.choices["gradient"].why
+    # weights of the draws by the density of all rows: what the few leave out
+    theta = model.result_.theta.reshape(-1, 5)
+    off = plan.posterior.log_density(theta) - plan.run.dynamics.posterior.log_density(theta)
+    weight = np.exp(off - off.mean())
+    for values in model.posterior_.flat.T:
+        exact = np.average(values, weights=weight)
+        sd = np.sqrt(np.average(np.square(values - exact), weights=weight))
+        assert abs(exact - values.mean()) < 0.03 * sd
+        assert values.std() == pytest.approx(sd, rel=0.03)
+
+
+def test_all_rows_are_read_if_most_matter_and_nothing_is_wrong_with_steps(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((6000, 3))
+    y = rng.poisson(np.exp(0.5 + X @ [0.2, -0.2, 0.1]))
+    monkeypatch.setattr(condensed, "_MOST", 0.0)
+    model = SGLDNegativeBinomialRegressor(prior="normal", random_state=0, **SHORT)
+    with pytest.warns(Warning):  # of few draws
+        plan = model.fit(X, y).result_.plan
+    assert isinstance(plan.run.sampler, SGLD)
+    assert plan.run.dynamics.posterior.n_samples == len(y)

@@ -64,8 +64,8 @@ class Task:
         Modes found by searches, if several have some of the mass.
     far : FarPart or None
         Part of a user's own model that is far from its mode.
-    batches : RowsRead or None
-        Batches without visible noise, on which long steps are biased.
+    rows_read : RowsRead or None
+        Rows that a step would read, if they are many, or long steps on them biased.
     """
 
     model: BasePosterior
@@ -79,7 +79,7 @@ class Task:
     choices: Choices = field(default_factory=dict)
     modes: tuple[KnownMode, ...] = ()
     far: FarPart | None = None
-    batches: Any = None  # a RowsRead, which is above this file
+    rows_read: Any = None  # a RowsRead, which is above this file
 
     @classmethod
     def of(cls, model: BasePosterior, settings: Settings, seed: int, **known: Any) -> Self:

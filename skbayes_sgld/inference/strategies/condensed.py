@@ -1,7 +1,8 @@
-"""Many rows of which few matter: trajectories follow these, and an expansion of the others.
+"""Many rows of which few matter: chains follow these, and an expansion of the others.
 
 With nearly separated classes, a rare class or outlying rows, steps without rejections are biased,
-and trajectories on all rows are expensive. But most rows have a log likelihood that is quadratic
+and trajectories on all rows are expensive. With counts whose dispersion may be 0, batches without
+visible noise have many rows. But most rows have a log likelihood that is quadratic
 over the posterior, up to a small remainder: their sum is one expansion. Rows are drawn in
 proportion to their remainders, and stand for those of all.
 """
@@ -9,12 +10,15 @@ proportion to their remainders, and stand for those of all.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import ChainStreams, start_normals
 from skbayes_sgld.inference.plan import Plan
+from skbayes_sgld.inference.planning.plans import draft
+from skbayes_sgld.inference.planning.rows_read import all_rows
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.strategies.accept_reject import (
@@ -23,39 +27,47 @@ from skbayes_sgld.inference.strategies.accept_reject import (
     finish_adapted,
 )
 from skbayes_sgld.inference.strategies.base import Strategy
+from skbayes_sgld.inference.strategies.langevin import plan_steps
 from skbayes_sgld.posterior.base import Array
 from skbayes_sgld.posterior.condensed import CondensedPosterior
 from skbayes_sgld.posterior.glm import GLMPosterior
-from skbayes_sgld.sampling.samplers import HMC
+from skbayes_sgld.sampling.samplers import HMC, SGLD
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Center
 
 # Error of a mean, in sds, or of an sd, relative, that is aimed at, and the largest that a pilot may
 # find. An error of the log density with an sd of 0.1 makes one of 0.03 by chance
 _AIM, _LIMIT = 0.025, 0.04
+_AIM_OF_STEPS = 0.015  # that of steps which all rows have without visible bias
 _FEWEST, _MOST = 250, 0.25  # rows that are tried first, and their largest share
 _MOVES, _TESTS = 8, 64  # draws at which remainders are measured, and at which the error is
 
 
 class Condensed(Strategy):
-    """HMC on the rows that matter and an expansion of the others."""
+    """SGLD or HMC on the rows that matter and an expansion of the others."""
 
     only = ("condensable",)
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether there is a finding against Langevin steps, and no rows are asked for."""
+        """Whether Langevin steps are biased or read many rows, and no rows are asked for."""
         settings = task.settings
         left = settings.left_to_tuning and settings.gradient is AUTO
-        return left and task.finding is not None
+        return left and (task.finding is not None or task.rows_read is not None)
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
-        """Plan of trajectories on the rows that matter, if they are few."""
+        """Plan of steps or trajectories on the rows that matter, if they are few."""
         posterior, center = task.posterior, Center(task.mode.theta, task.mode.metric)
         tau, n = task.settings.tau, task.posterior.n_samples
-        assert isinstance(posterior, GLMPosterior) and task.finding is not None
+        assert isinstance(posterior, GLMPosterior)
         choices = {k: v for k, v in task.choices.items() if k not in ("gradient", "batch_size")}
+        if task.finding is None:
+            outcome = _steps(replace(task, choices=choices), center)
+            if outcome is None or isinstance(outcome, Plan):
+                return outcome or task
+            task = task.found(finding=outcome.finding)
+        assert task.finding is not None
         # the next times about the pilot's centre, since rows far from the mode may matter
         for number in range(3):
             few = condensed(posterior, center, tau, task.seed + number)
@@ -71,8 +83,7 @@ class Condensed(Strategy):
             with np.errstate(all="ignore"):
                 off = _error(few, theta, posterior.log_density(theta), tau, np.ones(len(theta)))
             if off < _LIMIT:
-                why = f"{few.n_samples:,} of {n:,} rows matter; the others by their expansion, "
-                why += f"which moves no mean or sd by more than {off:.1%} of an sd"
+                why = _said_of(few, n, off)
                 read = {name: each._replace(why=why) for name, each in rows_read.choices.items()}
                 rows_read = rows_read._replace(choices=read)
                 plan = finish_adapted(inner, rows_read, tuned)
@@ -80,8 +91,34 @@ class Condensed(Strategy):
         return task
 
 
+def _steps(task: Task, center: Center) -> Plan | Task | None:
+    """Plan of SGLD on the rows that matter; the task with a finding, or None if they are many."""
+    posterior: Any = task.posterior
+    tau = task.settings.tau
+    few = condensed(posterior, center, tau, task.seed, _AIM_OF_STEPS)
+    if few is None:
+        return None
+    theta = center.theta + _moves(center, tau, task.seed, _MOVES + _TESTS, _TESTS)
+    with np.errstate(all="ignore"):
+        off = _error(few, theta, posterior.log_density(theta), tau, np.ones(_TESTS))
+    if not off < _LIMIT:
+        return None
+    inner = replace(task, posterior=few)
+    rows_read = all_rows(_said_of(few, posterior.n_samples, off), few, task.mode)
+    outcome = plan_steps(inner, draft(inner, SGLD(), rows_read, task.mode), rows_read)
+    if isinstance(outcome, Task):
+        return outcome
+    size, doubt = outcome.bias
+    return replace(outcome, posterior=posterior, bias=(size + off, doubt))
+
+
+def _said_of(few: CondensedPosterior, n: int, off: float) -> str:
+    why = f"{few.n_samples:,} of {n:,} rows matter; the others by their expansion, "
+    return why + f"which moves no mean or sd by more than {off:.1%} of an sd"
+
+
 def condensed(
-    posterior: GLMPosterior, center: Center, tau: float, seed: int
+    posterior: GLMPosterior, center: Center, tau: float, seed: int, aim: float = _AIM
 ) -> CondensedPosterior | None:
     """Posterior by the rows that matter; None if they are too many.
 
@@ -109,7 +146,7 @@ def condensed(
         chance = _chances(size, n_rows)
         rows = _at_equal_distances(chance, order, uniform)
         few = CondensedPosterior(posterior, rows, 1.0 / chance[rows], expansion)
-        if _error(few, theta, exact, tau, weight) < _AIM:
+        if _error(few, theta, exact, tau, weight) < aim:
             return few
         n_rows *= 2
     return None

@@ -33,6 +33,7 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 _OFF = f"a pilot's moments are off by more than {THRESHOLDS.max_bias:.1%}"
 _ON_BATCHES = f"on batches {_OFF}"
 _LONG = 0.5  # shorter steps on batches cost more than trajectories on the rows that matter
+_MANY = 1000  # rows of a step from which the rows that matter are looked for first
 _WIDEST = 2.0  # variance, relative to that at the mode, at which draws two steps apart count half
 
 
@@ -53,37 +54,50 @@ class Langevin(Strategy):
         if task.facts.steep:
             why = "the noise is too uncertain for steps that are not accepted or rejected"
             return _next(task, run, rows_read, why)
-        if run.batch_size is not None and run.n_samples > THRESHOLDS.few_rows:
-            # the rows that matter may be few: short steps are not the first resort then
-            plan_steps = _long_steps if task.facts.condensable else _shorter_steps
-            return plan_steps(task, run, rows_read)
-        if run.batch_size is None:
-            run = replace(run, dynamics=round_gradient(run.dynamics, task.mode))
-        return _plan(task, run, rows_read)
+        if not is_given and task.facts.condensable:
+            # the rows that matter may be few: many rows and short steps are the next resort
+            if _rows_of_a_step(run) > _MANY:
+                return task.found(rows_read=rows_read)
+            return _long_steps(task, run, rows_read)
+        return _on_rows(task, run, rows_read)
 
 
 class ShorterSteps(Strategy):
-    """Shorter steps on batches, or steps on all rows if those cost less or are biased too."""
+    """Steps on batches, however short, or on all rows if those cost less or are biased too."""
 
     only = ("condensable",)
 
     @classmethod
     def suits(cls, task: Task) -> bool:
-        """Whether long steps on batches are biased."""
-        return task.batches is not None
+        """Whether the rows of a step are many, or long steps on them biased."""
+        return task.rows_read is not None
 
     @classmethod
     def plan(cls, task: Task) -> Plan | Task:
         """Plan of the largest step size in which a pilot finds no bias."""
-        assert task.batches is not None
-        return _shorter_steps(task, draft(task, SGLD(), task.batches, task.mode), task.batches)
+        assert task.rows_read is not None
+        return _on_rows(task, draft(task, SGLD(), task.rows_read, task.mode), task.rows_read)
 
 
-def _plan(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> Plan | Task:
-    """Plan of steps without visible bias, unless HMC on all rows is better.
+def _rows_of_a_step(run: Run) -> int:
+    """Number of rows that a step reads, other than those of high leverage."""
+    return run.batch_size or run.n_samples
+
+
+def _on_rows(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
+    """Plan of steps on batches or on all rows."""
+    if run.batch_size is not None and run.n_samples > THRESHOLDS.few_rows:
+        return _shorter_steps(task, run, rows_read)
+    return plan_steps(task, run, rows_read)
+
+
+def plan_steps(task: Task, run: Run, rows_read: RowsRead, before: str = "") -> Plan | Task:
+    """Plan of steps without visible bias; or the task with their bias as a finding.
 
     ``before`` is the finding about steps on batches.
     """
+    if run.batch_size is None:
+        run = replace(run, dynamics=round_gradient(run.dynamics, task.mode))
     step = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, has_spare=True)
     if step is None:
         found = _OFF
@@ -103,7 +117,7 @@ def _long_steps(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
     step = pilots.choose_step_size(pilot_run(run, task.mode), task.mode, task.seed, least=least)
     if step is not None:
         return _finish(task, run, rows_read, step)
-    return task.found(finding=Finding(f"{run.sampler}: {_ON_BATCHES}"), batches=rows_read)
+    return task.found(finding=Finding(f"{run.sampler}: {_ON_BATCHES}"), rows_read=rows_read)
 
 
 def _shorter_steps(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
@@ -112,12 +126,12 @@ def _shorter_steps(task: Task, run: Run, rows_read: RowsRead) -> Plan | Task:
     If long steps are known to be biased, they are not tried again.
     """
     piloted, least, step = pilot_run(run, task.mode), _least_step(run), None
-    if task.batches is None or least < _LONG:
+    if task.finding is None or least < _LONG:
         step = pilots.choose_step_size(piloted, task.mode, task.seed, least=least)
     if step is not None:
         return _finish(task, run, rows_read, step)
     rows_read = all_rows(_ON_BATCHES, task.posterior, task.mode)
-    return _plan(task, on_all_rows(run, task.mode), rows_read, f"{_ON_BATCHES}; ")
+    return plan_steps(task, on_all_rows(run, task.mode), rows_read, f"{_ON_BATCHES}; ")
 
 
 def _next(task: Task, run: Run, rows_read: RowsRead, why: str) -> Task:
