@@ -149,7 +149,7 @@ def _bias_of_draws(
     n_batches = max(1, 20 // n_chains)  # for the Monte Carlo error by batch means
     # largest number of multiplications for gradients at the draws
     affordable = int(2e8 / (max(posterior.n_samples, 1) * P * n_chains * n_batches))
-    each = min(max(affordable, 2), n_draws // n_batches, n_draws if followed is None else 5)
+    each = min(max(affordable, 2), n_draws // n_batches, n_draws if followed is None else 20)
     if each < 2:
         return 0.0, 0.0
     # a random draw from each of equal parts of the total weight: means over them are weighted, and
