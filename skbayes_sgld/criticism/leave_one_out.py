@@ -361,6 +361,14 @@ class FittedRows:
         check_number(n_rows, "n_rows", low=2, closed="left", integer=True)
         return np.sort(as_random_state(random_state).choice(n, min(n_rows, n), replace=False))
 
+    def decide_alone(self, rows: Array) -> Array:
+        """Mask of the chosen rows that weights cannot leave out, in a mixed model."""
+        mixed = getattr(self.unwrapped.model._fitted, "mixed", None)
+        if mixed is None or self.held_out:
+            return np.zeros(len(rows), bool)
+        alone: Array = mixed.decide_alone(self.data[0])[rows]
+        return alone
+
     def some_draws(self, n_draws: int | None) -> Any:
         """Predictive distribution under at most ``n_draws`` draws; None: all."""
         n = len(self.unwrapped.model.posterior_.flat)

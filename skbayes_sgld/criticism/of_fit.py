@@ -17,11 +17,11 @@ from skbayes_sgld.posterior.conflict import own_pull
 def screen_fit(model: Any, rows: Any) -> None:
     """Warn where a fitted model is decisively wrong about rows that are left out in turn.
 
-    Nothing is screened if the rows are not all at hand (``rows`` is None); if the temperature is
-    not 1; if a class has no weight; if there are at most as many rows as columns (a row then says
-    too much of the parameters to be left out by weights); or if the draws have problems. Of
-    weighted rows, each of which may stand for several or for part of one, it is asked whether the
-    weights are sizes of averages.
+    ``rows`` are those that may be left out. Nothing is screened if there are none (None), as when
+    rows are not all at hand; if the temperature is not 1; if a class has no weight; if there are
+    at most as many rows as columns (a row then says too much of the parameters to be left out by
+    weights); or if the draws have problems. Of weighted rows, each of which may stand for several
+    or for part of one, it is asked whether the weights are sizes of averages.
     """
     result, target = model.result_, model._fitted.target
     if rows is None:

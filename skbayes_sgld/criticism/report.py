@@ -217,7 +217,8 @@ def check_model(
         Whether to try remedies of a misfit. Remedies are fitted to the rows of the fit, so none is
         tried with new rows.
     n_rows : int or None, default=2000
-        Number of rows to leave out, one at a time, chosen at random. None: all rows.
+        Number of rows to leave out, one at a time, chosen at random. None: all rows. In a model
+        with ``group_effects`` rows whose label has no more rows than effects are never chosen.
     held_out : bool, default=False
         Whether the rows are new; none is then left out. The errors of the figures then include the
         uncertainty of the parameters, which all new rows share.
@@ -240,7 +241,7 @@ def check_model(
     ------
     ValueError
         If the rows are not those of the fit, and ``held_out`` is False. A fit keeps the number
-        of its rows and sums over them, but not the rows.
+        of its rows and sums over them, but not the rows. Or if no row may be left out.
 
     See Also
     --------
@@ -268,6 +269,14 @@ def check_model(
         given = groups_given(groups, X, Table.of(X).n_rows)
         grouped = [*(one for one in grouped if one.column != given.column), given]
     rows, seed = fit.choose(n_rows, random_state), draw_seed(random_state)
+    alone = fit.decide_alone(rows)
+    if np.sum(~alone) < 2:
+        raise ValueError(
+            f"X has {len(rows)} rows, and all but {np.sum(~alone)} have a label in group_effects "
+            "with no more rows than effects: nothing is known of its effects without the row. Give "
+            "rows that were not in the fit: check_model(model, X, y, held_out=True)."
+        )
+    rows = rows[~alone]
     labels = _row_labels(X, y, fit.counted[rows])
     far = fit.far(rows, draws_to_check(len(rows)))
     unknown = [unknown_rows(labels, np.flatnonzero(far))] if far.any() else []

@@ -23,6 +23,7 @@ from skbayes_sgld.mixed.rows import MixedRows, mixed_rows
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.checks import check_ranges
 from skbayes_sgld.rows.fingerprint import Fingerprint
+from skbayes_sgld.rows.record import Rows
 from skbayes_sgld.rows.scores import Score
 from skbayes_sgld.rows.targets import Target
 
@@ -104,9 +105,9 @@ class MixedBlockRows(MixedRows):
         return self
 
     @property
-    def screened(self) -> MixedRows | None:
+    def screened(self) -> Rows | None:
         """Rows that the check of the model may leave out; None if they are pooled."""
-        return None if self.sums is not None else self
+        return None if self.sums is not None else super().screened
 
     def fingerprint(self, target: Target) -> Fingerprint | None:
         """Sums by which a later call recognises the same rows."""

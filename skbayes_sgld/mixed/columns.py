@@ -225,6 +225,21 @@ class MixedColumns:
             raise ValueError(f"X has {shape[1]} features, and the fit had {d}; give the same ones.")
         return self.labels.encoded(X, groups is not None)
 
+    def decide_alone(self, X: Any, weight: Array | None = None) -> Array:
+        """Mask ``(n,)`` of encoded rows without which nothing is known of an effect of their own.
+
+        Their label has no more rows than effects. All draws of such an effect are near the row, and
+        none is near those without the row: weights cannot leave it out.
+        """
+        alone = np.zeros(X.shape[0], bool)
+        for term in self.terms:
+            if term.by_label:
+                codes = term.codes(X).astype(np.int64)
+                counted = None if weight is None else weight > 0
+                n_rows = np.bincount(codes, counted, minlength=len(term.labels))
+                alone |= n_rows[codes] <= len(term.effects)
+        return alone
+
     def numbers(self, X: Any) -> Any:
         """Columns of numbers of later rows."""
         encoded = self.labels.encoded(X, population=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,12 @@ class MixedRows(Rows):
         places |= {name: k for k, name in enumerate(names or ())}
         places |= {j - d: k for k, j in enumerate(fixed)}
         return len(fixed), names, places
+
+    @property
+    def screened(self) -> Rows | None:
+        """Rows that the check of the model may leave out."""
+        alone = self.mixed.decide_alone(self.X, self.weight)
+        return self.changed(itemgetter(~alone)) if alone.any() else self
 
     def bind(self, model: Any) -> tuple[MixedPosterior, MixedRows]:
         """Posterior under a model, and the rows that later calls need."""

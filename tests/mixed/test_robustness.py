@@ -6,7 +6,12 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from skbayes_sgld import ModelMisfitWarning, SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import (
+    ModelMisfitWarning,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    check_model,
+)
 from skbayes_sgld.likelihoods import Bernoulli
 from skbayes_sgld.mixed.coordinates import standardise_mixed
 from skbayes_sgld.mixed.labels import Labels
@@ -345,3 +350,40 @@ def test_a_misfit_of_a_model_with_groups_names_no_setting_that_it_refuses():
     assert "noise_model" not in str(caught[0].message)
     with pytest.warns(ModelMisfitWarning, match="set noise_model='log_linear'"):
         SGLDLinearRegression(random_state=0).fit(X[["x"]], y)
+
+
+def with_rows_of_their_own(n=240, share=0.8):
+    """Normal rows, a share of whom have a label of their own, and the mask of these."""
+    rng, k = np.random.default_rng(3), int(n * share)
+    labels = np.r_[np.arange(k), k + np.arange(n - k) % ((n - k) // 4)]
+    x, effects = rng.normal(size=n), 0.7 * rng.normal(size=labels.max() + 1)
+    y = 0.5 * x + effects[labels] + 0.5 * rng.normal(size=n)
+    return pd.DataFrame({"x": x, "g": labels.astype(str)}), y, np.arange(n) < k
+
+
+def test_rows_with_a_label_of_their_own_are_not_left_out_by_weights():
+    # all draws of the effect are near the row: intervals without it would hold all such rows
+    X, y, own = with_rows_of_their_own()
+    model = SGLDLinearRegression(group_effects={"g": "intercept"}, random_state=0).fit(X, y)
+    check = check_model(model, X, y, remedies=False)
+    assert check.verdict != "misfit"
+    np.testing.assert_array_equal(check.rows, np.flatnonzero(~own))
+    weight = np.where(own | (np.arange(240) % 2 > 0), 1.0, 0.0)
+    columns = model._fitted.mixed
+    encoded = columns.encoded(X).to_numpy()
+    np.testing.assert_array_equal(columns.decide_alone(encoded), own)
+    one_row_each = columns.decide_alone(encoded, weight)[weight > 0]
+    labels = X["g"][weight > 0]
+    np.testing.assert_array_equal(one_row_each, labels.groupby(labels).transform("size") == 1)
+
+
+def test_check_without_a_row_that_can_be_left_out_asks_for_new_rows():
+    X, y, own = with_rows_of_their_own()
+    X, y = X[own], y[own]
+    with pytest.warns(UserWarning, match="effects are not told apart from the noise"):
+        model = SGLDLinearRegression(group_effects={"g": "intercept"}, random_state=0)
+        model.fit(X, y)  # and no warning of a misfit
+    with pytest.raises(ValueError, match="have a label in group_effects .* held_out=True"):
+        check_model(model, X, y)
+    new = X.assign(g=[f"new{k}" for k in range(len(X))])
+    assert len(check_model(model, new, y, held_out=True).rows) == len(X)
