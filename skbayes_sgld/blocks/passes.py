@@ -191,7 +191,7 @@ class Encoding:
             at = np.searchsorted(self.labels, block.y)
             values = replace(values, y=self.codes[at])
             if np.any(self.factors != 1.0):
-                values = values.weighing(self.factors[at])
+                values = values.weighted(self.factors[at])
         block = block._replace(values=values).with_weight()
         values = block.values
         if values.weight is not None and np.all(values.weight == 1.0):
@@ -209,7 +209,7 @@ class Encoding:
             over = weight if block.size is None else weight * block.size
             totals = np.bincount(group, over, minlength=len(moments.total))
             factors = moments.exposed / np.where(totals > 0, totals, 1.0)
-            block = block._replace(values=block.values.weighing(factors[group]))
+            block = block._replace(values=block.values.weighted(factors[group]))
         return self.rows(block)
 
 

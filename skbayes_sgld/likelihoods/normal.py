@@ -172,7 +172,7 @@ class FixedNormalNoise(_Normal):
     def bind(self, values: RowValues, dtype: type = np.float64) -> RowKernel:
         """Kernel of rows; the mean of k observations has weight k."""
         if values.n_averaged is not None:
-            values = replace(values, n_averaged=None).weighing(values.n_averaged)
+            values = replace(values, n_averaged=None).weighted(values.n_averaged)
         return super().bind(values, dtype)
 
     def with_inferred_noise(self) -> Likelihood:

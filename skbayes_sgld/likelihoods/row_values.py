@@ -69,7 +69,7 @@ class RowValues:
             {**self.others, **other.others},
         )
 
-    def weighing(self, factor: Array | float) -> RowValues:
+    def weighted(self, factor: Array | float) -> RowValues:
         """Values of rows whose weights are multiplied by a factor."""
         assert self.y is not None
         return self.beside(RowValues(weight=np.broadcast_to(factor, self.y.shape)))

@@ -68,7 +68,7 @@ class GatheredRows:
         """Rows whose weights are multiplied by a factor."""
         if factor == 1.0:
             return self
-        return replace(self, values=tuple(each.weighing(factor) for each in self.values))
+        return replace(self, values=tuple(each.weighted(factor) for each in self.values))
 
     @property
     def shape(self) -> tuple[int, int]:

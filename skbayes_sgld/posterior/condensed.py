@@ -33,7 +33,7 @@ class CondensedPosterior(GLMPosterior):
     """
 
     def __init__(self, whole: GLMPosterior, rows: Array, weights: Array, of_all: Expansion) -> None:
-        part = whole.with_rows(whole.X[rows], whole.values[rows].weighing(weights))
+        part = whole.with_rows(whole.X[rows], whole.values[rows].weighted(weights))
         vars(self).update(vars(part))
         at = of_all.theta
         own = part.expand_likelihood(at)

@@ -311,7 +311,7 @@ class GLMPosterior(BasePosterior):
         weight = np.full(len(idx), self.n_samples / inside.sum())
         if rare is not None:
             weight[rare[idx]] = 1.0
-        return self.with_rows(self.X[idx], self.values[idx].weighing(weight))
+        return self.with_rows(self.X[idx], self.values[idx].weighted(weight))
 
     def with_rows(self, X: Array, values: RowValues) -> Self:
         """Posterior given other rows, under the same prior and in the same coordinates."""

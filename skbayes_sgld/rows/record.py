@@ -89,20 +89,23 @@ class Rows:
 
     def weighted(self, factor: float) -> Rows:
         """Rows whose weights are multiplied by a factor."""
-        return self if factor == 1.0 else replace(self, values=self.values.weighing(factor))
+        return self if factor == 1.0 else replace(self, values=self.values.weighted(factor))
 
     def having(self, **values: Any) -> Rows:
         """Rows some of whose values are replaced."""
         return replace(self, values=replace(self.values, **values))
 
-    def weighing(self, weight: Array | None) -> Rows:
-        """Rows with a positive weight, with these weights, which are None if all are 1."""
+    def having_weight(self, weight: Array | None) -> Rows:
+        """Rows with these weights in place of their own; rows of weight 0 are left out.
+
+        They are None if all are 1.
+        """
         if weight is None or np.all(weight == 1.0):
             return self.having(weight=None)
         if weight.all():
             return self.having(weight=weight)
         some = self.having(weight=weight).changed(itemgetter(weight > 0))
-        return some.weighing(some.weight)
+        return some.having_weight(some.weight)
 
     def total(self, likelihood: Likelihood) -> float:
         """Number of observations that the rows stand for."""

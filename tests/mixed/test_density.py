@@ -72,7 +72,7 @@ def bind_rows(
     if curves:
         columns = columns.with_bends(curves, X, weight, list(frame))
     rows = MixedRows(X, RowValues(y=y, weight=weight), names=list(frame), mixed=columns)
-    rows = rows.weighing(weight) if drops else rows
+    rows = rows.having_weight(weight) if drops else rows
     model = LinearModel(
         likelihood=likelihood,
         prior=prior or Normal(scale=2.0),

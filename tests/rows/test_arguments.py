@@ -111,7 +111,7 @@ def test_two_arguments_that_do_not_go_together_are_refused_by_name():
 def test_rows_are_sliced_copied_and_joined_with_all_that_they_bring():
     codes = np.arange(12).reshape(6, 2)  # of two groups each
     rows = Rows(X, RowValues(Y, others={"groups": codes}))
-    some = rows.weighing(np.array([0.0, 1.0, 1.0, 0.0, 2.0, 1.0]))
+    some = rows.having_weight(np.array([0.0, 1.0, 1.0, 0.0, 2.0, 1.0]))
     np.testing.assert_array_equal(some.values.others["groups"], codes[[1, 2, 4, 5]])
     np.testing.assert_array_equal(some.weight, [1.0, 1.0, 2.0, 1.0])
     assert not np.shares_memory(rows.copied().values.others["groups"], codes)

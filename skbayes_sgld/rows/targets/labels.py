@@ -68,7 +68,7 @@ class Labels(Target):
         weight = rows.weight
         if factors is not None:
             weight = factors[codes] if weight is None else weight * factors[codes]
-        rows = rows.having(y=codes).weighing(weight)
+        rows = rows.having(y=codes).having_weight(weight)
         target = self.of_classes(classes, rows.y)
         return target, rows.having(y=target.in_model(rows.y))
 

@@ -22,7 +22,7 @@ class Numbers(Target):
 
     def encode(self, rows: Rows) -> tuple[Self, Rows]:
         """Target of these rows, and the rows of positive weight with numbers for y."""
-        rows = rows.weighing(rows.weight)
+        rows = rows.having_weight(rows.weight)
         return self, rows.having(y=self._of_fit(rows.y))
 
     def _of_fit(self, y: Array) -> Array:

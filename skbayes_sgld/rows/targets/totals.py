@@ -29,7 +29,7 @@ class Totals(Target):
         weight, none = rows.weight, totals["trials"] == 0
         if none.any():  # rows without trials carry no information
             weight = np.where(none, 0.0, 1.0 if weight is None else weight)
-        return self, rows.having(y=totals, others=others).weighing(weight)
+        return self, rows.having(y=totals, others=others).having_weight(weight)
 
     def with_arguments(self, arguments: tuple[str, ...]) -> Self:
         """Target of rows that have these arguments by row; raise if trials are not among them."""
