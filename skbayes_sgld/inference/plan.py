@@ -24,7 +24,7 @@ class Plan:
     Attributes
     ----------
     posterior : BasePosterior
-        Target, in the coordinates that are sampled.
+        Posterior in the coordinates that are sampled.
     run : Run
         Sampler, gradient, metric, step size, schedule and temperature.
     start : ndarray of shape (n_chains * n_walkers, n_params)

@@ -56,16 +56,16 @@ class BoundGradient:
     def _with_density(self) -> dict[BasePosterior, Callable[[Array], tuple[Array, Array]]]:
         return {}
 
-    def with_density_of(self, target: BasePosterior) -> Callable[[Array], tuple[Array, Array]]:
+    def with_density_of(self, other: BasePosterior) -> Callable[[Array], tuple[Array, Array]]:
         """Function of ``theta (C, P)``: a log density ``(C,)``, and the gradient from all rows.
 
-        The density is that of ``target``, which may be exact where the gradient is in single
+        The density is that of ``other``, which may be exact where the gradient is in single
         precision. Both are valid until the next call.
         """
-        if target not in self._with_density:
-            bound = target.bind_value_and_grad(self.posterior, self.group)
-            self._with_density[target] = bound
-        return self._with_density[target]
+        if other not in self._with_density:
+            bound = other.bind_value_and_grad(self.posterior, self.group)
+            self._with_density[other] = bound
+        return self._with_density[other]
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches of the rows ``idx (T, C, B)``, one for each step, valid until the next call."""
@@ -108,14 +108,14 @@ class Dynamics:
         One number, or one for each step in ``prepare``, or one for each chain in ``step``.
     clipped : ndarray of shape (C,)
         Number of gradients of each chain that the clip has changed.
-    target : BasePosterior or None
+    density_of : BasePosterior or None
         Posterior whose density accepts or rejects proposals; None if it is the gradient's.
     center : ndarray of shape (P,) or None
         Centre of the normal distribution whose covariance is the metric.
     rounded : bool
         Whether trajectories are computed in single precision; their ends are not.
     whitened : WhitenedPosterior or None
-        Target in the coordinates of the metric about the centre; trajectories follow it in place
+        Posterior in the coordinates of the metric about the centre; trajectories follow it in place
         of the gradient.
     n_walkers : int
         Number of neighbouring positions that are walkers of one chain.
@@ -126,7 +126,7 @@ class Dynamics:
     clip: Clip | None = None
     temperature: float | Array = 1.0
     clipped: Array | int = 0
-    target: BasePosterior | None = None
+    density_of: BasePosterior | None = None
     center: Array | None = None
     rounded: bool = False
     whitened: WhitenedPosterior | None = None
@@ -210,7 +210,7 @@ class Dynamics:
     @property
     def posterior(self) -> BasePosterior:
         """Posterior whose density accepts or rejects proposals."""
-        return self.target or self.gradient.posterior
+        return self.density_of or self.gradient.posterior
 
     @cached_property
     def facts(self) -> Facts:

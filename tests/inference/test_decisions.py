@@ -136,11 +136,11 @@ def test_rounded_trajectories_are_accepted_by_the_density_that_was_to_accept_the
     mode = mode_of(posterior, posterior.start())
     dynamics = Dynamics(Full().bind(posterior, None), mode.metric)
     rounded = round_gradient(dynamics, mode, 1.0)
-    assert rounded.rounded and rounded.target is posterior
+    assert rounded.rounded and rounded.density_of is posterior
     soft = soften(dynamics, mode)
-    assert soft.target is posterior and soft.gradient.posterior is not posterior
+    assert soft.density_of is posterior and soft.gradient.posterior is not posterior
     both = round_gradient(soft, mode, 1.0)
-    assert both.rounded and both.target is posterior
+    assert both.rounded and both.density_of is posterior
 
 
 def test_exponentials_beyond_single_precision_are_no_reason_to_warn():

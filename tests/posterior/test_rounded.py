@@ -28,7 +28,7 @@ def rounded():
 
 def test_rounded_trajectories_propose_what_the_exact_density_accepts(rounded):
     run, _, dynamics = rounded
-    exact, followed = dynamics.target, dynamics.gradient.posterior
+    exact, followed = dynamics.density_of, dynamics.gradient.posterior
     assert exact is run.dynamics.gradient.posterior
     theta = 0.1 * np.random.default_rng(2).standard_normal((3, 21))
     densities = (p.bind_value_and_grad()(theta)[0] for p in (followed, exact))

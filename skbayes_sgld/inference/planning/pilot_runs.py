@@ -27,7 +27,7 @@ def on_all_rows(run: Run, mode: Mode) -> Run:
     if run.batch_size is None:
         return run
     posterior = run.dynamics.posterior  # the one with all rows, rather than the batches'
-    dynamics = replace(run.dynamics, gradient=Full().bind(posterior), target=None)
+    dynamics = replace(run.dynamics, gradient=Full().bind(posterior), density_of=None)
     dynamics = round_gradient(dynamics, mode)
     return replace(run, batch_size=None, n_samples=posterior.n_samples, dynamics=dynamics)
 

@@ -31,25 +31,25 @@ def draft(task: Task, sampler: Sampler, rows_read: RowsRead, mode: Mode | None) 
     ValueError, TypeError
         If the posterior lacks what the sampler needs, or the sampler takes no minibatches.
     """
-    settings, posterior, split = task.settings, task.posterior, rows_read.split
+    settings, sampled = task.settings, rows_read.posterior
     gradient, batch_size = (rows_read.choices[name].value for name in ("gradient", "batch_size"))
     at_mode = expansion = metric = None
     if mode is not None:
-        at_mode, expansion, metric = mode.theta, split.mode.expansion, mode.metric
-    check_requirements(sampler, posterior, batch_size)
+        at_mode, expansion, metric = mode.theta, rows_read.mode.expansion, mode.metric
+    check_requirements(sampler, task.posterior, batch_size)
     return Run(
         sampler,
         Dynamics(
-            gradient.bind(split.posterior, at_mode, expansion),
-            given_or(settings.preconditioner, Curvature()).bind(posterior.n_params, metric),
+            gradient.bind(sampled, at_mode, expansion),
+            given_or(settings.preconditioner, Curvature()).bind(sampled.n_params, metric),
             settings.clip,
             settings.tau,
-            target=None if split.posterior is posterior else posterior,
+            density_of=None if sampled is task.posterior else task.posterior,
             center=at_mode if settings.uses_curvature else None,
         ),
         settings.schedule,
         1.0,  # placeholder for the step size
-        split.posterior.n_samples,
+        sampled.n_samples,
         batch_size,
         gradient.replacement,
         # under "auto" the diagnosis reports a chain that accepts nothing

@@ -93,4 +93,4 @@ def _batches(task: Task, gradient: Gradient, why: str, mode: Mode | None) -> Row
             min(batch_size, n_sampled), why_size + split.phrase, settings.batch_size is not AUTO
         ),
     }
-    return RowsRead(choices, split, noise)
+    return RowsRead(choices, split.posterior, split.mode, noise)

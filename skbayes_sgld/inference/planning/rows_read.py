@@ -11,7 +11,6 @@ from skbayes_sgld.inference.planning.task import Task, start_as_mode
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.gradients import ControlVariate, Full
-from skbayes_sgld.sampling.tuning.leverage import Split
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.noise import NoiseLevel, batch_pays, cheapest_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -24,14 +23,18 @@ class RowsRead(NamedTuple):
     ----------
     choices : dict of str to Choice
         Gradient and batch size; None takes all rows.
-    split : Split
-        Rows that batches are drawn from, rows that every batch reads, and the mode.
+    posterior : BasePosterior
+        Posterior of the rows that steps read. It is the task's, unless batches always read some
+        rows: these then count as its prior.
+    mode : Mode
+        Its mode.
     noise : NoiseLevel or None
         Noise of minibatches, if it was measured.
     """
 
     choices: Choices
-    split: Split
+    posterior: BasePosterior
+    mode: Mode
     noise: NoiseLevel | None = None
 
 
@@ -45,7 +48,8 @@ def cheapest_rows(task: Task) -> RowsRead:
         posterior, task.mode, task.settings.tau, task.seed, n_walkers
     )
     size = Choice(batch_size, why + split.phrase)
-    return RowsRead({"gradient": Choice(gradient, why), "batch_size": size}, split, noise)
+    choices = {"gradient": Choice(gradient, why), "batch_size": size}
+    return RowsRead(choices, split.posterior, split.mode, noise)
 
 
 def needs_mode(task: Task) -> bool:
@@ -64,13 +68,13 @@ def all_rows_as_given(task: Task, mode: Mode | None) -> RowsRead:
         "gradient": Choice.by_user(task.settings.gradient),
         "batch_size": Choice(None, "all rows at every step"),
     }
-    return RowsRead(choices, Split(task.posterior, mode or start_as_mode(task.posterior)))
+    return RowsRead(choices, task.posterior, mode or start_as_mode(task.posterior))
 
 
 def all_rows(why: str, posterior: BasePosterior, mode: Mode) -> RowsRead:
     """All rows at every step."""
     choices = {"gradient": Choice(Full(), why), "batch_size": Choice(None, why)}
-    return RowsRead(choices, Split(posterior, mode))
+    return RowsRead(choices, posterior, mode)
 
 
 def reason_for_all_rows(posterior: BasePosterior, n_walkers: int = 1) -> str:

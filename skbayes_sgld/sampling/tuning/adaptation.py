@@ -392,7 +392,7 @@ def soften(dynamics: Dynamics, mode: Mode) -> Dynamics:
     smooth = posterior.with_rounded_kinks(mode.metric.marginal_sd)
     if smooth is posterior:
         return dynamics
-    return replace(dynamics, gradient=Full().bind(smooth, None), target=posterior)
+    return replace(dynamics, gradient=Full().bind(smooth, None), density_of=posterior)
 
 
 def affordable(run: Run, time: float = np.inf) -> int:

@@ -33,8 +33,8 @@ def round_gradient(dynamics: Dynamics, center: Center, limit: float = NO_BIAS) -
     error = root.sqrt_t(rounded.grad(theta)) - exact
     if not float(np.square(error).sum(axis=1).max()) < tau * limit**2:
         return dynamics
-    target = dynamics.target or posterior
-    return replace(dynamics, gradient=Full().bind(rounded, None), target=target, rounded=True)
+    gradient, density_of = Full().bind(rounded, None), dynamics.posterior
+    return replace(dynamics, gradient=gradient, density_of=density_of, rounded=True)
 
 
 def round_density(dynamics: Dynamics, center: Center) -> Dynamics:
@@ -43,15 +43,15 @@ def round_density(dynamics: Dynamics, center: Center) -> Dynamics:
     It is safe if they agree with double precision to a thousandth: the weight of a draw then has a
     random error of that size.
     """
-    target = dynamics.posterior
-    rounded = target.rounded(density=True)
-    if not dynamics.rounded or rounded is target:
+    exact = dynamics.posterior
+    rounded = exact.rounded(density=True)
+    if not dynamics.rounded or rounded is exact:
         return dynamics
     theta = center.theta + center.metric.sqrt(
         start_normals(0, range(_POSITIONS), center.theta.size)
     )
     with np.errstate(over="ignore", invalid="ignore"):  # exponentials beyond single precision
-        error = rounded.bind_value_and_grad()(theta)[0] - target.log_density(theta)
+        error = rounded.bind_value_and_grad()(theta)[0] - exact.log_density(theta)
         if not float(np.ptp(error)) < 1e-3 * float(dynamics.temperature):
             return dynamics
-    return replace(dynamics, target=rounded)
+    return replace(dynamics, density_of=rounded)
