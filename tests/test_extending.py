@@ -209,7 +209,7 @@ ROOT = EXTENDING.parents[1]
 OBJECTS = {
     "found": Adaptation,
     "metric": Metric,
-    "model": UserPosterior,
+    "original": UserPosterior,
     "posterior": GLMPosterior,
     "self": DrawsDisplay,
     "task": Task,

@@ -14,7 +14,7 @@ from skbayes_sgld.criticism.weights import screen_weights
 from skbayes_sgld.posterior.conflict import own_pull
 
 
-def screen_fit(model: Any, rows: Any) -> None:
+def screen_fit(estimator: Any, rows: Any) -> None:
     """Warn where a fitted model is decisively wrong about rows that are left out in turn.
 
     ``rows`` are those that may be left out. Nothing is screened if there are none (None), as when
@@ -23,12 +23,12 @@ def screen_fit(model: Any, rows: Any) -> None:
     weights); or if the draws have problems. Of weighted rows, each of which may stand for several
     or for part of one, it is asked whether the weights are sizes of averages.
     """
-    result, target = model.result_, model._fitted.target
+    result, target = estimator.result_, estimator._fitted.target
     if rows is None:
         return
     weighted = rows.weight is not None
     if weighted and (
-        rows.values.n_averaged is not None or "n_averaged" not in model._row_arguments
+        rows.values.n_averaged is not None or "n_averaged" not in estimator._row_arguments
     ):
         return
     # without a class, the rows have codes of those present
@@ -43,12 +43,12 @@ def screen_fit(model: Any, rows: Any) -> None:
     rng = screen_generator(result.plan.seed)
     sample = np.sort(rng.choice(n, n_rows, replace=False, shuffle=False))
     data = tuple(each[sample] for each in target.observed(rows))
-    predictive = model._predictive(np.linspace(0, S - 1, n_draws).astype(int))
+    predictive = estimator._predictive(np.linspace(0, S - 1, n_draws).astype(int))
     if weighted:
         message = screen_weights(predictive, data, rows.weight[sample])
     else:
         pull = partial(own_pull, result.plan.posterior, result.mean)
         state = np.random.RandomState(rng.bit_generator)
-        message = screen(predictive, data, state, model, pull)
+        message = screen(predictive, data, state, estimator, pull)
     if message:
-        warn(f"{type(model).__name__}: {message}.", ModelMisfitWarning)
+        warn(f"{type(estimator).__name__}: {message}.", ModelMisfitWarning)

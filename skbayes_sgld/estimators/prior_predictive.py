@@ -33,7 +33,7 @@ _TRIED = 1000
 
 
 def draw_prior_predictive(
-    model: Any,
+    estimator: Any,
     X: Any,
     n_samples: int,
     random_state: Any,
@@ -42,24 +42,25 @@ def draw_prior_predictive(
 ) -> Array:
     """Draws ``(n, n_samples)`` from the prior predictive distribution of a linear estimator."""
     check_number(n_samples, "n_samples", low=1, closed="left", integer=True)
-    if model._noise() is not None:
+    if estimator._noise() is not None:
         raise ValueError(
-            f"noise_model={model.noise_model!r} cannot be drawn from before data are seen; set "
+            f"noise_model={estimator.noise_model!r} cannot be drawn from before data are seen; set "
             "noise_model='constant'."
         )
-    if model._is_mixed:
+    if estimator._is_mixed:
         raise ValueError(
             "sample_prior draws coefficients alone, and the model has group_effects or "
             "smooth_effects; set them to None to draw from the other priors."
         )
-    check_names(model, by_row)
-    seed, fitted = draw_seed(random_state), model._fitted
-    target = model._target(Arrays(None, None, None, by_row)) if fitted is None else fitted.target
+    check_names(estimator, by_row)
+    seed, fitted = draw_seed(random_state), estimator._fitted
+    no_rows = Arrays(None, None, None, by_row)
+    target = estimator._target(no_rows) if fitted is None else fitted.target
     row_values = values_brought(target.check_by_row(X, by_row))
     if fitted is not None:
-        X, likelihood = model._check_rows(X), target.likelihood
-        own = tuple(getattr(model, f"{own.argument}_") for own in likelihood.own)
-        priors = model.prior_, model.intercept_prior_, own
+        X, likelihood = estimator._check_rows(X), target.likelihood
+        own = tuple(getattr(estimator, f"{own.argument}_") for own in likelihood.own)
+        priors = estimator.prior_, estimator.intercept_prior_, own
     else:
         check_real(X)
         names = _get_feature_names(X)
@@ -72,25 +73,25 @@ def draw_prior_predictive(
             target, y = target.encode_before_fit(y, X.shape[0])
         likelihood = target.likelihood
         rows = Rows(X, RowValues(y), names=None if names is None else list(names))
-        priors = _priors_before_fit(model, rows, likelihood)
+        priors = _priors_before_fit(estimator, rows, likelihood)
     _check(priors, likelihood)
     draws = _sample(priors, likelihood, X, n_samples, np.random.default_rng(seed), row_values)
     decoded: Array = target.decode(draws)
     return decoded
 
 
-def _priors_before_fit(model: Any, rows: Rows, likelihood: Likelihood) -> Priors:
+def _priors_before_fit(estimator: Any, rows: Rows, likelihood: Likelihood) -> Priors:
     """Priors that ``fit`` would take, in the units of the rows; NaN stands for unknown y."""
-    linear = model._model(model._settings(), likelihood, rows)
-    prior, intercept, own = linear.priors(rows)
+    model = estimator._model(estimator._settings(), likelihood, rows)
+    prior, intercept, own = model.priors(rows)
     prior.check(rows.n_features)
     intercept.check(1, "intercept_prior")
     spread = column_moments(rows.X)[1]
     units = spread if prior.automatic else None
     prior, intercept = in_units(prior, intercept, units, likelihood, rows.y, None)
-    if linear.prior.hierarchical:
-        prior = linear.prior.with_scales_of(prior, spread, likelihood, rows.y, None)
-    return prior, intercept if model.fit_intercept else None, own
+    if model.prior.hierarchical:
+        prior = model.prior.with_scales_of(prior, spread, likelihood, rows.y, None)
+    return prior, intercept if estimator.fit_intercept else None, own
 
 
 def _check(priors: Priors, likelihood: Likelihood) -> None:

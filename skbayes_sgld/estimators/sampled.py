@@ -30,11 +30,11 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import GROUP_PRIORS, HIERARCHICAL_PRIORS, PRIORS, Prior
 from skbayes_sgld.rows.reading import FitRows
+from skbayes_sgld.rows.record import MOST_KEPT
 from skbayes_sgld.rows.stream import Stream, next_batch
 from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
-_WITH_ROWS = 2**22  # up to this many numbers in X a result keeps the rows: 32 megabytes
 _SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
 _EFFECTS = Door("skbayes_sgld.mixed.report", "table_of_effects")
 _GROUP_PRIORS = Door("skbayes_sgld.mixed.report", "priors_by_term")
@@ -168,7 +168,7 @@ class SampledEstimator(RunSettings, LinearEstimator):
             )
         except (NoModeError, np.linalg.LinAlgError) as error:
             raise NoModeError(_why_no_mode(error, posterior)) from error
-        result = result if posterior.X.size <= _WITH_ROWS else result.without_data()
+        result = result if posterior.X.size <= MOST_KEPT else result.without_data()
         used = {name: choice.value for name, choice in result.draws.choices.items()}
         fitted = self._keep(
             sampled,

@@ -131,7 +131,7 @@ class GLMPosterior(BasePosterior):
             prior,
             intercept_prior or Flat(),
             likelihood,
-            (self.X, self._known_apart, sample_weight),
+            (self.X, self._y_less_known, sample_weight),
             self.column_spread if prior.automatic else None,
             self.x_mean,
             self.fit_intercept,
@@ -153,7 +153,7 @@ class GLMPosterior(BasePosterior):
         return GaussianStatistics.from_rows(*rows, refine=True, size=self.n_averaged)
 
     @property
-    def _known_apart(self) -> Array:
+    def _y_less_known(self) -> Array:
         """Observations, less the offset if the predictor has their unit."""
         return self.values.y_less_offset if self.likelihood.in_units_of_y else self.y
 
@@ -417,7 +417,7 @@ class GLMPosterior(BasePosterior):
         size, weight = self.n_averaged, self.weight
         if size is not None:  # weights, for starts by single observations
             weight = size if weight is None else weight * size
-        local = self.likelihood.start(self._known_apart, weight, self.fit_intercept)
+        local = self.likelihood.start(self._y_less_known, weight, self.fit_intercept)
         if size is not None:
             local[self.likelihood.spread_at :] += np.log(np.average(size, weights=self.weight))
         if self.offset is not None and not self.likelihood.in_units_of_y:

@@ -165,26 +165,26 @@ def values_brought(numbers: Mapping[str, Array]) -> RowValues:
     return brought
 
 
-def check_names(model: Any, by_row: Mapping[str, Any]) -> None:
+def check_names(estimator: Any, by_row: Mapping[str, Any]) -> None:
     """Raise if an argument by row is not one of the estimator's, or two do not go together.
 
     The decorator ``numpy_defaults`` of public methods adds the method's name and its arguments.
     """
     for name in by_row:
-        if name not in model._row_arguments:
-            raise TypeError(f"{type(model).__name__} takes no argument {name!r}.")
+        if name not in estimator._row_arguments:
+            raise TypeError(f"{type(estimator).__name__} takes no argument {name!r}.")
     size_argument(given(by_row))
 
 
 def check_by_row_given(
-    model: Any, by_row: Mapping[str, Any], call: str = "", in_search: bool = False
+    estimator: Any, by_row: Mapping[str, Any], call: str = "", in_search: bool = False
 ) -> None:
     """Raise if an argument by row that the fit had is missing.
 
     ``call`` is the function that compares y with predictions, as a user writes it, and
     ``in_search`` whether searches call it.
     """
-    missing = [n for n in getattr(model, "_arguments_of_fit", ()) if by_row.get(n) is None]
+    missing = [n for n in getattr(estimator, "_arguments_of_fit", ()) if by_row.get(n) is None]
     if not missing:
         return
     name = missing[0]

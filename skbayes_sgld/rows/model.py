@@ -36,7 +36,7 @@ class LinearModel:
     intercept_at_mean : bool
         Whether theta has the intercept at the mean of X, where it is easier to sample.
     class_names : list of str or None
-        Names of the classes that have their own linear predictors.
+        Names of the classes in the model; None if y does not hold labels.
     prior_choice : Choice
         The prior's entry in the plan, with its reason.
     prior_as_given : Any

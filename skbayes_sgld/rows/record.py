@@ -16,7 +16,7 @@ from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.likelihoods.row_values import RowValues
 from skbayes_sgld.rows.fingerprint import Fingerprint
 
-_COPIED = 2**22  # up to this many numbers in X a fit keeps a copy: 32 megabytes
+MOST_KEPT = 2**22  # numbers in X up to which a fit and its result keep a copy: 32 megabytes
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Rows:
 
     def kept(self) -> Rows:
         """Rows for a result that uses them later: a copy, if they are few."""
-        return self.copied() if self.X.size <= _COPIED else self
+        return self.copied() if self.X.size <= MOST_KEPT else self
 
     def bind(self, model: Any) -> tuple[Any, Any]:
         """Posterior under a model (raise if it is improper), and the rows that later calls need."""

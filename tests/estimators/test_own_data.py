@@ -12,6 +12,7 @@ from skbayes_sgld import (
     SGLDLogisticRegression,
 )
 from skbayes_sgld.estimators import sampled
+from skbayes_sgld.rows import record
 from tests.inputs.good import LABELS, WEIGHT, X, Y, make
 
 # 50 draws are too few for the summaries to be relied on, and the estimators say so
@@ -55,7 +56,8 @@ def test_what_becomes_of_the_data_changes_nothing(name):
 
 @every_fit
 def test_a_fit_that_keeps_no_copy_keeps_nothing_of_the_data_alive(name, monkeypatch):
-    monkeypatch.setattr(sampled, "_WITH_ROWS", 0)  # as of an X of more than four million numbers
+    for module in (record, sampled):  # as of an X of more than four million numbers
+        monkeypatch.setattr(module, "MOST_KEPT", 0)
     model, y = FITS[name]()
     rows = X.copy()
     alive = weakref.ref(rows)

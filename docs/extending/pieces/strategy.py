@@ -21,12 +21,12 @@ class Walk(Strategy):
     @classmethod
     def suits(cls, task):
         """Whether the settings leave all to the tuning, and the model tells how wide it is."""
-        return task.settings.left_to_tuning and hasattr(task.model.model, "widths")
+        return task.settings.left_to_tuning and hasattr(task.original.model, "widths")
 
     @classmethod
     def plan(cls, task):
         """Plan of a walk from the model's start; a pilot adapts its metric and step size."""
-        widths = np.asarray(task.model.model.widths, dtype=float)
+        widths = np.asarray(task.original.model.widths, dtype=float)
         center = Center(task.posterior.start(), Diagonal(widths**2))
         task = task.found(mode=center)
         run, rows_read = draft_adjusted(task, RandomWalk())

@@ -1,4 +1,4 @@
-"""The task of a strategy: model, settings, and the findings of earlier strategies."""
+"""The task of a strategy: posterior, settings, and the findings of earlier strategies."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Task:
 
     Attributes
     ----------
-    model : BasePosterior
-        Posterior in the model's own coordinates.
+    original : BasePosterior
+        Posterior in its own coordinates.
     posterior : BasePosterior
         Posterior in the coordinates that are sampled.
     parameterization : Choice
@@ -68,7 +68,7 @@ class Task:
         Rows that a step would read, if they are many, or long steps on them biased.
     """
 
-    model: BasePosterior
+    original: BasePosterior
     posterior: BasePosterior
     parameterization: Choice
     settings: Settings
@@ -82,14 +82,14 @@ class Task:
     rows_read: Any = None  # a RowsRead, which is above this file
 
     @classmethod
-    def of(cls, model: BasePosterior, settings: Settings, seed: int, **known: Any) -> Self:
-        """Task of a model and settings, whose coordinates it chooses.
+    def of(cls, original: BasePosterior, settings: Settings, seed: int, **known: Any) -> Self:
+        """Task of a posterior and settings, whose coordinates it chooses.
 
         ``known`` are further attributes that are not the default.
         """
-        posterior, mode, parameterization = coordinates_of(model, settings)
+        posterior, mode, parameterization = coordinates_of(original, settings)
         find = cache(lambda: mode or find_mode(posterior))
-        return cls(model, posterior, parameterization, settings, seed, find, **known)
+        return cls(original, posterior, parameterization, settings, seed, find, **known)
 
     def found(self, mode: Mode | None = None, **findings: Any) -> Self:
         """Task with further findings for the next strategy, and perhaps another mode."""

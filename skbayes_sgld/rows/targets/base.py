@@ -54,7 +54,7 @@ class Target(ABC):
 
     @property
     def class_names(self) -> list[str] | None:
-        """Names of the classes that have their own linear predictors; None without classes."""
+        """Names of the classes in the model; None if y does not hold labels."""
         return None
 
     @property
