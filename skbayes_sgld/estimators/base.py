@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from skbayes_sgld._checks import check_flag, check_number, escaped
 from skbayes_sgld._components import Component, Registry, resolve
@@ -307,34 +307,18 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return None if names is None else [escaped(name) for name in names]
 
-    def _check_rows(self, X: ArrayLike, groups: Any = None) -> Array:
+    def _check_rows(self, X: ArrayLike) -> Array:
         """Rows to predict."""
         check_is_fitted(self)
         warn_of_random_walks(self)
-        rows, names = checked_X(self, self._encoded(X, groups))
+        rows, names = checked_X(self, X)
         self._check_values(rows, names, fitting=False)
         return rows
 
-    def _encoded(self, X: Any, groups: Any = None) -> Any:
-        """Rows with codes in place of labels, if the model has effects of groups."""
-        mixed = getattr(self._fitted, "mixed", None)
-        if mixed is None or getattr(X, "ndim", 2) != 2:
-            return X
-        _check_feature_names(self, X, reset=False)
-        _check_n_features(self, X, reset=False)
-        return mixed.encoded(X, groups)
-
-    def _without_groups(self, by_row: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """The request to leave effects of groups out, and the arguments by row."""
-        if not self._is_mixed:
-            return None, by_row
-        return by_row.get("groups"), {n: v for n, v in by_row.items() if n != "groups"}
-
     def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, RowValues]:
         """Checked rows to predict, and what they bring besides."""
-        groups, by_row = self._without_groups(by_row)
         check_names(self, by_row)
-        rows, target = self._check_rows(X, groups), self._fitted.target
+        rows, target = self._check_rows(X), self._fitted.target
         return rows, values_brought(target.check_by_row(X, by_row))
 
     def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, Array, RowValues]:
@@ -343,7 +327,7 @@ class BayesianEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         check_by_row_given(self, by_row)
         target: Target = self._fitted.target
-        rows, names = checked_X(self, self._encoded(X))
+        rows, names = checked_X(self, X)
         y = checked_y(self, target.read_type(y)[1], rows, target.numeric)
         self._check_values(rows, names, fitting=False)
         return rows, *target.encode_later(rows, y, target.check_by_row(rows, by_row))

@@ -20,7 +20,7 @@ from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.likelihoods import Likelihood
 from skbayes_sgld.posterior import NoiseModel
-from skbayes_sgld.prediction.predictors import LinearPredictor
+from skbayes_sgld.prediction.predictors import LinearPredictor, Predictor
 from skbayes_sgld.rows.checks import check_columns
 from skbayes_sgld.rows.model import LinearModel
 from skbayes_sgld.rows.reading import FitRows
@@ -190,12 +190,10 @@ class LinearEstimator(BayesianEstimator):
     def _own_draws(self, selection: Any) -> Array | None:
         return self._fitted.target.own_coordinates(self._parts(selection))
 
-    def _predictor(self, selection: Any = slice(None)) -> LinearPredictor:
+    def _predictor(self, selection: Any = slice(None)) -> Predictor:
         """Linear predictors of a regression, or of the classes in the model."""
         parts = self._parts(selection)
-        linear = LinearPredictor(parts["coef"], parts["intercept"])
-        mixed = self._fitted.mixed
-        return linear if mixed is None else mixed.predictor(linear, parts)
+        return LinearPredictor(parts["coef"], parts["intercept"])
 
     def _exponential(self) -> str:
         likelihood = self._fitted.target.likelihood

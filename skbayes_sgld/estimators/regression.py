@@ -348,8 +348,8 @@ class NormalRegressor(NormalModel, SeveralOutputs):
     def _predictive(self, selection: Any = slice(None)) -> PredictiveDistribution:
         likelihood, own = self._fitted.target.likelihood, self._own_draws(selection)
         if self._fitted.noise_columns is not None:
-            predictor = self._mean_and_log_variance(self._fitted.noise_columns, selection)
-            return self._mixture(predictor, likelihood.with_unequal_noise(), own, selection)
+            unequal = self._mean_and_log_variance(self._fitted.noise_columns, selection)
+            return self._mixture(unequal, likelihood.with_unequal_noise(), own, selection)
         predictor = self._predictor(selection)
         if own is None:  # a known variance is an own parameter whose draws are all equal
             own = np.full((predictor.n_draws, 1), np.log(self.noise_variance_))

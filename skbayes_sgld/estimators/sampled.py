@@ -7,8 +7,6 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
-from sklearn.utils import Bunch
 
 from skbayes_sgld._checks import check_flag, check_number
 from skbayes_sgld._components import Registry
@@ -18,12 +16,11 @@ from skbayes_sgld.estimators.base import Array
 from skbayes_sgld.estimators.callbacks import show_progress
 from skbayes_sgld.estimators.diagnose import diagnose
 from skbayes_sgld.estimators.fitted import FittedLinear
-from skbayes_sgld.estimators.linear import LinearEstimator
+from skbayes_sgld.estimators.mixed_effects import MixedEffects
 from skbayes_sgld.estimators.parameters import parameters
 from skbayes_sgld.inference.automatic_prior import choose_prior
 from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.diagnosis import Diagnosis
-from skbayes_sgld.inference.result import PosteriorDraws
 from skbayes_sgld.inference.run import plan_and_run
 from skbayes_sgld.inference.settings import RunSettings, Settings, registries
 from skbayes_sgld.likelihoods import Likelihood
@@ -36,15 +33,11 @@ from skbayes_sgld.rows.targets import Target
 from skbayes_sgld.sampling import NoModeError
 
 _SAFE_SIZE = 1e12  # up to this y, rounding errors hide no mode under a log link
-_EFFECTS = Door("skbayes_sgld.mixed.report", "table_of_effects")
-_GROUP_PRIORS = Door("skbayes_sgld.mixed.report", "priors_by_term")
-_BY_TERM = Door("skbayes_sgld.mixed.report", "draws_by_term")
-_WITHOUT_EFFECTS = Door("skbayes_sgld.mixed.report", "without_effects")
 _SCREEN = Door("skbayes_sgld.criticism.of_fit", "screen_fit")
 
 
 @parameters
-class SampledEstimator(RunSettings, LinearEstimator):
+class SampledEstimator(RunSettings, MixedEffects):
     """A linear model whose posterior is sampled: settings, posterior, plan, run, result.
 
     Parameters
@@ -61,7 +54,6 @@ class SampledEstimator(RunSettings, LinearEstimator):
         ``{"age": Normal(scale=1.0), "bmi": "laplace"}``. A key is a column's name or position, or a
         tuple of these, whose coefficients then have one prior together; other columns have
         ``"auto"``.
-
     group_effects : dict or None, default=None
         Effects that vary by group, whose scales are learned:
         ``{"Subject": ["intercept", "Days"], "Item": "intercept"}``. A key is the name or position
@@ -119,15 +111,11 @@ class SampledEstimator(RunSettings, LinearEstimator):
     forgetting: float = 1.0
 
     _registries: ClassVar[dict[str, Registry]] = {
-        **LinearEstimator._registries,
+        **MixedEffects._registries,
         **registries(),
         "prior": Registry(Prior, PRIORS, HIERARCHICAL_PRIORS),
         "group_prior": GROUP_PRIORS,
     }
-
-    @property
-    def _is_mixed(self) -> bool:  # type: ignore[override]
-        return self.group_effects is not None or self.smooth_effects is not None
 
     def _settings(self) -> Settings:
         super()._settings()
@@ -208,57 +196,6 @@ class SampledEstimator(RunSettings, LinearEstimator):
         values = posterior.values
         data |= {"offset": values.offset, "n_averaged": values.n_averaged, **values.others}
         return {**self.get_params(deep=False), **data, "n_batches": rows.n_batches}
-
-    # ---- effects of groups ----------------------------------------------------------------------
-
-    @property
-    def group_effects_(self) -> pd.DataFrame:
-        """Effects of groups, one row for each: see the attributes of the class."""
-        columns = self._mixed_columns("group_effects_")
-        draws, frame = vars(self).get("_group_effects", (None, None))
-        if draws is not self.posterior_:
-            frame = _EFFECTS.open()(columns, self.posterior_)
-            self._group_effects = self.posterior_, frame
-        return frame
-
-    @property
-    def group_prior_(self) -> dict[str, Any]:
-        """Prior of each term, with numbers as scales."""
-        priors: dict[str, Any] = _GROUP_PRIORS.open()(self._mixed_columns("group_prior_"))
-        return priors
-
-    def _mixed_columns(self, name: str) -> Any:
-        """Columns of the mixed model; an attribute of a model without groups is not there."""
-        columns = getattr(self._fitted, "mixed", None)
-        if columns is not None and self.group_effects is not None:
-            return columns
-        if self.group_effects is None:
-            why = "it needs group_effects"
-        elif self._fitted is None:
-            why = "it is set by fit"
-        else:
-            why = "each of estimators_ has its own"
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}: {why}.")
-
-    def _summarised(self) -> PosteriorDraws:
-        draws = super()._summarised()
-        if not self._is_mixed:
-            return draws
-        some: PosteriorDraws = _WITHOUT_EFFECTS.open()(draws)
-        return some
-
-    def _draws_at(self, selection: Array) -> Bunch:
-        draws = super()._draws_at(selection)
-        columns = self._fitted.mixed
-        if columns is not None:
-            draws.update(_BY_TERM.open()(columns, draws))
-        return draws
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State without the frame of effects."""
-        state = super().__getstate__()
-        state.pop("_group_effects", None)  # it is made again
-        return state
 
     def diagnose(self, X: Any = None, y: Any = None, **params: Any) -> Any:
         """Diagnosis of the draws, and also of the model if X and y are given.
