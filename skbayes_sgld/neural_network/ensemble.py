@@ -1,7 +1,9 @@
 """Ensembles: every chain begins at a mode of its own, because a network's posterior has many.
 
 Adam trains each chain from a random start. During the burn-in the metric is measured ten times, at
-the chain's position; the draws are made in the last of these metrics.
+the chain's position; the draws are made in the last of these metrics. The rounds between grow
+longer: at first a noise variance falls from that of y to that of the residuals, and steps that are
+stable before would not be after.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ from skbayes_sgld.sampling.overflow import ChainOverflowError
 from skbayes_sgld.sampling.run import Chains, Run, reported_draws
 
 _ALL_ROWS = 2000  # up to this number of rows every step takes all of them
-_ROUNDS = 10  # rounds of the burn-in, each with a metric measured at its start
+_ROUNDS, _LONGER = 10, 1.6  # rounds of the burn-in, and how much longer each is than the one before
+_FEW_ROWS = 20  # below it the scale of a network with inferred noise varies too much for momentum
 _BOUND = 10.0  # in sds of the metric; gradients within the posterior are shorter
 
 
@@ -149,10 +152,11 @@ def choose_ensemble(posterior: MLPPosterior, settings: Settings) -> tuple[Run, d
             # minibatches add eta n / (2 B tau) to the variance where the data decide it: 20 %
             step_size = min(step_size, 0.4 * tau * batch_size / n)
     gradient = Full() if batch_size == n else Minibatch(replacement=False)
-    # momentum multiplies the noise of minibatches, and the kinks of relu heat it; where the noise
-    # is inferred from few rows, chains do not leave the modes that they began at
+    # momentum multiplies the noise of minibatches, and the kinks of relu heat it; with 8 or 12 rows
+    # a chain may be caught at a noise variance that is far too large
     momentum = batch_size == n and posterior.network.activation == "tanh"
-    momentum = momentum and not posterior.likelihood.infers_noise
+    few_rows = posterior.likelihood.infers_noise and posterior.total_weight < _FEW_ROWS
+    momentum = momentum and not few_rows
     integrator = "leimkuhler_matthews"
     # R-hat of the predictions and their effective sample size on iris and wine (50 units): 1.11 to
     # 1.14 and 22 to 25 with momentum, 1.33 to 1.45 and 8 to 10 without. Half of this friction, or
@@ -227,8 +231,9 @@ def warm_up(run: Run, start: Array, n_burnin: int, seed: int, **how: Any) -> tup
     """
     posterior: Any = run.dynamics.gradient.posterior
     theta, norms, first = train(posterior, start, n_burnin, seed, **how), None, seed + 1
-    length = -(-n_burnin // _ROUNDS)
-    for number in range(first, first + _ROUNDS):
+    share = _LONGER ** np.arange(_ROUNDS)
+    lengths = np.ceil(n_burnin * share / share.sum()).astype(int)
+    for number, length in enumerate(lengths.tolist(), first):
         run, norms = _equilibrated(run, theta, norms, number)
         theta = run_chains(run, theta, n_draws=1, thin=length, seed=number, **how).draws[:, 0]
     run, _ = _equilibrated(run, theta, norms, first + _ROUNDS)

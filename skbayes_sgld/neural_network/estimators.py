@@ -262,12 +262,13 @@ class SGLDNetwork(NetworkEstimator):
     -----
     Every chain is trained by Adam from its own random weights and samples from there, so the draws
     are an ensemble of several modes. A diagonal metric, the equilibration of Dauphin, de Vries &
-    Bengio (2015), is measured during the burn-in and then kept. A classifier of tanh units whose
+    Bengio (2015), is measured during the burn-in and then kept. A network of tanh units whose
     steps take all rows is sampled by the underdamped recursion of
     :class:`skbayes_sgld.sampling.SGHMC` with little friction: with momentum it crosses in tens of
     steps what takes thousands without. Momentum multiplies the noise of minibatches, and the kinks
-    of relu heat it; there, and in regressions, the recursion is that of
-    :class:`skbayes_sgld.sampling.SGLD`. Both have Leimkuhler & Matthews' integrator.
+    of relu heat it; there, and in regressions of fewer than 20 rows whose noise is inferred, the
+    recursion is that of :class:`skbayes_sgld.sampling.SGLD`. Both have Leimkuhler & Matthews'
+    integrator.
 
     Units can change places without changing the function, so weights of different chains are
     never comparable: convergence is judged by R-hat and effective sample size of the *predictions*

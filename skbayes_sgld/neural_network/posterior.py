@@ -324,9 +324,12 @@ class MLPPosterior(BasePosterior):
         scale = scale * self._gain() / root
         self.prior = clone(prior).set_params(scale=scale)
         # scale of each parameter's prior, and sds of a random network's parameters: no unit
-        # saturates (LeCun, Bottou, Orr & Mueller 1998, Section 4.6). Both are 1 for gamma
+        # saturates (LeCun, Bottou, Orr & Mueller 1998, Section 4.6). Of a log noise variance: the
+        # sd that the rows' expected information leaves it, and 1
         self.marginal_sd, self.unit = np.ones((2, self.n_params))
         self.marginal_sd[:W] = scale
+        self.total_weight = float(len(y) if sample_weight is None else sample_weight.sum())
+        self.marginal_sd[W:] = np.sqrt(2.0 / self.total_weight)
         self.unit[:W] = np.minimum(1.0 / root, scale)
         self.marginal_sd.flags.writeable = self.unit.flags.writeable = False
 

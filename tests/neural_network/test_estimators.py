@@ -184,6 +184,17 @@ def test_the_noise_is_not_fitted_away():
     assert 0.8 < np.mean((low < truth) & (truth < high)) < 0.98
 
 
+@pytest.mark.parametrize("seed", [3, 8])
+def test_no_chain_is_caught_at_a_noise_variance_that_is_far_too_large(seed):
+    # steps that suit the noise variance of y are unstable at that of the residuals, and an unstable
+    # chain raises the noise variance: the metric has to be measured while it falls
+    rng = np.random.default_rng(30_000 + seed)
+    x = rng.uniform(-2.0, 2.0, (30, 1))
+    y = np.sin(2.0 * x[:, 0]) + 0.05 * rng.standard_normal(30)
+    model = SGLDMLPRegressor(n_draws=20, random_state=seed).fit(x, y)
+    assert np.all(model.posterior_["noise_variance"].mean(axis=1) < 0.1 * y.var())
+
+
 # ---- predictions and draws --------------------------------------------------------------------
 
 FITS = {
