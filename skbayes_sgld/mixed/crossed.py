@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
 from skbayes_sgld.mixed.gram import LabelGram, label_blocks
-from skbayes_sgld.mixed.polynomial import Terms, Whitening
+from skbayes_sgld.mixed.polynomial import Monomials, Whitening
 from skbayes_sgld.mixed.working import WorkingModel
 
 _AT_ONCE = 64  # positions of a pass
@@ -304,7 +303,7 @@ class CrossedMarginal(Marginal):
 
     def fit(self, degree: int, z: Array, nodes: list[Node], weight: Array, radius: float) -> None:
         """Fit polynomials to nodes at the whitened coordinates ``z (K, m)``."""
-        self._polynomial, self._radius = Terms(z.shape[1], degree), radius
+        self._polynomial, self._radius = Monomials(z.shape[1], degree), radius
         design = self._polynomial.design(z)[0] * weight[:, None]
         flat = []
         for node in nodes:
@@ -341,7 +340,7 @@ class CrossedMarginal(Marginal):
 
     def fit_root(self, degree: int, z: Array, inverses: Iterable[Array]) -> None:
         """Fit a polynomial to inverse factors at ``z (K, m)``, which are made one by one."""
-        self._of_root, P = Terms(z.shape[1], degree), self.crossed.size
+        self._of_root, P = Monomials(z.shape[1], degree), self.crossed.size
         shares = np.linalg.pinv(self._of_root.design(z)[0]).astype(np.float32)
         self._roots = np.zeros((len(shares), P, P), np.float32)
         for share, inverse in zip(shares.T, inverses, strict=True):
@@ -497,8 +496,3 @@ def sds_by(inverse: Array) -> Array:
     """Standard deviations of standard normals times a matrix, and of their sum."""
     columns = np.column_stack([inverse, inverse.sum(axis=1)])
     return np.sqrt(np.einsum("ij,ij->j", columns, columns, dtype=float))
-
-
-def n_terms(m: int, degree: int) -> int:
-    """Number of terms of a polynomial in m variables."""
-    return comb(m + degree, degree)

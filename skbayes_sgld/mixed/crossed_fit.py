@@ -11,8 +11,8 @@ from skbayes_sgld._memory import check_memory
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior, Marginal
-from skbayes_sgld.mixed.crossed import CrossedGram, CrossedMarginal, Node, n_terms
-from skbayes_sgld.mixed.polynomial import Whitening, draws_by_weight
+from skbayes_sgld.mixed.crossed import CrossedGram, CrossedMarginal, Node
+from skbayes_sgld.mixed.polynomial import Whitening, draws_by_weight, n_monomials
 from skbayes_sgld.mixed.posterior import MixedPosterior
 from skbayes_sgld.mixed.working import WorkingModel
 
@@ -235,13 +235,15 @@ class _Search:
         n_tests = int(np.clip(_WORK / marginal.crossed.size**3, *_TESTS))
         farthest = np.sqrt(m) + _BEYOND
         spare = _SPARE_OF_FEW if marginal.crossed.size <= _MOST_EXACT else _SPARE
-        degrees = [degree for degree in _DEGREES if n_terms(m, degree) <= _MOST_TERMS]
+        degrees = [degree for degree in _DEGREES if n_monomials(m, degree) <= _MOST_TERMS]
         degrees += degrees[-1:] * _ROUNDS
         n_moves = 0
         while degrees:
             degree = degrees[0]
             distance = np.linalg.norm(marginal.z(self._t), axis=1)
-            n = int(np.ceil(spare * n_terms(m, degree))) - int((distance < 1.5 * farthest).sum())
+            n = int(np.ceil(spare * n_monomials(m, degree))) - int(
+                (distance < 1.5 * farthest).sum()
+            )
             if n > 0:
                 self._add(self._near(_far_points(self._rng, n, m)))
             z = marginal.z(self._t)
@@ -280,7 +282,7 @@ class _Search:
         z = marginal.z(fitted.at_ratios(tests))
         exact = [node.sds for node in fitted.nodes(tests, with_inverse=True)]
         for degree in range(_ROOT_DEGREE + 1):
-            n = n_terms(m, degree)
+            n = n_monomials(m, degree)
             if n * marginal.crossed.size**2 > _ROOT_NUMBERS:
                 return False
             theta = self._axes[: 1 if degree == 0 else None]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from skbayes_sgld.inference.choices import Choice
 from skbayes_sgld.inference.parameterizations.base import Parameterization
 from skbayes_sgld.inference.setting_checks import AUTO
 from skbayes_sgld.inference.settings import Settings
-from skbayes_sgld.mixed.by_label import ByLabelPosterior
+from skbayes_sgld.mixed.by_label_fit import fit_by_label
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.coordinates import standardise_mixed
 from skbayes_sgld.mixed.crossed_fit import crossed_terms, fit_crossed
 from skbayes_sgld.mixed.cubic import with_cubic
 from skbayes_sgld.mixed.given_scales import MOST_EFFECTS
-from skbayes_sgld.mixed.polynomial import fit_polynomials
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.tuning.mode import Mode
 
@@ -43,18 +43,14 @@ class ByLabel(Parameterization):
     needs = "group_effects with one term"
 
     @classmethod
-    def reason(cls, posterior: Any, settings: Settings) -> str | None:
-        """They are taken if polynomials are close to the likelihood without effects."""
+    def choose(
+        cls, name: str, posterior: Any, settings: Settings
+    ) -> tuple[BasePosterior, None, Choice] | None:
+        """Posterior without the effects, if polynomials are close to its likelihood."""
         check_settings(settings)
-        posterior.without_effects = fit_polynomials(posterior)
-        if posterior.without_effects is None:
-            return None
-        return "effects are integrated out label by label, and drawn given all other parameters"
-
-    @classmethod
-    def apply(cls, posterior: Any, settings: Settings) -> tuple[BasePosterior, Mode | None]:
-        """Posterior without the effects."""
-        return ByLabelPosterior(posterior, *posterior.without_effects), None
+        fitted = fit_by_label(posterior)
+        reason = "effects are integrated out label by label, and drawn given all other parameters"
+        return None if fitted is None else (fitted, None, Choice(name, reason))
 
 
 class Standardised(Parameterization):

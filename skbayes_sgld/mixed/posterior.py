@@ -182,14 +182,7 @@ class MixedPosterior(WithScales):
     terms : sequence of Term
     covariances : sequence of LearnedCovariance
         Covariance of the effects of each term.
-
-    Attributes
-    ----------
-    without_effects : tuple or None
-        Polynomials for the likelihood without effects, if these are fitted and close.
     """
-
-    without_effects: Any = None
 
     def __init__(
         self, model: EffectsModel, terms: Sequence[Term], covariances: Sequence[LearnedCovariance]
