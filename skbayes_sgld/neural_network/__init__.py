@@ -38,8 +38,8 @@ class SGLDMLPRegressor(NetworkRegressor, SGLDNetwork):
     >>> from skbayes_sgld import SGLDMLPRegressor
     >>> X = np.r_[np.linspace(-2, -1, 20), np.linspace(1, 2, 20)][:, None]
     >>> y = np.sin(2 * X[:, 0]) + 0.1 * np.random.default_rng(0).standard_normal(40)
-    >>> model = SGLDMLPRegressor(noise_variance=0.01, random_state=0).fit(X, y)
-    >>> at_the_data, in_the_gap = model.predict([[1.5], [0.0]], return_std=True)[1]
+    >>> model = SGLDMLPRegressor(hidden_layer_sizes=(10,), noise_variance=0.01, random_state=0)
+    >>> at_the_data, in_the_gap = model.fit(X, y).predict([[1.5], [0.0]], return_std=True)[1]
     >>> bool(in_the_gap > 2 * at_the_data)
     True
     """
@@ -62,7 +62,7 @@ class SGLDMLPClassifier(ClassificationModel, SGLDNetwork):
     >>> from sklearn.datasets import make_moons
     >>> from skbayes_sgld import SGLDMLPClassifier
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
-    >>> model = SGLDMLPClassifier(hidden_layer_sizes=(20,), random_state=0).fit(X, y)
+    >>> model = SGLDMLPClassifier(hidden_layer_sizes=(10,), random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     >>> model.predict_proba_interval(X[:1]).shape

@@ -171,6 +171,7 @@ class SVRGDescent(Optimizer):
     >>> from sklearn.datasets import load_diabetes
     >>> from skbayes_sgld import SGDMAPRegressor
     >>> X, y = load_diabetes(return_X_y=True)
+    >>> X = X[:, [2, 3, 8]]  # body mass index, blood pressure and triglycerides
     >>> model = SGDMAPRegressor(optimizer="svrg", tol=1e-6, schedule="constant", random_state=0)
     >>> model.fit(X, y).n_iter_ < model.max_iter  # a millionth of a posterior sd from the mode
     True

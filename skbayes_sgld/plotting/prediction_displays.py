@@ -726,9 +726,9 @@ class PartialDependenceDisplay(Display):
     >>> from skbayes_sgld.plotting import PartialDependenceDisplay
     >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
     >>> model = SGLDLinearRegression(random_state=0).fit(X, y)
-    >>> display = PartialDependenceDisplay.from_estimator(model, X, "bmi", y_name="progression")
+    >>> display = PartialDependenceDisplay.from_estimator(model, X, "bmi", grid_resolution=20)
     >>> display.ax_.get_xlabel(), display.interval.shape
-    ('bmi', (50, 2, 1))
+    ('bmi', (20, 2, 1))
     """
 
     values: Array

@@ -14,6 +14,7 @@ class HalfSpace(Projection):
     >>> from sklearn.datasets import load_diabetes
     >>> from skbayes_sgld import SGDMAPRegressor
     >>> X, y = load_diabetes(return_X_y=True)
+    >>> X = X[:, [2, 3, 8]]  # body mass index, blood pressure and triglycerides
     >>> model = SGDMAPRegressor(projection=HalfSpace(bound=500.0), random_state=0).fit(X, y)
     >>> bool(model.coef_.sum() <= 500.0 + 1e-9)
     True
