@@ -2,6 +2,7 @@
 
 import ast
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,10 +85,10 @@ def find_modules():
     return found
 
 
-def imported(tree, module, is_package=False):
-    """Full names of all that is imported below ``tree``, relative ones resolved."""
+def imported(nodes, module, is_package=False):
+    """Full names of all that is imported by some nodes, relative ones resolved."""
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -100,18 +101,15 @@ def imported(tree, module, is_package=False):
     return names
 
 
-class RunsOnImport(ast.NodeTransformer):
-    """Takes out what runs later (functions) or never (``if TYPE_CHECKING``)."""
-
-    def visit_FunctionDef(self, node):
-        return None
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_If(self, node):
-        if "TYPE_CHECKING" in ast.unparse(node.test):
-            node.body = [ast.Pass()]
-        return self.generic_visit(node)
+def run_on_import(node):
+    """Statements below a node but those that run later (functions) or never (``TYPE_CHECKING``)."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return
+    never = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+    for child in node.orelse if never else ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+            yield from run_on_import(child)
 
 
 def library(name):
@@ -131,14 +129,30 @@ def module_of(name):
 
 
 MODULES = find_modules()
-IMPORTS = {
-    name: imported(ast.parse(path.read_text()), name, path.name == "__init__.py")
-    for name, path in MODULES.items()
-}
-BELOW = {
-    name: {module_of(other) for other in others if library(other) == PACKAGE} - {name}
-    for name, others in IMPORTS.items()
-}
+
+
+@cache
+def trees():
+    """Syntax tree of every module: parsed where a test asks, as it takes a second."""
+    return {name: ast.parse(path.read_text()) for name, path in MODULES.items()}
+
+
+@cache
+def imports_of():
+    """Full names of all that each module imports."""
+    return {
+        name: imported(ast.walk(tree), name, MODULES[name].name == "__init__.py")
+        for name, tree in trees().items()
+    }
+
+
+@cache
+def below():
+    """Other modules of the package that each imports."""
+    return {
+        name: {module_of(other) for other in others if library(other) == PACKAGE} - {name}
+        for name, others in imports_of().items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -154,19 +168,19 @@ BELOW = {
     ],
 )
 def test_the_walk_sees_imports_of_every_kind(code, module, is_package, expected):
-    assert imported(ast.parse(code), module, is_package) == {expected}
+    assert imported(ast.walk(ast.parse(code)), module, is_package) == {expected}
 
 
 def test_the_walk_tells_what_runs_on_import():
     code = "if TYPE_CHECKING:\n    import a\nelse:\n    import b\ndef f():\n    import c\n"
     code += "try:\n    import d\nexcept ImportError:\n    pass\nclass C:\n    import e\n"
-    assert imported(RunsOnImport().visit(ast.parse(code)), "p.q") == {"b", "d", "e"}
+    assert imported(run_on_import(ast.parse(code)), "p.q") == {"b", "d", "e"}
 
 
 def test_the_walk_covers_every_layer():
     assert set(BELOW_LAYER) | set(BELOW_MODULE) <= {layer(name) for name in MODULES}
-    assert any(layer(other) == "linear_model" for other in BELOW[PACKAGE])
-    users = {layer(name) for name in MODULES if f"{PACKAGE}._linalg" in BELOW[name]}
+    assert any(layer(other) == "linear_model" for other in below()[PACKAGE])
+    users = {layer(name) for name in MODULES if f"{PACKAGE}._linalg" in below()[name]}
     assert {"posterior", "sampling"} <= users  # or the walk is blind
 
 
@@ -174,7 +188,7 @@ def test_a_layer_imports_only_what_lies_below_it():
     wrong = {}
     for name in MODULES:
         own = layer(name)
-        others = {layer(other) for other in BELOW[name]} - {own}
+        others = {layer(other) for other in below()[name]} - {own}
         if own in BELOW_LAYER:
             others = {other for other in others if not other.startswith("_")} - BELOW_LAYER[own]
         elif own.startswith("_"):
@@ -198,7 +212,7 @@ def annexes_of(module):
 
 def test_the_core_imports_no_annex():
     core = [name for name in MODULES if name != PACKAGE and not annexes_of(name)]
-    wrong = {name: {other for other in BELOW[name] if annexes_of(other)} for name in core}
+    wrong = {name: {other for other in below()[name] if annexes_of(other)} for name in core}
     assert {name: others for name, others in wrong.items() if others} == {}
     assert len(core) > 100
 
@@ -207,7 +221,7 @@ def test_algorithms_know_posteriors_by_their_protocol_alone():
     known = {
         (name, other)
         for name in MODULES
-        for other in BELOW[name]
+        for other in below()[name]
         if layer(name) == "sampling" and layer(other) == "posterior"
     }
     protocol = ("protocol", "base", "facts", "boundary", "whitening")
@@ -218,27 +232,27 @@ def test_algorithms_know_posteriors_by_their_protocol_alone():
 def test_the_estimators_are_imported_by_the_package_alone():
     # the names of the package itself are the estimators
     estimators = {PACKAGE, f"{PACKAGE}.linear_model", f"{PACKAGE}.neural_network"}
-    found = {name: estimators & BELOW[name] for name in MODULES if name != PACKAGE}
+    found = {name: estimators & below()[name] for name in MODULES if name != PACKAGE}
     assert {name: above for name, above in found.items() if above} == {}
 
 
 def test_no_module_imports_itself_through_others():
-    reached = {name: set(below) for name, below in BELOW.items()}
-    for _ in MODULES:
-        reached = {n: below.union(*(BELOW[m] for m in below)) for n, below in reached.items()}
+    reached, before = below(), None
+    while reached != before:
+        before = reached
+        reached = {n: some.union(*(below()[m] for m in some)) for n, some in reached.items()}
     assert [name for name in MODULES if name in reached[name]] == []
 
 
 def test_diagnostics_know_arrays_only():
-    libraries = {library(other) for other in IMPORTS[f"{PACKAGE}.diagnostics"]}
+    libraries = {library(other) for other in imports_of()[f"{PACKAGE}.diagnostics"]}
     assert libraries - set(sys.stdlib_module_names) <= ARRAYS | {PACKAGE}
 
 
 def test_optional_libraries_are_imported_only_where_they_are_used():
     found = {}
-    for name, path in MODULES.items():
-        tree = RunsOnImport().visit(ast.parse(path.read_text()))
-        found[name] = {library(other) for other in imported(tree, name)} & OPTIONAL
+    for name, tree in trees().items():
+        found[name] = {library(other) for other in imported(run_on_import(tree), name)} & OPTIONAL
     assert {name: others for name, others in found.items() if others} == {}
 
 

@@ -7,6 +7,7 @@ import pickle
 import sys
 import tracemalloc
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -26,7 +27,8 @@ from skbayes_sgld import (
 from skbayes_sgld.arviz import draws as module
 from skbayes_sgld.own_models import FunctionPosterior
 
-az = pytest.importorskip("arviz", reason="what is tested, of the extra 'arviz'")
+if find_spec("arviz") is None:  # which is imported where a test needs it: it takes half a second
+    pytest.skip("what is tested, of the extra 'arviz'", allow_module_level=True)
 NEW = int(installed_version("arviz").partition(".")[0]) >= 1
 pytestmark = [
     # the runs are too short for usable draws, and fit says so
@@ -298,6 +300,8 @@ def test_without_the_libraries_the_extra_is_named(linear, monkeypatch):
 def test_a_file_holds_it_all(softmax, tmp_path):
     for name in ("h5netcdf", "h5py"):
         pytest.importorskip(name, reason="what ArviZ writes files by")
+    import arviz as az
+
     given = softmax.to_arviz(X, LABELS)
     given.to_netcdf(tmp_path / "softmax.nc", engine="h5netcdf")
     read = az.from_netcdf(tmp_path / "softmax.nc", engine="h5netcdf")

@@ -20,7 +20,6 @@ from skbayes_sgld import (
 )
 from tests.annexes import later
 
-skops_io = pytest.importorskip("skops.io")
 # 25 draws a chain are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -151,6 +150,7 @@ def documented():
 
 
 def test_skops_needs_the_documented_types_and_no_others():
+    skops_io = pytest.importorskip("skops.io")
     needed, trusted = set(), documented()
     for name, model in ((name, fitted(name)) for name in MODELS):
         saved = skops_io.dumps(model)
