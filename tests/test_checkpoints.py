@@ -42,7 +42,10 @@ CASES = {
     "snapshots": (SGLDLogisticRegression, {**PLAIN, "gradient": "svrg", "schedule": "polynomial"}),
     "a table of rows": (SGLDLogisticRegression, {**PLAIN, "gradient": "saga"}),
     "metric on the way": (SGLDLogisticRegression, {**PLAIN, "sampler": "psgld"}),
-    "velocity": (SGLDLogisticRegression, {"sampler": "sgnht", "step_size": 0.1}),
+    "velocity": (
+        SGLDLogisticRegression,
+        {"sampler": "sgnht", "step_size": 0.1, "n_burnin": 100, "thin": 5},
+    ),
     "trajectories": (SGLDLogisticRegression, {"sampler": "hmc", "prior": Normal(scale=3.0)}),
     "ladder": (SGLDLogisticRegression, {"sampler": "parallel_tempering", "step_size": 0.3}),
     "network": (

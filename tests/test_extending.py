@@ -517,7 +517,9 @@ def test_a_sampler_that_only_says_that_it_accepts_or_rejects_is_refused_with_its
         type("Mine", (sampling.Sampler,), {"adjusted": True})
 
 
-@pytest.mark.parametrize("settings", [{}, slow({"preconditioner": None}), {"temperature": 0.5}])
+@pytest.mark.parametrize(
+    "settings", [{}, slow({"preconditioner": None}), slow({"temperature": 0.5})]
+)
 def test_an_adjusted_sampler_of_the_page_has_the_posterior_of_hmc(settings):
     X, y = load_iris(return_X_y=True)
     mine, hmc = (

@@ -17,6 +17,7 @@ from skbayes_sgld import (
 from skbayes_sgld._random import as_random_state, check_seed, normals_of
 from skbayes_sgld.own_models import FunctionPosterior
 from skbayes_sgld.variational import BayesByBackprop
+from tests.marks import slow
 
 # 10 or 20 draws a chain are too few, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -61,8 +62,15 @@ USES = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize("kind", [np.random.default_rng, np.random.RandomState])
+# of networks, which seed what they share with linear models, the slow tests ask for one kind
+@pytest.mark.parametrize(
+    ("kind", "use"),
+    [
+        slow(kind, use) if kind is np.random.default_rng and "network" in use else (kind, use)
+        for kind in (np.random.default_rng, np.random.RandomState)
+        for use in USES
+    ],
+)
 def test_states_of_the_same_seed_agree_and_advance(kind, use):
     state = kind(5)
     first = USES[use](state)

@@ -548,7 +548,13 @@ def test_a_wave_along_a_column_gets_a_curve_whose_bend_is_learned(try_only):
     assert list(found.remedies.index) == ["curves of columns", "squares of columns"]
     assert found.remedies["difference"].iloc[0] > 100.0
     assert check_model(clone(found.suggestion).fit(rows, y), rows, y).fits
-    # by position inside a pipeline, and beside a curve that is there
+
+
+@pytest.mark.slow  # tests/mixed/test_smooth.py makes remedies by position, without a fit
+def test_a_curve_is_added_by_position_inside_a_pipeline_and_beside_another(try_only):
+    try_only("columns")
+    rows, eta, rng = waves()
+    y = eta + 0.5 * rng.standard_normal(len(eta))
     bent = clone(LINEAR).set_params(smooth_effects={1: 5}, n_draws=500)
     pipe = make_pipeline(StandardScaler(), bent).fit(rows.to_numpy(), y)
     found = check_model(pipe, rows.to_numpy(), y)

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 # as many rows as are predicted in single precision, in blocks
 ROWS = np.random.default_rng(0).standard_normal((900, 2))
 MANY = {"n_draws": 1000, "n_chains": 4}  # the rows are in blocks
-N_THREADS = 8
+N_THREADS = 4
 SECONDS = 600.0  # only a deadlock takes so long
 METHODS = ("predict", "predict_proba", "predict_quantiles", "predict_proba_interval", "sample_y")
 METHODS += ("predict_interval", "predict_proba_quantiles", "decision_function")
@@ -53,7 +53,7 @@ def predictions(model):
         ("SGLDMLPClassifier", {}),
     ],
 )
-def test_predictions_of_eight_threads_are_those_of_one_and_change_no_state(cls, draws, monkeypatch):
+def test_predictions_of_four_threads_are_those_of_one_and_change_no_state(cls, draws, monkeypatch):
     cls = getattr(skbayes_sgld, cls) if isinstance(cls, str) else cls
     fitted = make(cls, **draws).fit(X, target(cls))
     before, expected = dict(vars(fitted)), predictions(fitted)

@@ -49,7 +49,7 @@ def test_the_posterior_of_few_rows_is_that_of_a_grid():
     x = np.array([-1.5, -1.0, -0.6, -0.2, 0.1, 0.5, 0.8, 1.2, 1.9, 2.5])
     y = np.array([0, 0, 1, 0, 1, 1, 2, 1, 2, 2])
     beta, level, log_gap = np.meshgrid(
-        np.linspace(-3, 8, 89), np.linspace(-9, 9, 91), np.linspace(-4, 5, 91), indexing="ij"
+        np.linspace(-3, 8, 45), np.linspace(-9, 9, 46), np.linspace(-4, 5, 46), indexing="ij"
     )
     log_density = stats.norm.logpdf(beta, 0, 2) + stats.norm.logpdf(level, 0, 3)
     log_density += stats.norm.logpdf(log_gap, 0, 1.5)
@@ -238,10 +238,11 @@ def test_text_without_an_order_is_sorted_and_the_order_is_told():
     text = NAMES[CODES]
     said = "alphabetical order: best < fair < good < poor. If.*its codes where .* VotingClassifier"
     with pytest.warns(UserWarning, match=said):
-        model = fit(X, text)
+        model = fit(X, text, **SHORT)
     with pytest.warns(UserWarning, match="alphabetical order"):
-        SGLDOrdinalClassifier(**DRAWS).partial_fit(X, text, classes=NAMES)
+        SGLDOrdinalClassifier(**DRAWS | SHORT).partial_fit(X, text, classes=NAMES)
     assert_array_equal(model.classes_, np.sort(NAMES))
-    fit(X, GRADES)  # a warning would be an error
-    fit(X, CODES)
-    fit(X, np.where(CODES > 1, "yes", "no"))  # two classes have the same model in either order
+    fit(X, GRADES, **SHORT)  # a warning would be an error
+    fit(X, CODES, **SHORT)
+    # two classes have the same model in either order
+    fit(X, np.where(CODES > 1, "yes", "no"), **SHORT)

@@ -18,6 +18,7 @@ from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Center
+from tests.marks import slow
 
 SHORT = {"n_draws": 40, "n_burnin": 20, "thin": 1}
 
@@ -41,7 +42,7 @@ def log_density(X, y, theta):
     return -np.logaddexp(0.0, np.where(y == 1, -u, u)).sum(axis=1)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 def test_draws_of_few_rows_have_the_moments_of_all_rows(seed):
     X, y = binary(seed)
     model = SGLDLogisticRegression(prior="normal", random_state=seed).fit(X, y)

@@ -192,7 +192,7 @@ def test_walkers_share_the_batches_and_the_pilot_takes_all_rows_unless_batches_a
     # the pilot at half the step, whose chains are many more than the walkers, took their batches
     assert automatic.diagnose().halved_bias < THRESHOLDS.max_bias
     for given in ({"batch_size": 500}, {"gradient": "control_variate"}):
-        model = SGLDLogisticRegression(n_draws=100, random_state=0, **given)
+        model = SGLDLogisticRegression(n_draws=10, random_state=0, **given)
         assert model.fit(*wide_and_many).result_.plan.run.dynamics.gradient.n_sharing == 1
     assert piloted[:2] == [None, 500]
 

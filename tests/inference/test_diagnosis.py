@@ -78,7 +78,7 @@ def test_the_noise_ratio_is_how_much_wider_the_variance_gets():
 def test_acceptance_is_one_for_small_steps_and_falls_with_them(rookies):
     acceptance = []
     for step in (0.01, 0.2, 0.8):
-        length = {"thin": 4, "n_draws": 300, "n_burnin": 100}
+        length = {"thin": 4, "n_draws": 100, "n_burnin": 100}
         model = SGLDLogisticRegression(step_size=step, **length, random_state=0)
         acceptance.append(model.fit(*rookies).diagnose().acceptance)
     assert acceptance[0] > 0.97

@@ -18,6 +18,7 @@ from skbayes_sgld.sampling import HMC, Polynomial
 from skbayes_sgld.sampling.tuning import adaptation
 from tests.inputs.good import make
 from tests.inputs.refusals import X, Y, refuse
+from tests.marks import SHORT, short_chains
 
 # the runs are too short for usable draws, and fit says so
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -58,10 +59,11 @@ def test_a_schedule_without_a_first_step_is_refused():
     refuse(model, r"schedule.power=1e\+17 makes the first step 0 times", X, Y)
 
 
+@short_chains
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_draws_about_a_far_mode_overflow_without_a_warning():
     X = np.random.default_rng(0).standard_normal((300, 2))
-    SGLDLogisticRegression(prior="cauchy", random_state=0).fit(X, X[:, 0] > 0.0)
+    SGLDLogisticRegression(prior="cauchy", random_state=0, **SHORT).fit(X, X[:, 0] > 0.0)
 
 
 def test_intervals_much_narrower_than_single_precision():

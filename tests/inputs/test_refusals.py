@@ -107,11 +107,13 @@ every_linear = pytest.mark.parametrize(
 # ---- generated calls -----------------------------------------------------------------------------
 
 
-COSTLY = 379  # five counts of size 1e18 take trajectories of fifty steps, 3 s
-BLOCKS = [[k for k in range(first, first + 50) if k != COSTLY] for first in range(0, 400, 50)]
+# 379: five counts of size 1e18 take trajectories of fifty steps, 3 s; of the others, each is right
+# after half a second
+COSTLY = [3, 99, 261, 278, 379]
+BLOCKS = [[k for k in range(first, first + 50) if k not in COSTLY] for first in range(0, 400, 50)]
 
 
-@pytest.mark.parametrize("cases", [*BLOCKS, slow([COSTLY])], ids=lambda cases: str(cases[0]))
+@pytest.mark.parametrize("cases", [*BLOCKS, slow(COSTLY)], ids=lambda cases: str(cases[0]))
 def test_inputs_are_answered_by_a_right_result_or_by_name(cases):
     """Each public call once, and unusual data; tests/maintainer/soak judges more of them."""
     found = judge_cases(cases)

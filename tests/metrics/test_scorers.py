@@ -299,7 +299,7 @@ def test_an_ensemble_has_a_score_where_its_chains_stay_at_the_modes_they_were_tr
     [
         (SGLDLogisticRegression(step_size=1e-300), np.arange(90) % 2),
         slow(SGLDOrdinalClassifier(step_size=1e-300), np.arange(90) % 3),
-        (SGLDPoissonRegressor(step_size=1e-300), np.arange(90) % 4),
+        slow(SGLDPoissonRegressor(step_size=1e-300), np.arange(90) % 4),
         (SGLDLinearRegression(step_size=1e-300), np.arange(90) % 7),
     ],
     ids=lambda value: type(value).__name__ if hasattr(value, "fit") else "",

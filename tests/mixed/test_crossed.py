@@ -1,5 +1,7 @@
 """Crossed terms with many labels, by polynomials in ratios of scales, against exact elimination."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.crossed_fit import crossed_terms, fit_crossed
 from skbayes_sgld.mixed.polynomial import Whitening, draws_by_weight
 from skbayes_sgld.priors import InverseGamma
+from tests.marks import slow
 from tests.mixed.test_density import bind_rows, check_coefficients, check_gradient
 
 CASES = {
@@ -49,8 +52,10 @@ def make_posterior(case, weighted=False, n=500):
     return bind_rows(*rows, CASES[case], *noise, weight, drops=weighted)[0]
 
 
-def fitted_and_draws(posterior, n=40):
+@cache
+def fitted_and_draws(case, weighted, n=40):
     """Posterior by polynomials, the exact one, and draws about the exact mode."""
+    posterior = make_posterior(case, weighted)
     fitted, exact = fit_crossed(posterior, crossed_terms(posterior)), CollapsedPosterior(posterior)
     assert fitted is not None
     found = minimize(
@@ -65,11 +70,17 @@ def fitted_and_draws(posterior, n=40):
     return fitted, exact, draws
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("weighted", [False, True])
+# weights change the rows, whatever the terms: the dearest terms have theirs in the slow tests
+@pytest.mark.parametrize(
+    ("weighted", "case"),
+    [
+        *[(False, case) for case in CASES],
+        *[(True, case) for case in ("crossed", "nested", "three", "no such effects")],
+        *[slow(True, case) for case in ("slopes", "of the main term")],
+    ],
+)
 def test_the_density_by_polynomials_is_the_exact_one(case, weighted):
-    posterior = make_posterior(case, weighted)
-    fitted, exact, theta = fitted_and_draws(posterior)
+    fitted, exact, theta = fitted_and_draws(case, weighted)
     error = fitted.log_density(theta) - exact.log_density(theta)
     assert np.std(error) < 0.05
     assert np.ptp(theta, axis=0).min() > 0.1  # positions are those of a posterior
@@ -78,25 +89,24 @@ def test_the_density_by_polynomials_is_the_exact_one(case, weighted):
 @pytest.mark.parametrize("case", ["crossed", "slopes", "of the main term", "nested"])
 @pytest.mark.parametrize("distance", [0.0, 4.0])
 def test_the_gradient_is_that_of_the_density(case, distance):
-    fitted, _, theta = fitted_and_draws(make_posterior(case))
+    fitted, _, theta = fitted_and_draws(case, False)
     move = distance * np.random.default_rng(3).normal(size=theta[:3].shape)
     check_gradient(fitted, theta[:3] + move, atol=2e-3)
 
 
 @pytest.mark.parametrize("case", ["crossed", "slopes", "nested", "no such effects"])
 def test_effects_are_drawn_from_their_normal_distribution_given_the_scales(case):
-    posterior = make_posterior(case)
-    fitted, _, theta = fitted_and_draws(posterior)
+    fitted, _, theta = fitted_and_draws(case, False)
     near = np.tile(theta[0], (8000, 1))
     near[:, 0] += 1e-6 * np.arange(8000)  # each draw of the coefficients belongs to its theta
     draws = fitted.reported.values(near)
     np.testing.assert_array_equal(draws[:7], fitted.reported.values(near[:7]))
     np.testing.assert_array_equal(draws[70:75], fitted.reported.values(near[70:75]))
-    check_coefficients(posterior, draws)
+    check_coefficients(make_posterior(case), draws)
 
 
 def test_far_from_all_rows_the_density_falls():
-    fitted, _, theta = fitted_and_draws(make_posterior("crossed"))
+    fitted, _, theta = fitted_and_draws("crossed", False)
     way = np.array([1.0, 0.5, 0.0])
     values = fitted.log_density(theta[:1] + np.linspace(2.0, 8.0, 20)[:, None] * way)
     assert np.all(np.diff(values) < 0.0)
@@ -111,11 +121,11 @@ def test_few_labels_are_integrated_out_with_the_coefficients():
     assert crossed_terms(posterior) == []
 
 
-def test_a_fit_reports_effects_of_all_labels():
+@pytest.mark.parametrize("of_h", [["intercept"], slow(["intercept", "x"])], ids=len)
+def test_a_fit_reports_effects_of_all_labels(of_h):
     frame, y = make_rows()
-    terms = {"g": "intercept", "h": ["intercept", "x"]}
-    model = SGLDLinearRegression(group_effects=terms, random_state=0)
+    model = SGLDLinearRegression(group_effects={"g": "intercept", "h": of_h}, random_state=0)
     model.fit(frame[["g", "h", "x", "z"]], y)
     effects = model.group_effects_
-    assert len(effects) == 50 + 2 * 35
+    assert len(effects) == 50 + 35 * len(of_h)
     assert model.score(frame[["g", "h", "x", "z"]], y) > 0.6

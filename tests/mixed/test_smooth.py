@@ -26,7 +26,7 @@ from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import REMEDIES, Misfit, build
 from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.priors import InverseGamma, Normal
-from tests.marks import SHORT, quick, short_chains
+from tests.marks import SHORT, quick, short_chains, slow
 
 pl = pytest.importorskip("polars")
 
@@ -175,7 +175,7 @@ def test_other_families_have_the_posterior_of_importance_sampling_at_each_scale(
     assert np.abs(found.std(axis=0) / sd - 1.0).max() < 0.12
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, slow(1)])
 def test_signs_of_scales_do_not_count_as_slow(seed):
     # chains seldom cross a scale of 0 here, and no reported parameter depends on the side
     rng = np.random.default_rng(seed)
@@ -339,12 +339,17 @@ def test_remedies_leave_curves_their_columns(smooth_effects, tried):
     assert build(noise, misfit) is None  # has one noise variance
 
 
-def test_curves_stand_beside_groups():
+def waves_of_schools():
     rng = np.random.default_rng(5)
     n = 400
     frame = pd.DataFrame({"school": rng.choice(list("abcdefgh"), n), "x": rng.uniform(0, 6.3, n)})
     level = dict(zip("abcdefgh", rng.normal(0.0, 1.5, 8), strict=True))
     y = frame["school"].map(level) + np.sin(frame["x"]) + 0.4 * rng.normal(size=n)
+    return frame, level, y, rng
+
+
+def test_curves_stand_beside_groups():
+    frame, level, y, _ = waves_of_schools()
     model = SGLDLinearRegression(
         group_effects={"school": "intercept"}, smooth_effects={"x": 10}, random_state=0
     ).fit(frame, y)
@@ -362,9 +367,14 @@ def test_curves_stand_beside_groups():
         SGLDLinearRegression(
             group_effects={"school": "intercept"}, smooth_effects={"school": 10}
         ).fit(frame, y)
-    # counts, whose main term is that of groups
+
+
+@short_chains
+def test_curves_of_counts_stand_beside_groups():
+    """The main term is that of the groups."""
+    frame, _, y, rng = waves_of_schools()
     counts = SGLDPoissonRegressor(
-        group_effects={"school": "intercept"}, smooth_effects={"x": 10}, random_state=0
+        group_effects={"school": "intercept"}, smooth_effects={"x": 10}, n_draws=50, random_state=0
     ).fit(frame, rng.poisson(np.exp(0.5 * y)))
     shown = counts.predict(frame, groups="population")
     assert np.corrcoef(np.log(shown), np.sin(frame["x"]))[0, 1] > 0.95

@@ -62,6 +62,7 @@ def test_minibatches_of_a_users_model_have_its_distribution():
     assert_moments(quiet, model.exact().mean(), model.exact().std())
 
 
+@pytest.mark.slow  # tests/own_models/test_sampled.py asks the same of a mixture of two modes
 def test_one_call_gives_both_modes_their_mass():
     X, _ = make_tied_means_mixture(100, random_state=0)
     posterior = TiedGaussianMixture(X)

@@ -175,7 +175,10 @@ UNIMODAL = {
 }
 
 
-@pytest.mark.parametrize("name", UNIMODAL)
+# kinks are in test_widths.py too, and logistic models everywhere
+@pytest.mark.parametrize(
+    "name", [slow(each) if each in ("kink", "logistic of 50") else each for each in UNIMODAL]
+)
 def test_models_of_one_mode_are_sampled_without_a_word(name):
     result = sample(UNIMODAL[name], random_state=0)  # a warning would be an error
     assert result.plan.modes == () and result.problems == ()

@@ -10,6 +10,7 @@ from skbayes_sgld.likelihoods import NormalNoise, StudentTNoise
 from skbayes_sgld.posterior import NOISE_MODELS, GLMPosterior, LogLinearNoise
 from skbayes_sgld.posterior.differences import difference_curvature
 from skbayes_sgld.priors import ConjugateNormal, InverseGamma, Laplace, Normal
+from tests.marks import SHORT, short_chains
 from tests.numeric import derivative_by_chain
 from tests.references.closed_forms import adapted_draws, laplace_fit, z_scores
 from tests.references.unequal_noise import UnequalNoise
@@ -167,10 +168,11 @@ def test_no_walker_begins_where_it_cannot_leave():
     assert (np.ptp(walkers, axis=1) > 0).all()
 
 
+@short_chains
 def test_automatic_scales_know_the_units():
     """In other units of columns and y all predictions are the same."""
     X, y, weight = unequal()
-    settings = {"noise_model": "log_linear", "n_draws": 300, "random_state": 0}
+    settings = {"noise_model": "log_linear", "random_state": 0, **SHORT}
     first = SGLDLinearRegression(**settings).fit(X, y, weight)
     second = SGLDLinearRegression(**settings).fit(X * [1e-6, 1e6], 1e3 * y, weight)
     a, b = first.predict_interval(X), second.predict_interval(X * [1e-6, 1e6])

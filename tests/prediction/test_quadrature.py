@@ -202,10 +202,10 @@ def test_quantiles_of_counts_by_nodes_are_those_of_all_draws(name):
     trials = RowValues(others={"trials": np.full(300, 20.0)}) if likelihood.totals else RowValues()
     q = np.array([0.02, 0.5, 0.95])
     mixture = Mixture(predictive.local(X, trials), predictive.share)
-    cdf, every = mixture.cdf(likelihood.cdf), np.arange(300)
-    for t, level in zip(predictive.quantiles(X, q, trials).T, q, strict=True):
-        assert np.all(cdf(t, every) > level - 1e-4)
-        assert np.all(cdf(t - 1.0, every) < level + 1e-4)
+    cdf, some = mixture.cdf(likelihood.cdf), np.arange(0, 300, 3)  # the exact sums take long
+    for t, level in zip(predictive.quantiles(X, q, trials)[some].T, q, strict=True):
+        assert np.all(cdf(t, some) > level - 1e-4)
+        assert np.all(cdf(t - 1.0, some) < level + 1e-4)
 
 
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.93])

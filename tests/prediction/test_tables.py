@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from skbayes_sgld import SGLDLinearRegression, effects
 from skbayes_sgld.prediction.tables import Table
+from tests.marks import slow
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -51,7 +52,7 @@ def expected(frame):
     return frame.assign(size=frame["size"].astype(sizes))
 
 
-@pytest.mark.parametrize("kind", [of_polars, of_arrow])
+@pytest.mark.parametrize("kind", [of_polars, slow(of_arrow)])
 def test_effects_of_frames_of_other_libraries_are_those_of_pandas(kind):
     from skbayes_sgld.plotting import PartialDependenceDisplay
 

@@ -23,6 +23,7 @@ from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.row_space import RowSpacePosterior
 from skbayes_sgld.wide_rows.strategy import _shared_trajectories
 from skbayes_sgld.wide_rows.whitened import SparseRows, WhitenedRows, sparse_rows, whiten_rows
+from tests.marks import slow
 from tests.references.targets import make_run
 
 
@@ -284,7 +285,7 @@ def test_costly_trajectories_are_as_many_as_the_time_allows(cost, time, n_trajec
     assert found.run.sampler.n_points == n_points
 
 
-@pytest.mark.parametrize("estimator", [SGLDLogisticRegression, SGLDPoissonRegressor])
+@pytest.mark.parametrize("estimator", [SGLDLogisticRegression, slow(SGLDPoissonRegressor)])
 def test_a_wide_fit_is_right_and_its_chains_do_not_depend_on_how_many_there_are(estimator):
     rng = np.random.default_rng(5)
     X = rng.standard_normal((320, 300))

@@ -19,6 +19,7 @@ from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import GRADIENTS, SAGA, SVRG, ControlVariate, Minibatch
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.leverage import read_always
+from tests.marks import SHORT, short_chains
 from tests.numeric import assert_derivative, derivative
 from tests.references.closed_forms import importance_sampling, laplace_fit
 from tests.references.targets import mode_of
@@ -227,11 +228,12 @@ def test_a_named_gradient_reads_them_too():
     assert_moments(model, exact, 4)
 
 
+@short_chains
 def test_a_chain_depends_neither_on_the_number_of_chains_nor_on_processes():
     X, mean, rng = cells()
     y = rng.gamma(2.0, mean / 2.0)
     draws = [
-        SGLDGammaRegressor(n_chains=n, n_draws=250, random_state=0).fit(X, y).result_.values
+        SGLDGammaRegressor(**SHORT | {"n_chains": n}, random_state=0).fit(X, y).result_.values
         for n in (2, 3)
     ]
     np.testing.assert_array_equal(draws[0], draws[1][:2])
