@@ -40,7 +40,9 @@ def energy_of(plan: Plan, theta: Array, diverged: float | None) -> Energy:
     if diverged is None or not plan.has_data or not isinstance(plan.run.sampler, Hamiltonian):
         return Energy()
     flat = theta.reshape(-1, theta.shape[2])
-    affordable = int(np.clip(2**22 // max(plan.posterior.n_samples, flat.shape[1]), 50, 1000))
+    n, P = plan.posterior.n_samples, flat.shape[1]
+    # 200 draws know a variance to 10 %
+    affordable = int(np.clip(min(2**22 // max(n, P), 1e9 // max(n * P, 1)), 50, 1000))
     some = flat[:: -(-len(flat) // affordable)]
     with np.errstate(all="ignore"):
         potential = plan.posterior.log_density(some) / plan.settings.tau

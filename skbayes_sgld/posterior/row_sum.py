@@ -135,9 +135,9 @@ class RowSum:
             (grad,) = self._derivatives(theta, group, 1)
         return self.coefficient_map.gradient(grad)
 
-    def value(self, theta: Array) -> Array:
+    def value(self, theta: Array, group: int | None = GROUP) -> Array:
         """Log likelihood ``(C,)``."""
-        return self._derivatives(theta, GROUP, 0)[0]
+        return self._derivatives(theta, group, 0)[0]
 
     def each_row(self, theta: Array) -> Array:
         """Log likelihood of each row ``(C, n)``."""

@@ -107,18 +107,12 @@ class WhitenedRows(WhitenedPosterior):
         return grad
 
     def log_density(self, z: Array) -> Array:
-        """Log density ``(C,)`` at ``z (C, P)``."""
-        return self.value_and_grad(z)[0]
-
-    def value_and_grad(self, z: Array) -> tuple[Array, Array]:
-        """Log density ``(C,)`` and gradient ``(C, P)``; functions of rows are float32."""
-        value, grad = self._rows.value_and_grad(z, _GROUP)
+        """Log density ``(C,)`` at ``z (C, P)``; functions of rows are float32."""
+        value = self._rows.value(z, _GROUP)
         value += self._level
         # einsum, unlike matmul, rounds a chain's values the same way with any number of chains
         value += np.einsum("cp,p->c", z, self._slope) - 0.5 * np.einsum("cp,cp->c", z, z)
-        grad += self._slope
-        grad -= z
-        return value, grad
+        return value
 
     def locate(self, z: Array) -> Array:
         """``center + root z`` for each row of ``z (C, P)``."""
