@@ -17,7 +17,7 @@ from skbayes_sgld.criticism.groups import Groups, groups_given
 from skbayes_sgld.criticism.leave_one_out import FittedRows, log_mean, relative_ess, weights_without
 from skbayes_sgld.prediction.tables import Table
 
-_MARGINAL = Door("skbayes_sgld.mixed.marginal", "marginal_log_likelihood")
+_MARGINAL = Door("skbayes_sgld.mixed.group_density", "marginal_log_likelihood")
 _NUMBERS = 2**22  # densities that are computed at once
 
 

@@ -17,6 +17,7 @@ from skbayes_sgld.blocks.row_blocks import RowBlocks
 from skbayes_sgld.blocks.scores import score_blocks
 from skbayes_sgld.blocks.source import Block, RowSource, kind_of
 from skbayes_sgld.mixed.columns import MixedColumns
+from skbayes_sgld.mixed.groups import resolve_groups
 from skbayes_sgld.mixed.labels import Labels
 from skbayes_sgld.mixed.pooled import GatheredRows
 from skbayes_sgld.mixed.rows import MixedRows, mixed_rows
@@ -149,7 +150,7 @@ class _Growing:
 
     def __init__(self, group_effects: Any, source: RowSource) -> None:
         names = source.feature_names
-        _, self._called = MixedColumns.of_labels(group_effects, source.n_features, names)
+        _, self._called = resolve_groups(group_effects, source.n_features, names)
         self.labels = Labels({}, self._called)
 
     def begin(self) -> Callable[[Any], Any]:
@@ -159,7 +160,7 @@ class _Growing:
 
     def _encode(self, X: Any) -> Any:
         if not self.labels.of_columns:
-            self.labels = Labels.learned(X, list(self._called), self._called)
+            self.labels = Labels.learned(X, self._called)
         else:
             self.labels = self.labels.followed_by(X)
         return self.labels.encoded(X)
@@ -211,7 +212,7 @@ def columns_of_codes(
     group_effects: Any, labels: Labels, X: Array, names: list[str] | None
 ) -> MixedColumns:
     """Columns of a mixed model, whose labels are known, and of its rows with codes."""
-    groups, _ = MixedColumns.of_labels(group_effects, X.shape[1], names)
+    groups, _ = resolve_groups(group_effects, X.shape[1], names)
     return MixedColumns.given_labels(labels, groups, X)
 
 

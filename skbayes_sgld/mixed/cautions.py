@@ -10,7 +10,7 @@ import numpy as np
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.likelihoods.binomial import split_totals
-from skbayes_sgld.mixed.columns import GroupEffects
+from skbayes_sgld.mixed.groups import GroupEffects
 from skbayes_sgld.priors.group import GroupPrior
 
 _FEW = 3  # rows beyond those that effects may fit, below which effects are not told from noise
@@ -62,7 +62,7 @@ def _nothing_said(
             "effects are not told apart from the noise of rows, and their scale comes from its "
             f"prior; {_KNOWN}"
         )
-    if ends is None or not term.term.intercept:
+    if ends is None or not term.given.intercept:
         return ""
     least, most = np.full(n_labels, np.inf), np.full(n_labels, -np.inf)
     np.minimum.at(least, codes, ends[0])

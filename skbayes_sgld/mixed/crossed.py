@@ -31,7 +31,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
-from skbayes_sgld.mixed.gram import LabelGram, label_blocks
+from skbayes_sgld.mixed.gram import LabelGram, label_covariances
 from skbayes_sgld.mixed.polynomial import Monomials, Whitening
 from skbayes_sgld.mixed.working import WorkingModel
 
@@ -195,7 +195,7 @@ class CrossedGram:
         """
         gram, one = self._gram, np.ones(1)
         N, log_det, _ = gram.eliminate(ratios[0], one)
-        U = label_blocks(gram.labels, ratios[0], one)[0][:, :, 0]
+        U = label_covariances(gram.labels, ratios[0], one)[0][:, :, 0]
         A, B = self._products.toarray(), self._beside.copy()
         for i in range(gram.q):
             B -= self._transposed[i] @ sum(U[i, j][:, None] * gram.cross[j] for j in range(gram.q))

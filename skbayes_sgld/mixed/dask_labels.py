@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from skbayes_sgld.blocks.dask_rows import check_columns, is_frame
-from skbayes_sgld.mixed.columns import MixedColumns
+from skbayes_sgld.mixed.groups import resolve_groups
 from skbayes_sgld.mixed.labels import Labels
 
 
@@ -16,7 +16,7 @@ def encode_dask(X: Any, estimator: Any) -> tuple[Any, Labels]:
     names = None
     if is_frame(X) and all(isinstance(name, str) for name in X.columns):
         names = list(X.columns)
-    _, called = MixedColumns.of_labels(estimator.group_effects, X.shape[1], names)
+    _, called = resolve_groups(estimator.group_effects, X.shape[1], names)
     if not called:
         return X, Labels({}, {})
     labels = _labels(X, called)
@@ -49,5 +49,5 @@ def _labels(X: Any, called: dict[int, str]) -> Labels:
                 "as 'none', or leave these rows out."
             )
         frame = pd.DataFrame({"labels": values})
-        learned[j] = Labels.learned(frame, [0], {0: called[j]}).of_columns[0]
+        learned[j] = Labels.learned(frame, {0: called[j]}).of_columns[0]
     return Labels(learned, called)

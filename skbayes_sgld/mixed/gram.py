@@ -88,7 +88,7 @@ class LabelGram:
 
         ``root (C, q, q)`` is Lambda, and ``scale (C,)`` the precision of the noise.
         """
-        U, _, log_det = label_blocks(self.distinct, root, scale)
+        U, _, log_det = label_covariances(self.distinct, root, scale)
         weighted = U * scale[:, None]
         if self._products is None:
             reduced: Any = 0.0
@@ -140,7 +140,7 @@ class LabelGram:
 
     def draw(self, side: list[Array], normals: Array, root: Array, scale: Array) -> Array:
         """Effects ``(C, L, q)`` given their side, from standard normals."""
-        U, V, _ = label_blocks(self.distinct, root, scale)
+        U, V, _ = label_covariances(self.distinct, root, scale)
         U, V, q = U[..., self._of_distinct], V[..., self._of_distinct], self.q
         effects = [
             sum(U[i, j] * side[j] + V[j, i] * normals[..., j] for j in range(q)) for i in range(q)
@@ -148,7 +148,7 @@ class LabelGram:
         return np.stack(effects, axis=-1)
 
 
-def label_blocks(A: Array, root: Array, scale: Array) -> tuple[Array, Array, Array]:
+def label_covariances(A: Array, root: Array, scale: Array) -> tuple[Array, Array, Array]:
     """U ``(q, q, C, L)``, V with ``V' V = U``, and log determinants ``(C, L)``."""
     q, shape = len(A), (len(root), A.shape[2])
     R, phi = root.transpose(1, 2, 0)[..., None], scale[:, None]

@@ -8,7 +8,7 @@ the population, with this number as their seed. ``POPULATION`` stands for no gro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -42,8 +42,8 @@ class Labels:
     names: Mapping[int, str]
 
     @classmethod
-    def learned(cls, X: Any, columns: Sequence[int], names: Mapping[int, str]) -> Labels:
-        """Labels in the rows of a fit.
+    def learned(cls, X: Any, names: Mapping[int, str]) -> Labels:
+        """Labels in the rows of a fit, in the columns at the positions that have names.
 
         Raises
         ------
@@ -51,10 +51,10 @@ class Labels:
             If a label is missing, or has no text of its own by which parameters are named.
         """
         found = {}
-        for j in columns:
+        for j, name in names.items():
             values = _values(X, j)
-            _check_values(values, names[j], fitting=True)
-            found[j] = _distinct(values, names[j])
+            _check_values(values, name, fitting=True)
+            found[j] = _distinct(values, name)
         return cls(found, names)
 
     def followed_by(self, X: Any) -> Labels:

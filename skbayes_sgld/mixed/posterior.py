@@ -19,8 +19,8 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
-from skbayes_sgld.mixed.base import Term
 from skbayes_sgld.mixed.report import variables_of
+from skbayes_sgld.mixed.term import Term
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap
 from skbayes_sgld.posterior.design import DenseDesign, Design
 from skbayes_sgld.posterior.glm import GLMPosterior, SharedSums

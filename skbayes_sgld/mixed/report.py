@@ -12,8 +12,8 @@ from sklearn.utils import Bunch
 
 from skbayes_sgld._typing import Array
 from skbayes_sgld.diagnostics import effective_sample_size, moments_of_draws, quantiles, tails
-from skbayes_sgld.mixed.base import Term
 from skbayes_sgld.mixed.columns import MixedColumns
+from skbayes_sgld.mixed.term import Term
 from skbayes_sgld.priors.group import GroupPrior, LearnedCovariance
 
 COVERAGE = 0.9

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
 from skbayes_sgld._doors import Door
+from skbayes_sgld.mixed.bind import bind_mixed
 from skbayes_sgld.mixed.columns import MixedColumns
-from skbayes_sgld.mixed.model import bind_mixed
 from skbayes_sgld.mixed.posterior import MixedPosterior
 from skbayes_sgld.rows.arrays import Arrays
 from skbayes_sgld.rows.reading import reader_of

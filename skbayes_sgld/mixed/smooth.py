@@ -20,7 +20,7 @@ from skbayes_sgld._checks import check_number, column_position
 from skbayes_sgld._components import Component
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
-from skbayes_sgld.mixed.base import Term, column_of
+from skbayes_sgld.mixed.term import Term, column_of
 from skbayes_sgld.priors.group import GroupPrior
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils.validation import _get_feature_names
 
 from skbayes_sgld.mixed.blocks import columns_of_cells, columns_of_codes
-from skbayes_sgld.mixed.columns import MixedColumns, n_columns
+from skbayes_sgld.mixed.columns import n_columns
+from skbayes_sgld.mixed.groups import resolve_groups
 from skbayes_sgld.mixed.labels import Labels
 from skbayes_sgld.mixed.pooled import GatheredRows
 from skbayes_sgld.mixed.rows import MixedRows, mixed_rows
@@ -53,9 +54,9 @@ class MixedBatch(Batch):
             )
         before = earlier if isinstance(earlier, MixedStream) else MixedStream()
         names, d = self.columns_of(estimator)
-        _, called = MixedColumns.of_labels(estimator.group_effects, d, names)
+        _, called = resolve_groups(estimator.group_effects, d, names)
         if before.labels is None:
-            labels = Labels.learned(self.X, list(called), called)
+            labels = Labels.learned(self.X, called)
         else:
             labels = before.labels.followed_by(self.X)
         beside = self.y, self.sample_weight, self.by_row

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, compare_models
 from skbayes_sgld.metrics import interval_coverage, loo
-from skbayes_sgld.mixed.marginal import marginal_log_likelihood
+from skbayes_sgld.mixed.group_density import marginal_log_likelihood
 
 pl = pytest.importorskip("polars")
 

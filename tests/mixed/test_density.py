@@ -6,10 +6,10 @@ import pytest
 
 from skbayes_sgld.likelihoods import Bernoulli, NegativeBinomial, NormalNoise, Poisson
 from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.mixed.bind import bind_mixed
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
 from skbayes_sgld.mixed.columns import MixedColumns
 from skbayes_sgld.mixed.coordinates import standardise_mixed
-from skbayes_sgld.mixed.model import bind_mixed
 from skbayes_sgld.mixed.rows import MixedRows
 from skbayes_sgld.posterior.sparse_design import as_array
 from skbayes_sgld.priors import Flat, GroupPrior, HalfNormal, InverseGamma, Normal

@@ -140,7 +140,7 @@ def test_labels_without_a_name_of_their_own_are_refused(labels, message):
 def codes_of(known, later):
     """Codes of the labels ``later`` where a fit had the labels ``known``."""
     frame = pd.DataFrame({"g": known})
-    labels = Labels.learned(frame, [0], {0: "g"})
+    labels = Labels.learned(frame, {0: "g"})
     return labels.encoded(pd.DataFrame({"g": later}))["g"].tolist()
 
 
