@@ -5,12 +5,16 @@
 - ``_settings``: sampler and run, of ``sampled``; priors, of ``linear`` and of the models below
 - ``_target``, with ``_likelihood`` or ``_label_likelihood``: what y is and its distribution, of
   ``regression``, ``counts``, ``classification`` and ``ordinal``
+- ``_check_values``: whether numbers of X can be used, of ``linear``
 - ``_model``: priors and columns, of ``linear``, with ``_choose_prior``
-- ``_bind``, ``_infer``: posterior of the rows, and its draws, of ``sampled``
+- ``_bind``, ``_infer``, ``_screen``: posterior of the rows, its draws, and the check of the model
+  that ends a fit, of ``sampled``
 - ``_predictive``: mixture over the draws, of ``base``; for normal noise of ``regression``, for
   classes without rows of ``classification``. ``linear`` has its ``_predictor`` and ``_own_draws``
 
-``outputs.SeveralOutputs`` stands before them, and calls them once for each column of y.
+``mixed_effects.MixedEffects`` adds the effects of groups and curves, if there are any, to
+predictions. ``outputs.SeveralOutputs`` stands before them, and calls them once for each column of
+y.
 """
 
 from __future__ import annotations

@@ -29,11 +29,6 @@ class MixedEffects(LinearEstimator):
     """
 
     group_effects: Any
-    smooth_effects: Any
-
-    @property
-    def _is_mixed(self) -> bool:  # type: ignore[override]
-        return self.group_effects is not None or self.smooth_effects is not None
 
     # ---- rows to predict, whose labels become codes -------------------------------------------
 

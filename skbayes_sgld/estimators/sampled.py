@@ -117,6 +117,10 @@ class SampledEstimator(RunSettings, MixedEffects):
         "group_prior": GROUP_PRIORS,
     }
 
+    @property
+    def _is_mixed(self) -> bool:  # type: ignore[override]
+        return self.group_effects is not None or self.smooth_effects is not None
+
     def _settings(self) -> Settings:
         super()._settings()
         check_flag(self.warm_start, "warm_start")
