@@ -254,6 +254,18 @@ class TakesAll(likelihoods.Poisson):
         return np.asarray(y, dtype=float)
 
 
+class TakesZero(likelihoods.Gamma):
+    """Accepts the edge of its support, where the density has no value."""
+
+    def check_target(self, y):
+        return np.asarray(y, dtype=float) if y.min() == 0.0 else super().check_target(y)
+
+
+class TakesNegatives(likelihoods.Gamma):
+    def check_target(self, y):
+        return np.asarray(y, dtype=float)
+
+
 class WholeAlone(likelihoods.Poisson):
     """A distribution function that is right at whole numbers only."""
 
@@ -647,6 +659,8 @@ PLANTED = {
     SharedDraws: ("LIKELIHOODS", "not independent"),
     Refuses: ("LIKELIHOODS", "y has the value 1"),
     TakesAll: ("LIKELIHOODS", "DID NOT RAISE"),
+    TakesZero: ("LIKELIHOODS", "DID NOT RAISE"),
+    TakesNegatives: ("LIKELIHOODS", "DID NOT RAISE"),
     WholeAlone: ("LIKELIHOODS", "between counts"),
     NoSpread: ("LIKELIHOODS", "spread_at"),
     NoEffect: ("LIKELIHOODS", "typical_effect is nan"),

@@ -79,8 +79,8 @@ class Likelihood(Component):
         of both; in predictions it is a number, and the family takes the trials.
     takes : dict of str to float
         Names of further values of a row that the family takes, each with the number that stands
-        for a value that is missing beside another. If a row brings one, they are the last rows of
-        u, after the own parameters, in this order; if it brings none, u ends with these.
+        for a value that is missing beside another. If the rows bring one of them, all are the last
+        rows of u, after the own parameters, in this order. If they bring none, u has no such rows.
     shift_invariant : bool
         Whether adding one number to all predictors of a row changes nothing.
     increasing : bool

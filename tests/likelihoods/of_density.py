@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skbayes_sgld.likelihoods import LabelLikelihood
 from skbayes_sgld.likelihoods.mixture import Mixture
 
 C, B, S = 3, 7, 40_000
@@ -94,10 +95,24 @@ def check_draws(likelihood):
     if not likelihood.totals:  # whose targets are records
         taken = likelihood.check_target(y[0])
         np.testing.assert_array_equal(taken, y[0], err_msg="check_target changes draws")
-    wrong = getattr(likelihood, "n_classes", -1.0)
-    if (likelihood.whole or wrong > 0) and not likelihood.totals:
-        with pytest.raises(ValueError, match=f"{wrong:g}"):
-            likelihood.check_target(np.append(y[0], wrong))
+        for wrong in impossible(likelihood):
+            with pytest.raises(ValueError, match=f"{wrong:g}"):
+                likelihood.check_target(np.append(y[0], wrong))
+
+
+def impossible(likelihood):
+    """Values that no observation has: a further code, or those below the smallest observation."""
+    if isinstance(likelihood, LabelLikelihood):
+        return [float(likelihood.n_classes)]
+    if likelihood.whole:
+        return [-1.0]
+    u = some_u(likelihood, 1)
+    if likelihood.cdf(u, np.zeros((C, 1))).any():
+        return []
+    # 0 is an observation if the density has a limit there, neither 0 nor infinity
+    near = likelihood.log_density(np.repeat(u, 2, axis=2), np.array([1e-20, 1e-10]))
+    has_limit = np.abs(np.diff(near)).min() < 1e-3
+    return [-1.0] if has_limit else [-1.0, 0.0]
 
 
 def check_spread(likelihood):
