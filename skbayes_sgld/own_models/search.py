@@ -20,7 +20,7 @@ from skbayes_sgld._linalg import one_blas_thread
 from skbayes_sgld._random import start_normals
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.sampling.dynamics import Array
-from skbayes_sgld.sampling.samplers.hmc import equal_kicks, kinetic, leapfrog
+from skbayes_sgld.sampling.samplers.leapfrog import equal_kicks, kinetic, leapfrog
 from skbayes_sgld.sampling.tuning.adaptation import FIRST_CHAIN
 from skbayes_sgld.sampling.tuning.mode import Center, Mode, climb_whitened
 from skbayes_sgld.sampling.tuning.parts import KnownMode, are_apart

@@ -9,7 +9,7 @@ from skbayes_sgld._random import start_normals
 from skbayes_sgld._typing import Array
 from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.run import Run
-from skbayes_sgld.sampling.samplers.hmc import along_rows
+from skbayes_sgld.sampling.samplers.along_rows import along_rows
 from skbayes_sgld.sampling.tuning.adaptation import NEARER, Pilot
 from skbayes_sgld.sampling.tuning.mode import Center, Mode
 

@@ -17,7 +17,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import Flat, Normal
 from skbayes_sgld.sampling import HMC
 from skbayes_sgld.sampling.run import Chains
-from skbayes_sgld.sampling.samplers.hmc import along_rows
+from skbayes_sgld.sampling.samplers.along_rows import along_rows
 from skbayes_sgld.sampling.tuning.adaptation import Adaptation
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
 from skbayes_sgld.wide_rows.row_space import RowSpacePosterior

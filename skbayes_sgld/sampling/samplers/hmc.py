@@ -1,115 +1,26 @@
-"""Hamiltonian Monte Carlo: trajectories, the samplers that propose their ends, and HMC itself."""
+"""Hamiltonian Monte Carlo, and the base of samplers that propose ends of trajectories."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
-from scipy.special import eval_legendre, log_ndtr, ndtr, roots_jacobi
+from scipy.special import log_ndtr, ndtr
 
 from skbayes_sgld._checks import check_number
-from skbayes_sgld.posterior.whitening import WhitenedPosterior
 from skbayes_sgld.sampling.dynamics import Array, Dynamics, State
 from skbayes_sgld.sampling.metric import Metric
+from skbayes_sgld.sampling.samplers.along_rows import travel_along_rows
+from skbayes_sgld.sampling.samplers.leapfrog import (
+    equal_kicks,
+    kicked,
+    kinetic,
+    leapfrog,
+    unequal_kicks,
+)
 from skbayes_sgld.sampling.samplers.metropolis import Adjusted, split_noise
 
-# Share of Gauss-Lobatto quadrature in the kicks. Shares of 0, 0.2, 0.35 and 0.5 accept 0.79, 0.83,
-# 0.85 and 0.85 of trajectories of three steps (digits, 325 parameters), and 0.80, 0.80, 0.80 and
-# 0.79 of six steps (breast cancer, 31 parameters, prior sd 10: steep walls)
-_LOBATTO = 0.35
 _ORIGIN = "theta", "value", "z", "force"  # entries of the state at the start of a trajectory
-
-
-def leapfrog(
-    z: Array,
-    momentum: Array,
-    force: Array | None,
-    step: Array,
-    parts: Array,
-    gradient: Callable[[Array], Array],
-    rotates: bool = False,
-) -> tuple[Array, Array]:
-    """Follow Hamilton's equations by leapfrog steps (Neal 2011, Section 5.2.3).
-
-    With ``rotates`` the force ``-z`` of a standard normal distribution is followed exactly, by a
-    rotation of position and momentum, and only the rest of the force kicks. If the posterior is
-    nearly normal the rest is small, and steps may be longer (Shahbaba, Lan, Johnson & Neal 2014,
-    Section 3).
-
-    Parameters
-    ----------
-    z, momentum : ndarray of shape (C, P)
-    force : ndarray of shape (C, P) or None
-        Gradient of the log density at z; not used if the first kick is 0.
-    step : ndarray of shape (C, 1)
-        Size of the steps of each chain.
-    parts : ndarray of shape (2, n)
-        Kicks, and the drifts after them, in steps. The gradient is taken between a drift and the
-        next kick.
-    gradient : callable
-        Gradient of the log density at ``z (C, P)``.
-    rotates : bool
-
-    Returns
-    -------
-    z, momentum : ndarray of shape (C, P)
-    """
-    angles = parts[1].astype(z.dtype)[:, None, None] * step
-    drifts = [np.cos(angles), np.sin(angles)] if rotates else [angles]
-    # repeated per parameter: for few parameters broadcasting takes twice as long
-    step, *drifts = (np.repeat(each, z.shape[1], axis=-1) for each in (step, *drifts))
-    # kicks as Python numbers, which keep arrays in single precision
-    for k, (kick, drift) in enumerate(parts.T.tolist()):
-        if k:
-            force = gradient(z)
-        if kick and force is not None:
-            momentum = kicked(momentum, z, force, kick * step, rotates)
-        if drift and rotates:
-            cos, sin = (each[k] for each in drifts)
-            z, momentum = cos * z + sin * momentum, cos * momentum - sin * z
-        elif drift:
-            z = z + drifts[0][k] * momentum
-    return z, momentum
-
-
-def kicked(momentum: Array, z: Array, force: Array, step: Array, rotates: bool) -> Array:
-    """Momentum after a kick of size ``step``; if trajectories rotate, by the rest of the force."""
-    push = step * (force + z) if rotates else step * force
-    push += momentum
-    return push
-
-
-def equal_kicks(n_steps: int, drifts_first: bool = False) -> Array:
-    """Kicks and drifts ``(2, n_steps + 1)`` of plain leapfrog, in steps."""
-    parts = np.ones((2, n_steps + 1))
-    if drifts_first:
-        parts[0, 0], parts[1, [0, -1]] = 0.0, 0.5
-    else:
-        parts[0, [0, -1]], parts[1, -1] = 0.5, 0.0
-    return parts
-
-
-@cache
-def unequal_kicks(n_steps: int) -> Array:
-    """Kicks and drifts ``(2, n_steps + 1)`` between those of leapfrog and of a quadrature.
-
-    Kicks along an exact rotation approximate an integral: to first order in the posterior's
-    distance from a normal one, the error of the energy is that of a quadrature rule. Gauss-Lobatto
-    quadrature has almost none. Errors of second order are smallest at equal distances.
-    """
-    inner = roots_jacobi(n_steps - 1, 1.0, 1.0)[0] if n_steps > 1 else np.empty(0)
-    at = np.concatenate([[-1.0], inner, [1.0]])
-    kicks = 1.0 / ((n_steps + 1) * eval_legendre(n_steps, at) ** 2)
-    drifts = np.append(0.5 * n_steps * np.diff(at), 0.0)
-    equal = equal_kicks(n_steps)
-    return equal + _LOBATTO * (np.stack([kicks, drifts]) - equal)
-
-
-def kinetic(momentum: Array) -> Array:
-    """Kinetic energy ``(C,)``."""
-    return 0.5 * np.vecdot(momentum, momentum)
 
 
 class Hamiltonian(Adjusted):
@@ -129,14 +40,15 @@ class Hamiltonian(Adjusted):
         """Log density, z, and the gradient in z."""
         shifted = theta if dynamics.center is None else theta - dynamics.center
         z = dynamics.metric.whiten(shifted)
-        value, force = self._value_and_force(z, theta, dynamics)
+        if dynamics.whitened is None:
+            value, force = self._value_and_force(theta, dynamics)
+        else:
+            value, force = dynamics.whitened.value_and_grad(z)
         return {"value": value, "z": z, "force": force}
 
     @staticmethod
-    def _value_and_force(z: Array, theta: Array, dynamics: Dynamics) -> tuple[Array, Array]:
+    def _value_and_force(theta: Array, dynamics: Dynamics) -> tuple[Array, Array]:
         """Log density ``(C,)`` and its gradient in z ``(C, P)``."""
-        if dynamics.whitened is not None:
-            return dynamics.whitened.value_and_grad(z)
         value, grad = dynamics.value_and_gradient_at(theta)
         metric = dynamics.metric
         return value, (metric.rounded() if dynamics.rounded else metric).sqrt_t(grad)
@@ -181,11 +93,9 @@ class Hamiltonian(Adjusted):
 
         The trajectory may be computed in single precision; the density at its end is not.
         """
-        metric, whitened, center = dynamics.metric, dynamics.whitened, dynamics.center
-        if self.rotates and whitened is not None:
-            z, momentum = along_rows(whitened, z, momentum, step, n_steps)
-            end = {"theta": whitened.locate(z), "value": whitened.log_density(z), "z": z}
-            return end | {"force": np.zeros_like(z)}, momentum
+        if dynamics.whitened is not None:
+            return travel_along_rows(z, momentum, force, step, n_steps, dynamics, self.rotates)
+        metric, center = dynamics.metric, dynamics.center
         rotates = self.rotates and center is not None and dynamics.facts.light_tailed
         parts = unequal_kicks(n_steps) if rotates else equal_kicks(n_steps)
         fast = metric.rounded() if dynamics.rounded else metric
@@ -197,34 +107,15 @@ class Hamiltonian(Adjusted):
             return theta
 
         def gradient(z: Array) -> Array:
-            if whitened is not None:
-                return whitened.grad(z)
             return fast.sqrt_t(dynamics.gradient_at(locate(z, fast), None))
 
         way: list[Array] = [a.astype(fast.dtype, copy=False) for a in (z, momentum, force, step)]
         z, momentum = leapfrog(way[0], way[1], way[2], way[3], parts[:, :-1], gradient, rotates)
         z, momentum = z.astype(float, copy=False), momentum.astype(float, copy=False)
         theta = locate(z, metric)
-        value, force = self._value_and_force(z, theta, dynamics)
+        value, force = self._value_and_force(theta, dynamics)
         momentum = kicked(momentum, z, force, parts[0, -1] * step, rotates)
         return {"theta": theta, "value": value, "z": z, "force": force}, momentum
-
-
-def along_rows(
-    rows: WhitenedPosterior, z: Array, momentum: Array, step: Array, n_steps: int
-) -> tuple[Array, Array]:
-    """Position and momentum at the end of a trajectory along whitened rows, in single precision.
-
-    Steps drift first: if rows bound their predictors steeply, the errors of the energy are smaller
-    than with kicks first, and more trajectories are accepted.
-    """
-
-    def gradient(z: Array) -> Array:
-        return rows.grad(z).astype(np.float32, copy=False)
-
-    start = z.astype(np.float32), momentum.astype(np.float32), None, step.astype(np.float32)
-    ends = leapfrog(*start, equal_kicks(n_steps, drifts_first=True), gradient, rotates=True)
-    return ends[0].astype(float), ends[1].astype(float)
 
 
 @dataclass(eq=False, repr=False)

@@ -13,7 +13,7 @@ from skbayes_sgld.priors import Normal
 from skbayes_sgld.sampling import HMC, MALA, ParallelTempering, RandomWalk
 from skbayes_sgld.sampling.loop import run_chains
 from skbayes_sgld.sampling.metric import Dense
-from skbayes_sgld.sampling.samplers import hmc
+from skbayes_sgld.sampling.samplers import leapfrog
 from skbayes_sgld.sampling.samplers.mala import transition_acceptance
 from skbayes_sgld.sampling.schedules import Harmonic
 from skbayes_sgld.sampling.tuning.adaptation import adapt
@@ -88,8 +88,8 @@ def test_trajectories_that_turn_follow_a_normal_posterior_without_error():
 @pytest.mark.parametrize("n_steps", [1, 2, 7])
 def test_kicks_are_between_equal_ones_and_those_of_a_quadrature(n_steps, monkeypatch):
     def integral(share, power):
-        monkeypatch.setattr(hmc, "_LOBATTO", share)
-        kicks, drifts = hmc.unequal_kicks.__wrapped__(n_steps) / n_steps
+        monkeypatch.setattr(leapfrog, "_LOBATTO", share)
+        kicks, drifts = leapfrog.unequal_kicks.__wrapped__(n_steps) / n_steps
         np.testing.assert_allclose(kicks, kicks[::-1], rtol=1e-9)  # a path back is the same one
         np.testing.assert_allclose(drifts[:-1], drifts[-2::-1], rtol=1e-9)
         assert drifts[-1] == 0.0
