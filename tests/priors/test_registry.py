@@ -85,11 +85,22 @@ def check_prior(name):
     try:
         by_default(name).check(1)
     except (TypeError, ValueError):  # no density of one coefficient can be integrated
+        check_joint_mass(by_default(name), d)
         check_joint_draws(by_default(name), d)
     else:
         check_mass(by_default(name))
         check_distribution(by_default(name))
     check_automatic(resolve(name, PRIORS, "prior"), d)
+
+
+def check_joint_mass(prior, d):
+    """An improper density of several columns hardly falls along the line of its least curvature."""
+    if prior.proper:  # its draws follow it
+        return
+    curvature = prior.curvature(np.zeros((1, d)), 0.2)[0]
+    way = np.linalg.eigh(curvature[0] if curvature.ndim > 2 else np.diag(curvature[0]))[1][:, 0]
+    near, far = prior.log_density(np.array([1e3, 1e6])[:, None, None] * way, np.full(2, 0.2))
+    assert far - near > -np.log(1e3), "it says that it is improper"
 
 
 def check_joint_draws(prior, d):
@@ -340,6 +351,10 @@ class OfDifference(OfTwo):
     sample = CoefficientPrior.sample
 
 
+class OfTwoFalselyImproper(OfTwo):
+    proper = False
+
+
 class OfTwoWide(OfTwo):
     """Draws that are too wide."""
 
@@ -359,9 +374,13 @@ def test_a_prior_of_two_columns_is_checked_with_two(monkeypatch):
     for cls in (OfTwo, OfDifference):
         monkeypatch.setitem(PRIORS, "two", cls)
         check_prior("two")
-    for cls in (OfTwoWide, OfTwoAlone):
+    wrong = {
+        **dict.fromkeys((OfTwoWide, OfTwoAlone), "draws are not of the density"),
+        OfTwoFalselyImproper: "it says that it is improper",
+    }
+    for cls, message in wrong.items():
         monkeypatch.setitem(PRIORS, "two", cls)
-        with pytest.raises(AssertionError, match="draws are not of the density"):
+        with pytest.raises(AssertionError, match=message):
             check_prior("two")
 
 
