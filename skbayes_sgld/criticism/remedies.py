@@ -785,16 +785,23 @@ def _scored(
             warnings.simplefilter("ignore")  # a remedy is judged by its checks, not by its warnings
             fitted = _fit_shortly(estimator, X, y, row_data)
             fit = rows_of_fit("check_model", fitted, X, y, params.get("sample_weight"), rest)
-            loo = fit.leave_out(rows, draws_to_check(len(rows)))
+            # rows that the remedied model cannot leave out count as no gain
+            able = np.flatnonzero(~fit.decide_alone(rows))
+            if len(able) < 2:
+                raise ValueError("Each row has a label of its own, and none can be left out.")
+            loo = fit.leave_out(rows[able], draws_to_check(len(rows)))
             names = names_of(fitted, loo.data[0].shape[1])
-            more = weight_checks(fit, rows, loo)
-            labels, numbers = np.arange(len(rows)), fit.numbers
-            checks = find_checks(loo, names, labels, seed, None, more, groups, numbers)
+            more = weight_checks(fit, rows[able], loo)
+            of_able, numbers = [group.take(able) for group in groups], fit.numbers
+            checks = find_checks(
+                loo, names, np.arange(len(able)), seed, None, more, of_able, numbers
+            )
     except (ValueError, TypeError, ArithmeticError, np.linalg.LinAlgError) as error:
         return np.full(len(rows), np.nan), [], printable(str(error).splitlines()[0]), None, 0.0, []
     problems = _problems(fitted)
     failed = printable(parameter_namer(fitted)(problems[0])) if problems else ""
-    each = loo.log_density - fit.log_slope[rows] - pointwise
+    each = np.zeros(len(rows))
+    each[able] = loo.log_density - fit.log_slope[rows[able]] - pointwise[able]
     if not failed and not np.isfinite(each).all():
         failed = "The log density of some row is not finite."
     below_zero = 0.0

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from skbayes_sgld import (
     ModelMisfitWarning,
+    SGLDGammaRegressor,
     SGLDLinearRegression,
     SGLDLogisticRegression,
     check_model,
@@ -394,3 +395,15 @@ def test_check_without_a_row_that_can_be_left_out_asks_for_new_rows():
         check_model(model, X, y)
     new = X.assign(g=[f"new{k}" for k in range(len(X))])
     assert len(check_model(model, new, y, held_out=True).rows) == len(X)
+
+
+def test_groups_as_a_remedy_gain_nothing_from_rows_of_their_own():
+    # left out by weights they would seem to gain, with intervals that hold too many of them
+    X, _, own = with_rows_of_their_own(200, 0.6)
+    rng, codes = np.random.default_rng(0), X["g"].astype(int)
+    y = rng.gamma(8.0, np.exp(0.5 * X["x"] + rng.normal(size=codes.max() + 1)[codes]) / 8.0)
+    model = SGLDGammaRegressor(random_state=0).fit(X[["x"]], y)
+    found = check_model(model, X[["x"]], y, groups=X["g"]).remedies
+    best = found.iloc[0]
+    assert "effects of groups" in best.name
+    assert best["misfits"] == 0
