@@ -10,6 +10,7 @@ from skbayes_sgld import (
     SGLDNegativeBinomialRegressor,
     SGLDOrdinalClassifier,
 )
+from tests.marks import SHORT, short_chains
 
 
 def make_rows(kind, n=1500):
@@ -26,11 +27,11 @@ def make_rows(kind, n=1500):
 
 def fitted(kind, n=1500, **options):
     X, y = make_rows(kind, n)
-    model = kind(smooth_effects={0: 8, 1: 8}, random_state=0, n_draws=200, **options).fit(X, y)
+    model = kind(smooth_effects={0: 8, 1: 8}, random_state=0, **options).fit(X, y)
     return model, model.result_.plan.posterior.inner
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@short_chains
 @pytest.mark.parametrize(
     "kind",
     [
@@ -42,9 +43,9 @@ def fitted(kind, n=1500, **options):
 )
 def test_draws_have_the_density_of_the_rows(kind):
     """Importance weights of the rows' likelihood are nearly equal."""
-    model, posterior = fitted(kind)
+    model, posterior = fitted(kind, n_draws=70)
     cubic = posterior.model.cubic
-    theta = posterior.split(posterior.reported.theta(model.posterior_.flat[::3]))[0]
+    theta = posterior.split(posterior.reported.theta(model.posterior_.flat))[0]
     value, grad = cubic.value_and_grad(theta)
     log_weight = posterior.model.row_sum().value(theta) - value
     weight = np.exp(log_weight - log_weight.max())
@@ -61,18 +62,19 @@ def test_draws_have_the_density_of_the_rows(kind):
     assert np.all(values[0] > values[1]) and np.all(values[1] > values[2])
 
 
+@short_chains
 def test_rows_are_read_where_they_are_few():
-    _, posterior = fitted(SGLDLogisticRegression, 200)
+    _, posterior = fitted(SGLDLogisticRegression, 200, **SHORT)
     assert posterior.model.cubic is None
 
 
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@short_chains
 def test_copied_columns_and_raw_units_are_no_error():
     X, y = make_rows(SGLDLogisticRegression, 1500)
     raw = 1e6 * np.random.default_rng(1).standard_normal(len(X))
     raw[0] = 1e9
     X = np.column_stack([X, X[:, 1], raw])
-    model = SGLDLogisticRegression(smooth_effects={0: 8}, random_state=0, n_draws=200)
+    model = SGLDLogisticRegression(smooth_effects={0: 8}, random_state=0, **SHORT)
     posterior = model.fit(X, y).posterior_
     assert np.isfinite(posterior.flat).all()
     assert 0.4 < posterior["sd"].mean() < 1.6

@@ -416,7 +416,7 @@ def test_columns_without_a_contrast_and_models_without_a_posterior_are_refused(m
         assert_array_equal(effects(mixed, names), effects(mixed, FRAME))
     assert_array_equal(effects(mixed, names, "old"), effects(mixed, FRAME, "old"))
     with pytest.warns(UserWarning, match="do not change with the column 'name', whose values"):
-        assert len(effects(mixed, names, "name")) == N - 1
+        assert len(effects(mixed, names[:20], "name")) == 19
     with pytest.raises(ValueError, match="columns is empty; name one column at least"):
         effects(mixed, FRAME, columns=[])
     with pytest.raises(ValueError, match="n_rows=0 is out of range"):
