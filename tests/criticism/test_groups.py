@@ -117,7 +117,9 @@ def test_the_subjects_of_repeated_measures_are_found_and_suggested(kind):
 
 
 @short_chains
-@pytest.mark.parametrize("kind", [lambda X: X, pl.from_pandas], ids=["pandas", "polars"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(lambda X: X, id="pandas"), slow(pl.from_pandas, id="polars")]
+)
 def test_a_column_that_a_pipeline_drops_is_given_to_the_model(kind, monkeypatch):
     intercepts = [one for one in remedies.REMEDIES if not one.slopes]
     monkeypatch.setattr(remedies, "REMEDIES", intercepts)

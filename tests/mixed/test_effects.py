@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skbayes_sgld import SGLDLinearRegression, SGLDPoissonRegressor, effects
 from skbayes_sgld.plotting import PartialDependenceDisplay
-from tests.marks import SHORT, short_chains
+from tests.marks import SHORT, short_chains, slow
 
 pl = pytest.importorskip("polars")
 pa = pytest.importorskip("pyarrow")
@@ -100,20 +100,20 @@ def test_a_named_column_of_labels_is_compared_level_by_level(model, rows, text):
 
 
 @short_chains
-def test_steps_before_the_model_may_pass_labels_through(rows):
+@pytest.mark.parametrize("text", [slow(False), True])
+def test_steps_before_the_model_may_pass_labels_through(rows, text):
     X, y = rows
+    frame = X.assign(subject="s" + X["subject"].astype(str)) if text else X
     scale = ColumnTransformer([("s", StandardScaler(), ["x"])], remainder="passthrough")
     scale.set_output(transform="pandas")
     terms = {"remainder__subject": ["intercept", "s__x"]}
     few = SHORT | {"n_draws": 50}  # the slopes are determined to 0.15
-    for frame in (X, X.assign(subject="s" + X["subject"].astype(str))):
-        model = SGLDLinearRegression(group_effects=terms, random_state=0, **few)
-        pipeline = make_pipeline(scale, model)
-        pipeline.fit(frame, y)
-        assert list(effects(pipeline, frame)["column"]) == ["x"]
-        assert len(effects(pipeline, frame, columns="subject")) == 4
-        slopes = effects(pipeline, frame, by="subject")["estimate"]
-        np.testing.assert_allclose(slopes, list(NUMBERS.values()), atol=0.5)
+    model = SGLDLinearRegression(group_effects=terms, random_state=0, **few)
+    pipeline = make_pipeline(scale, model).fit(frame, y)
+    assert list(effects(pipeline, frame)["column"]) == ["x"]
+    assert len(effects(pipeline, frame, columns="subject")) == 4
+    slopes = effects(pipeline, frame, by="subject")["estimate"]
+    np.testing.assert_allclose(slopes, list(NUMBERS.values()), atol=0.5)
 
 
 def test_by_takes_any_column_of_any_model(rows):
@@ -159,9 +159,10 @@ def test_labels_alone_have_effects_and_comparisons(rows):
 
 def test_partial_dependence_and_permutation_importance_take_labels(model, rows):
     X, y = rows
-    display = PartialDependenceDisplay.from_estimator(model, X, "subject")
+    display = PartialDependenceDisplay.from_estimator(model, X, "subject", n_rows=20)
     assert list(display.values) == list(NUMBERS)
-    curve = PartialDependenceDisplay.from_estimator(model, X, "x", groups="population")
+    few = {"n_rows": 20, "grid_resolution": 10}
+    curve = PartialDependenceDisplay.from_estimator(model, X, "x", groups="population", **few)
     slope = np.ptp(curve.mean) / np.ptp(curve.values)
     assert slope == pytest.approx(abs(model.coef_[0]), rel=1e-6)
     importance = permutation_importance(model, X, y, n_repeats=2, random_state=0)

@@ -70,7 +70,7 @@ def test_two_modes_are_found_from_a_saddle():
     assert [mode.share for mode in result.plan.modes] == pytest.approx([0.5, 0.5], rel=0.01)
 
 
-@pytest.mark.parametrize("settings", [{}, {"sampler": "hmc"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, slow({"sampler": "hmc"})], ids=str)
 def test_a_narrow_mode_that_chains_do_not_reach_is_told(settings):
     # draws of the wide one alone passed as usable
     _, warned, report = told(SPIKE, **settings)

@@ -25,6 +25,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.prediction import response as responses
 from skbayes_sgld.prediction import slopes
+from tests.marks import slow
 
 # the runs are short
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -290,7 +291,7 @@ def test_slopes_follow_all_columns_that_the_steps_make_of_one():
         assert_allclose(estimates(table)[2 * j + 1], expected[0], rtol=1e-5)
 
 
-@pytest.mark.parametrize("together", [1, 1000])
+@pytest.mark.parametrize("together", [1, slow(1000)])
 def test_slopes_in_one_pass_are_those_of_differences(monkeypatch, together):
     monkeypatch.setattr(slopes, "_TOGETHER", together)
     y = np.digitize(Z + np.random.default_rng(4).logistic(size=N), [-1.0, 0.0, 1.0])

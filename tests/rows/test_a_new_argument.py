@@ -24,6 +24,7 @@ from skbayes_sgld.posterior import GLMPosterior
 from skbayes_sgld.priors import InverseGamma, Normal
 from skbayes_sgld.rows.arguments import ROW_ARGUMENTS
 from skbayes_sgld.rows.checks import one_a_row
+from tests.marks import SHORT, short_chains
 from tests.pieces import load
 
 RNG = np.random.default_rng(0)
@@ -201,8 +202,15 @@ def brings_offset(monkeypatch, cls):
 HEAD_START = RNG.normal(0.0, 2.0, 120)
 
 
+@short_chains
 @pytest.mark.parametrize(
-    "settings", [{}, {"noise_distribution": "student_t"}, {"prior": "hierarchical_normal"}], ids=str
+    "settings",
+    [
+        {},
+        {"noise_distribution": "student_t", **SHORT},
+        {"prior": "hierarchical_normal", **SHORT},
+    ],
+    ids=lambda settings: next(iter(settings), "default"),
 )
 def test_an_offset_of_a_linear_model_is_taken_from_y(monkeypatch, settings):
     # scales of automatic priors too: the known part may be far larger than the rest
