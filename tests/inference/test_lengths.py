@@ -30,6 +30,7 @@ def lengths(time, findings, given):
     tuned = AdaptedRun(RUN, pilot, time, 100, "", "")
     found = {
         "none": lambda: usual_lengths(task(**given), RUN, time),
+        "costly": lambda: usual_lengths(task(**given), RUN, time, 1),
         "pilot": lambda: adapted_lengths(task(**given), tuned),
         "settled": lambda: lengths_along(task(**given), tuned, 1000, collapsed=False),
     }[findings]()
@@ -47,6 +48,10 @@ def lengths(time, findings, given):
         # at most as many steps as the draws take
         (90.0, "none", {"thin": 1}, (900, 1)),
         (120.0, "none", {"thin": 1}, (1000, 1)),
+        # expensive steps are closer together than draws worth their number, and begin sooner
+        (2.0, "costly", {}, (10, 1)),
+        (1.0, "costly", {}, (10, 1)),
+        (2.0, "costly", {"n_burnin": 7}, (7, 1)),
         # the pilot's trajectories count where chains begin at its ends
         (1.0, "pilot", {}, (2, 1)),
         (2.4, "pilot", {}, (5, 3)),

@@ -36,11 +36,15 @@ def usual_lengths(
 ) -> Lengths:
     """Lengths of a run from its autocorrelation time in steps, None if that is not known.
 
-    ``most_spaced`` is the largest affordable number of steps between draws.
+    ``most_spaced`` is the largest affordable number of steps between draws. If it is less than
+    the draws would be apart, steps are expensive, and the burn-in is half as long.
     """
     n_draws = choose_n_draws(task)
     thin = choose_thin(task.settings, time, most_spaced)
-    n_burnin = choose_burnin(task, *usual_burnin(time, n_draws.value * thin.value))
+    automatic, why = usual_burnin(time, n_draws.value * thin.value)
+    if time is not None and most_spaced < usual_thin(time):
+        automatic, why = automatic // 2, "five independent draws' worth, as steps are expensive"
+    n_burnin = choose_burnin(task, automatic, why)
     n_walkers = choose_walkers(task, run, n_burnin.value, n_draws.value * thin.value)
     return Lengths(n_draws, n_burnin, thin, n_walkers)
 

@@ -26,6 +26,7 @@ from skbayes_sgld.inference.strategies.base import Strategy
 from skbayes_sgld.sampling.run import Run
 from skbayes_sgld.sampling.samplers import SGLD
 from skbayes_sgld.sampling.tuning import pilots
+from skbayes_sgld.sampling.tuning.adaptation import affordable
 from skbayes_sgld.sampling.tuning.noise import step_costs
 from skbayes_sgld.sampling.tuning.precision import round_gradient
 from skbayes_sgld.sampling.tuning.thresholds import THRESHOLDS
@@ -154,7 +155,7 @@ def _finish(
     """Plan of a step size whose bias a pilot has measured."""
     time = time_of(run.sampler, step.size, task.posterior.n_params, step.bias)
     run, found = at_first(run, step.size), said_of(step.size, step.bias)
-    lengths = usual_lengths(task, run, time)
+    lengths = usual_lengths(task, run, time, min(affordable(run, time), THRESHOLDS.max_thin))
     return finish(
         task,
         run,

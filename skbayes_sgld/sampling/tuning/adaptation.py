@@ -404,9 +404,10 @@ def affordable(run: Run, time: float = np.inf) -> int:
 
     A gradient takes two products with the rows, and one with the metric if that is dense.
     """
-    P = run.dynamics.metric.n_params
-    # the cost of a user's own gradient is not known
-    rows = run.n_samples if "local_rows" in run.dynamics.gradient.posterior.abilities else 1
+    P, posterior = run.dynamics.metric.n_params, run.dynamics.gradient.posterior
+    # the cost of a user's own gradient is not known; sufficient statistics stand for all rows
+    reads_rows = "local_rows" in posterior.abilities and not posterior.facts.cheap_full_gradient
+    rows = (run.batch_size or run.n_samples) if reads_rows else 1
     work = 2 * rows * P + (P * P if P <= MAX_DENSE else P)
     work *= run.sampler.gradients(run.step_size)
     most = max(1, round(5e7 / work))

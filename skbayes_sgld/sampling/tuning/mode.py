@@ -120,8 +120,9 @@ def newton_mode(
 def _subset(posterior: BasePosterior) -> BasePosterior | None:
     """Posterior of a subset of the rows, where the search begins; None with few rows."""
     n, P = posterior.n_samples, posterior.n_params
-    share = int(np.clip(n // _SUBSET_FROM, 8, 64))
-    if n <= _SUBSET_FROM or n < share * max(1000, 10 * P) or P > MAX_DENSE:
+    # a mode of fewer rows would be far from that of all
+    share = min(int(np.clip(n // _SUBSET_FROM, 8, 64)), n // max(1000, 10 * P))
+    if n <= _SUBSET_FROM or share < 3 or P > MAX_DENSE:
         return None
     if posterior.facts.cheap_full_gradient or "subset" not in posterior.abilities:
         return None

@@ -70,6 +70,7 @@ POSTERIORS = {
     "odd columns": odd_columns,
     "classes": lambda: posterior_of(Categorical(4), N, D, intercept_at_mean=True),
     "counts of heavy tails": counts_of_heavy_tails,
+    "a third of the rows": lambda: logistic_posterior(9000, 250, intercept_at_mean=True),
 }
 
 

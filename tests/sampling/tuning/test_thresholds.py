@@ -10,13 +10,14 @@ from skbayes_sgld.inference.planning.pilot_runs import time_of
 from skbayes_sgld.inference.planning.task import Task
 from skbayes_sgld.inference.settings import Settings
 from skbayes_sgld.inference.strategies import accept_reject as adapting
+from skbayes_sgld.likelihoods import NormalNoise
 from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning import noise
 from skbayes_sgld.sampling.tuning.adaptation import Adaptation, affordable
 from skbayes_sgld.sampling.tuning.mode import Mode
 from skbayes_sgld.sampling.tuning.pilots import Bias
-from tests.references.targets import NormalMean, logistic_posterior, make_run
+from tests.references.targets import NormalMean, logistic_posterior, make_run, posterior_of
 
 MODE = Mode(np.zeros(1), Diagonal(np.ones(1)))
 
@@ -72,6 +73,15 @@ def test_fifty_million_multiplications_from_draw_to_draw_are_afforded():
     run = make_run(logistic_posterior(5000), sampler=SGLD())
     work = 2 * 5000 * 3 + 3 * 3  # two products with the rows, one with the metric
     assert affordable(run) == round(5e7 / work)
+    on_batches = make_run(logistic_posterior(5000), sampler=SGLD(), batch_size=100)
+    assert affordable(on_batches) == round(5e7 / (2 * 100 * 3 + 3 * 3))
+    by_statistics = make_run(posterior_of(NormalNoise(), 5000), sampler=SGLD())
+    assert affordable(by_statistics) > 1e6
+
+
+def test_draws_of_expensive_steps_are_two_fifths_of_their_time_apart():
+    run = make_run(logistic_posterior(5000), sampler=SGLD(), batch_size=300_000)
+    assert [affordable(run, time) for time in (2.0, 3.0, 10.0)] == [1, 2, 4]
 
 
 def test_five_percent_of_an_sd_one_of_the_steps_and_one_proposal_in_1000_are_told():
