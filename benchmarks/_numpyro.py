@@ -127,6 +127,58 @@ def linear_laplace(X: np.ndarray, y: np.ndarray, scale: float, shape: float = 1e
     return model, lambda d: np.concatenate([d["coef"], *(d[k][..., None] for k in names)], axis=2)
 
 
+def regression(
+    X: np.ndarray,
+    y: np.ndarray,
+    prior: dist.Distribution,
+    observe: Callable[..., dist.Distribution],
+    **own: dist.Distribution,
+) -> _Model:
+    """One prior for all coefficients, a flat intercept, and own parameters of the observations."""
+    design, target = jnp.asarray(X), jnp.asarray(y)
+
+    def model():
+        coef = numpyro.sample("coef", prior.expand([X.shape[1]]).to_event(1))
+        values = [numpyro.sample(name, of_name) for name, of_name in own.items()]
+        numpyro.sample("y", observe(design @ coef + _flat("intercept"), *values), obs=target)
+
+    names = "intercept", *own
+    return model, lambda d: np.concatenate([d["coef"], *(d[k][..., None] for k in names)], axis=2)
+
+
+def horseshoe(X: np.ndarray, y: np.ndarray, log_tau: float, *, linear: bool) -> _Model:
+    """Regularised horseshoe of scale 1, slab 2 and 4 degrees of freedom, not centred.
+
+    Draws are of the coefficients, the intercept, the log of the noise variance of a linear model,
+    and the logs of tau, lambda and c.
+    """
+    design, target = jnp.asarray(X), jnp.asarray(y)
+
+    def model():
+        variance = 1.0
+        if linear:
+            prior = dist.InverseGamma(1e-3, 1e-3 * float(np.var(y)))
+            variance = numpyro.sample("noise_variance", prior)
+        log_size = log_tau + 0.5 * jnp.log(variance)
+        tau = numpyro.sample("tau", dist.HalfCauchy(1.0)) * jnp.exp(log_size)
+        local = numpyro.sample("lambda", dist.HalfCauchy(1.0).expand([X.shape[1]]).to_event(1))
+        c2 = numpyro.sample("c2", dist.InverseGamma(2.0, 8.0))
+        scale = tau * local * jnp.sqrt(c2 / (c2 + (tau * local) ** 2))
+        z = numpyro.sample("z", dist.Normal(0, 1).expand([X.shape[1]]).to_event(1))
+        coef = numpyro.deterministic("coef", scale * z)
+        numpyro.deterministic("log_tau", jnp.log(tau))
+        eta = design @ coef + _flat("intercept")
+        seen = dist.Normal(eta, jnp.sqrt(variance)) if linear else dist.Bernoulli(logits=eta)
+        numpyro.sample("y", seen, obs=target)
+
+    def collect(d: dict[str, np.ndarray]) -> np.ndarray:
+        noise = [np.log(d["noise_variance"])[..., None]] if linear else []
+        hyper = d["log_tau"][..., None], np.log(d["lambda"]), 0.5 * np.log(d["c2"])[..., None]
+        return np.concatenate([d["coef"], d["intercept"][..., None], *noise, *hyper], axis=2)
+
+    return model, collect
+
+
 def volatility(returns: np.ndarray) -> _Model:
     """Stochastic volatility, of :data:`VOLATILITY_NAMES`.
 

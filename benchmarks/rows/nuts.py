@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit
+from sklearn.base import clone
 
 from benchmarks import _data
 from benchmarks._tools import (
@@ -26,8 +27,13 @@ from benchmarks._tools import (
     smallest_ess,
     within,
 )
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
-from skbayes_sgld.priors import Laplace, Normal
+from skbayes_sgld import (
+    SGLDGammaRegressor,
+    SGLDLinearRegression,
+    SGLDLogisticRegression,
+    SGLDPoissonRegressor,
+)
+from skbayes_sgld.priors import Horseshoe, InverseGamma, Laplace, Normal, StudentT
 
 _FEWEST, _MOST = 3, 15  # fits of ours a round, which take a fraction of the time of theirs
 _LIMIT = 600.0  # seconds that a rival may take where it might take hours
@@ -61,6 +67,8 @@ def beside_nuts(
     counted: float | None = None,
     n_draws: int = 1000,
     methods: tuple[str, ...] = ("parallel", "vectorized"),
+    dense_mass: bool = True,
+    view: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> Iterator[Figure]:
     """Figures of ESS a second, the faster of the ways to run four chains being the peer.
 
@@ -68,10 +76,13 @@ def beside_nuts(
     ----------
     counted : float or None
         Bound of a second figure, in which the compiler's time counts.
+    view : callable
+        Takes our draws to the parameters that the model of the peer draws.
     """
     numpyro = rival("numpyro")
-    ours = Timed(lambda seed: (fit(seed).posterior_.values, 0.0))
-    theirs = {m: Timed(numpyro.Sampler(model, n_draws=n_draws, chain_method=m)) for m in methods}
+    ours = Timed(lambda seed: (view(fit(seed).posterior_.values), 0.0))
+    how: dict[str, Any] = {"n_draws": n_draws, "dense_mass": dense_mass}
+    theirs = {m: Timed(numpyro.Sampler(model, chain_method=m, **how)) for m in methods}
     ours(1000)
     first = {method: nuts(1000) for method, nuts in theirs.items()}
     best = max(first, key=first.__getitem__)
@@ -95,7 +106,7 @@ def beside_nuts(
         f"{np.median(nuts.ess):.0f} in {np.median(nuts.seconds):.2f} s, after {compile_seconds:.1f}"
         f" s of compiling; its chains: {ways}"
     )
-    work, peer = f"{work}, ESS/s", "NUTS dense"
+    work, peer = f"{work}, ESS/s", "NUTS dense" if dense_mass else "NUTS"
     yield compare(work, peer, mine, other, unit="1/s", at_least=at_least, note=note)
     if counted is not None:
         peer = "NUTS dense, compile counted"
@@ -181,6 +192,156 @@ def diabetes_laplace(rounds: int, quick: bool) -> Iterator[Figure]:
 
     model = rival("numpyro").linear_laplace(X, y, 5.0)
     return beside_nuts("diabetes, Laplace prior", fit, model, rounds, at_least=10)
+
+
+def _regression(
+    work: str,
+    model: Any,
+    data: tuple[np.ndarray, np.ndarray],
+    make_peer: Any,
+    rounds: int,
+    aim: int,
+) -> Iterator[Figure]:
+    """A family that NumPyro's distributions have; ``make_peer`` takes its adapter."""
+    numpyro = rival("numpyro")
+    prior, observe, own = make_peer(numpyro)
+    peer = numpyro.regression(*data, prior, observe, **own)
+
+    def fit(seed: int) -> Any:
+        return clone(model).set_params(random_state=seed).fit(*data)
+
+    return beside_nuts(work, fit, peer, rounds, at_least=aim)
+
+
+@row("iris-small", rounds=3)
+def iris_small(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Iris, two of the classes, prior sd 1: NUTS."""
+    X, y = _data.iris()
+    return _classifier("iris, 100 x 4", (X[50:] - X[50:].mean(axis=0), y[50:] - 1), 1.0, rounds)
+
+
+@row("logistic-small", rounds=3)
+def logistic_small(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Logistic, 80 rows of 30 columns, prior sd 1: NUTS."""
+    return _classifier("logistic 80 x 30", _data.logistic(80, 30), 1.0, rounds)
+
+
+@row("poisson-small", rounds=3)
+def poisson_small(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Counts, 1,000 rows of 15 columns, prior sd 1: NUTS."""
+    X, y, _ = _data.of_family("Poisson", 1000, 15)
+    model = SGLDPoissonRegressor(prior=Normal(scale=1.0))
+
+    def peer(numpyro: Any) -> tuple:
+        dist = numpyro.dist
+
+        return dist.Normal(0.0, 1.0), lambda eta: dist.Poisson(numpyro.jnp.exp(eta)), {}
+
+    return _regression("Poisson 1,000 x 15", model, (X, y), peer, rounds, 8)
+
+
+@row("gamma-small", rounds=3)
+def gamma_small(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Gamma, 600 rows of 12 columns, prior sd 1: NUTS."""
+    X, y, _ = _data.of_family("gamma", 600, 12)
+    own = InverseGamma(shape=1.0, scale=1.0)
+    model = SGLDGammaRegressor(prior=Normal(scale=1.0), dispersion_prior=own)
+
+    def peer(numpyro: Any) -> tuple:
+        dist = numpyro.dist
+
+        def observe(eta: Any, alpha: Any) -> Any:
+            return dist.Gamma(1.0 / alpha, numpyro.jnp.exp(-eta) / alpha)
+
+        return dist.Normal(0.0, 1.0), observe, {"dispersion": dist.InverseGamma(1.0, 1.0)}
+
+    return _regression("gamma 600 x 12", model, (X, y), peer, rounds, 5)
+
+
+@row("student-t-small", rounds=3)
+def student_t_small(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Noise with heavy tails, 600 rows of 12 columns, prior sd 1: NUTS."""
+    X, y, _ = _data.of_family("Student-t noise", 600, 12)
+    model = SGLDLinearRegression(
+        prior=Normal(scale=1.0),
+        noise_distribution="student_t",
+        noise_prior=InverseGamma(shape=1.0, scale=1.0),
+    )
+
+    def peer(numpyro: Any) -> tuple:
+        dist = numpyro.dist
+
+        def observe(eta: Any, variance: Any, df: Any) -> Any:
+            return dist.StudentT(df, eta, variance**0.5)
+
+        # the default prior of the degrees of freedom (Juarez & Steel 2010)
+        own = {"noise_variance": dist.InverseGamma(1.0, 1.0), "df": dist.Gamma(2.0, 0.1)}
+        return dist.Normal(0.0, 1.0), observe, own
+
+    return _regression("Student-t noise 600 x 12", model, (X, y), peer, rounds, 5)
+
+
+@row("student-t-prior", rounds=3)
+def student_t_prior(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Diabetes, linear, Student-t prior: NUTS."""
+    X, y = _data.diabetes()
+    prior = StudentT(scale=5.0, df=3.0)
+    own = InverseGamma(shape=1.0, scale=1.0)
+
+    def peer(numpyro: Any) -> tuple:
+        dist = numpyro.dist
+
+        def observe(eta: Any, variance: Any) -> Any:
+            return dist.Normal(eta, variance**0.5)
+
+        own = {"noise_variance": dist.InverseGamma(1.0, 1.0)}
+        return dist.StudentT(3.0, 0.0, 5.0), observe, own
+
+    model = SGLDLinearRegression(prior=prior, noise_prior=own)
+    return _regression("diabetes, Student-t prior", model, (X, y), peer, rounds, 8)
+
+
+def _horseshoe(
+    work: str, model: Any, data: tuple[np.ndarray, np.ndarray], rounds: int
+) -> Iterator[Figure]:
+    """Default NUTS, whose mass is diagonal, on the horseshoe of scale 1."""
+    (X, y), linear = data, isinstance(model, SGLDLinearRegression)
+    n, d = X.shape
+    # Piironen & Vehtari (2017), eq. 3.12 and Section 3.5, of a tenth of the columns
+    log_tau = np.log(0.1 / 0.9) - 0.5 * np.log(n) - np.log(X.std(axis=0)).mean()
+    if not linear:
+        log_tau -= 0.5 * np.log(y.mean() * (1.0 - y.mean()))
+    peer = rival("numpyro").horseshoe(X, y, float(log_tau), linear=linear)
+
+    def fit(seed: int) -> Any:
+        return clone(model).set_params(prior=Horseshoe(scale=1.0), random_state=seed).fit(X, y)
+
+    def view(values: np.ndarray) -> np.ndarray:
+        return np.concatenate([values[..., : d + 1], np.log(values[..., d + 1 :])], axis=2)
+
+    return beside_nuts(work, fit, peer, rounds, at_least=5, dense_mass=False, view=view)
+
+
+def _few_matter(n: int, d: int, effect: float, n_effects: int) -> tuple[np.ndarray, np.ndarray]:
+    """Standard normal columns, of which the first have an effect, and standard normal noise."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    return X, effect * X[:, :n_effects].sum(axis=1) + rng.standard_normal(n)
+
+
+@row("horseshoe", rounds=1)
+def horseshoe(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Horseshoe prior: logistic of three sizes and a linear model of more columns: NUTS."""
+    for n, d in ((60, 4), (200, 10)):
+        X, latent = _few_matter(n, d, 1.0, 2)
+        data = X, (latent > 0).astype(int)
+        yield from _horseshoe(
+            f"horseshoe, logistic {n} x {d}", SGLDLogisticRegression(), data, rounds
+        )
+    data = _data.breast_cancer()
+    yield from _horseshoe("horseshoe, breast cancer", SGLDLogisticRegression(), data, rounds)
+    data = _few_matter(100, 60, 2.0, 5)
+    yield from _horseshoe("horseshoe, linear 100 x 60", SGLDLinearRegression(), data, rounds)
 
 
 @row("digits", rounds=1)
