@@ -146,7 +146,12 @@ def nba(rounds: int, quick: bool) -> Iterator[Figure]:
 
 
 def _classifier(
-    work: str, data: tuple[np.ndarray, np.ndarray], sd: float, rounds: int, **of_nuts: Any
+    work: str,
+    data: tuple[np.ndarray, np.ndarray],
+    sd: float,
+    rounds: int,
+    aim: float = 10,
+    **of_nuts: Any,
 ) -> Iterator[Figure]:
     X, y = data
     peer = rival("numpyro")
@@ -155,7 +160,7 @@ def _classifier(
     def fit(seed: int) -> SGLDLogisticRegression:
         return SGLDLogisticRegression(prior=Normal(scale=sd), random_state=seed).fit(X, y)
 
-    return beside_nuts(work, fit, model, rounds, at_least=10, **of_nuts)
+    return beside_nuts(work, fit, model, rounds, at_least=aim, **of_nuts)
 
 
 @row("breast-cancer-1", rounds=3)
@@ -217,13 +222,14 @@ def _regression(
 def iris_small(rounds: int, quick: bool) -> Iterator[Figure]:
     """Iris, two of the classes, prior sd 1: NUTS."""
     X, y = _data.iris()
-    return _classifier("iris, 100 x 4", (X[50:] - X[50:].mean(axis=0), y[50:] - 1), 1.0, rounds)
+    X, y = X[50:] - X[50:].mean(axis=0), y[50:] - 1
+    return _classifier("iris, 100 x 4", (X, y), 1.0, rounds, 8)
 
 
 @row("logistic-small", rounds=3)
 def logistic_small(rounds: int, quick: bool) -> Iterator[Figure]:
     """Logistic, 80 rows of 30 columns, prior sd 1: NUTS."""
-    return _classifier("logistic 80 x 30", _data.logistic(80, 30), 1.0, rounds)
+    return _classifier("logistic 80 x 30", _data.logistic(80, 30), 1.0, rounds, 8)
 
 
 @row("poisson-small", rounds=3)
