@@ -102,6 +102,9 @@ def check_choice(value: Any, argument: str, names: tuple[str, ...]) -> None:
         raise ValueError(f"{argument}={value!r} is not known; choose one of {listed}.")
 
 
+_LISTED = 20  # names of columns in an error
+
+
 def column_position(column: Any, d: int, names: Sequence[str] | None, argument: str) -> int:
     """Position of a column among the d of X, given its name or position.
 
@@ -112,10 +115,10 @@ def column_position(column: Any, d: int, names: Sequence[str] | None, argument: 
     """
     head = f"{argument} has the column {column!r}; "
     if isinstance(column, str):
-        if names is None or column not in list(names):
-            listed = (
-                ", ".join(map(repr, () if names is None else names)) or "none, X being an array"
-            )
+        if names is None:
+            raise ValueError(f"{head}the columns of X have no names that are text; give positions.")
+        if column not in list(names):
+            listed = ", ".join(map(repr, names[:_LISTED])) + ", ..." * (len(names) > _LISTED)
             raise ValueError(f"{head}the names in X are {listed}.")
         return list(names).index(column)
     if not isinstance(column, Integral) or isinstance(column, bool):

@@ -114,9 +114,11 @@ def _position(
     if places is None:
         return column_position(column, d, names, "prior")
     if isinstance(column, bool) or column not in places:
+        named = [key for key in places if isinstance(key, str)]
+        known = named or [key for key in places if key >= 0]
         raise ValueError(
             f"prior has the column {column!r}, which has no coefficient: it holds labels of "
-            f"group_effects, or is not in X; the columns of numbers are {list(places)}."
+            f"group_effects, or is not in X; the columns of numbers are {known}."
         )
     return places[column]
 

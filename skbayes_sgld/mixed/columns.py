@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from skbayes_sgld._checks import printable
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.groups import GroupColumns, GroupEffects, resolve_groups
 from skbayes_sgld.mixed.labels import Labels
@@ -78,8 +79,8 @@ class MixedColumns:
         """Later rows, with codes in place of labels; ``groups="population"``: without effects."""
         if groups is not None and not (isinstance(groups, str) and groups == "population"):
             raise ValueError(
-                f"groups={groups!r} is not accepted; give 'population' to leave the effects of "
-                "groups out, or nothing."
+                f"groups={printable(repr(groups))} is not accepted; give 'population' to leave the "
+                "effects of groups out, or nothing."
             )
         shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
         d = len(self.fixed) + len(self.labels.of_columns)

@@ -20,8 +20,11 @@ from skbayes_sgld._checks import check_number, column_position
 from skbayes_sgld._components import Component
 from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
+from skbayes_sgld._warnings import warn
 from skbayes_sgld.mixed.term import Term, column_of
 from skbayes_sgld.priors.group import GroupPrior
+
+_FEWEST_PIECES, _CROWDED = 4, 0.9  # share of distinct values in one piece between knots
 
 
 @numpy_defaults
@@ -112,13 +115,15 @@ class Bend(Term):
         x = column_of(X, column)
         weight = np.ones(len(x)) if weight is None else weight
         x, weight = x[weight > 0], weight[weight > 0]
-        distinct = len(np.unique(x))
-        if distinct < 3:
+        distinct = np.unique(x)
+        if len(distinct) < 3:
             raise ValueError(
-                f"smooth_effects has the column {name!r}, which has {distinct} distinct values in "
-                "the rows of the fit; a curve needs 3 or more. Leave it out of smooth_effects."
+                f"smooth_effects has the column {name!r}, which has {len(distinct)} distinct "
+                "values in the rows of the fit; a curve needs 3 or more. Leave it out of "
+                "smooth_effects."
             )
-        low, high = float(x.min()), float(x.max())
+        low, high = float(distinct[0]), float(distinct[-1])
+        _warn_if_crowded(distinct, smooth.n_basis - smooth.degree, name)
         D = np.diff(np.eye(smooth.n_basis), 2, axis=0)
         penalty, vectors = np.linalg.eigh(D.T @ D)
         # the first two eigenvalues are 0: those of constants and lines
@@ -170,6 +175,20 @@ class Bend(Term):
     def scale_names(self, pairs: Sequence[tuple[int, int]]) -> list[str]:
         """``sd[smooth(age)]``."""
         return [f"sd[{self.name}]"]
+
+
+def _warn_if_crowded(distinct: Array, n_pieces: int, name: str) -> None:
+    """Warn if nearly all values of a column lie between two knots, where its curve cannot turn."""
+    counts, ends = np.histogram(distinct, n_pieces)
+    at = int(np.argmax(counts))
+    if n_pieces >= _FEWEST_PIECES and counts[at] > _CROWDED * len(distinct):
+        warn(
+            f"smooth_effects has the column {name!r}, and {counts[at]} of its {len(distinct)} "
+            f"distinct values lie between {ends[at]:.4g} and {ends[at + 1]:.4g}, one of {n_pieces} "
+            "equal pieces of its range, within which a curve cannot turn; take the logarithm of "
+            "the column, or clip values that are far from the others.",
+            UserWarning,
+        )
 
 
 def learn_bends(

@@ -82,7 +82,8 @@ class GroupPrior(Component):
         if not auto and np.size(self.scale) not in (1, len(unit)):
             raise ValueError(
                 f"group_prior has scale={self.scale!r}, and a term of group_effects has "
-                f"{len(unit)} effects; give one number, or one for each effect of a term."
+                f"{len(unit)} effect{'s' * (len(unit) > 1)}; give one number, or one for each "
+                "effect of a term."
             )
         scale = np.array(np.broadcast_to(unit if auto else self.scale, unit.shape), dtype=float)
         eta = self.eta if self.correlated and len(unit) > 1 else None

@@ -222,7 +222,7 @@ def test_keys_and_priors_of_other_types_are_refused(prior):
 
 
 def test_names_need_columns_that_have_them():
-    with pytest.raises(ValueError, match="the names in X are none, X being an array"):
+    with pytest.raises(ValueError, match="have no names that are text; give positions"):
         SGLDLinearRegression(prior={"age": "normal"}, **QUICK).fit(X, Y)
     with pytest.raises(TypeError, match="intercept_prior="):
         SGLDLinearRegression(intercept_prior={"age": "normal"}, **QUICK).fit(FRAME, Y)

@@ -225,8 +225,15 @@ def test_priors_by_position_are_of_the_columns_of_x():
         fitted = clone(named).set_params(prior={key: small}).fit(frame, Y)
         np.testing.assert_array_equal(fitted.posterior_.values, named.posterior_.values)
     for key in ("g", 0, -3, 7):
-        with pytest.raises(ValueError, match=f"prior has the column {key!r}.*no coefficient"):
+        known = r"the columns of numbers are \['x', 'z'\]"
+        with pytest.raises(ValueError, match=f"column {key!r}.*no coefficient.*{known}"):
             linear(group_effects=LEVELS, prior={key: small}).fit(frame, Y)
+
+
+def test_names_that_are_no_text_ask_for_positions():
+    for columns in ([0, 1], pd.MultiIndex.from_tuples([("a", "g"), ("a", "x")])):
+        with pytest.raises(ValueError, match="have no names that are text; give positions"):
+            linear(group_effects=LEVELS).fit(FRAME.set_axis(columns, axis=1), Y)
 
 
 @short_chains
@@ -254,6 +261,8 @@ def test_terms_that_name_columns_in_odd_ways(groups, message):
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_later_rows_have_the_columns_of_the_fit():
     fitted = linear(group_effects=LEVELS, **SHORT).fit(FRAME, Y)
+    with pytest.raises(ValueError, match="groups=0 .* Name: g, .* give 'population'"):
+        fitted.predict(FRAME[:2], groups=FRAME["g"][:2])
     for rows in (FRAME[["x", "g"]], FRAME[["x"]], FRAME.rename(columns={"g": "h"})):
         with pytest.raises(ValueError, match="feature names should match"):
             fitted.predict(rows)
