@@ -12,8 +12,8 @@ Read in the order of a fit:
    :mod:`columns` knows what each column is. :mod:`blocks`, :mod:`dask_labels` and :mod:`stream` do
    this for rows out of memory and batches, and :mod:`pooled` keeps fewer of them.
 2. :mod:`bind` makes the posterior of :mod:`posterior`: a linear model with the columns of the
-   effects, and the density of the effects given their scales. :mod:`cautions` warns of terms
-   about which the rows say nothing.
+   effects (:mod:`label_design`), and the density of the effects given their scales.
+   :mod:`cautions` warns of terms about which the rows say nothing.
 3. :mod:`parameterization` chooses what is sampled:
 
    * ``integrated``, for normal noise: h and the noise variance alone (:mod:`collapsed`, on the sums

@@ -27,6 +27,7 @@ from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 
 _ROUNDS, _NEWTON, _CLOSE = 12, 20, 0.05
+_GROUP = 16  # positions of a product with rows of all labels
 _WIDEST = 1.5  # sd of a hyperparameter where the rows say nothing: that of the priors' tails
 
 
@@ -54,8 +55,7 @@ class StandardNormals:
         self._root = np.linalg.cholesky(blocks)
         self._inverse = np.linalg.inv(self._root)
         cross = R.T @ gram.cross[:, :, :p].transpose(1, 0, 2) @ T
-        self._cross = self._inverse @ cross
-        flat = self._cross.reshape(-1, p)
+        self._cross = flat = (self._inverse @ cross).reshape(-1, p)
         S = T.T @ gram.shared[:p, :p] @ T + marginal.precision - flat.T @ flat
         self._shared_root = np.linalg.cholesky(S)
         self.shared_root = np.linalg.inv(self._shared_root)
@@ -64,19 +64,19 @@ class StandardNormals:
     def colored(self, labels: Array, shared: Array) -> tuple[Array, Array]:
         """Root of the covariance times standard normals ``(C, L, q)`` and ``(C, p)``."""
         shared = matmul_rows(shared, self.shared_root)
-        rest = labels - np.einsum("lqp,cp->clq", self._cross, shared)
+        rest = labels - matmul_rows(shared, self._cross.T, _GROUP).reshape(labels.shape)
         return np.einsum("lji,clj->cli", self._inverse, rest), shared
 
     def whitened(self, labels: Array, shared: Array) -> tuple[Array, Array]:
         """Inverse of :meth:`colored`."""
         half = np.einsum("lji,clj->cli", self._root, labels)
-        half += np.einsum("lqp,cp->clq", self._cross, shared)
+        half += matmul_rows(shared, self._cross.T, _GROUP).reshape(half.shape)
         return half, matmul_rows(shared, self._shared_root)
 
     def pulled_back(self, in_labels: Array, in_shared: Array) -> tuple[Array, Array]:
         """Transpose of :meth:`colored`: gradient in the standard normals."""
         half = np.einsum("lij,clj->cli", self._inverse, in_labels)
-        rest = in_shared - np.einsum("lqp,clq->cp", self._cross, half)
+        rest = in_shared - matmul_rows(half.reshape(len(half), -1), self._cross, _GROUP)
         return half, matmul_rows(rest, self.shared_root.T)
 
 
@@ -270,12 +270,14 @@ def standardise_mixed(
     """Posterior in coordinates about its mode in hyperparameters and own parameters."""
     at = JointMode.of(posterior)
     h = at.eta[: len(posterior.covariances.coordinates)]
-    if posterior.n_linear <= MOST_EFFECTS:
+    few = posterior.n_linear <= MOST_EFFECTS
+    if few:
         linear: Any = GivenScales(at.working, at.marginal)
     else:
         linear = CenteredOrNot(at.working, at.marginal, at.linear, h)
     coordinates = MixedCoordinates(posterior, linear, at.eta, at.root)
-    transformed = StandardisedPosterior(posterior, coordinates, temperature)
+    # many effects are nearly normal, and few trajectories meet the tails of scales
+    transformed = StandardisedPosterior(posterior, coordinates, temperature, light_tailed=not few)
     P = transformed.n_params
     return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
 

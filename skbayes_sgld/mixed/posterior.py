@@ -19,6 +19,7 @@ from scipy.sparse import issparse
 
 from skbayes_sgld._checks import escaped
 from skbayes_sgld._typing import Array
+from skbayes_sgld.mixed.label_design import LabelDesign
 from skbayes_sgld.mixed.report import variables_of
 from skbayes_sgld.mixed.term import Term
 from skbayes_sgld.posterior.coefficient_maps import ByBlock, CoefficientMap
@@ -27,7 +28,6 @@ from skbayes_sgld.posterior.glm import GLMPosterior, SharedSums
 from skbayes_sgld.posterior.hierarchical import WithScales
 from skbayes_sgld.posterior.parameters import ParameterBlock
 from skbayes_sgld.posterior.protocol import Facts, Reported
-from skbayes_sgld.posterior.sparse_design import SparseDesign
 from skbayes_sgld.posterior.stacked_design import StackedDesign
 from skbayes_sgld.priors.group import LearnedCovariance
 
@@ -301,7 +301,7 @@ class MixedPosterior(WithScales):
 def _design(effects: Any, dtype: type) -> Design:
     """Design of the columns of some effects."""
     if issparse(effects):
-        return SparseDesign(effects.astype(dtype), None, False)
+        return LabelDesign(effects, dtype)
     return DenseDesign(effects, None, False, dtype)
 
 

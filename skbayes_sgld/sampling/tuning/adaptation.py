@@ -332,6 +332,12 @@ def _metric(draws: Array, origin: Center, tau: float, posterior: BasePosterior) 
         if H is None:
             return Center(center, origin.metric.scaled(np.sqrt(variances.mean())))
         return Center.from_curvature(center, H)
+    if share < 0.1 and P > _MANY:
+        # nor for the mean of independent coordinates, which is shrunk (James & Stein 1961)
+        move = origin.metric.whiten(center - origin.theta[None])
+        chance = variances.mean() / max(worth * float(np.square(move).mean()), 1e-300)
+        center = origin.theta + max(0.0, 1.0 - chance) * (center - origin.theta)
+        return Center(center, origin.metric.scaled(np.sqrt(variances.mean())))
     shrunk = share * (u.T @ u) / len(flat) + (1.0 - share) * variances.mean() * np.eye(P)
     try:
         root = origin.metric.root @ np.linalg.cholesky(shrunk)

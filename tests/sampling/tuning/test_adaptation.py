@@ -129,6 +129,18 @@ def test_the_metric_of_draws_is_their_covariance_about_their_mean():
     np.testing.assert_allclose(hot.metric.root, found.metric.root, rtol=1e-9)
 
 
+def test_few_draws_of_many_standardised_coordinates_leave_these_independent():
+    P, rng = 400, np.random.default_rng(0)
+    origin, true = Mode(np.zeros(P), Diagonal(np.ones(P))), 0.3 * rng.standard_normal(P)
+    draws = true + 1.5 * rng.standard_normal((16, 4, P))
+    found = adaptation._metric(draws, origin, 1.0, StandardNormal(P))
+    np.testing.assert_allclose(found.metric.marginal_sd, 1.5, rtol=0.05)
+    error = [np.linalg.norm(c - true) for c in (found.theta, origin.theta, draws.mean((0, 1)))]
+    # James and Stein's mean has the error of the best multiple of the draws' mean
+    noise, signal = 1.5**2 / 64, 0.3**2
+    assert error[0] < 1.1 * np.sqrt(P * noise * signal / (noise + signal)) < min(error[1:])
+
+
 @pytest.mark.parametrize("kept", [0.5, 0.8])
 def test_the_time_of_autoregressive_draws_is_known_from_short_chains(kept):
     rng, n_chains, n_steps = np.random.default_rng(0), 400, 12
