@@ -53,6 +53,20 @@ def multinomial(rounds: int, quick: bool) -> Iterator[Figure]:
     return _beside(work, ours, peers, *_data.classes(n, 20, 5), rounds)
 
 
+@row("logistic-1e4", rounds=15)
+def logistic_ten_thousand(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Logistic, 10,000 rows of 20 columns: LogisticRegression."""
+    ours, peers = SGLDLogisticRegression(random_state=0), {LogisticRegression(): 2.5}
+    return _beside("logistic n=10,000 d=20", ours, peers, *_data.logistic(10_000, 20), rounds)
+
+
+@row("linear-1e3", rounds=15)
+def linear_thousand(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Linear, 1,000 rows of 10 columns: BayesianRidge."""
+    ours, peers = SGLDLinearRegression(random_state=0), {BayesianRidge(): 5.0}
+    return _beside("linear n=1,000 d=10", ours, peers, *_data.linear(1000, 10), rounds)
+
+
 @row("linear-1e6", rounds=5)
 def linear_million(rounds: int, quick: bool) -> Iterator[Figure]:
     """Linear, a million rows of 50 columns: BayesianRidge and Ridge."""

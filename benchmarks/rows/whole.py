@@ -1,4 +1,4 @@
-"""Waiting times besides a fit: searches, predictions, the import; and published work."""
+"""Searches, predictions, the import, a network, a mixture of modes, and published work."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -14,9 +15,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import _data, _laplace
-from benchmarks._tools import Figure, compare, interleave, row
+from benchmarks._tools import Figure, compare, interleave, row, seconds, smallest_ess
 from benchmarks._worker import ROOT, START, checkout, import_seconds, workers
-from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression
+from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, SGLDMLPRegressor, sample
+from skbayes_sgld.datasets import make_tied_means_mixture
+from skbayes_sgld.own_models import TiedGaussianMixture
 from skbayes_sgld.priors import Normal
 
 _REFERENCE = Path(__file__).parents[1] / "cached" / "autoregressive.json"
@@ -36,9 +39,9 @@ def search(rounds: int, quick: bool) -> Iterator[Figure]:
     except LookupError as error:
         sys.exit(f"{error}; name a commit or a folder that is there: --base")
     name = base if len(base) <= 12 and not Path(base).is_dir() else "another checkout"
-    for task, seconds, bound in zip(tasks, np.swapaxes(taken, 0, 1), (0.2, None), strict=False):
+    for task, each, bound in zip(tasks, np.swapaxes(taken, 0, 1), (0.2, None), strict=False):
         work = f"GridSearchCV, NBA, {task.removeprefix('search: ')}"
-        yield compare(work, f"at {name}", *seconds.T, at_most=bound)
+        yield compare(work, f"at {name}", *each.T, at_most=bound)
 
 
 @row("predict", rounds=3)
@@ -105,7 +108,7 @@ def coullon(rounds: int, quick: bool) -> Iterator[Figure]:
             _REFERENCE.parent.mkdir(exist_ok=True)
             _REFERENCE.write_text(json.dumps(kept, indent=1) + "\n")
     sd = np.array(kept["sd"])
-    errors, seconds = [], []
+    errors, times = [], []
     for seed in range(rounds):
         model = SGLDLogisticRegression(
             prior=Normal(scale=np.sqrt(10.0)),
@@ -115,7 +118,7 @@ def coullon(rounds: int, quick: bool) -> Iterator[Figure]:
         )
         start = perf_counter()
         model.fit(X, y)
-        seconds.append(perf_counter() - start)
+        times.append(perf_counter() - start)
         found = model.posterior_.flat[:, :10].std(axis=0)
         errors.append(float(np.linalg.norm(found - sd) / np.linalg.norm(sd)))
     work = f"Coullon et al., n={n:,} d=10"
@@ -128,8 +131,37 @@ def coullon(rounds: int, quick: bool) -> Iterator[Figure]:
         f"{work}, error of the sds", "SGNHT-CV, published", "", error, 0.0082, error, spread,
         rounds, at_most=0.005, what="error", note=note,
     )  # fmt: skip
-    taken, spread = float(np.median(seconds)), (min(seconds), max(seconds))
+    taken, spread = float(np.median(times)), (min(times), max(times))
     yield Figure(
         f"{work}, seconds all told", "10 s, published", "s", taken, 10.0, taken, spread,
         rounds, at_most=10.0, what="s",
     )  # fmt: skip
+
+
+def _within(work: str, unit: str, values: list[float], **bound: float) -> Figure:
+    """A figure with a bound of its own, beside nothing."""
+    middle, spread = float(np.median(values)), (min(values), max(values))
+    return Figure(work, "", unit, middle, None, middle, spread, len(values), what=unit, **bound)
+
+
+@row("network", rounds=3)
+def network(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Network, diabetes, default fit: its seconds, and the smallest ESS of a prediction."""
+    X, y = _data.diabetes()
+    taken, ess = [], []
+    for seed in range(rounds):
+        start = perf_counter()
+        model = SGLDMLPRegressor(random_state=seed).fit(X, y)
+        taken.append(perf_counter() - start)
+        draws = model.posterior_mean_draws(X).T.reshape(model.n_chains, -1, len(X))
+        ess.append(smallest_ess(draws))
+    yield _within("network, diabetes, default fit, seconds", "s", taken, at_most=2.0)
+    yield _within("network, diabetes, smallest ESS of a prediction", "ESS", ess, at_least=100.0)
+
+
+@row("tied-mixture", rounds=3)
+def tied_mixture(rounds: int, quick: bool) -> Iterator[Figure]:
+    """Mixture of two modes, default settings: seconds."""
+    posterior = TiedGaussianMixture(make_tied_means_mixture(random_state=0)[0])
+    taken = [seconds(partial(sample, posterior, random_state=seed)) for seed in range(rounds)]
+    yield _within("tied mixture, 1,000 rows, default, seconds", "s", taken, at_most=5.0)
