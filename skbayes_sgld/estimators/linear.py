@@ -188,7 +188,8 @@ class LinearEstimator(BayesianEstimator):
         return self._fitted.target.parts_to_report(self._split(selection))
 
     def _own_draws(self, selection: Any) -> Array | None:
-        return self._fitted.target.own_coordinates(self._parts(selection))
+        target = self._fitted.target
+        return target.own_coordinates(self._parts(selection)) if target.likelihood.own else None
 
     def _predictor(self, selection: Any = slice(None)) -> Predictor:
         """Linear predictors of a regression, or of the classes in the model."""
