@@ -28,9 +28,9 @@ import numpy as np
 from skbayes_sgld._linalg import GROUP
 from skbayes_sgld._random import normals_of
 from skbayes_sgld._typing import Array
-from skbayes_sgld.mixed.coordinates import JointMode
 from skbayes_sgld.mixed.gram import multiply_blocks
 from skbayes_sgld.mixed.label_rows import LabelBlock
+from skbayes_sgld.mixed.mode import JointMode
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
 from skbayes_sgld.posterior.base import BasePosterior
 from skbayes_sgld.posterior.parameters import Parameters

@@ -17,7 +17,8 @@ from skbayes_sgld.mixed.by_label_polynomial import (
     n_normal_points,
     normal_slopes,
 )
-from skbayes_sgld.mixed.coordinates import JointMode, StandardNormals
+from skbayes_sgld.mixed.coordinates import StandardNormals
+from skbayes_sgld.mixed.mode import JointMode
 from skbayes_sgld.mixed.polynomial import Whitening, draws_by_weight, n_monomials, ordered_root
 from skbayes_sgld.mixed.posterior import MixedPosterior
 

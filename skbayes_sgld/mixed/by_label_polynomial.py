@@ -18,7 +18,7 @@ import numpy as np
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.by_label import Found, Moments, normal_mean_and_root
-from skbayes_sgld.mixed.coordinates import JointMode
+from skbayes_sgld.mixed.mode import JointMode
 from skbayes_sgld.mixed.polynomial import Monomials, Polynomial, Whitening, n_monomials
 from skbayes_sgld.priors.group import LearnedCovariance
 

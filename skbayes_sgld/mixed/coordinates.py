@@ -10,25 +10,22 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
 from skbayes_sgld.mixed.collapsed import Marginal
 from skbayes_sgld.mixed.given_scales import MOST_EFFECTS, GivenScales
+from skbayes_sgld.mixed.mode import JointMode
 from skbayes_sgld.mixed.posterior import MixedPosterior, refusing
 from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.posterior.parameterizations.base import Expanded, Map, Reparameterized
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Mode
 
-_ROUNDS, _NEWTON, _CLOSE = 12, 20, 0.05
 _GROUP = 16  # positions of a product with rows of all labels
-_WIDEST = 1.5  # sd of a hyperparameter where the rows say nothing: that of the priors' tails
 
 
 class StandardNormals:
@@ -218,52 +215,6 @@ class StandardisedPosterior(Reparameterized):
         return refusing(*super()._value_and_grad(in_theta, phi))
 
 
-@dataclass(frozen=True, eq=False)
-class JointMode:
-    """Mode of all parameters: of coefficients given the others, and of each of these by Laplace.
-
-    Attributes
-    ----------
-    working : WorkingModel
-    marginal : Marginal
-        Expansion of the likelihood there.
-    linear : ndarray of shape (n_linear,)
-    eta : ndarray of shape (m,)
-        Hyperparameters and own parameters.
-    root : ndarray of shape (m, m)
-        Root of their covariance.
-    """
-
-    working: WorkingModel
-    marginal: Marginal
-    linear: Array
-    eta: Array
-    root: Array
-
-    @classmethod
-    def of(cls, posterior: MixedPosterior) -> JointMode:
-        """Mode of a posterior, by turns."""
-        working, model = WorkingModel(posterior), posterior.model
-        h, own = posterior.covariances.start(), model.start()[posterior.n_linear :]
-        now = _expansion(working, model.start()[: posterior.n_linear], own)
-        for _ in range(_ROUNDS):
-            now = _mode_given(working, now, h, own)
-            before = np.append(h, own)
-            h, root_h = _marginal_mode(now.marginal, h)
-            own, root_own = _own_mode(working, now.linear, h, own)
-            if own.size:
-                now = _expansion(working, now.linear, own)
-            moved = np.append(h, own) - before
-            sds = np.append(np.sqrt(np.square(root_h).sum(1)), np.sqrt(np.square(root_own).sum(1)))
-            if np.all(np.abs(moved) < _CLOSE * sds):
-                break
-        now = _mode_given(working, now, h, own)
-        m, k = len(h), len(own)
-        root = np.zeros((m + k, m + k))
-        root[:m, :m], root[m:, m:] = root_h, root_own
-        return cls(working, now.marginal, now.linear, np.append(h, own), root)
-
-
 def standardise_mixed(
     posterior: MixedPosterior, temperature: float
 ) -> tuple[StandardisedPosterior, Mode]:
@@ -280,86 +231,3 @@ def standardise_mixed(
     transformed = StandardisedPosterior(posterior, coordinates, temperature, light_tailed=not few)
     P = transformed.n_params
     return transformed, Mode(np.zeros(P), Diagonal(np.ones(P)))
-
-
-class _Expansion(NamedTuple):
-    """Likelihood expanded about coefficients and effects: its log there, and the marginal."""
-
-    linear: Array
-    value: float
-    marginal: Marginal
-
-
-def _mode_given(working: WorkingModel, start: _Expansion, h: Array, own: Array) -> _Expansion:
-    """Mode of the coefficients given hyperparameters and own parameters, and the expansion there.
-
-    Newton's steps are halved until the density rises.
-    """
-    posterior, zeros = working.posterior, np.zeros((1, working.posterior.n_linear))
-
-    def log_density(at: _Expansion) -> float:
-        theta = posterior.parameters.join(np.append(at.linear, own)[None], h[None], "scales")
-        return at.value + float(posterior.log_prior(theta)[0])
-
-    now, value = start, log_density(start)
-    for _ in range(_NEWTON):
-        step = now.marginal.draw(h[None], np.ones(1), zeros)[0] - now.linear  # zeros: the mean
-        factor, then = 1.0, _expansion(working, now.linear + step, own)
-        while factor > 1e-3 and not log_density(then) > value - 1e-6:
-            factor *= 0.5
-            then = _expansion(working, now.linear + factor * step, own)
-        before, now, value = value, then, log_density(then)
-        if abs(value - before) < 0.01:
-            break
-    return now
-
-
-def _expansion(working: WorkingModel, linear: Array, own: Array) -> _Expansion:
-    """Likelihood expanded about coefficients, and the marginal of the hyperparameters."""
-    value, gram = working.expansion(linear, own)
-    origin = np.zeros((1, working.posterior.n_linear))
-    return _Expansion(linear, value, Marginal(working, gram, 0.0, origin))
-
-
-def _marginal_mode(marginal: Marginal, start: Array) -> tuple[Array, Array]:
-    """Mode of the hyperparameters, and a root of their covariance by the curvature there."""
-    one = np.ones(1)
-
-    def function(h: Array) -> tuple[float, Array]:
-        value, slope, _ = marginal.value_and_grad(h[None], one)
-        return -float(value[0]), -slope[0]
-
-    found = minimize(function, start, jac=True, method="BFGS", options={"gtol": 1e-3}).x
-    m, e = len(found), 1e-3
-    ends = np.vstack([found + e * np.eye(m), found - e * np.eye(m)])
-    slopes = marginal.value_and_grad(ends, np.ones(2 * m))[1]
-    return found, _root_of(-(slopes[:m] - slopes[m:]) / (2.0 * e), _WIDEST)
-
-
-def _own_mode(working: WorkingModel, linear: Array, h: Array, own: Array) -> tuple[Array, Array]:
-    """Mode of the own parameters given all others, and a root of their covariance there."""
-    if not own.size:
-        return own, np.zeros((0, 0))
-    posterior = working.posterior
-    k = len(own)
-
-    def at(own: Array) -> tuple[Array, Array]:
-        base = np.hstack([np.tile(linear, (len(own), 1)), own])
-        value, grad = posterior.model.value_and_grad(base)
-        return value, grad[:, -k:]
-
-    def function(own: Array) -> tuple[float, Array]:
-        value, grad = at(own[None])
-        return -float(value[0]), -grad[0]
-
-    found = minimize(function, own, jac=True, method="BFGS", options={"gtol": 1e-3}).x
-    e = 1e-4
-    slopes = at(np.vstack([found + e * np.eye(k), found - e * np.eye(k)]))[1]
-    return found, _root_of(-(slopes[:k] - slopes[k:]) / (2.0 * e), 3.0)
-
-
-def _root_of(precision: Array, most: float) -> Array:
-    """Root of a covariance whose sds are at most this."""
-    values, vectors = np.linalg.eigh(0.5 * (precision + precision.T))
-    root: Any = vectors / np.sqrt(np.maximum(values, most**-2))
-    return root

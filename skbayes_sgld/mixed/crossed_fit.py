@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from skbayes_sgld._memory import check_memory
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior, Marginal
 from skbayes_sgld.mixed.crossed import CrossedGram, CrossedMarginal, Node
+from skbayes_sgld.mixed.mode import find_mode
 from skbayes_sgld.mixed.polynomial import Whitening, draws_by_weight, n_monomials
 from skbayes_sgld.mixed.posterior import MixedPosterior
 from skbayes_sgld.mixed.working import WorkingModel
@@ -29,7 +29,6 @@ _CLOSE = 0.04  # largest error of log densities, and of means in sds
 _TESTS, _WORK = (4, 30), 3e9  # draws of a check, and operations for them
 _ROOT_DEGREE, _ROOT_NUMBERS = 4, 2**28  # of the polynomial of the root; numbers that it keeps
 _CLOSE_SDS, _FEW_TESTS = 0.015, 2  # largest error of sds of effects, and draws of the check
-_WIDEST = 1.5  # sd of a hyperparameter where the rows say nothing
 
 
 class CrossedPosterior(CollapsedPosterior):
@@ -207,7 +206,7 @@ class _Search:
             far = _FAR * float(np.linalg.norm(z, axis=1).max())
             marginal.fit(2, z, self._nodes, np.ones(len(z)), far)
             before = self._center
-            self._center, self._root = _mode(fitted, before)
+            self._center, self._root = find_mode(fitted.value_and_grad, before)
             moved = np.abs(self._center - before)[self._at] / width
             if np.max(moved) < _NEAR:
                 break
@@ -250,7 +249,7 @@ class _Search:
             weight = np.exp(-0.125 * np.maximum(np.square(z).sum(axis=1) - m, 0.0))
             marginal.fit(degree, z, self._nodes, weight, farthest)
             degrees = degrees[1:]
-            found = _mode(fitted, self._center)
+            found = find_mode(fitted.value_and_grad, self._center)
             draws = draws_by_weight(fitted.log_density, Whitening(*found), self._rng, _DRAWS)
             draws = np.unique(draws, axis=0)
             z = marginal.z(fitted.at_ratios(np.vstack([found[0], draws])))
@@ -295,26 +294,6 @@ class _Search:
             if np.max(np.abs(errors)) < _CLOSE_SDS:
                 return True
         return False
-
-
-def _mode(fitted: CrossedPosterior, start: Array) -> tuple[Array, Array]:
-    """Mode by the polynomials, and a root of the covariance by the curvature there."""
-
-    def function(theta: Array) -> tuple[float, Array]:
-        value, grad = fitted.value_and_grad(theta[None])
-        if not np.isfinite(value[0]):
-            return 1e300, np.zeros_like(theta)
-        return -float(value[0]), -grad[0]
-
-    found = minimize(function, start, jac=True, method="BFGS", options={"gtol": 1e-3}).x
-    P, e = len(found), 1e-3
-    ends = np.vstack([found + e * np.eye(P), found - e * np.eye(P)])
-    slopes = fitted.grad(ends)
-    curvature = -(slopes[:P] - slopes[P:]) / (2.0 * e)
-    if not np.all(np.isfinite(curvature)):
-        raise np.linalg.LinAlgError("the density is not finite at its mode")
-    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
-    return found, vectors / np.sqrt(np.maximum(values, _WIDEST**-2))
 
 
 def _spread(t: Array, distance: float) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from skbayes_sgld import SGLDLogisticRegression, SGLDPoissonRegressor
 from skbayes_sgld.likelihoods import Bernoulli, NegativeBinomial, Poisson
 from skbayes_sgld.mixed import label_rows
 from skbayes_sgld.mixed.by_label import ByLabelPosterior, LabelQuadrature
-from skbayes_sgld.mixed.coordinates import JointMode
+from skbayes_sgld.mixed.mode import JointMode
 from skbayes_sgld.mixed.working import WorkingModel
 from skbayes_sgld.priors import HalfNormal
 
