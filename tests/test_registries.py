@@ -34,6 +34,7 @@ from skbayes_sgld.wide_rows.collapsed_hmc import CollapsedHMC
 from tests.fresh import imports
 from tests.likelihoods.tails import check_gains
 from tests.likelihoods.test_registry import check_likelihood
+from tests.marks import slow
 from tests.optimizers.test_projections import check_projection
 from tests.optimizers.test_registry import check_optimizer
 from tests.posterior.test_hierarchical import check_hierarchical_prior
@@ -718,7 +719,15 @@ PLANTED = {
 WRONG = AssertionError, ValueError, RuntimeWarning
 
 
-@pytest.mark.parametrize("wrong", PLANTED, ids=lambda cls: cls.__name__)
+# faults that show in draws alone, or late in a check
+COSTLY = StrongDriftOfWaves, WideScales, FalselyIncreasing, WideDraws
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [slow(cls) if cls in COSTLY else cls for cls in PLANTED],
+    ids=lambda cls: cls.__name__,
+)
 def test_a_wrong_member_is_caught_by_its_familys_check(wrong, monkeypatch):
     registry, message = PLANTED[wrong]
     monkeypatch.setitem(REGISTRIES[registry], "planted", wrong)

@@ -36,6 +36,7 @@ from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import Trial, choose
 from skbayes_sgld.criticism.report import _row
 from skbayes_sgld.metrics import interval_coverage, loo
+from tests.marks import slow
 
 N = 400
 RNG = np.random.default_rng(1)
@@ -102,7 +103,7 @@ def try_only(monkeypatch):
     return change
 
 
-@pytest.mark.parametrize("family", ["linear", "three classes", "poisson"])
+@pytest.mark.parametrize("family", ["linear", "three classes", slow("poisson")])
 def test_models_that_are_true_fit(family):
     model, draw = TRUE[family]
     found = []
@@ -592,7 +593,7 @@ def test_a_wave_in_the_log_odds_gets_a_curve(try_only):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"noise_model": "log_linear"}, {"prior": "hierarchical_normal"}]
+    "settings", [{"noise_model": "log_linear"}, slow({"prior": "hierarchical_normal"})], ids=str
 )
 def test_a_model_that_takes_no_curves_gets_splines(try_only, settings):
     try_only("columns")

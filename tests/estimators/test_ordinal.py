@@ -164,11 +164,11 @@ def test_fewer_rows_than_columns_are_sampled_in_the_space_of_the_rows():
 
 def test_a_class_without_weight_has_probability_0_or_what_its_prior_says():
     weight = (CODES != 1) * 1.0
-    absent = fit(X, GRADES, weight)
+    absent = fit(X, GRADES, weight, **SHORT)
     assert absent.summary().index.tolist()[2:] == ["cut_point[poor|good]", "cut_point[good|best]"]
     assert_array_equal(absent.predict_proba(X)[:, 1], 0.0)
     assert_array_equal(absent.classes_, NAMES)
-    present = fit(X, GRADES, weight, intercept_prior="normal")
+    present = fit(X, GRADES, weight, intercept_prior="normal", **SHORT)
     assert len(present.cut_points_) == 3
     assert np.all(present.predict_proba(X)[:, 1] > 0.0)
 
@@ -225,11 +225,12 @@ def test_draws_of_the_prior_are_labels_in_the_order_of_the_categories():
 def test_a_refit_on_blocks_forgets_the_order_of_the_categories():
     from tests.blocks.windows import blocks_of
 
-    model = fit(X, pd.Categorical.from_codes(3 - CODES, [3, 2, 1, 0], ordered=True))
+    downwards = pd.Categorical.from_codes(3 - CODES, [3, 2, 1, 0], ordered=True)
+    model = fit(X, downwards, **SHORT)
     assert_array_equal(model.classes_, [3, 2, 1, 0])
     model.fit(blocks_of(X, CODES, size=80))
     assert_array_equal(model.classes_, [0, 1, 2, 3])
-    fresh = fit(blocks_of(X, CODES, size=80))
+    fresh = fit(blocks_of(X, CODES, size=80), **SHORT)
     assert_array_equal(model.posterior_.values, fresh.posterior_.values)
     assert model.score(X, CODES) == fresh.score(X, CODES)
 

@@ -70,30 +70,35 @@ OF_THE_BASE = [SGLDLinearRegression(n_draws=40)]
 OTHERS = [
     SGLDLogisticRegression(**GIVEN_STEP),
     SGLDPoissonRegressor(**GIVEN_STEP),
-    SGLDLinearRegression(noise_distribution="student_t", n_draws=40),
     SGLDOrdinalClassifier(**GIVEN_STEP),
-    SGLDGammaRegressor(**GIVEN_STEP),
     OfAnyTarget(**GIVEN_STEP),
+]
+# these have a target of those above; test_families.py has their likelihoods, with weights
+OF_SUCH_TARGETS = [
+    SGLDLinearRegression(noise_distribution="student_t", n_draws=40),
+    SGLDGammaRegressor(**GIVEN_STEP),
     SGLDNegativeBinomialRegressor(**GIVEN_STEP),
 ]
-# checks of what the others do not share with these: parameters, tags, target, likelihood, and what
-# fit sets (test_persistence.py pickles every kind, and test_concurrency.py looks for state that
-# predictions change)
-OWN = {
-    "check_classifiers_classes",
-    "check_classifiers_regression_target",
-    "check_decision_proba_consistency",
-    "check_dont_overwrite_parameters",
+OF_PARAMETERS = {
     "check_get_params_invariance",
     "check_mixin_order",
     "check_no_attributes_set_in_init",
     "check_parameters_default_constructible",
+    "check_set_params",
+    "check_valid_tag_types",
+}
+# checks of what the others do not share with these: parameters, tags, target, likelihood, and what
+# fit sets (test_persistence.py pickles every kind, and test_concurrency.py looks for state that
+# predictions change)
+OWN = OF_PARAMETERS | {
+    "check_classifiers_classes",
+    "check_classifiers_regression_target",
+    "check_decision_proba_consistency",
+    "check_dont_overwrite_parameters",
     "check_positive_only_tag_during_fit",
     "check_regressors_int",
     "check_sample_weight_equivalence_on_dense_data",
-    "check_set_params",
     "check_supervised_y_2d",
-    "check_valid_tag_types",
 }
 
 
@@ -125,6 +130,11 @@ def test_the_linear_model_passes_scikit_learns_checks(estimator, check):
 # a check that is slow runs code of the bases alone, which the test above enters
 @with_slow_ones(OTHERS, lambda name: name not in OWN)
 def test_the_other_estimators_pass_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@with_slow_ones(OF_SUCH_TARGETS, lambda name: name not in OF_PARAMETERS)
+def test_estimators_of_such_targets_pass_scikit_learns_checks(estimator, check):
     check(estimator)
 
 

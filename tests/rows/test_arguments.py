@@ -12,6 +12,7 @@ from skbayes_sgld.rows.arguments import ROW_ARGUMENTS, RowArgument
 from skbayes_sgld.rows.checks import one_a_row
 from skbayes_sgld.rows.record import Rows
 from tests.inputs.good import NAMES
+from tests.marks import SHORT
 
 LINEAR = [name for name in NAMES if name.startswith("SGLD") and "MLP" not in name]
 X, Y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 2, 0, 1, 3])
@@ -79,7 +80,7 @@ def test_an_argument_that_is_no_size_stands_beside_one_that_is(monkeypatch):
     class Clustered(SGLDPoissonRegressor):
         _row_arguments = ("exposure", "cluster")
 
-    settings = {"n_draws": 20, "n_chains": 2, "random_state": 0}
+    settings = {**SHORT, "random_state": 0}
     alone = SGLDPoissonRegressor(**settings).fit(X, Y, exposure=SIZE)
     for names in (("cluster", "exposure"), ("exposure", "cluster")):
         values = {"cluster": np.arange(6), "exposure": SIZE}
