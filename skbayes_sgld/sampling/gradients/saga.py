@@ -26,7 +26,8 @@ class SAGAGradient(SnapshotGradient):
 
     def prepare(self, idx: Array) -> Sequence[Any]:
         """Batches, with their row numbers."""
-        return list(zip(super().prepare(idx), idx, strict=True))
+        each = np.repeat(idx, self.n_sharing, axis=1)  # a position each
+        return list(zip(super().prepare(idx), each, strict=True))
 
     def row_score(self, theta: Array, batch: Any) -> Array:
         """Change of each row's score since the centre."""

@@ -157,7 +157,9 @@ def measure_bias(
     shape, whole = (n_pairs, P), mode.metric.in_groups_of(None)
     streams = ChainStreams(seed, FIRST_CHAIN)
     whitened = np.sqrt(tau) * _mirrored(streams.normals(*shape))
-    dynamics = run.dynamics.in_groups_of(None)
+    # a pair shares its batch, if walkers can: it is gathered once
+    n_sharing = 2 if run.dynamics.gradient.posterior.facts.shares_batches else 1
+    dynamics = run.dynamics.in_groups_of(None, n_sharing)
     gradient = _CachedGradient(dynamics.gradient)
     dynamics = replace(dynamics, gradient=gradient)
     standard = Dynamics(Full().bind(StandardNormal(P)), Diagonal(np.ones(P)), temperature=tau)
@@ -190,7 +192,7 @@ def measure_bias(
                 if run.batch_size is not None:
                     batch_shape = (_BLOCK * n_pairs, run.n_samples, run.batch_size, run.replacement)
                     rows = streams.rows(*batch_shape).reshape(_BLOCK, n_pairs, run.batch_size)
-                    batches = gradient.batches(np.concatenate([rows, rows], axis=1))
+                    batches = gradient.batches(np.repeat(rows, 2 // n_sharing, axis=1))
             batch = next(batches)
             if t >= n_burnin:
                 u = mode.metric.whiten(actual["theta"] - mode.theta)
@@ -223,12 +225,12 @@ class _Sums:
         self._first += self._pair_means(slope + v)
         self._second -= self._pair_means(u * slope + v * v)
         self._wider += self._pair_means(u * u - v * v)
-        self._total += v[: self._n_pairs]
-        self._total_square += np.square(v[: self._n_pairs])
+        self._total += v[::2]
+        self._total_square += np.square(v[::2])
 
     def _pair_means(self, values: Array) -> Array:
         """Means of the pairs."""
-        return 0.5 * (values[: self._n_pairs] + values[self._n_pairs :])
+        return 0.5 * (values[::2] + values[1::2])
 
     def errors(self) -> tuple[Array, Array]:
         """Errors of every mean and of every sd ``(2, P)``, and two standard errors of each."""
@@ -276,7 +278,9 @@ def n_chains(run: Run) -> int:
 
 
 def _mirrored(half: Array, axis: int = 0) -> Array:
-    return np.concatenate([half, -half], axis=axis)
+    """Each entry along the axis, followed by its opposite."""
+    pairs = np.stack([half, -half], axis=axis + 1)
+    return pairs.reshape(*half.shape[:axis], -1, *half.shape[axis + 1 :])
 
 
 def choose_step_size(

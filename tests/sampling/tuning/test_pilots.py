@@ -1,6 +1,6 @@
 """The bias of a step size is that of the sampler which is run, its own or a user's."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from scipy import stats
 
 import skbayes_sgld
 from skbayes_sgld.sampling import (
+    GRADIENTS,
     PSGLD,
     SAMPLERS,
     SGHMC,
@@ -139,7 +140,7 @@ def test_an_unstable_step_has_infinite_bias_and_an_undeclared_variance_falls_wit
 @pytest.mark.parametrize("width, left", [(0.9e4, False), (1.1e4, True)])
 def test_chains_far_wider_than_the_mode_s_variance_have_left_the_posterior(width, left):
     sums = pilots._Sums(np.zeros((5, 2, 1)), 1.0, 0.0)
-    sides = np.array([[1.0], [1.1], [-1.0], [-1.1]])
+    sides = np.array([[1.0], [-1.0], [1.1], [-1.1]])
     u = sides * np.sqrt(width / np.square(sides).mean())
     sums.add(u, -sides / u, sides)
     found = sums.bias(1.0)
@@ -178,6 +179,17 @@ def test_minibatches_of_a_run_are_those_of_the_pilot():
     loud = bias_of(SGLD(), as_posterior(NormalMean(400)), 0.5, batch_size=20)
     assert quiet.size < 1e-10  # the two chains are one
     assert loud.doubt > 0.01
+
+
+@pytest.mark.parametrize("name", sorted(set(GRADIENTS) - {"full"}))
+def test_pairs_that_share_a_batch_find_what_pairs_with_a_copy_each_find(name):
+    sharing, apart = (logistic_posterior(500, 3) for _ in range(2))
+    apart.facts = replace(apart.facts, shares_batches=False)
+    shared, copied = (
+        bias_of(SGLD(), each, 0.5, gradient=GRADIENTS[name](), batch_size=20)
+        for each in (sharing, apart)
+    )
+    assert shared == pytest.approx(copied, rel=1e-6) and shared.doubt > 0.0
 
 
 def test_a_sampler_that_understates_its_time_is_spaced_by_what_the_pilot_saw():
