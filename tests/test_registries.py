@@ -293,6 +293,28 @@ class WideLabels(likelihoods.Bernoulli):
         return 1.1 * super().variance(u)
 
 
+class OthersMeans(likelihoods.Categorical):
+    def mean_probabilities(self, eta, own, share):
+        return super().mean_probabilities(eta, own, share)[:, ::-1]
+
+
+class WideMeans(likelihoods.Bernoulli):
+    def mean_smaller(self, eta, share):
+        return 1.001 * super().mean_smaller(eta, share)
+
+
+class DecidesAll(likelihoods.Bernoulli):
+    def decided(self, mean, variance, own, share):
+        return (mean[0] > 0.0).astype(np.intp)
+
+
+class DecidesByMeans(likelihoods.Ordinal):
+    """The likeliest class at the mean predictor, however uncertain it is."""
+
+    def decided(self, mean, variance, own, share):
+        return super().decided(mean, 0.0 * variance, own, share)
+
+
 class FarStart(likelihoods.Poisson):
     def start(self, y, weight, has_level):
         return super().start(y, weight, has_level) + 50.0 * has_level
@@ -667,6 +689,10 @@ PLANTED = {
     NoEffect: ("LIKELIHOODS", "typical_effect is nan"),
     Warns: ("LIKELIHOODS", "divide by zero"),
     WideLabels: ("LIKELIHOODS", "variance"),
+    OthersMeans: ("LIKELIHOODS", "mean_probabilities"),
+    WideMeans: ("LIKELIHOODS", "mean_smaller"),
+    DecidesAll: ("LIKELIHOODS", "decided has"),
+    DecidesByMeans: ("LIKELIHOODS", "decided has"),
     FarStart: ("LIKELIHOODS", "nats a row worse"),
     StartWithoutWeights: ("LIKELIHOODS", "a weight of w is w rows"),
     NeverFree: ("LIKELIHOODS", "without weights"),

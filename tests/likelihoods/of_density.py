@@ -199,3 +199,32 @@ def check_labels(likelihood):
     y, p = some_y(likelihood, np.repeat(u[..., :1], S, axis=2)), p[..., 0]
     for k in range(likelihood.n_classes):
         assert_shares(y == k, p[:, k])
+
+
+def check_label_means(likelihood):
+    """Raise where means over draws, or the likeliest class by them, are not those of each draw."""
+    rng, n, K = np.random.default_rng(4), 200, likelihood.n_predictors
+    share = rng.dirichlet(np.ones(300))
+    own = 0.3 + 0.1 * rng.standard_normal((300, len(likelihood.own)))
+    for spread in (0.1, 1.0, 4.0):
+        # skewed draws: their mean may be on the other side of the means of probabilities
+        away = spread * (rng.standard_exponential((n, K, 300)) - 1.0)
+        eta = 2.0 * rng.standard_normal((n, K, 1)) + away
+        known = np.broadcast_to(own.T, (n, *own.T.shape))
+        p = likelihood.probabilities(np.concatenate([eta, known], axis=1))[0] @ share
+        for dtype, error in ((np.float64, 1e-12), (np.float32, 1e-6)):
+            found = likelihood.mean_probabilities(eta.astype(dtype), own, share)
+            np.testing.assert_allclose(found, p, atol=error, err_msg="mean_probabilities")
+        mean = eta @ share
+        if likelihood.symmetric:
+            sign = np.where(mean < 0.0, -1.0, 1.0)
+            found = likelihood.mean_smaller(sign * eta[:, 0], share)
+            smaller = np.where(mean < 0.0, p[:, 1:], p[:, :1])[:, 0]
+            np.testing.assert_allclose(found, smaller, rtol=1e-12, err_msg="mean_smaller")
+        if likelihood.shift_invariant:
+            eta = eta - eta.mean(axis=1, keepdims=True)
+            mean = eta @ share
+        variance = np.square(eta - mean[..., None]) @ share
+        codes = likelihood.decided(mean.T, variance.T, own, share)
+        wrong = (codes >= 0) & (codes != p.argmax(axis=1))
+        assert not wrong.any(), f"decided has {wrong.sum()} of {n} rows in another class"

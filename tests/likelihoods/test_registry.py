@@ -52,6 +52,7 @@ def check_quietly(name):
         check(name, likelihood)
     if isinstance(likelihood, LabelLikelihood):
         of_density.check_labels(likelihood)
+        of_density.check_label_means(likelihood)
         return
     check_moments(likelihood)
     of_density.check_cdf(likelihood)
