@@ -289,7 +289,7 @@ def test_random_walks_and_drifts_are_told_wherever_chains_begin(n_chains, apart,
 
 @pytest.mark.parametrize("n_chains", [1, 4])
 def test_few_draws_slow_chains_and_smooth_paths_are_no_random_walks(n_chains):
-    for seed in range(10):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         few = rng.standard_normal((n_chains, 8, 3))
         slow = autoregression(rng, 0.95, n_chains, 800, 3)  # worth 20 draws
