@@ -24,7 +24,7 @@ from skbayes_sgld.criticism.checks import Check, draws_to_check, find_checks
 from skbayes_sgld.criticism.groups import Groups, with_labels
 from skbayes_sgld.criticism.interactions import connected
 from skbayes_sgld.criticism.leave_one_out import FittedRows, rows_of_fit
-from skbayes_sgld.criticism.settings import can_set, takes_curves, variance_is_given
+from skbayes_sgld.criticism.settings import can_set, takes_effects, variance_is_given
 from skbayes_sgld.criticism.weights import weight_checks
 from skbayes_sgld.prediction.tables import Table
 from skbayes_sgld.prediction.wrappers import column_names, layers, parameter_namer, unwrap, wrapped
@@ -297,7 +297,7 @@ def build(remedy: Remedy, misfit: Misfit) -> Any:
         return None  # a curve bends enough
     if remedy.terms and (not remedy.columns(misfit) or sparse.issparse(unwrapped.X)):
         return None
-    if remedy.terms is _splines and takes_curves(unwrapped.model):
+    if remedy.terms is _splines and takes_effects(unwrapped.model):
         return None
     if remedy.curves:
         return _with_curves(remedy, misfit)
@@ -407,9 +407,7 @@ def _with_effects(model: Any, effects: dict[Any, Any]) -> Any:
 def _with_groups(remedy: Remedy, misfit: Misfit) -> Any:
     """Estimator in which groups have effects of their own; None if it takes none."""
     model, effects = misfit.fit.unwrapped.model, misfit.effects_of(remedy.slopes)
-    if effects is None or "group_effects" not in model._get_param_names():
-        return None
-    if model._fitted.target.likelihood.n_predictors > 1:
+    if effects is None or not takes_effects(model):
         return None
     group, slopes = effects
     seen, named = misfit.fit.unwrapped.X, hasattr(model, "feature_names_in_")
@@ -429,7 +427,7 @@ def _with_groups(remedy: Remedy, misfit: Misfit) -> Any:
 def _with_curves(remedy: Remedy, misfit: Misfit) -> Any:
     """Estimator with curves of the curved columns; None if it has them, or takes none."""
     model, X = misfit.fit.unwrapped.model, misfit.fit.unwrapped.X
-    if not takes_curves(model) or sparse.issparse(X):
+    if not takes_effects(model) or sparse.issparse(X):
         return None
     named, given = hasattr(model, "feature_names_in_"), model.smooth_effects or {}
     keys = [misfit.names[j] if named else j for (j,) in remedy.columns(misfit)]

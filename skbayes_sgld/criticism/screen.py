@@ -42,7 +42,7 @@ from skbayes_sgld.criticism.checks import (
     two_tailed,
 )
 from skbayes_sgld.criticism.leave_one_out import Data, LeftOut, leave_out
-from skbayes_sgld.criticism.settings import advice, takes_curves, variance_is_given
+from skbayes_sgld.criticism.settings import advice, takes_effects, variance_is_given
 from skbayes_sgld.likelihoods import NormalNoise
 
 _LEVEL = 5e-6  # of each of fourteen tests: at most one false alarm in 14,000 fits
@@ -279,4 +279,4 @@ def _spread_of_odds(model: Any, words: tuple[str, str]) -> str:
 
 def _curves(model: Any) -> str:
     """Functions of columns that the model can have where they are curved."""
-    return "squares or smooth_effects" if takes_curves(model) else "squares"
+    return "squares or smooth_effects" if takes_effects(model) else "squares"

@@ -30,16 +30,24 @@ def variance_is_given(model: Any) -> bool:
     return not isinstance(getattr(model, "noise_variance", "infer"), str)
 
 
-def takes_curves(model: Any) -> bool:
-    """Whether ``smooth_effects`` can be set: one predictor, one noise variance, known scales."""
+def takes_effects(model: Any) -> bool:
+    """Whether ``group_effects`` and ``smooth_effects`` can be set.
+
+    The errors of what they do not go with are in ``mixed/bind.py`` and
+    ``mixed/parameterization.py``.
+    """
     given = model.get_params(deep=False)
-    if "smooth_effects" not in given or given["temperature"] != 1.0:
+    if "smooth_effects" not in given:
         return False
-    known = given["prior"] == "auto" or not (
-        model.prior_.hierarchical or model.prior_.scaled_by_noise
+    settings, prior = model._settings(), model.prior_
+    known = given["prior"] == "auto" or not (prior.hierarchical or prior.scaled_by_noise)
+    return (
+        known
+        and settings.tau == 1.0
+        and settings.may_take_all_rows
+        and given.get("noise_model", "constant") == "constant"
+        and model._fitted.target.likelihood.n_predictors == 1
     )
-    constant = given.get("noise_model", "constant") == "constant"
-    return known and constant and model._fitted.target.likelihood.n_predictors == 1
 
 
 def advice(model: Any, **wanted: Any) -> str:

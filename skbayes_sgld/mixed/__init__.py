@@ -22,11 +22,11 @@ Read in the order of a fit:
    * ``by_label``, for one term and any other likelihood: all but the effects. :mod:`by_label` is
      the quadrature label by label, over :mod:`label_rows`, :mod:`by_label_polynomial` stands for it
      in the run, and :mod:`by_label_fit` finds that.
-   * ``standardised``, else: all parameters, in :mod:`coordinates` about the mode; with few of them
-     in those of :mod:`given_scales`. :mod:`cubic` may stand for the rows.
+   * ``standardised``, else: all parameters, in :mod:`coordinates` about the :mod:`mode`; with few
+     of them in those of :mod:`given_scales`. :mod:`cubic` may stand for the rows.
 
    Where effects are integrated out, a draw of them is made from a generator that is seeded by the
-   other parameters.
+   other parameters. :mod:`polynomial` is what the fitted polynomials share.
 4. :mod:`predictor`: predictions, in which a new label draws its effects from the population.
    :mod:`report`, :mod:`shrinkage` and :mod:`group_density` are tables, displays, and groups that
    are left out.

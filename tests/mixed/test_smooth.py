@@ -24,6 +24,7 @@ from skbayes_sgld import (
 )
 from skbayes_sgld.criticism.leave_one_out import rows_of_fit
 from skbayes_sgld.criticism.remedies import REMEDIES, Misfit, build
+from skbayes_sgld.criticism.settings import takes_effects
 from skbayes_sgld.plotting import PartialDependenceDisplay
 from skbayes_sgld.priors import InverseGamma, Normal
 from tests.marks import SHORT, quick, short_chains, slow
@@ -315,6 +316,27 @@ def test_settings_that_leave_rows_out_are_refused():
     for settings in ({"batch_size": 10}, {"temperature": 0.5}):
         with pytest.raises(ValueError, match="smooth_effects"):
             SGLDLogisticRegression(smooth_effects={0: 10}, **settings).fit(x[:, None], truth > 0)
+
+
+@short_chains
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("batch_size", 20),
+        ("temperature", 0.5),
+        ("prior", "horseshoe"),
+        ("noise_model", "log_linear"),
+    ],
+)
+def test_remedies_are_none_that_the_model_refuses(name, value):
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + rng.normal(size=60)
+    plain = SGLDLinearRegression(random_state=0, **SHORT)
+    assert takes_effects(plain.fit(X, y))
+    assert not takes_effects(plain.set_params(**{name: value}).fit(X, y))
+    with pytest.raises(ValueError, match="smooth_effects"):
+        plain.set_params(smooth_effects={0: 10}).fit(X, y)
 
 
 @short_chains
