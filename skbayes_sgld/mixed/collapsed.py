@@ -52,7 +52,7 @@ class Marginal:
         self._of_fixed, self.pull, self._n_fixed = working.fixed_prior(origin)
         # effects of other terms are standardised
         self.precision = self._of_fixed + np.diag(working.is_effect.astype(float))
-        self.step = max(1, _NUMBERS // gram.size)
+        self.step = self.step_of_draws = max(1, _NUMBERS // gram.size)
 
     def roots(self, h: Array) -> list[Array]:
         """Factor ``(C, q, q)`` of the covariance of each term."""
@@ -256,8 +256,9 @@ class CollapsedPosterior(BasePosterior):
     def _complete(self, theta: Array) -> Array:
         """Reported parameters ``(S, n_reported)``: the draw of coefficients belongs to theta."""
         out = np.empty((len(theta), self.model.n_params))
-        for first in range(0, len(theta), self.marginal.step):
-            some = theta[first : first + self.marginal.step]
+        step = self.marginal.step_of_draws
+        for first in range(0, len(theta), step):
+            some = theta[first : first + step]
             normals = np.empty((len(some), self.model.n_linear))
             normals_of(some, normals)
             linear = self.marginal.draw(*self._split(some), normals)

@@ -21,12 +21,14 @@ of the noise: those of the main term first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.sparse import csr_array
 
 from skbayes_sgld._linalg import matmul_rows
 from skbayes_sgld._typing import Array
@@ -35,8 +37,9 @@ from skbayes_sgld.mixed.gram import LabelGram, label_covariances
 from skbayes_sgld.mixed.polynomial import Monomials, Whitening
 from skbayes_sgld.mixed.working import WorkingModel
 
-_AT_ONCE = 64  # positions of a pass
+_AT_ONCE = 64  # positions whose effects are drawn together
 _FEW_EFFECTS = 700  # of crossed terms, each of which is eliminated alone first
+_PRODUCTS = 2**24  # numbers that are kept of the products of labels' rows
 _STEADY = 0.5  # change of the log of the information on their effects, for that of coordinates
 _FAR = 1.0  # sds beyond the farthest nodes
 _GROUP = 64  # rows of a product with a matrix of size P
@@ -142,7 +145,8 @@ class CrossedGram:
         self, working: WorkingModel, gram: LabelGram, weight: Array, target: Array
     ) -> None:
         self._working, self._gram = working, gram
-        self.labels, self._products, self._beside = working.crossed_sums(weight, target)
+        self.labels, products, self._beside = working.crossed_sums(weight, target)
+        self._products = products.toarray()
         self._transposed = [each.T.tocsr() for each in self.labels]
         self.size = len(self._beside)
         terms, first = working.posterior.terms, 0
@@ -151,7 +155,7 @@ class CrossedGram:
             q = len(terms[k].effects)
             self._shapes.append((slice(first, first + terms[k].size), terms[k].size // q, q))
             first += terms[k].size
-        diagonal = np.asarray(self._products.diagonal())
+        diagonal = np.diagonal(self._products)
         sides = self._beside
         self.information = [np.einsum("iil->il", gram.labels)]
         """Information of rows on each effect of each label ``(q, L)``, term by term."""
@@ -196,15 +200,11 @@ class CrossedGram:
         gram, one = self._gram, np.ones(1)
         N, log_det, _ = gram.eliminate(ratios[0], one)
         U = label_covariances(gram.labels, ratios[0], one)[0][:, :, 0]
-        A, B = self._products.toarray(), self._beside.copy()
+        A, B = self._products.copy(), self._beside.copy()
         for i in range(gram.q):
             B -= self._transposed[i] @ sum(U[i, j][:, None] * gram.cross[j] for j in range(gram.q))
-            row: Any = 0.0
             for j in range(gram.q):
-                F = self.labels[j].copy()
-                F.data = F.data * np.repeat(U[i, j], np.diff(F.indptr))
-                row = row + F
-            A -= (self._transposed[i] @ row).toarray()
+                A -= self._summed(i, j, U[i, j])
         each = [np.einsum("lqlr->lqr", A[at, at].reshape(L, q, L, q)) for at, L, q in self._shapes]
         blocks = np.concatenate([some.ravel() for some in each])
         sides = B
@@ -222,6 +222,23 @@ class CrossedGram:
             dtrtri(A.T, overwrite_c=True)
             A /= self.units(ratios, blocks[None])
         return Node(N, whole, means, blocks, sides, ratios, A if with_inverse else None)
+
+    def _summed(self, i: int, j: int, weight: Array) -> Array:
+        """Sum over labels of the products ``(P, P)`` of two rows, with weights ``(L,)``."""
+        if self._by_label is not None:
+            summed: Array = (self._by_label[i][j] @ weight).reshape(self._products.shape)
+            return summed
+        F = self.labels[j].copy()
+        F.data = F.data * np.repeat(weight, np.diff(F.indptr))
+        return (self._transposed[i] @ F).toarray()
+
+    @cached_property
+    def _by_label(self) -> list[list[Any]] | None:
+        """Products ``(P^2, L)`` of the rows of each label; None if they take too much memory."""
+        counts = np.diff(self.labels[0].indptr)
+        if len(self.labels) ** 2 * np.square(counts, dtype=float).sum() > _PRODUCTS:
+            return None
+        return [[_products_of_rows(F, G) for G in self.labels] for F in self.labels]
 
     def alone(self, node: Node) -> list[LabelGram]:
         """Sums of each crossed term as if its labels shared no row with others of its labels."""
@@ -279,7 +296,7 @@ class CrossedMarginal(Marginal):
     ) -> None:
         super().__init__(working, gram, n_total, origin)
         assert working.main is not None
-        self.crossed, self.step = crossed, _AT_ONCE
+        self.crossed, self.step_of_draws = crossed, _AT_ONCE
         self.eliminated = [working.main, *working.crossed]
         least = [(0.5 * np.square(G).sum(axis=1)) ** -0.25 for G in crossed.information]
         self.coordinates = RatioCoordinates(least)
@@ -490,6 +507,20 @@ class _Position(NamedTuple):
     beyond: Array
     far: Array
     Us: list[Array]
+
+
+def _products_of_rows(F: Any, G: Any) -> Any:
+    """Matrix ``(P^2, L)`` of the products of the rows of sparse ``F (L, P)`` and ``G (L, P)``."""
+    L, P = F.shape
+    counts = np.diff(G.indptr)
+    row = np.repeat(np.arange(L), np.diff(F.indptr))
+    repeats = counts[row]  # each entry of F with all those of G in its row
+    ends = np.cumsum(repeats)
+    in_row = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - repeats, repeats)
+    partner = np.repeat(G.indptr[row], repeats) + in_row
+    value = np.repeat(F.data, repeats) * G.data[partner]
+    cell = np.repeat(F.indices.astype(np.int64) * P, repeats) + G.indices[partner]
+    return csr_array((value, (cell, np.repeat(row, repeats))), shape=(P * P, L))
 
 
 def sds_by(inverse: Array) -> Array:

@@ -9,8 +9,9 @@ from scipy.optimize import minimize
 
 from skbayes_sgld import SGLDLinearRegression
 from skbayes_sgld.likelihoods import NormalNoise
+from skbayes_sgld.mixed import crossed
 from skbayes_sgld.mixed.collapsed import CollapsedPosterior
-from skbayes_sgld.mixed.crossed_fit import crossed_terms, fit_crossed
+from skbayes_sgld.mixed.crossed_fit import CrossedPosterior, crossed_terms, fit_crossed
 from skbayes_sgld.mixed.polynomial import Whitening, draws_by_weight
 from skbayes_sgld.priors import InverseGamma
 from tests.marks import slow
@@ -129,3 +130,16 @@ def test_a_fit_reports_effects_of_all_labels(of_h):
     effects = model.group_effects_
     assert len(effects) == 50 + 35 * len(of_h)
     assert model.score(frame[["g", "h", "x", "z"]], y) > 0.6
+
+
+@pytest.mark.parametrize("case", ["crossed", "of the main term"])
+def test_products_by_label_need_not_be_kept(case, monkeypatch):
+    posterior = make_posterior(case, weighted=True)
+    kept = CrossedPosterior(posterior, crossed_terms(posterior))
+    monkeypatch.setattr(crossed, "_PRODUCTS", 0)
+    not_kept = CrossedPosterior(posterior, crossed_terms(posterior))
+    pairs = (each.nodes(each.start()[None]) for each in (kept, not_kept))
+    for some, others in zip(*pairs, strict=True):
+        np.testing.assert_allclose(some.N, others.N, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(some.means, others.means, atol=1e-10)
+        assert some.log_det == pytest.approx(others.log_det, abs=1e-9)
