@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -168,6 +169,15 @@ class HierarchicalPosterior(WithScales):
         """The model under a given prior of the coefficients whose scales are learned."""
         coef = replaced(self.model.prior, self.scales.columns, prior)
         return self.model.with_prior(replace(self.model.linear_prior, coef=coef))
+
+    def rounded(self, density: bool = False) -> HierarchicalPosterior:
+        """Posterior with a rounded gradient, or itself."""
+        flat = self.flat.rounded()
+        if density or flat is self.flat:
+            return self
+        other = copy(self)
+        other.flat = flat
+        return other
 
     # ---- the density ----------------------------------------------------------------------------
 

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from skbayes_sgld.likelihoods import Bernoulli
-from skbayes_sgld.posterior import GLMPosterior
-from skbayes_sgld.priors import Normal
+from skbayes_sgld.inference.parameterizations.learned_scales import standardise
+from skbayes_sgld.likelihoods import Bernoulli, Categorical
+from skbayes_sgld.posterior import GLMPosterior, HierarchicalPosterior
+from skbayes_sgld.priors import HierarchicalNormal, Normal
 from skbayes_sgld.sampling import HMC, Curvature
 from skbayes_sgld.sampling.tuning.mode import newton_mode
 from skbayes_sgld.sampling.tuning.precision import round_density, round_gradient
@@ -67,3 +68,28 @@ def test_densities_of_large_weights_stay_exact():
     dynamics = round_gradient(run.dynamics, mode, np.inf)
     assert dynamics.rounded
     assert round_density(dynamics, mode) is dynamics
+
+
+def with_learned_scale(n_classes, n_features):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((120, n_features)), np.arange(120.0) % n_classes
+    model = GLMPosterior(X, y, Categorical(n_classes), Normal())
+    return standardise(HierarchicalPosterior(model, HierarchicalNormal()))
+
+
+def test_large_products_of_a_learned_scale_are_rounded():
+    posterior, mode = with_learned_scale(6, 24)
+    rounded = posterior.rounded()
+    phi = np.random.default_rng(1).standard_normal((5, posterior.n_params))
+    exact = posterior.grad(phi)
+    near = rounded.bind_grad()(phi.astype(np.float32))
+    np.testing.assert_allclose(near, exact, atol=1e-4 * np.abs(exact).max())
+    assert not np.array_equal(rounded.grad(phi), exact)
+    run = make_run(posterior, sampler=HMC(), preconditioner=Curvature(), mode=mode)
+    dynamics = round_gradient(run.dynamics, mode, 0.01)
+    assert dynamics.rounded and dynamics.target is posterior
+
+
+def test_small_products_of_a_learned_scale_stay_exact():
+    posterior, _ = with_learned_scale(3, 24)
+    assert posterior.rounded() is posterior

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -48,6 +49,10 @@ class Map:
     def inverse(self, theta: Array) -> Array:
         """Phi at theta."""
         raise NotImplementedError
+
+    def rounded(self) -> Map:
+        """Map in single precision, if there is one, or itself."""
+        return self
 
 
 class Affine(Map):
@@ -178,6 +183,15 @@ class Reparameterized(BasePosterior):
         value, grad = in_theta(at.theta)
         value = value + self.temperature * at.log_jacobian
         return value, at.pull_back(grad, self.temperature)
+
+    def rounded(self, density: bool = False) -> BasePosterior:
+        """Posterior with a rounded gradient, if the model and the map have one, or itself."""
+        inner, coordinates = self.inner.rounded(), self.coordinates.rounded()
+        if density or inner is self.inner or coordinates is self.coordinates:
+            return self
+        other = copy(self)
+        other.inner, other.coordinates = inner, coordinates
+        return other
 
     # ---- reported parameters --------------------------------------------------------------------
 
