@@ -18,6 +18,7 @@ from skbayes_sgld.criticism.leave_one_out import FittedRows, log_mean, relative_
 from skbayes_sgld.prediction.tables import Table
 
 _MARGINAL = Door("skbayes_sgld.mixed.group_density", "marginal_log_likelihood")
+_NESTED = Door("skbayes_sgld.mixed.group_density", "nested_terms")
 _NUMBERS = 2**22  # densities that are computed at once
 
 
@@ -54,13 +55,16 @@ def group_log_densities(fit: FittedRows, codes: Array, chosen: Array) -> tuple[A
     sizes = np.diff(ends)[chosen]
     found, first = np.empty((3, len(chosen))), 0
     at_once = max(1, _NUMBERS // len(share))
-    relative = relative_ess(fit, len(share))
+    relative, nested = relative_ess(fit, len(share)), None
+    if fit.numbers is not None and not fit.held_out:
+        nested = _NESTED.open()(predictive.predictor, fit.data[0], codes)
     while first < len(chosen):
         n_rows = np.cumsum(sizes[first:])
         last = first + max(1, int(np.searchsorted(n_rows, at_once, side="right")))
         some = chosen[first:last]
         rows = np.concatenate([order[ends[g] : ends[g + 1]] for g in some])
-        values = _values(fit, predictive, rows, np.repeat(np.arange(len(some)), sizes[first:last]))
+        of_rows = np.repeat(np.arange(len(some)), sizes[first:last])
+        values = _values(fit, predictive, rows, of_rows, nested)
         with_group = log_mean(values, np.log(share))
         if fit.held_out:
             without, k = with_group, np.full(len(some), -np.inf)
@@ -73,12 +77,14 @@ def group_log_densities(fit: FittedRows, codes: Array, chosen: Array) -> tuple[A
     return without, with_group, k
 
 
-def _values(fit: FittedRows, predictive: Any, rows: Array, groups: Array) -> Array:
+def _values(
+    fit: FittedRows, predictive: Any, rows: Array, groups: Array, nested: list[int] | None
+) -> Array:
     """Log density of each group under every draw ``(G, S)``."""
     X, y, row_values = fit.data
     data, weight = (X[rows], y[rows], row_values[rows]), fit.weight[rows]
     if fit.numbers is not None:
-        values: Array = _MARGINAL.open()(predictive, data, weight, groups, fit.held_out)
+        values: Array = _MARGINAL.open()(predictive, data, weight, groups, nested)
         return values
     each = predictive.log_likelihood(*data) * weight[:, None]
     values = np.add.reduceat(each, np.searchsorted(groups, np.arange(groups[-1] + 1)), axis=0)

@@ -23,19 +23,30 @@ import numpy as np
 from skbayes_sgld._linalg import inverse_factors
 from skbayes_sgld._typing import Array
 from skbayes_sgld.likelihoods.row_values import RowValues
+from skbayes_sgld.mixed.labels import POPULATION
 
 _NODES = {1: 15, 2: 9, 3: 5, 4: 3, 5: 3}  # for each effect of a block; 1 beyond: Laplace's formula
 _NEWTON = 30
 _CLOSE = 1e-4  # of standardised effects, at the mode
 
 
+def nested_terms(predictor: Any, X: Any, groups: Array) -> list[int]:
+    """Positions of the terms each of whose labels is in one group alone, of all rows of a fit."""
+    return [
+        k
+        for k, term in enumerate(predictor.terms)
+        if term.by_label and _is_nested(term.codes(X), groups)
+    ]
+
+
 def marginal_log_likelihood(
-    predictive: Any, data: tuple[Array, Array, RowValues], weight: Array, groups: Array, new: bool
+    predictive: Any,
+    data: tuple[Array, Array, RowValues],
+    weight: Array,
+    groups: Array,
+    nested: list[int] | None,
 ) -> Array:
     """Log density of each group under every draw ``(G, S)``.
-
-    Terms each of whose labels is in one group alone are integrated out; labels of other terms keep
-    their effects.
 
     Parameters
     ----------
@@ -46,22 +57,23 @@ def marginal_log_likelihood(
     weight : ndarray of shape (n,)
     groups : ndarray of shape (n,)
         Position of the group of each row, all of 0, ..., G - 1.
-    new : bool
-        Whether the rows are not those of the fit: the labels that the fit did not see are then
-        integrated out, and those that it saw keep their effects.
+    nested : list of int or None
+        Terms whose effects are integrated out; labels of others keep their effects. None: the rows
+        are not those of the fit, and the labels that it did not see are integrated out.
     """
     X, y, row_values = data
-    predictor = predictive.predictor
-    blocks, nested = [], []
-    for k, term in enumerate(predictor.terms):
-        if not term.by_label:  # a curve
-            continue
-        codes = term.codes(X)
-        values = term.values(X) * ((codes < -1.0) if new else np.ones(len(codes)))[:, None]
-        if new or _is_nested(codes, groups):
-            nested.append(k)
-            blocks.append((codes, values, predictor.roots[k]))
-    base = replace(predictive, predictor=predictor.without(nested, new))
+    predictor, new = predictive.predictor, nested is None
+    blocks = []
+    terms = nested
+    if terms is None:
+        terms = [k for k, term in enumerate(predictor.terms) if term.by_label]
+    for k in terms:
+        term = predictor.terms[k]
+        codes, values = term.codes(X), term.values(X)
+        if new:
+            values = values * (codes < POPULATION)[:, None]
+        blocks.append((codes, values, predictor.roots[k]))
+    base = replace(predictive, predictor=predictor.without(terms, new))
     if predictive.present is not None:
         y = np.searchsorted(predictive.present, y).astype(float)
     values = np.empty((int(groups.max()) + 1, predictor.n_draws))

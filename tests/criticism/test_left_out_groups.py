@@ -11,8 +11,9 @@ from scipy.special import expit, logsumexp
 from sklearn.base import clone
 
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, compare_models
+from skbayes_sgld.criticism import left_out_groups
 from skbayes_sgld.metrics import interval_coverage, loo
-from skbayes_sgld.mixed.group_density import marginal_log_likelihood
+from skbayes_sgld.mixed.group_density import marginal_log_likelihood, nested_terms
 
 pl = pytest.importorskip("polars")
 
@@ -88,7 +89,7 @@ def test_densities_of_groups_are_normal_with_effects_integrated_out(fits):
         warnings.simplefilter("ignore")
         model.fit(X, y)
     data = model._observed(X, y, {})
-    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, False)
+    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, [0])
     draws = draws_of(model)
     for g, s in ((0, 0), (3, 7), (9, 30)):
         rows = g == CODES
@@ -100,12 +101,12 @@ def test_densities_of_groups_are_normal_with_effects_integrated_out(fits):
         mean = draws["intercept"][s] + draws["coef[x]"][s] * X["x"][rows]
         assert found[g, s] == pytest.approx(stats.multivariate_normal(mean, cov).logpdf(y[rows]))
     # groups of several labels of the term: the sum over their labels
-    pairs = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES // 2, False)
+    pairs = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES // 2, [0])
     assert_allclose(pairs[1], found[2] + found[3])
     # a group that shares labels with another keeps their effects
-    crossed = marginal_log_likelihood(
-        model._predictive(), data, np.ones(N), np.arange(N) % 2, False
-    )
+    halves, predictive = np.arange(N) % 2, model._predictive()
+    nested = nested_terms(predictive.predictor, data[0], halves)
+    crossed = marginal_log_likelihood(predictive, data, np.ones(N), halves, nested)
     each = model._predictive().log_likelihood(*data)
     assert_allclose(crossed[1], each[1::2].sum(axis=0))
 
@@ -117,7 +118,7 @@ def test_densities_of_groups_of_labels_are_those_of_quadrature():
         warnings.simplefilter("ignore")
         model.fit(X, y)
     data = model._observed(X, y, {})
-    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, False)
+    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, [0])
     draws = draws_of(model)
     for g, s in ((0, 0), (4, 11), (7, 25)):
         rows = g == CODES
@@ -185,3 +186,16 @@ def test_coverages_are_those_of_each_group(kind):
 def test_one_group_is_refused(fits):
     with pytest.raises(ValueError, match="groups has one label, 1; give two or more"):
         loo(fits["plain"], X[["x"]], Y, groups=np.ones(N, int))
+
+
+@pytest.mark.filterwarnings("ignore:The Pareto k")  # four groups say little of their scale
+def test_labels_of_several_groups_keep_their_effects_however_few_groups_are_left_out(monkeypatch):
+    rng = np.random.default_rng(0)
+    group, item = np.arange(240) % 4, rng.integers(6, size=240)
+    y = rng.normal(size=4)[group] + 2.0 * rng.normal(size=6)[item] + 0.5 * rng.normal(size=240)
+    frame = pd.DataFrame({"g": group.astype(str), "h": item.astype(str)})
+    terms = {"g": "intercept", "h": "intercept"}
+    model = SGLDLinearRegression(group_effects=terms, n_draws=250, random_state=0).fit(frame, y)
+    together = loo(model, frame, y, groups="g").pointwise
+    monkeypatch.setattr(left_out_groups, "_NUMBERS", 1)  # one group at a time
+    assert_allclose(loo(model, frame, y, groups="g").pointwise, together)
