@@ -19,6 +19,7 @@ from skbayes_sgld.sampling import HMC, SGLD
 from skbayes_sgld.sampling.metric import Diagonal
 from skbayes_sgld.sampling.tuning.mode import Center
 from tests.marks import slow
+from tests.references.targets import logistic_posterior, mode_of
 
 SHORT = {"n_draws": 40, "n_burnin": 20, "thin": 1}
 
@@ -131,6 +132,24 @@ def test_rows_are_drawn_in_proportion_to_their_remainders_at_equal_distances():
     found = [np.sum(values[rows] / chance[rows]) for rows in drawn]
     assert np.std(found) < 0.01 * values.sum()
     assert np.mean(found) == pytest.approx(values.sum(), rel=0.002)
+
+
+def test_rows_are_not_tried_if_too_many_matter(monkeypatch):
+    rng = np.random.default_rng(0)
+    size = rng.exponential(0.05, 2000)
+    chance = condensed._chances(size, 500)
+    drawn = rng.random((4000, len(size))) < chance
+    sd = (drawn @ (size / chance)).std()
+    assert condensed._chance_error(size, 500) == pytest.approx(sd, rel=4.0 / np.sqrt(2 * 4000))
+    assert sd > condensed._HOPELESS
+    assert condensed._chance_error(np.append(size, np.zeros(9)), 2000) == pytest.approx(0.0)
+
+    posterior = logistic_posterior(2000, 2)
+    center = mode_of(posterior)
+    assert condensed.condensed(posterior, center, 1.0, 0) is not None
+    monkeypatch.setattr(condensed, "_remainders", lambda *args: size[None])
+    monkeypatch.setattr(condensed, "CondensedPosterior", None)  # is not made
+    assert condensed.condensed(posterior, center, 1.0, 0) is None
 
 
 def test_the_next_strategy_plans_if_most_rows_matter(monkeypatch):

@@ -40,6 +40,10 @@ from skbayes_sgld.sampling.tuning.mode import Center
 _AIM, _LIMIT = 0.025, 0.04
 _AIM_OF_STEPS = 0.015  # that of steps which all rows have without visible bias
 _FEWEST, _MOST = 250, 0.25  # rows that are tried first, and their largest share
+# Sd of a log density's error, if most rows are drawn independently, from which none are tried. It
+# was 0.001 to 0.09 where few enough rows mattered, and 0.4 for 20,000 rows of 600 columns: that
+# fit takes 0.6 s less without the trial. Draws at equal distances make half of the error
+_HOPELESS = 0.3
 _MOVES, _TESTS = 8, 64  # draws at which remainders are measured, and at which the error is
 
 
@@ -130,6 +134,8 @@ def condensed(
     if not np.isfinite(remainders).all():
         return None
     size = np.sqrt(np.square(remainders).mean(axis=0))
+    if _chance_error(size, int(_MOST * len(size))) > _HOPELESS:
+        return None
     order = np.argsort(_likeness(remainders, size))
     theta = center.theta + _moves(center, tau, seed, _MOVES, _TESTS)
     with one_blas_thread(), np.errstate(all="ignore"):
@@ -187,6 +193,13 @@ def _chances(size: Array, n_rows: int) -> Array:
         enough = np.minimum(np.exp(middle) * unit, 1.0).sum() > n_rows
         low, high = (low, middle) if enough else (middle, high)
     return np.minimum(np.exp(low) * unit, 1.0)
+
+
+def _chance_error(size: Array, n_rows: int) -> float:
+    """Sd of the error of a log density, if rows were drawn independently."""
+    drawn = size > 0.0
+    chance = np.maximum(_chances(size, n_rows)[drawn], 1e-300)
+    return float(np.sqrt(np.sum(np.square(size[drawn]) * (1.0 / chance - 1.0))))
 
 
 def _at_equal_distances(chance: Array, order: Array, uniform: float) -> Array:
