@@ -110,7 +110,7 @@ def test_rows_in_blocks_have_the_prior_of_the_array(n):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"preconditioner": None, "step_size": 1e-3},
+        {"preconditioner": None, "step_size": 1e-3, "thin": 1},
         {"gradient": "minibatch", "batch_size": 10},
         {"parameterization": "centered"},
         {"noise_model": "log_linear"},

@@ -64,7 +64,7 @@ class OfAnyTarget(SGLDBetaBinomialRegressor):
 UNITS = {"hidden_layer_sizes": (5,)}  # whatever the size, the interface is the same
 FEW = {"n_draws": 20, "n_burnin": 30, "thin": 1, "n_chains": 2, **UNITS}
 # a step so short that its bias is known without a pilot, which takes longer than the run
-GIVEN_STEP = {"n_draws": 40, "n_burnin": 40, "thin": 10, "step_size": 0.1}
+GIVEN_STEP = {"n_draws": 40, "n_burnin": 40, "thin": 2, "step_size": 0.1}
 # this one has all checks, in every run
 OF_THE_BASE = [SGLDLinearRegression(n_draws=40)]
 OTHERS = [

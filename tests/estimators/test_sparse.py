@@ -106,7 +106,8 @@ def test_rows_are_never_made_dense(name, monkeypatch):
 @pytest.mark.parametrize("gradient", ["minibatch", "control_variate", "saga"])
 def test_minibatches_of_sparse_rows_are_those_of_dense_rows(gradient):
     model, y = FITS["three classes"]
-    model = clone(model).set_params(gradient=gradient, batch_size=10, n_draws=20, step_size=0.1)
+    few = {"n_draws": 20, "n_burnin": 5, "thin": 1}
+    model = clone(model).set_params(gradient=gradient, batch_size=10, step_size=0.1, **few)
     ours, theirs = (clone(model).fit(A, y).posterior_.values for A in (X, DENSE))
     np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-8)
 

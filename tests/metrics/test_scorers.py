@@ -46,6 +46,7 @@ N = 80
 MODEL = SGLDLinearRegression(n_draws=100, random_state=0)
 LABELS = SGLDLogisticRegression(n_draws=100, random_state=0)
 COUNTS = SGLDPoissonRegressor(n_draws=100, random_state=0)
+FEW_STEPS = {"n_burnin": 10, "thin": 2}  # 200 a draw are taken at a tiny step size
 
 
 @pytest.fixture(scope="module")
@@ -239,7 +240,7 @@ def test_chains_no_better_than_random_walks_win_no_search(n_chains):
     X = rng.standard_normal((60, 2))
     y = (X[:, 0] + 0.3 * rng.standard_normal(60) > 0.0).astype(int)
     model = SGLDLogisticRegression(
-        sampler="sgld", n_draws=100, n_burnin=100, n_chains=n_chains, random_state=0
+        sampler="sgld", n_draws=100, n_burnin=100, thin=4, n_chains=n_chains, random_state=0
     )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -279,7 +280,8 @@ def test_the_score_of_every_family_is_nan_where_chains_stay_near_their_start(
     X, y = rng.standard_normal((60, 2)), rng.poisson(3.0, 60)
     y = y > 3 if family is SGLDLogisticRegression else y
     with pytest.warns(ConvergenceWarning, match=told):
-        model = family(sampler="sgld", n_draws=50, random_state=0, **settings).fit(X, y)
+        settings = settings | {"sampler": "sgld", "n_draws": 50, **FEW_STEPS}
+        model = family(random_state=0, **settings).fit(X, y)
     with pytest.warns(ConvergenceWarning, match="is nan: its chains are no better"):
         assert np.isnan(model.score(X, y))
     moved = family(random_state=0).fit(X, y)
@@ -310,7 +312,7 @@ def test_predictions_of_chains_that_never_left_their_starts_warn_once_a_fit(mode
     methods = ["predict_proba", "predict"] if hasattr(model, "predict_proba") else ["predict"]
     for _ in range(2):  # each fit anew
         with pytest.warns(ConvergenceWarning):
-            model.set_params(n_draws=50, random_state=0).fit(X, y)
+            model.set_params(n_draws=50, **FEW_STEPS, random_state=0).fit(X, y)
         for name in methods:  # a warning that is an error is raised each time
             with warnings.catch_warnings(), pytest.raises(ConvergenceWarning, match="not those"):
                 warnings.simplefilter("error")
