@@ -14,7 +14,11 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._random import draw_seed
 from skbayes_sgld._typing import Array
 from skbayes_sgld.criticism.leave_one_out import good_k, rows_of_fit
-from skbayes_sgld.criticism.left_out_groups import group_log_densities, groups_of_fit
+from skbayes_sgld.criticism.left_out_groups import (
+    group_log_densities,
+    groups_of_fit,
+    row_log_densities,
+)
 
 
 @numpy_defaults
@@ -114,7 +118,7 @@ def compare_models(
         name, weight = escaped(name), fit.weight
         if groups is None:
             rows, slope = fit.choose(n_rows, seed), fit.log_slope
-            log_density, _, k = fit.log_densities(rows)
+            log_density, _, k = row_log_densities(fit, rows)
         else:
             among = groups_of_fit(fit, groups, X)
             slope = np.bincount(among.codes, weight * fit.log_slope)

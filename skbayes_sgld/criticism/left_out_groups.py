@@ -18,7 +18,8 @@ from skbayes_sgld.criticism.leave_one_out import FittedRows, log_mean, relative_
 from skbayes_sgld.prediction.tables import Table
 
 _MARGINAL = Door("skbayes_sgld.mixed.group_density", "marginal_log_likelihood")
-_NESTED = Door("skbayes_sgld.mixed.group_density", "nested_terms")
+_LABELS = Door("skbayes_sgld.mixed.group_density", "labels_of_one_group")
+_OWN_LABEL = Door("skbayes_sgld.mixed.group_density", "have_own_label")
 _NUMBERS = 2**22  # densities that are computed at once
 
 
@@ -55,16 +56,19 @@ def group_log_densities(fit: FittedRows, codes: Array, chosen: Array) -> tuple[A
     sizes = np.diff(ends)[chosen]
     found, first = np.empty((3, len(chosen))), 0
     at_once = max(1, _NUMBERS // len(share))
-    relative, nested = relative_ess(fit, len(share)), None
-    if fit.numbers is not None and not fit.held_out:
-        nested = _NESTED.open()(predictive.predictor, fit.data[0], codes)
+    relative, labels = relative_ess(fit, len(share)), list[Array]()
+    if fit.numbers is not None:
+        terms = predictive.predictor.terms
+        labels = [np.zeros(len(term.labels), bool) for term in terms]
+        if not fit.held_out:
+            labels = _LABELS.open()(terms, fit.data[0], codes)
     while first < len(chosen):
         n_rows = np.cumsum(sizes[first:])
         last = first + max(1, int(np.searchsorted(n_rows, at_once, side="right")))
         some = chosen[first:last]
         rows = np.concatenate([order[ends[g] : ends[g + 1]] for g in some])
         of_rows = np.repeat(np.arange(len(some)), sizes[first:last])
-        values = _values(fit, predictive, rows, of_rows, nested)
+        values = _values(fit, predictive, rows, of_rows, labels)
         with_group = log_mean(values, np.log(share))
         if fit.held_out:
             without, k = with_group, np.full(len(some), -np.inf)
@@ -77,14 +81,31 @@ def group_log_densities(fit: FittedRows, codes: Array, chosen: Array) -> tuple[A
     return without, with_group, k
 
 
+def row_log_densities(fit: FittedRows, rows: Array) -> tuple[Array, Array, Array]:
+    """Log densities of the chosen rows without each and with it, and Pareto k.
+
+    A row with a label of its own in a mixed model is left out as a group of one row.
+    """
+    own = np.zeros(len(rows), bool)
+    if fit.numbers is not None and not fit.held_out:
+        terms = fit.unwrapped.model._fitted.mixed.terms
+        own = (_OWN_LABEL.open()(terms, fit.data[0]) & (fit.weight == 1.0))[rows]
+    found = np.empty((3, len(rows)))
+    found[:, ~own] = fit.log_densities(rows[~own])
+    if own.any():
+        found[:, own] = group_log_densities(fit, np.arange(len(fit.counted)), rows[own])
+    without, with_row, k = found
+    return without, with_row, k
+
+
 def _values(
-    fit: FittedRows, predictive: Any, rows: Array, groups: Array, nested: list[int] | None
+    fit: FittedRows, predictive: Any, rows: Array, groups: Array, labels: list[Array]
 ) -> Array:
     """Log density of each group under every draw ``(G, S)``."""
     X, y, row_values = fit.data
     data, weight = (X[rows], y[rows], row_values[rows]), fit.weight[rows]
     if fit.numbers is not None:
-        values: Array = _MARGINAL.open()(predictive, data, weight, groups, nested)
+        values: Array = _MARGINAL.open()(predictive, data, weight, groups, labels)
         return values
     each = predictive.log_likelihood(*data) * weight[:, None]
     values = np.add.reduceat(each, np.searchsorted(groups, np.arange(groups[-1] + 1)), axis=0)

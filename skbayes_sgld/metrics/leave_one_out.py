@@ -12,7 +12,11 @@ from skbayes_sgld._numpy_errors import numpy_defaults
 from skbayes_sgld._typing import Array
 from skbayes_sgld._warnings import warn
 from skbayes_sgld.criticism.leave_one_out import Data, good_k, rows_of_fit
-from skbayes_sgld.criticism.left_out_groups import group_log_densities, groups_of_fit
+from skbayes_sgld.criticism.left_out_groups import (
+    group_log_densities,
+    groups_of_fit,
+    row_log_densities,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -186,7 +190,7 @@ def loo(
     if groups is None:
         weight, counted, what = fit.weight, fit.counted, "row"
         rows = fit.choose(n_rows, random_state)
-        pointwise, log_density, k = fit.log_densities(rows)
+        pointwise, log_density, k = row_log_densities(fit, rows)
         slope = fit.log_slope[rows]
     else:
         among, what = groups_of_fit(fit, groups, X), "group"

@@ -14,6 +14,7 @@ of coefficients and scales without the group is that of all rows over this densi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
@@ -30,13 +31,26 @@ _NEWTON = 30
 _CLOSE = 1e-4  # of standardised effects, at the mode
 
 
-def nested_terms(predictor: Any, X: Any, groups: Array) -> list[int]:
-    """Positions of the terms each of whose labels is in one group alone, of all rows of a fit."""
-    return [
-        k
-        for k, term in enumerate(predictor.terms)
-        if term.by_label and _is_nested(term.codes(X), groups)
-    ]
+def labels_of_one_group(terms: Sequence[Any], X: Any, groups: Array) -> list[Array]:
+    """Mask of the labels of each term that are in one group alone, of all rows of a fit."""
+    masks = []
+    for term in terms:
+        masks.append(np.zeros(len(term.labels), bool))
+        if term.by_label:
+            pairs = np.unique(np.column_stack([term.codes(X), groups]), axis=0)[:, 0].astype(int)
+            masks[-1] = np.bincount(pairs, minlength=len(term.labels)) == 1
+    return masks
+
+
+def have_own_label(terms: Sequence[Any], X: Any) -> Array:
+    """Mask ``(n,)`` of the rows of a fit whose label of some term no other row has."""
+    rows = np.arange(X.shape[0])
+    masks = labels_of_one_group(terms, X, rows)
+    own = np.zeros(len(rows), bool)
+    for term, mask in zip(terms, masks, strict=True):
+        if term.by_label:
+            own |= mask[term.codes(X).astype(int)]
+    return own
 
 
 def marginal_log_likelihood(
@@ -44,9 +58,11 @@ def marginal_log_likelihood(
     data: tuple[Array, Array, RowValues],
     weight: Array,
     groups: Array,
-    nested: list[int] | None,
+    labels: list[Array],
 ) -> Array:
     """Log density of each group under every draw ``(G, S)``.
+
+    The effects of labels that the fit did not see are integrated out, too.
 
     Parameters
     ----------
@@ -57,23 +73,20 @@ def marginal_log_likelihood(
     weight : ndarray of shape (n,)
     groups : ndarray of shape (n,)
         Position of the group of each row, all of 0, ..., G - 1.
-    nested : list of int or None
-        Terms whose effects are integrated out; labels of others keep their effects. None: the rows
-        are not those of the fit, and the labels that it did not see are integrated out.
+    labels : list of ndarray of shape (L,)
+        Mask of the labels of each term whose effects are integrated out; others keep theirs.
     """
     X, y, row_values = data
-    predictor, new = predictive.predictor, nested is None
-    blocks = []
-    terms = nested
-    if terms is None:
-        terms = [k for k, term in enumerate(predictor.terms) if term.by_label]
-    for k in terms:
-        term = predictor.terms[k]
-        codes, values = term.codes(X), term.values(X)
-        if new:
-            values = values * (codes < POPULATION)[:, None]
-        blocks.append((codes, values, predictor.roots[k]))
-    base = replace(predictive, predictor=predictor.without(terms, new))
+    predictor, blocks = predictive.predictor, []
+    for term, mask, root in zip(predictor.terms, labels, predictor.roots, strict=True):
+        if not term.by_label:  # a curve
+            continue
+        codes = term.codes(X)
+        known, integrated = codes >= 0, codes < POPULATION
+        integrated[known] = mask[codes[known].astype(int)]
+        if integrated.any():
+            blocks.append((codes, term.values(X) * integrated[:, None], root))
+    base = replace(predictive, predictor=predictor.without_labels(labels))
     if predictive.present is not None:
         y = np.searchsorted(predictive.present, y).astype(float)
     values = np.empty((int(groups.max()) + 1, predictor.n_draws))
@@ -94,12 +107,6 @@ def marginal_log_likelihood(
                 total = total + integrate(base, part, weight[some], Z, root)
         values[g] = total
     return values
-
-
-def _is_nested(codes: Array, groups: Array) -> bool:
-    """Whether each label is in one group."""
-    pairs = np.unique(np.column_stack([codes, groups]), axis=0)
-    return len(pairs) == len(np.unique(codes))
 
 
 def _block(terms: list[tuple[Array, Array, Array]]) -> tuple[Array, Array]:

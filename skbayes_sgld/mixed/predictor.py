@@ -65,14 +65,22 @@ class MixedPredictor(Predictor):
         """Factor ``(S, q, q)`` of the covariance of the effects of each term."""
         return self._roots
 
-    def without(self, terms: Sequence[int], of_new: bool = False) -> MixedPredictor:
-        """Predictor without the effects of some terms, or only without those of new labels."""
+    def without(self, term: int) -> MixedPredictor:
+        """Predictor without the effects of a term."""
         other = copy(self)
-        zeros = [np.zeros_like(root) if k in terms else root for k, root in enumerate(self._roots)]
-        other._roots = zeros
-        if not of_new:
-            pairs = enumerate(self._effects)
-            other._effects = [np.zeros_like(e) if k in terms else e for k, e in pairs]
+        other._roots, other._effects = list(self._roots), list(self._effects)
+        other._roots[term] = np.zeros_like(self._roots[term])
+        other._effects[term] = np.zeros_like(self._effects[term])
+        return other
+
+    def without_labels(self, labels: Sequence[Array]) -> MixedPredictor:
+        """Predictor without the effects of new labels, and of those in a mask for each term."""
+        other = copy(self)
+        other._roots = [np.zeros_like(root) for root in self._roots]
+        other._effects = [
+            np.where(without[:, None], 0.0, each) if without.any() else each
+            for each, without in zip(self._effects, labels, strict=True)
+        ]
         return other
 
     def at_mean(self, share: Array) -> MixedPredictor:

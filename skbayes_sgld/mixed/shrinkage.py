@@ -104,7 +104,7 @@ def own_means(
     coordinates = model._own_draws(every)
     full, base = (
         model._mixture(each, likelihood, coordinates, every)
-        for each in (predictor, predictor.without([k]))
+        for each in (predictor, predictor.without(k))
     )
     codes = columns.terms[k].codes(rows)
     S = predictor.n_draws

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from skbayes_sgld import SGLDLinearRegression, SGLDLogisticRegression, compare_models
 from skbayes_sgld.criticism import left_out_groups
 from skbayes_sgld.metrics import interval_coverage, loo
-from skbayes_sgld.mixed.group_density import marginal_log_likelihood, nested_terms
+from skbayes_sgld.mixed.group_density import labels_of_one_group, marginal_log_likelihood
 
 pl = pytest.importorskip("polars")
 
@@ -82,6 +82,11 @@ def fits():
         }
 
 
+def every(model):
+    """Masks of all labels of a model."""
+    return [np.ones(len(term.labels), bool) for term in model._fitted.mixed.terms]
+
+
 def test_densities_of_groups_are_normal_with_effects_integrated_out(fits):
     y = Y + np.where(CODES % 2, 0.5, -0.5) * X["x"]
     model = clone(MIXED).set_params(group_effects={"g": ["intercept", "x"]}, n_draws=40)
@@ -89,7 +94,7 @@ def test_densities_of_groups_are_normal_with_effects_integrated_out(fits):
         warnings.simplefilter("ignore")
         model.fit(X, y)
     data = model._observed(X, y, {})
-    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, [0])
+    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, every(model))
     draws = draws_of(model)
     for g, s in ((0, 0), (3, 7), (9, 30)):
         rows = g == CODES
@@ -101,12 +106,12 @@ def test_densities_of_groups_are_normal_with_effects_integrated_out(fits):
         mean = draws["intercept"][s] + draws["coef[x]"][s] * X["x"][rows]
         assert found[g, s] == pytest.approx(stats.multivariate_normal(mean, cov).logpdf(y[rows]))
     # groups of several labels of the term: the sum over their labels
-    pairs = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES // 2, [0])
+    pairs = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES // 2, every(model))
     assert_allclose(pairs[1], found[2] + found[3])
     # a group that shares labels with another keeps their effects
     halves, predictive = np.arange(N) % 2, model._predictive()
-    nested = nested_terms(predictive.predictor, data[0], halves)
-    crossed = marginal_log_likelihood(predictive, data, np.ones(N), halves, nested)
+    labels = labels_of_one_group(predictive.predictor.terms, data[0], halves)
+    crossed = marginal_log_likelihood(predictive, data, np.ones(N), halves, labels)
     each = model._predictive().log_likelihood(*data)
     assert_allclose(crossed[1], each[1::2].sum(axis=0))
 
@@ -118,7 +123,7 @@ def test_densities_of_groups_of_labels_are_those_of_quadrature():
         warnings.simplefilter("ignore")
         model.fit(X, y)
     data = model._observed(X, y, {})
-    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, [0])
+    found = marginal_log_likelihood(model._predictive(), data, np.ones(N), CODES, every(model))
     draws = draws_of(model)
     for g, s in ((0, 0), (4, 11), (7, 25)):
         rows = g == CODES
@@ -199,3 +204,18 @@ def test_labels_of_several_groups_keep_their_effects_however_few_groups_are_left
     together = loo(model, frame, y, groups="g").pointwise
     monkeypatch.setattr(left_out_groups, "_NUMBERS", 1)  # one group at a time
     assert_allclose(loo(model, frame, y, groups="g").pointwise, together)
+
+
+def test_rows_with_a_label_of_their_own_are_left_out_with_its_effect():
+    rng = np.random.default_rng(1)
+    codes = np.r_[np.arange(60), 60 + np.arange(60) % 15]
+    x, effects = rng.normal(size=120), rng.normal(size=75)
+    y = 0.5 * x + effects[codes] + 0.5 * rng.normal(size=120)
+    frame = pd.DataFrame({"x": x, "g": codes.astype(str)})
+    model = SGLDLinearRegression(group_effects={"g": "intercept"}, n_draws=2000, random_state=0)
+    found = loo(clone(model).fit(frame, y), frame, y)  # without a warning of Pareto k
+    for row in (0, int(np.argmax(np.abs(y - 0.5 * x)[:60]))):
+        rest = np.arange(120) != row
+        exact = clone(model).fit(frame[rest], y[rest])
+        density = density_of_a_new_group(exact, frame[~rest], y[~rest])
+        assert found.pointwise[row] == pytest.approx(density, abs=0.06)
