@@ -22,7 +22,7 @@ from skbayes_sgld.inference.planning.lengths import (
     expected_walkers,
     usual_burnin,
 )
-from skbayes_sgld.inference.planning.plans import at_first, chosen, finish
+from skbayes_sgld.inference.planning.plans import chosen, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_read import RowsRead, reason_for_all_rows
 from skbayes_sgld.inference.planning.task import Task, find_mode
 from skbayes_sgld.inference.setting_checks import AUTO, given_or
@@ -106,7 +106,7 @@ def _finish_along(
 ) -> Plan:
     """Plan of trajectories along whitened rows, which may take seconds each."""
     tuned, in_time = _shared_trajectories(task, tuned, rows)
-    run = at_first(tuned.run, tuned.run.step_size)
+    run = with_first_step(tuned.run, tuned.run.step_size)
     lengths = lengths_along(task, tuned, in_time, rows.collapsed)
     return finish(
         task,

@@ -57,7 +57,7 @@ def draft(task: Task, sampler: Sampler, rows_read: RowsRead, mode: Mode | None) 
     )
 
 
-def at_first(run: Run, step_size: float) -> Run:
+def with_first_step(run: Run, step_size: float) -> Run:
     """Run whose first step has this size, after multiplication by its schedule."""
     return replace(run, step_size=step_size / float(run.schedule(0)))
 

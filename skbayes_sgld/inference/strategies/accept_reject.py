@@ -20,7 +20,7 @@ from skbayes_sgld.inference.planning.lengths import (
     choose_walkers,
     usual_burnin,
 )
-from skbayes_sgld.inference.planning.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.planning.plans import chosen, draft, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_asked_for import rows_of_settings
 from skbayes_sgld.inference.planning.rows_read import RowsRead, all_rows
 from skbayes_sgld.inference.planning.starts import choose_start, walkers
@@ -148,7 +148,7 @@ def finish_adapted(
     task: Task, rows_read: RowsRead, tuned: AdaptedRun, pilot: Pilot = USUAL
 ) -> Plan:
     """Plan of a run that a pilot has adapted."""
-    run, ends = at_first(tuned.run, tuned.run.step_size), tuned.found.ends
+    run, ends = with_first_step(tuned.run, tuned.run.step_size), tuned.found.ends
     lengths = adapted_lengths(task, replace(tuned, run=run))
     if len(ends) and task.settings.init is AUTO and not task.continues:
         n_starts = lengths.n_walkers * task.settings.n_chains

@@ -14,7 +14,7 @@ from skbayes_sgld.inference.choices import GIVEN, Choice
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.lengths import usual_lengths
 from skbayes_sgld.inference.planning.pilot_runs import pilot_run, said_of, time_of
-from skbayes_sgld.inference.planning.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.planning.plans import chosen, draft, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_asked_for import rows_of_settings
 from skbayes_sgld.inference.planning.rows_read import RowsRead
 from skbayes_sgld.inference.planning.starts import choose_start
@@ -67,7 +67,7 @@ def tune_given(task: Task, sampler: Sampler) -> GivenRun:
         tuned = _piloted(task, run, rows_read)
     else:
         tuned = paced(task, run, rows_read)
-    return replace(tuned, run=at_first(tuned.run, tuned.run.step_size))
+    return replace(tuned, run=with_first_step(tuned.run, tuned.run.step_size))
 
 
 def _piloted(task: Task, run: Run, rows_read: RowsRead) -> GivenRun:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from skbayes_sgld.inference.plan import Plan
 from skbayes_sgld.inference.planning.lengths import usual_lengths
 from skbayes_sgld.inference.planning.pilot_runs import on_all_rows, pilot_run, said_of, time_of
-from skbayes_sgld.inference.planning.plans import at_first, chosen, draft, finish
+from skbayes_sgld.inference.planning.plans import chosen, draft, finish, with_first_step
 from skbayes_sgld.inference.planning.rows_read import (
     RowsRead,
     all_rows,
@@ -154,7 +154,7 @@ def _finish(
 ) -> Plan:
     """Plan of a step size whose bias a pilot has measured."""
     time = time_of(run.sampler, step.size, task.posterior.n_params, step.bias)
-    run, found = at_first(run, step.size), said_of(step.size, step.bias)
+    run, found = with_first_step(run, step.size), said_of(step.size, step.bias)
     lengths = usual_lengths(task, run, time, min(affordable(run, time), THRESHOLDS.max_thin))
     return finish(
         task,
