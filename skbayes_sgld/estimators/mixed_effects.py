@@ -33,10 +33,10 @@ class MixedEffects(LinearEstimator):
     # ---- rows to predict, whose labels become codes -------------------------------------------
 
     def _rows_of(self, X: Any, by_row: dict[str, Any]) -> tuple[Array, RowValues]:
-        if not self._is_mixed:
-            return super()._rows_of(X, by_row)
-        others = {name: value for name, value in by_row.items() if name != "groups"}
-        return super()._rows_of(self._encoded(X, by_row.get("groups")), others)
+        groups = by_row.get("groups") if self._is_mixed else None
+        if self._is_mixed:
+            by_row = {name: value for name, value in by_row.items() if name != "groups"}
+        return super()._rows_of(self._encoded(X, groups), by_row)
 
     def _observed(self, X: Any, y: Any, by_row: dict[str, Any]) -> tuple[Array, Array, RowValues]:
         return super()._observed(self._encoded(X), y, by_row)

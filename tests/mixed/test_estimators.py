@@ -156,6 +156,13 @@ def test_arrays_take_labels_by_position(few_draws):
     )
 
 
+def test_predictions_are_of_the_fit_whatever_is_set_after_it(few_draws):
+    frame, _, model = few_draws
+    predicted = model.predict(frame[:5])
+    later = pickle.loads(pickle.dumps(model)).set_params(group_effects=None)
+    np.testing.assert_array_equal(later.predict(frame[:5]), predicted)
+
+
 @short_chains
 def test_counts_and_labels_of_two_columns():
     rng = np.random.default_rng(2)
