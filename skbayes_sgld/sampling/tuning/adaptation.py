@@ -319,9 +319,7 @@ def _metric(draws: Array, origin: Center, tau: float, posterior: BasePosterior) 
     # effective number of draws, by the variance of the chains' means
     between = u.reshape(draws.shape).mean(axis=1).var(axis=0, ddof=1)
     worth = n_chains * float(np.median(variances / np.maximum(between, 1e-300)))
-    # a matrix of noise costs two products a gradient where coordinates are standardised already:
-    # seven classes by 65 columns and a learned scale take 3.1 s rather than 5.2
-    if P > MAX_DENSE or (P > _MANY and worth < 1.5 * P and origin.metric.diagonal is not None):
+    if P > MAX_DENSE:
         share = worth / (worth + 5.0)
         target = share * variances + (1.0 - share) * variances.mean()
         if origin.metric.diagonal is None:  # low rank, which takes one factor for all directions

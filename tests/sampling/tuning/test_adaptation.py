@@ -166,10 +166,7 @@ def test_a_pilot_comes_to_the_acceptance_that_is_aimed_at():
 @pytest.mark.parametrize(("n_params", "is_diagonal"), [(50, False), (400, True)])
 def test_few_draws_of_many_standardised_coordinates_make_no_matrix(n_params, is_diagonal):
     draws = np.random.default_rng(0).standard_normal((16, 6, n_params))
-    draws[..., 0] *= 3.0
     origin = Mode(np.zeros(n_params), Diagonal(np.ones(n_params)))
-    metric = adaptation._metric(draws, origin, 1.0, StandardNormal(n_params)).metric
+    metric = adaptation._metric(2.0 * draws, origin, 1.0, StandardNormal(n_params)).metric
     assert isinstance(metric, Diagonal) is is_diagonal
-    sd = metric.marginal_sd
-    assert sd[0] == pytest.approx(3.0, rel=0.2 if is_diagonal else 0.6)
-    assert np.median(sd[1:]) == pytest.approx(1.0, rel=0.1)
+    assert np.median(metric.marginal_sd) == pytest.approx(2.0, rel=0.1)
